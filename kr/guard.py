@@ -68,6 +68,8 @@ _ABOUT = re.compile(
     r"[\"'`\]]*\s*(?:[:=]|=>)\s*$"
 )
 _CARD_DIGITS = range(13, 20)
+_SHORTEST_NUMBER = 4
+"""Digits: a shorter number beside a secret's name is a switch or a count."""
 _FOLDER = 12
 """Characters that a folder's name has at most on the average; in a key a slash is rarer."""
 # No key of a known shape is shorter, or has letters or digits alone: most texts need no detectors.
@@ -124,7 +126,8 @@ def _mask_cookies(found: re.Match[str]) -> str:
 
 def _is_about(name: str, value: str) -> bool:
     """Tell the name of what only has to do with a secret: ``max_tokens=4096``, ``secrets_dir=``."""
-    return _ABOUT.search(name) is not None or (value.isdigit() and "tokens" in name.lower())
+    is_number = value.isdigit() and ("tokens" in name.lower() or len(value) < _SHORTEST_NUMBER)
+    return _ABOUT.search(name) is not None or is_number
 
 
 def _is_no_value(value: str, kind: str) -> bool:

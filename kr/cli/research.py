@@ -270,7 +270,7 @@ _CANNOT_CONNECT, _INSTALL = ": cannot connect: ", ". This installs it: "
 _SAID = (
     "all_sources_unavailable: using installed documentation",
     "all_sources_unavailable: no cached content available",
-    "if ",
+    "candidates: ",
 )
 """How notes begin that other lines of the view say."""
 

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 SAVE_HINT = "what you find out otherwise and proves right: keep it with `kr save` (MCP: save_finding), so that the next one has it"
 """What an answer that holds none says (SPEC 3.10)."""
+OFFERED = "candidates: use: ID takes one of results.related, if_unsure: research has it researched; rate what worked"
+"""What an answer says that offers candidates."""
 _MOST_LESSONS = 3
 
 
@@ -157,9 +159,7 @@ class ResearchService:
     def _offer(self, run: Run, found: LookedUp) -> ResearchEnvelope:
         """Leave the choice to the caller: nothing is asked, nothing charged; the best candidate's report goes along (SPEC 3.2)."""
         best, text = found.related[0], found.report if found.is_near else None
-        run.notes.append(
-            f"if {best.id} answers, ask again with use: {best.id}; if none of results.related does, with if_unsure: research"
-        )
+        run.notes.append(OFFERED)
         ending = Ending(course=Course(offered=True), related=found.related, text=text)
         now = self._services.clock()
 
