@@ -56,9 +56,8 @@ def collect_stats(store: "Store", settings: "Settings", *, now: datetime) -> dic
 
 def _requests(unit: "UnitOfWork") -> dict[str, Any]:
     modes = unit.counts.number_by("mode", "requests")
-    research = unit.counts.number_by("status", "requests", mode="research")
-    hits = research.get("cache-hit", 0)
-    answered = sum(number for status, number in research.items() if status != "failure")
+    by_day = unit.counts.view("hit_rate_by_day")
+    hits, answered = (sum(day[name] for day in by_day) for name in ("hits", "requests"))
     return {
         "total": sum(modes.values()),
         "research": answered,

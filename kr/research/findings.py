@@ -449,7 +449,7 @@ def _rate(unit: UnitOfWork, entry: Entry, given: Rate, by: Writer, now: datetime
         taken = unit.offers.given_to(by.session, entry.id)
         for need in taken.values():
             unit.wordings.keep(entry, need, at=at, session_id=by.session, proved=True)
-        unit.offers.settle([*taken], entry.id, at=at)
+        unit.offers.take([*taken], entry.id, at=at)
         end = to_text(now + INSTALLED_DOCS_LAST) if entry.is_installed_excerpt else None
         unit.entries.refresh(entry.id, fresh_until=end)
         unit.entries.touch(entry.id, now)

@@ -52,8 +52,9 @@ SELECT substr(at, 1, 10) AS day, count(*) AS answers, sum(CASE WHEN tokens > 0 T
 FROM spared GROUP BY day ORDER BY day
 """
 _BY_STORY = (
-    "SELECT session_id, story_key, count(*) AS requests, sum(status = 'cache-hit') AS hits, max(at) AS last_at "
-    "FROM requests WHERE mode = 'research' AND status <> 'failure' GROUP BY session_id, story_key"
+    "SELECT session_id, story_key, count(*) AS requests, sum(status = 'cache-hit' OR status = 'candidates') AS hits, "
+    "max(at) AS last_at FROM requests WHERE mode = 'research' AND status <> 'failure' AND (status <> 'candidates' OR tier = 'use') "
+    "GROUP BY session_id, story_key"
 )
 _COUNTED = "SELECT coalesce({0}, 'none') AS name, count(*) AS number FROM {1} {2} GROUP BY {0} ORDER BY number DESC, {0}"
 _LAST_ACCESSES = "SELECT last_accessed FROM entries"

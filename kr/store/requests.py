@@ -241,6 +241,10 @@ _GIVEN_TO = (
     "AND settled_at IS NULL AND json_extract(candidates, '$[0].id') = :entry_id AND NOT EXISTS (SELECT 1 FROM requests AS again "
     "WHERE again.session_id = asked.session_id AND again.question = asked.question AND again.at > asked.at)"
 )
+_TAKE_OFFER = (
+    "UPDATE requests SET answered_by = :entry_id, entry_id = :entry_id, tier = 'use', settled_at = :at "
+    "WHERE id IN (SELECT value FROM json_each(:ids))"
+)
 _SETTLE_ALIKE = f"{_SETTLED} framework = :framework AND question = :question"
 
 
@@ -259,6 +263,10 @@ class Offers(Part):
         """Return the needs for which a session was given an entry's report and asked no further, by the ids of their requests."""
         rows = self._session.rows(_GIVEN_TO, session_id=session_id, entry_id=entry_id)
         return {row["id"]: Need(row["topic"], texts_of(row["tags"]), row["question"]) for row in rows}
+
+    def take(self, request_ids: Sequence[str], entry_id: str, *, at: str) -> None:
+        """Note that the report that these requests were given worked: they were answered from the cache."""
+        self._session.execute(_TAKE_OFFER, ids=json_list(request_ids), entry_id=entry_id, at=at)
 
     def settle_alike(self, framework: str, question: str, answered_by: str, *, at: str) -> None:
         """Note which entry answers every open request of this very question: somebody took it."""

@@ -247,13 +247,17 @@ SEARCH_SQLITE = (
     ),
 )
 
-_HITS = "sum(CASE WHEN status = 'cache-hit' THEN 1 ELSE 0 END)"
+IS_HIT = "(status = 'cache-hit' OR (status = 'candidates' AND tier = 'use'))"
+"""Answered from the cache: by a hit, or by a candidate whose report was given and worked."""
+IS_ANSWER = "mode = 'research' AND status <> 'failure' AND (status <> 'candidates' OR tier = 'use')"
+"""One research: what was only offered is counted by what the asker did next."""
+_HITS = f"sum(CASE WHEN {IS_HIT} THEN 1 ELSE 0 END)"
 _RATE = f"round(1.0 * {_HITS} / count(*), 4)"
 _OUTCOMES = ", ".join(
     f"sum(CASE WHEN outcome = '{outcome}' THEN 1 ELSE 0 END) AS {outcome}"
     for outcome in ("success", "timeout", "unavailable")
 )
-_ANSWERED = "FROM requests WHERE mode = 'research' AND status <> 'failure'"
+_ANSWERED = f"FROM requests WHERE {IS_ANSWER}"
 VIEWS = {
     "hit_rate_by_day": f"SELECT substr(at, 1, 10) AS day, count(*) AS requests, {_HITS} AS hits, {_RATE} AS hit_rate "
     f"{_ANSWERED} GROUP BY substr(at, 1, 10) ORDER BY day",
