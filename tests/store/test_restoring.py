@@ -281,7 +281,7 @@ def test_a_skeleton_that_is_brought_back_stays_stale(store: Store) -> None:
     back = store.restore_revision(entry.id, 1, MUCH_LATER)
     assert back is not None
     assert (back.saved.entry.status, back.saved.entry.origin) == ("stale", "skeleton")
-    assert "skeleton" in (back.stale_reason or "")
+    assert "placeholder" in (back.stale_reason or "")
 
 
 @pytest.mark.parametrize(("entry_id", "number"), [("unknown", 1), ("click-repeatable-options", 7)])
