@@ -30,7 +30,8 @@ _ELEMENTS = (
 )
 # What is not closed goes on to the end, as in a page; each is read once, however often it begins.
 _SILENT = re.compile(
-    r"<(script|style|template|noscript)\b[^>]{0,2000}+>(?:(?!</\1).)*+(?:</\1\s{0,100}>)?", re.DOTALL | re.IGNORECASE
+    r"<(script|style|template|noscript)\b[^>]{0,2000}+>(?:(?!</\1).)*+(?:</\1\s{0,100}>)?",
+    re.DOTALL | re.IGNORECASE,
 )
 _TAG = re.compile(
     rf"<!--(?:(?!-->).)*+(?:-->)?|</?(?:{_ELEMENTS})(?:\s[^<>]{{0,2000}}+)?/?>", re.DOTALL | re.IGNORECASE
