@@ -11,7 +11,7 @@ from kr.documents.text import Form, Section, joined, markdown_sections, restruct
 from kr.values import Query
 
 GAP = 0.92
-"""From how much of the question's rarity the best passage lacks on, that is a gap (docs/documentation.md has the curve)."""
+"""From how much of the question's rarity the best passage lacks on, that is a gap (docs/questions.md has the curve)."""
 
 _MOST_ROWS = 80
 _OF_DEPENDENCY = 40

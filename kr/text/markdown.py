@@ -28,11 +28,13 @@ _ELEMENTS = (
     "object|ol|option|p|param|picture|pre|q|s|samp|script|section|select|small|source|span|strike|strong|style|sub|summary|sup|svg|table|"
     "tbody|td|textarea|tfoot|th|thead|title|tr|tt|u|ul|var|video"
 )
+# What is not closed goes on to the end, as in a page; each is read once, however often it begins.
 _SILENT = re.compile(
-    r"<(script|style|template|noscript)\b[^>]{0,2000}>.{0,20000}?</\1\s*>", re.DOTALL | re.IGNORECASE
+    r"<(script|style|template|noscript)\b[^>]{0,2000}+>(?:(?!</\1).)*+(?:</\1\s{0,100}>)?",
+    re.DOTALL | re.IGNORECASE,
 )
 _TAG = re.compile(
-    rf"<!--.{{0,5000}}?(?:-->|\Z)|</?(?:{_ELEMENTS})(?:\s[^<>]{{0,2000}})?/?>", re.DOTALL | re.IGNORECASE
+    rf"<!--(?:(?!-->).)*+(?:-->)?|</?(?:{_ELEMENTS})(?:\s[^<>]{{0,2000}}+)?/?>", re.DOTALL | re.IGNORECASE
 )
 _OPENS = re.compile(r"(?<!\\)((?:\\\\)*)<(?=[A-Za-z/!?])(?!https?://[^\s<>]+>)")
 _IMAGE = re.compile(r"!\[([^\[\]\n]{0,300})\](?:\([^()\n]{0,2000}\)|\[[^\[\]\n]{0,200}\])")
