@@ -20,7 +20,7 @@ from kr.documents.text import Section
 MAX_BYTES = 512 * 1024 * 1024
 """Of all indexes together; the least recently used go first."""
 
-_FORMAT = 1
+_FORMAT = 2
 """Of the files: another one is made anew."""
 
 _ABANDONED = 3_600.0  # seconds after which a temporary file is nobody's any more

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from kr.documents import npm, python
 from kr.documents.index import Origin, open_index
 from kr.documents.text import Section, sections
+from kr.freshness import major
 from kr.packages.installed import InstalledPackage, contained
 
 MAX_DOCUMENT = 1024 * 1024
@@ -30,6 +31,8 @@ _UNTELLING = re.compile(
 _TRANSLATED = re.compile(
     r"[._-](?:zh|cn|tw|ja|jp|ko|kr|de|fr|es|pt|br|ru|it|pl|tr|uk|vi|ar|fa|hi|nl|cs)(?:[_-][a-z]{2,4})?$"
 )
+_LOCALES = frozenset({"locale", "locales", "i18n"})
+_OF_MAJOR = re.compile(r"/v(\d{1,3})(?=/)")
 _DECLARATIONS = (".d.ts", ".d.mts", ".d.cts")
 _SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "_build", "site-packages"})
 _MOST_ENTRIES = 50_000
@@ -61,9 +64,7 @@ def package_files(package: InstalledPackage) -> list[str]:
         file for file in documents if not _TRANSLATED.search(PurePosixPath(file.lower()).stem)
     ] or documents
     others = [file for file in plain if not _UNTELLING.match(PurePosixPath(file).name)]
-    sources = (
-        _python_sources(package.files) if package.ecosystem == "python" else _declaration_files(package.files)
-    )
+    sources = _python_sources(package.files) if package.ecosystem == "python" else _declaration_files(package)
     return [*(others or plain)[:MAX_DOCUMENTS], *sources[:MAX_SOURCES]]
 
 
@@ -134,8 +135,11 @@ def _python_sources(files: Iterable[str]) -> list[str]:
     )
 
 
-def _declaration_files(files: Iterable[str]) -> list[str]:
-    known = set(files)
+def _declaration_files(package: InstalledPackage) -> list[str]:
+    """Choose the declarations of a package's own major version; what it keeps of another one (``v3/`` in zod 4) would mislead."""
+    known = {file for file in package.files if not _LOCALES & {*PurePosixPath(file).parts[:-1]}}
+    own = major(package.version)
+    known = {file for file in known if all(int(of) == own for of in _OF_MAJOR.findall(f"/{file}"))} or known
     # Of twins for two module systems one is enough.
     chosen = [
         file

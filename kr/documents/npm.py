@@ -22,7 +22,8 @@ _STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.
 _SPECIAL = re.compile(r"[{}()\[\];\"'`]|/[/*]|\n")
 _BLOCK = re.compile(r"[^={;(]*?\b(?:class|interface|namespace|module|enum|global)\b")
 _CONTAINERS = frozenset({"namespace", "module"})
-_DEPRECATED = re.compile(r"\*\s*@(?:internal|private)\b")
+_INTERNAL = re.compile(r"\*\s*@(?:internal|private)\b")
+_DEPRECATED = re.compile(r"\*\s*@deprecated\b")
 
 
 def declarations(text: str, *, place: str, prefix: str) -> Iterator[Section]:
@@ -31,7 +32,7 @@ def declarations(text: str, *, place: str, prefix: str) -> Iterator[Section]:
     for count, (name, kind, comment, code) in enumerate(_declared(text, 0, len(text), prefix)):
         if count == _MOST:
             return
-        if not _DEPRECATED.search(comment):
+        if not _INTERNAL.search(comment):
             yield from _sections(name, kind, comment, code, place)
 
 
@@ -138,4 +139,7 @@ def _members(body: str) -> Iterator[str]:
 
 
 def _section(name: str, code: str, place: str) -> Section:
-    return Section(name=name, text="", signature=code.strip("\n"), place=place, form="typescript")
+    is_old = _DEPRECATED.search(code[:_MAX_PIECE]) is not None and code.lstrip().startswith("/**")
+    return Section(
+        name=name, text="", signature=code.strip("\n"), place=place, form="typescript", is_private=is_old
+    )

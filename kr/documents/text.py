@@ -40,7 +40,7 @@ class Section:
     """A piece of documentation: a section of a document, or a public name with what its source says of it.
 
     ``name`` is the headings, or the dotted name; ``signature`` is code, and ``text`` is Markdown, for a name its docstring as it
-    stands. ``place`` is the file, relative to the package or folder. ``is_private``: it stands under a name with an underscore.
+    stands. ``place`` is the file, relative to the package or folder. ``is_private``: it stands under a name with an underscore, or is deprecated.
     """
 
     name: str
