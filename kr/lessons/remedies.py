@@ -17,7 +17,22 @@ LONGEST_FIX = 140
 """Characters of a remedy, so that it fits a lesson."""
 
 # What is particular goes first: a tool before the language it is written in, and what may be any tool's last.
-_LAST = ["java", "c", "rust", "go", "ruby", "php", "perl", "node", "typescript", "javascript", "python", "bash", "system", "general"]
+_LAST = [
+    "java",
+    "c",
+    "rust",
+    "go",
+    "ruby",
+    "php",
+    "perl",
+    "node",
+    "typescript",
+    "javascript",
+    "python",
+    "bash",
+    "system",
+    "general",
+]
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _NAME = re.compile(r"[\w@$./:+<>#()\[\]*=, -]{1,60}")
 _MOST_WORDS = 4
