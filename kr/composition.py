@@ -246,6 +246,16 @@ def _repository(settings: Settings, environ: Mapping[str, str], cwd: "StrPath", 
     return None
 
 
+def depends_on(
+    settings: Settings, environ: Mapping[str, str], cwd: "StrPath", framework: str
+) -> tuple[str, ...]:
+    """Return the packages that a framework's installed package depends on: their lessons fit, too (SPEC 4.1)."""
+    from kr.packages.installed import find_installed
+
+    found = find_installed(framework, _projects(settings, cwd), environ)
+    return tuple(dict.fromkeys(name for package in found for name in package.requires))
+
+
 def _writer(settings: Settings, environ: Mapping[str, str]) -> Writer | None:
     """Let a language model write the text, where the settings want it (SPEC 3.7)."""
     if settings.knowledge_research.synthesis != "llm":

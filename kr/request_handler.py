@@ -263,7 +263,13 @@ class RequestHandler:
                 index=LessonIndex(store, LessonsFile(self._settings.lessons_file)),
                 budget=self._settings.hit.lessons_injection_budget,
                 now=self._clock(),
+                related=self._depends_on,
             )
+
+    def _depends_on(self, framework: str) -> tuple[str, ...]:
+        from kr.composition import depends_on
+
+        return depends_on(self._settings, self._environ, self._cwd, framework)
 
     def detect_version(self, framework: str) -> str:
         """Return the version of a framework that the project uses (SPEC 6.4), or ``unknown``."""

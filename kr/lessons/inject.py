@@ -24,6 +24,7 @@ from kr.lessons.line import LINE_COLUMNS, Lesson, cut_start, fit_summary, one_li
 from kr.store.lessons import LessonState
 from kr.store.requests import RequestRow
 from kr.text.characters import columns
+from kr.values import PHASES
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,7 @@ _REF_COLUMNS = 80
 _SAME_FILE = 4.0
 _SAME_FOLDER = 1.0
 _OWN_FRAMEWORK = 2.0
+_FOREIGN_WORDS = 2
 _COMMON_SHARE = 0.15
 _COMMON_LEAST = 3
 _LOOKED_AT = 2000
@@ -180,16 +182,20 @@ def _fits(lessons: Sequence[Lesson], task: Task, *, is_search: bool = False) -> 
     words = _shared_words(lessons, wanted)
     common = max(_COMMON_LEAST, _COMMON_SHARE * len(lessons))
     frequency = Counter(word for shared in words.values() for word in shared)
+    phases = {*PHASES, task.phase}
     fits: dict[int, float] = {}
     for at, lesson in enumerate(lessons):
         own = {tag_keys[tag] for tag in lesson.tags} if frameworks else set()
         is_own = bool(own & frameworks) or (bool(frameworks) and _names(lesson.summary, task.framework))
         rare = [word for word in words.get(at, ()) if is_search or frequency[word] <= common]
+        is_foreign = bool(frameworks) and not is_own and not phases.issuperset(lesson.tags)
+        if is_foreign and len(rare) < _FOREIGN_WORDS:
+            # One word in common with a lesson about another tool is chance.
+            rare = []
         score = sum(math.log(1 + len(lessons) / frequency[word]) for word in rare)
         if lesson.ref and task.files:
-            score += (
-                _SAME_FILE if _base(lesson.ref) in files else _SAME_FOLDER * (_folder(lesson.ref) in folders)
-            )
+            is_near = not is_foreign and _folder(lesson.ref) in folders
+            score += _SAME_FILE if _base(lesson.ref) in files else _SAME_FOLDER * is_near
         if is_own:
             score += _OWN_FRAMEWORK
         if score:

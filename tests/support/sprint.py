@@ -234,8 +234,8 @@ def _research(
 
 
 def _teach(store: Store, lessons_file: Path, now: datetime, chance: random.Random) -> None:
-    """Write sixty lessons of all phases and worths, some in quarantine, one with hostile text."""
-    texts = [row.fix for row in shipped() if "{" not in row.fix][::30][:55]
+    """Write forty lessons of all phases and worths, some in quarantine, one with hostile text."""
+    texts = [row.fix for row in shipped() if "{" not in row.fix][::30][:34]
     texts += [
         f"Escape what users give {SCRIPT}",
         "Always call audit_log() after a refund",
@@ -245,7 +245,7 @@ def _teach(store: Store, lessons_file: Path, now: datetime, chance: random.Rando
     ]
     lessons = []
     for number, text in enumerate(texts):
-        phase = PHASES[number % len(PHASES)] if number < 55 else "code-review"
+        phase = PHASES[number % len(PHASES)] if number < 34 else "code-review"
         date = (now - timedelta(days=number // 2)).date().isoformat()
         lessons.append(
             Lesson(
@@ -259,7 +259,7 @@ def _teach(store: Store, lessons_file: Path, now: datetime, chance: random.Rando
     lessons_file.write_text("".join(format_line(lesson) + "\n" for lesson in lessons), encoding="utf-8")
     with store.write() as unit:
         for number, lesson in enumerate(lessons):
-            source = "agent" if number >= 55 else chance.choice(("table", "table", "agent", "tool", "person"))
+            source = "agent" if number >= 34 else chance.choice(("table", "table", "agent", "tool", "person"))
             unit.lessons.add(
                 [
                     LessonRow(
@@ -275,10 +275,10 @@ def _teach(store: Store, lessons_file: Path, now: datetime, chance: random.Rando
                 ],
                 {},
             )
-            for session in range(chance.choice((0, 2, 5, 12)) if number < 58 else 0):
+            for session in range(chance.choice((0, 2, 5, 12)) if number < 37 else 0):
                 given = {"phase": lesson.phase, "story_key": "1-1", "session_id": f"sprint-{session}"}
                 unit.lessons.injected([lesson.id], **given, at=to_text(now))
-    for lesson in lessons[:58]:
+    for lesson in lessons[:37]:
         came_back = chance.choice(((0, 0), (0, 0), (3, 0), (4, 3), (1, 0)))
         sql(
             store.path,
