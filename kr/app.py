@@ -198,7 +198,7 @@ class App:
                 store=store,
                 clock=self.clock,
                 lock_timeout=LOCK_TIMEOUT if queue is None else queue,
-                phases=self.settings.knowledge_research.phases,
+                phases=self.settings.knowledge_research.all_phases,
             )
 
     def _event_limits(self) -> "EventLimits":

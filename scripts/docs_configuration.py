@@ -13,7 +13,7 @@ _MAIN = "knowledge_research"
 
 _ALLOWED = {
     "sources": f"a list of {', '.join(CHAIN)}, each at most once",
-    "lessons_phases": "a list of tags in small letters, digits and dashes",
+    "phases": "a list of tags in small letters, digits and dashes",
     "aliases": "a mapping of other names to frameworks",
     "repositories": "a mapping of frameworks to owner/repo as on GitHub",
     "servers": f"a mapping of names to servers; {' and '.join(DEFAULT_SERVERS)} are asked",

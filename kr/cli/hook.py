@@ -109,7 +109,7 @@ def _known_phase(ctx: click.Context, phase: str | None) -> str | None:
     if not phase or phase in PHASES:
         return phase or None
     with open_app(ctx) as app:
-        phases = app.settings.knowledge_research.phases
+        phases = app.settings.knowledge_research.all_phases
     if phase in phases:
         return phase
     _tell(f"unknown phase {phase!r} passed over; allowed: {', '.join(phases)}")

@@ -37,7 +37,7 @@ _RECORD_PATIENCE = 60.0
 _PHASE = click.option(
     "--phase",
     shell_complete=completes("phase"),
-    help="story-creation, story-review, dev-execution, code-review, e2e-inspection, or one of lessons_phases.",
+    help="story-creation, story-review, dev-execution, code-review, e2e-inspection, or one of your own (phases).",
 )
 
 
@@ -154,7 +154,7 @@ _listing = together(
 
 
 def _legal(app: "App", phase: str | None) -> str | None:
-    phases = app.settings.knowledge_research.phases
+    phases = app.settings.knowledge_research.all_phases
     if phase is not None and phase not in phases:
         raise click.BadParameter(f"{phase!r} is not one of {', '.join(phases)}.", param_hint="--phase")
     return phase

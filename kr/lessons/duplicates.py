@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from kr.lessons.line import Lesson
-from kr.text.keywords import keywords, stem
+from kr.text.words import keywords
 
 THRESHOLD = 0.70
 """An overlap of keywords above this is a duplicate."""
@@ -34,7 +34,7 @@ def says_the_same(one: str, other: str) -> bool:
 @lru_cache(maxsize=4096)
 def lesson_keywords(summary: str) -> tuple[str, ...]:
     """Return the stems of a summary's keywords, each once."""
-    return tuple(dict.fromkeys(map(stem, keywords(summary[:_LONGEST]))))
+    return tuple(dict.fromkeys(keywords(summary[:_LONGEST])))
 
 
 def rarest(frequency: Sequence[tuple[str, int]], count: int) -> list[str]:

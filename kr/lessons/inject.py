@@ -24,6 +24,7 @@ from kr.lessons.line import LINE_COLUMNS, Lesson, cut_start, fit_summary, one_li
 from kr.store.lessons import LessonState
 from kr.store.requests import RequestRow
 from kr.text.characters import columns
+from kr.text.words import keywords
 from kr.values import PHASES
 
 logger = logging.getLogger(__name__)
@@ -176,7 +177,7 @@ def _fits(lessons: Sequence[Lesson], task: Task, *, is_search: bool = False) -> 
     """Weigh what lessons share with a task: the framework, rarer words, files. What shares nothing is left out."""
     frameworks = _frameworks(task)
     tag_keys = _keys({tag for lesson in lessons for tag in lesson.tags}) if frameworks else {}
-    wanted = _stems(task.query)
+    wanted = frozenset(keywords(task.query))
     files = {_base(path) for path in task.files}
     folders = {_folder(path) for path in task.files} - {""}
     words = _shared_words(lessons, wanted)
@@ -231,20 +232,15 @@ def _shared_words(lessons: Sequence[Lesson], wanted: frozenset[str]) -> dict[int
     """Return the wanted stems that each lesson has; a cheap look at the text spares most of them the stemmer."""
     if not wanted:
         return {}
+    beginnings = [stem.removesuffix("i") for stem in wanted]
     found: dict[int, frozenset[str]] = {}
     for at, lesson in enumerate(lessons):
         text = f"{' '.join(lesson.tags)} {lesson.summary} {lesson.ref or ''}".casefold()
-        if any(stem in text for stem in wanted):
-            shared = wanted & _stems(text)
+        if any(beginning in text for beginning in beginnings):
+            shared = wanted & frozenset(keywords(text))
             if shared:
                 found[at] = shared
     return found
-
-
-def _stems(text: str) -> frozenset[str]:
-    from kr.text.keywords import keywords, stem  # only who says what the task is needs the stemmer
-
-    return frozenset(map(stem, keywords(text)))
 
 
 def _base(path: str) -> str:

@@ -276,7 +276,7 @@ class LessonService:
     def _warn_of_phases(self, lessons: Sequence[Lesson]) -> None:
         for phase in sorted({one.phase for one in lessons if not set(one.tags) & set(self._phases)}):
             allowed = ", ".join(self._phases)
-            logger.warning("phase %r is none of %s: add it to lessons_phases in kr.yaml", phase, allowed)
+            logger.warning("phase %r is none of %s: add it to phases in kr.yaml", phase, allowed)
 
     def _read(self, phase: str | None) -> list[Lesson]:
         try:

@@ -202,7 +202,7 @@ OWN_NAMES = frozenset(
 """Variables that are no keys: kr's own, and those of the scripts in the repository."""
 
 MAPPINGS = frozenset({"aliases", "circuit_breaker", "repositories", "servers", "web_search", "llm"})
-LISTS = frozenset({"sources", "lessons_phases"})
+LISTS = frozenset({"sources", "phases"})
 _SERVER_MAPPINGS = frozenset({"headers", "env"})
 _NAME = re.compile(r"KR_[A-Z0-9]+(?:_[A-Z0-9]+)*(?:__[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*)*")
 

@@ -288,7 +288,7 @@ class KnowledgeResearch(Section):
         "The source that is asked when none of them answered, unless it is among them; null: none.",
     )
     lessons_injection_budget: int = key(whole(0, 1000), 10, "The most lessons that one agent is given.")
-    lessons_phases: tuple[str, ...] = key(
+    phases: tuple[str, ...] = key(
         _PHASES,
         (),
         "Phases of your own beside the five that kr has: [release, security-review].",
@@ -328,9 +328,9 @@ class KnowledgeResearch(Section):
         return tuple(one for one in self.sources if isinstance(one, OwnSource))
 
     @property
-    def phases(self) -> tuple[str, ...]:
+    def all_phases(self) -> tuple[str, ...]:
         """The legal phase tags: the seed's five, and those that the configuration adds."""
-        return tuple(dict.fromkeys((*PHASES, *self.lessons_phases)))
+        return tuple(dict.fromkeys((*PHASES, *self.phases)))
 
 
 class RoleMapping(Section):

@@ -9,8 +9,9 @@ import unicodedata
 
 _LONGEST = 4000
 """Characters of a text that are looked at."""
-_CJK = "぀-ヿ㐀-䶿一-鿿가-힣豈-﫿"
-_TOKEN = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+(?:_+[^\W_{_CJK}]+)*")
+CJK = "぀-ヿ㐀-䶿一-鿿가-힣豈-﫿"
+"""Chinese, Japanese and Korean characters, as the inside of a character class."""
+_TOKEN = re.compile(rf"[{CJK}]|[^\W_{CJK}]+(?:_+[^\W_{CJK}]+)*")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _CODE = re.compile(r"`([^`\n]{1,80})`|(?<!\w)(--?[A-Za-z][\w-]*)|(@?[A-Za-z_][\w.]*(?:[/-][\w.]+)*)(\(\))?")
 _SUFFIXES = ("ingly", "edly", "ings", "ing", "ied", "ies", "ed", "es", "s")
@@ -110,7 +111,7 @@ def searchable(text: str) -> str:
     """Return a text as the search index takes it: the words of an identifier beside it, Chinese characters parted."""
     parted = _HUMP.sub(" ", text).replace("_", " ")
     joined = text if parted == text else f"{parted} {text}"
-    return re.sub(f"([{_CJK}])", r" \1 ", joined)
+    return re.sub(f"([{CJK}])", r" \1 ", joined)
 
 
 def search_words(*texts: str, but: frozenset[str] = frozenset()) -> list[str]:

@@ -350,7 +350,7 @@ def test_people_review_pin_retire_and_edit(project: Project) -> None:
 
 
 def test_a_phase_of_ones_own(project: Project) -> None:
-    (project.root / "kr.yaml").write_text("knowledge_research: {lessons_phases: [release]}\n")
+    (project.root / "kr.yaml").write_text("knowledge_research: {phases: [release]}\n")
     done = project.run(
         "lessons", "record", "--request", "-", stdin=yaml.safe_dump(record_data(phase="release"))
     )

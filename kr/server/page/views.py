@@ -210,7 +210,7 @@ def lessons(app: App, asked: Asked) -> Context:
     with app.lessons() as service:
         everything = service.lessons(limit=100_000)
         review = service.review()
-    phases = app.settings.knowledge_research.phases
+    phases = app.settings.knowledge_research.all_phases
     phase, worth = asked.one_of("phase", phases), asked.one_of("worth", WORTHS)
     shown = [
         lesson
