@@ -66,7 +66,6 @@ def finding_request() -> Schema:
     answer = {
         "type": "string",
         "pattern": "[0-9A-Za-z]",
-        "maxLength": 4000,
         "description": "Markdown, or a whole report; with code and caveats at most 1,200 tokens.",
     }
     found = _object(
@@ -198,7 +197,7 @@ def _maybe_line(longest: int | None = _LONGEST_LINE) -> Schema:
 
 
 def _maybe_text() -> Schema:
-    return {"type": [*_SCALAR, "null"], "maxLength": 400}
+    return {"type": [*_SCALAR, "null"]}
 
 
 @cache
