@@ -64,7 +64,7 @@ def finding_request() -> Schema:
         "session_id": _maybe_line(longest=None),
     }
     answer = {
-        "type": "string",
+        "type": _SCALAR,
         "pattern": "[0-9A-Za-z]",
         "description": "Markdown, or a whole report; with code and caveats at most 1,200 tokens.",
     }
