@@ -9,6 +9,7 @@ from kr.values import EVENT_TYPES, PHASES, IfUnsure
 Schema = dict[str, Any]
 
 _SCALAR = ["string", "number", "boolean"]  # read as the text that was written
+_LONGEST_LINE = 500
 _CONTROLS = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
 
 
@@ -43,35 +44,32 @@ def research_request() -> Schema:
 
 def finding_request() -> Schema:
     """Give the schema of a finding (SPEC 3.10)."""
-    texts = {"type": ["array", "string", "null"], "items": {"type": "string"}}
-    optional = (
-        "code",
-        "caveats",
-        "sources",
-        "verified_by",
-        "framework_version",
-        "topic",
-        "tags",
-        "entry",
-        "story_key",
-        "session_id",
-    )
-    maybe = {"type": ["string", "null"]}
+    item, maybe, texts = _short_line(), _maybe_line(), _maybe_text()
+    lines = {
+        "type": [*_SCALAR, "array", "null"],
+        "items": maybe,  # a blank one is passed over
+        "maxItems": 20,
+        "pattern": f"^(?:[{_blanks()}]*|[^{_blanks()}{_CONTROLS}\\[][^{_CONTROLS}]*)$",
+        "maxLength": _LONGEST_LINE,
+    }
+    optional: Schema = {
+        "code": texts,
+        "caveats": texts,
+        "sources": {**lines, "description": "URLs or paths."},
+        "verified_by": {**maybe, "description": "A test, a command, production."},
+        "framework_version": maybe,
+        "topic": maybe,
+        "tags": lines,
+        "story_key": {"type": ["string", "null"], "pattern": f"^(?:[0-9]+-[0-9]+|[{_blanks()}]*)$"},
+        "session_id": _maybe_line(longest=None),
+    }
+    answer = {
+        "type": _SCALAR,
+        "pattern": "[0-9A-Za-z]",
+        "description": "Markdown, or a whole report; with code and caveats at most 1,200 tokens.",
+    }
     found = _object(
-        {
-            "framework": _line(),
-            "question": _line(),
-            "answer": {
-                **_text(),
-                "description": "Markdown, or a whole report; with code and caveats at most 1,200 tokens.",
-            },
-            **dict.fromkeys(optional, maybe),
-            "sources": {**texts, "description": "URLs or paths."},
-            "tags": texts,
-            "verified_by": {**maybe, "description": "A test, a command, production."},
-            "entry": {**maybe, "description": "The id of the entry that it answers or improves."},
-        },
-        optional=optional,
+        {"framework": item, "question": item, "answer": answer, **optional}, optional=tuple(optional)
     )
     example = {
         "framework": "zod",
@@ -80,16 +78,18 @@ def finding_request() -> Schema:
         "code": "z.strictObject({ name: z.string() }).parse({ name: 'a', age: 1 }) // throws",
         "verified_by": "npm test",
     }
-    return {**found, "examples": [example]}
+    told = "With entry, the id of an entry, the finding improves that one."
+    return {**found, "description": told, "examples": [example]}
 
 
 def rating_request() -> Schema:
     """Give the schema of a rating (SPEC 3.10)."""
-    maybe = {"type": ["string", "null"]}
-    optional = ("note", "session_id", "story_key")
-    return _object(
-        {"outcome": {"enum": ["worked", "wrong"]}, **dict.fromkeys(optional, maybe)}, optional=optional
-    )
+    optional: Schema = {
+        "note": _maybe_line(),
+        "session_id": _maybe_line(longest=None),
+        "story_key": {"type": ["string", "null"], "pattern": f"^(?:[0-9]+-[0-9]+|[{_blanks()}]*)$"},
+    }
+    return _object({"outcome": {"enum": ["worked", "wrong"]}, **optional}, optional=tuple(optional))
 
 
 def inject_request() -> Schema:
@@ -184,6 +184,20 @@ def _text() -> Schema:
 def _line() -> Schema:
     kept = f"[^{_CONTROLS}]*"
     return {"type": _SCALAR, "pattern": f"^{kept}[^{_blanks()}{_CONTROLS}]{kept}$"}
+
+
+def _short_line() -> Schema:
+    return {**_line(), "maxLength": _LONGEST_LINE}
+
+
+def _maybe_line(longest: int | None = _LONGEST_LINE) -> Schema:
+    """A line that may be left out, empty or blank."""
+    bound = {} if longest is None else {"maxLength": longest}
+    return {"type": [*_SCALAR, "null"], "pattern": f"^(?:[^{_CONTROLS}]*|[{_blanks()}]*)$", **bound}
+
+
+def _maybe_text() -> Schema:
+    return {"type": [*_SCALAR, "null"]}
 
 
 @cache

@@ -19,7 +19,7 @@ LONG = DOCS + "\n".join(
     f"\nOption {number} is read before option {number + 1} is.\n" for number in range(800)
 )
 QUESTION = "How do I make an option repeatable?"
-OTHER = "May one option come several times?"
+OTHER = "Is there a repeatable kind of option to make?"
 FINDING = {
     "framework": "vue",
     "framework_version": "3.5",

@@ -165,7 +165,7 @@ def withdrawn_improved_and_confirmed(story: Story, entry_id: str, revision: int)
     rating = {"id": entry_id, "outcome": "worked", "session_id": "agent-e"}
     rated = story.tool("Agent E", "rate_report", rating, stdio=False)
     assert (rated["worked"], rated["wrong"], rated["confidence"]) == (1, 0, "high")
-    assert "rated wrong" not in story.command("A person", "review")
+    assert "Rated wrong" not in story.command("A person", "review")
 
 
 def test_a_finding_is_saved_found_in_other_words_withdrawn_improved_and_confirmed(

@@ -338,4 +338,4 @@ def test_kr_review_tells_of_lessons_as_well(review: Site) -> None:
     done = review.project.run("review", "--format", "text")
     assert done.returncode == 0, done.stderr.decode()
     assert b"finding by agent:agent-1" in done.stdout
-    assert b"lesson: " in done.stdout
+    assert b"lesson for code-review: " in done.stdout
