@@ -19,6 +19,7 @@ from tests.support.guard_texts import (
 from tests.support.secret_shapes import SHAPES
 
 CODE = [
+    """pino({ redact: ['*.password', 'headers["x-api-key"]', 'users[*].token', 'req.headers.authorization'] })""",
     "fetch(url, {credentials: 'include'})",
     "def login(token: str, password: str | None = None) -> None:",
     "connect(password=None)",

@@ -250,7 +250,7 @@ _marking(
 def add(
     ctx: click.Context, /, *, symptom: str, fix: str, phase: str, tags: tuple[str, ...], ref: str | None
 ) -> None:
-    """Write a lesson yourself: what one sees, and what to do. A long symptom is cut, a long fix is refused."""
+    """Write a lesson yourself: what one sees, best in 60 characters, and what to do."""
     with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as lessons:
         legal = _legal(app, phase) or phase
         added = lessons.add(symptom, fix, phase=legal, tags=tags, ref=ref, by_person=_is_person())

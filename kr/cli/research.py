@@ -90,7 +90,7 @@ def check_form(
     type=TEXT,
     metavar="ID",
     shell_complete=completes("entry_id"),
-    help="Take this entry; its wording is kept with it.",
+    help="Take this entry, with its report; its wording is kept with it.",
 )
 @click.option(
     "--if-unsure",
@@ -140,12 +140,13 @@ def command(
         )
     said = {"refresh": refresh or None, "use": use, "if_unsure": if_unsure}
     overrides = {name: value for name, value in said.items() if value is not None}
-    shown = wants_text(common(ctx))
+    is_whole = include_report or use is not None  # who chose an entry wants to read it
+    shown = is_whole or wants_text(common(ctx))
     with open_app(ctx, may_share=True, is_quick=True) as app:
         if document is not None:
             research = partial(
                 app.requests.research_document,
-                include_report=include_report or shown,
+                include_report=shown,
                 max_tokens=max_tokens,
                 overrides=overrides,
             )
@@ -154,13 +155,13 @@ def command(
             envelope = app.requests.research_question(
                 str(framework),
                 str(question),
-                include_report=include_report or shown,
+                include_report=shown,
                 max_tokens=max_tokens,
                 overrides=overrides,
                 **options,
             )
         value = envelope.plain()
-        emit(value, ctx, partial(view, is_whole=include_report, is_typed=document is None))
+        emit(value, ctx, partial(view, is_whole=is_whole, is_typed=document is None))
     return 1 if value["status"] == "failure" else 0
 
 

@@ -42,7 +42,7 @@ _REF_COLUMNS = 80
 _SAME_FILE = 4.0
 _SAME_FOLDER = 1.0
 _OWN_FRAMEWORK = 2.0
-_FOREIGN_WORDS = 2
+_LEAST_WORDS = 2
 _COMMON_SHARE = 0.15
 _COMMON_LEAST = 3
 _LOOKED_AT = 2000
@@ -190,8 +190,8 @@ def _fits(lessons: Sequence[Lesson], task: Task, *, is_search: bool = False) -> 
         is_own = bool(own & frameworks) or (bool(frameworks) and _names(lesson.summary, task.framework))
         rare = [word for word in words.get(at, ()) if is_search or frequency[word] <= common]
         is_foreign = bool(frameworks) and not is_own and not phases.issuperset(lesson.tags)
-        if is_foreign and len(rare) < _FOREIGN_WORDS:
-            # One word in common with a lesson about another tool is chance.
+        if frameworks and not is_own and len(rare) < min(_LEAST_WORDS, len(wanted)):
+            # One word in common with a lesson that isn't about the framework is chance.
             rare = []
         score = sum(math.log(1 + len(lessons) / frequency[word]) for word in rare)
         if lesson.ref and task.files:
@@ -235,7 +235,8 @@ def _shared_words(lessons: Sequence[Lesson], wanted: frozenset[str]) -> dict[int
     beginnings = [stem.removesuffix("i") for stem in wanted]
     found: dict[int, frozenset[str]] = {}
     for at, lesson in enumerate(lessons):
-        text = f"{' '.join(lesson.tags)} {lesson.summary} {lesson.ref or ''}".casefold()
+        tags = (tag for tag in lesson.tags if tag not in PHASES)  # "dev-execution" tells nothing of a task
+        text = f"{' '.join(tags)} {lesson.summary} {lesson.ref or ''}".casefold()
         if any(beginning in text for beginning in beginnings):
             shared = wanted & frozenset(keywords(text))
             if shared:

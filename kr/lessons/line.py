@@ -25,8 +25,11 @@ LINE_COLUMNS = 160
 """Two lines of 80 columns: a lesson with its number, without its reference."""
 
 SUMMARY_COLUMNS = LINE_COLUMNS - len("10. ")
+"""What a lesson that kr words takes at most."""
+KEPT_COLUMNS = 2 * LINE_COLUMNS
+"""What the file keeps of a lesson in somebody's own words. It is given in ``LINE_COLUMNS``, searched and shown whole."""
 FIX_COLUMNS = 120
-"""A symptom is cut to what is left; a longer fix is refused."""
+"""A longer fix is refused: it is given whole."""
 
 ELLIPSIS = "…"
 

@@ -35,10 +35,10 @@ from kr.lessons.events import (
 )
 from kr.lessons.file import AppendFailed, LessonsFile, LessonsUnreadable
 from kr.lessons.index import LessonIndex, Origin, held_because, row_of, session_name
-from kr.lessons.line import Lesson, make_lesson, word_lesson
+from kr.lessons.line import Lesson, make_lesson
 from kr.lessons.remedies import Remedy
 from kr.lessons.wording import is_vague, word_finding
-from kr.lessons.words import read_words
+from kr.lessons.words import keep_words, read_words
 from kr.store.lessons import LessonRow
 from kr.values import EventType
 
@@ -147,7 +147,7 @@ def _handed_over(
                 logger.warning("not recorded: %s: %s", field, message)
                 problems.append(RecordProblem(type="validation_error", field=field, message=message))
             continue
-        summary = word_lesson(mask_secrets(clean(words.symptom)), mask_secrets(clean(words.fix)))
+        summary = keep_words(words.symptom, words.fix)
         ref = _ref((words.ref, *request.code_paths, *returned.artifacts), root)
         tags = (phase_tag(event, request.phase), *_frameworks(request), *words.tags)
         candidate = make_candidate(event, day, tags, summary, ref=ref, source="agent")

@@ -15,9 +15,10 @@ from kr.lessons import review
 from kr.lessons.events import EventLimits, evident, read_return
 from kr.lessons.file import LOCK_TIMEOUT, AppendFailed, LessonsFile, LessonsUnreadable
 from kr.lessons.index import LessonIndex, Origin, held_because, judged_rows, lesson_of, row_of
-from kr.lessons.line import FIX_COLUMNS, SUMMARY_COLUMNS, Lesson, make_lesson, word_lesson
+from kr.lessons.line import FIX_COLUMNS, KEPT_COLUMNS, Lesson, make_lesson
 from kr.lessons.record import Candidate, Recorded, append_new, record
 from kr.lessons.remedies import read_own
+from kr.lessons.words import keep_words
 from kr.store.lessons import LessonMark
 from kr.store.store import Store
 from kr.text.characters import columns
@@ -194,7 +195,7 @@ class LessonService:
             raise KrError(f"the fix is too long: {taken} columns, at most {FIX_COLUMNS}")
         if not symptom.strip() or not fix.strip():
             raise KrError("a lesson has a symptom and a fix")
-        summary = word_lesson(mask_secrets(clean(symptom)), mask_secrets(clean(fix)))
+        summary = keep_words(symptom, fix)
         candidate = self._candidate((phase, *tags), summary, ref, by_person=by_person)
         recorded = self._append([candidate])
         if not recorded.fresh:
@@ -232,8 +233,8 @@ class LessonService:
         lesson = make_lesson(
             day, tuple(mask_secrets(clean(tag)) for tag in tags), summary, mask_secrets(clean(ref or ""))
         )
-        if lesson is None or columns(lesson.summary) > SUMMARY_COLUMNS:
-            raise KrError(f"a lesson is one line of 1 to {SUMMARY_COLUMNS} columns")
+        if lesson is None or columns(lesson.summary) > KEPT_COLUMNS:
+            raise KrError(f"a lesson is one line of 1 to {KEPT_COLUMNS} columns")
         held = None if by_person else held_because(lesson.summary, lesson.ref)
         return Candidate(None, lesson, "person" if by_person else "agent", held)
 

@@ -34,7 +34,7 @@ _ERROR_WORD = re.compile(
 )
 _VERDICT = re.compile(
     r"(?i)^\W*(?:found )?\d+ (?:\w+ )?(?:failed|passed|errors?|problems?|issues?|tests?|warnings?)\b|^\W*(?:exit (?:code|status)|process exited|command failed"
-    r"|build failed|tests? (?:failed|suites?)|FAILED |=+|short test summary|make: \*\*\*|elifecycle|error: process|subprocess-exited|"
+    r"|build failed|tests? (?:failed|suites?)|FAILED |=+|_{3,} |short test summary|make: \*\*\*|elifecycle|error: process|subprocess-exited|"
     r"(?:error|failed|failure|failures|errors?|failed examples):?$|could not compile|aborting due to|for more information|see (?:https?|the)|this error originates)"
 )
 _PLACE = re.compile(
@@ -288,7 +288,7 @@ def own_line(output: str) -> str | None:
 
 def _error_at(lines: Sequence[str]) -> int | None:
     """Return which line is the error's own: the last exception of a traceback, else the first line that speaks of an error."""
-    raised = [at for at, line in enumerate(lines) if _EXCEPTION.match(line)]
+    raised = [at for at, line in enumerate(lines) if _EXCEPTION.match(line) and not _VERDICT.match(line)]
     if raised:
         return raised[-1] if any("Traceback" in line for line in lines) else raised[0]
     usable = [

@@ -1,13 +1,17 @@
-"""A lesson in the words of who learned it: both halves, and what is wrong with them (SPEC 4.2). Pure."""
+"""A lesson in the words of who learned it: both halves, and what is wrong with them (SPEC 4.2)."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kr.contracts.lessons import decoded
 from kr.contracts.requests import Field, bad, optional_paths, optional_text, read_fields, text
 from kr.errors import FieldError, InvalidRequest
-from kr.lessons.line import FIX_COLUMNS
+from kr.guard import clean, mask_secrets
+from kr.lessons.line import FIX_COLUMNS, KEPT_COLUMNS, one_line, word_lesson
 from kr.text.characters import columns
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +46,14 @@ def _fix(value: object) -> str:
     if (taken := columns(fix)) > FIX_COLUMNS:
         raise bad(f"is too long: {taken} columns, at most {FIX_COLUMNS}; say what to do in one sentence")
     return fix
+
+
+def keep_words(symptom: str, fix: str) -> str:
+    """Write both halves as the file keeps them, without secrets; says so where the symptom is cut."""
+    summary = word_lesson(mask_secrets(clean(symptom)), mask_secrets(clean(fix)), KEPT_COLUMNS)
+    taken = columns(one_line(symptom)) + columns(one_line(fix)) + 2
+    if taken > KEPT_COLUMNS:
+        logger.warning(
+            "the symptom is cut: with its fix it takes %d columns, at most %d", taken, KEPT_COLUMNS
+        )
+    return summary

@@ -121,7 +121,7 @@ def record_request() -> Schema:
         "properties": {
             "symptom": {
                 **text,
-                "description": "What one sees; cut where both halves take more than two lines.",
+                "description": "What one sees, best in 60 characters: given with the fix in 156, kept and searched whole.",
             },
             "fix": {
                 **text,

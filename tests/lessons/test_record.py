@@ -94,13 +94,27 @@ def test_what_is_refused_costs_only_itself_and_says_why(path: Path, project: Pat
     assert (nothing.status, len(nothing.errors)) == ("skipped", 2)
 
 
-def test_a_long_symptom_is_cut_and_three_lessons_are_kept(path: Path, project: Path, store: Store) -> None:
-    worded = [{"symptom": f"{name} " * 40, "fix": f"give {name} a default"} for name in ("alpha", "beta", "gamma", "delta")]  # fmt: skip
+def test_three_lessons_are_kept_and_a_symptom_without_end_is_cut(
+    path: Path, project: Path, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    worded = [{"symptom": f"{name} " * 80, "fix": f"give {name} a default"} for name in ("alpha", "beta", "gamma", "delta")]  # fmt: skip
     results = record_words(path, project, store, *worded).results
     assert (results.events_detected, results.entries_recorded, results.entries_skipped) == (4, 3, 1)
     for entry, words in zip(results.recorded_entries, worded, strict=False):
         assert entry.summary.endswith(f"…: {words['fix']}")
-        assert len(entry.summary) <= 156
+        assert len(entry.summary) <= 320
+    assert "the symptom is cut: with its fix it takes 501 columns, at most 320" in caplog.text
+
+
+def test_own_words_are_kept_whole(path: Path, project: Path, store: Store) -> None:
+    """Every one of these took more than two lines, and lost what names the failure (measured with agents)."""
+    symptom = (
+        "pip cannot install fastapi==0.165.0: it needs pydantic>=2.9.0, but the project requests pydantic<2"
+    )
+    fix = "Pin pydantic to 2.9 or newer, or take a FastAPI of 0.100 or older; run pip check afterwards"
+    told = record_words(path, project, store, {"symptom": f"{symptom}.", "fix": f"{fix}."})
+    assert [entry.summary for entry in told.results.recorded_entries] == [f"{symptom}: {fix}"]
+    assert f"{symptom}: {fix}" in path.read_text()
 
 
 def test_handed_over_lessons_go_before_what_the_return_shows(path: Path, project: Path, store: Store) -> None:
