@@ -231,9 +231,7 @@ _marking(
 
 @command.command(
     "add",
-    epilog=examples(
-        'kr lessons add "A list without keys reuses the wrong row" --fix "Give every row a key" --tag vue'
-    ),
+    epilog=examples('kr lessons add "Rows mix without keys" --fix "Give rows a key" --tag vue'),
 )
 @click.argument("symptom")
 @click.option("--fix", required=True, help="What to do: one sentence of at most 120 characters.")

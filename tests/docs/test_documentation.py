@@ -162,7 +162,7 @@ def test_every_table_and_view_is_documented(tmp_path: Path) -> None:
             for (name,) in connection.execute(
                 "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
             )
-            if not name.startswith("document_search_")  # FTS5 keeps its index in tables of its own
+            if not name.startswith("entry_search_")  # FTS5 keeps its index in tables of its own
         ]
     page = (DOCS / "sql.md").read_text(encoding="utf-8")
     own = re.search(r"^### Other tables\n\n(.*?)\n\n", page, re.MULTILINE | re.DOTALL)

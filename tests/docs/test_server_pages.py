@@ -60,8 +60,6 @@ def test_the_commands_of_the_page_work(project: Project, server: Served) -> None
     asked = [run(block, project, KR_SERVER=server.url, KR_TOKEN=TOKEN) for block in blocks(SERVER, "sh")]
     assert "kr_http_request_seconds" in asked[0]
     assert len(asked) == 2
-    fleet = next(block for block in blocks(README, "text") if "KR_SERVER" in block)
-    run("\n".join(fleet.splitlines()[1:]), project, KR_SERVER=server.url, KR_TOKEN=TOKEN)
     counted = server.get("/metrics", Authorization=f"Bearer {TOKEN}").body.decode()
     answered = re.findall(r'request_seconds_count\{.*route="([^"]+)",status="200"', counted)
     assert {"/v1/research", "/v1/search", "/v1/lessons/inject", "/v1/entries", "/v1/stats"} <= set(answered)
