@@ -6,6 +6,7 @@ Nothing here knows what a word means. Small words are left out, inflections are 
 
 import re
 import unicodedata
+from functools import lru_cache
 
 _LONGEST = 4000
 """Characters of a text that are looked at."""
@@ -55,6 +56,7 @@ def tokens(text: str) -> list[str]:
     return [token.casefold() for token in _TOKEN.findall(text)]
 
 
+@lru_cache(maxsize=16_384)
 def stem(word: str) -> str:
     """Cut an English inflection off a folded word: ``validates`` and ``validating`` are ``validat``."""
     if not (word.isascii() and word.isalpha()) or word.endswith(("ss", "us", "is")):
