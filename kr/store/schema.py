@@ -18,6 +18,7 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Table,
     Text,
+    text,
 )
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
@@ -166,6 +167,8 @@ lesson_injections = Table(
 
 # ``candidates`` are the entries that were offered, best first: [{id, score}]. ``answered_by`` is the one that somebody took of
 # them, and ``settled_at`` when that, or that none of them answers, was said.
+_IS_OPEN = "candidates IS NOT NULL AND settled_at IS NULL"
+
 requests = Table(
     "requests",
     metadata,
@@ -180,6 +183,7 @@ requests = Table(
     *(Column(name, Text) for name in ("error", "candidates", "settled_at", "answered_by")),
     Index("requests_at", "at"),
     Index("requests_session", "session_id", "at"),
+    Index("requests_open", "framework", "question", sqlite_where=text(_IS_OPEN), postgresql_where=text(_IS_OPEN)),
 )
 
 source_calls = Table(
