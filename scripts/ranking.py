@@ -99,7 +99,8 @@ def judged(path: Path, *, command_line: bool) -> Iterator[tuple[str, bool, bool,
                 return app.requests.research_document(json.dumps(request).encode()).plain()
 
             def by_command(request: dict[str, Any]) -> dict[str, Any]:
-                command = ["kr", "--config", str(config), "--format", "json", "research", "--request", "-"]
+                kr = str(Path(sys.executable).parent / "kr")
+                command = [kr, "--config", str(config), "--format", "json", "research", "--request", "-"]
                 done = subprocess.run(
                     command, input=json.dumps(request), capture_output=True, text=True, check=False
                 )
