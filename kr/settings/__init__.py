@@ -26,7 +26,7 @@ class HitSettings(Value):
     """What a hit, and lessons for an agent, need to know: plain values, and no secret among them."""
 
     enabled: bool
-    phases: tuple[str, ...]
+    all_phases: tuple[str, ...]
     lessons_injection_budget: int
     cache_ttl_days: int
     archive_after_days: int
@@ -224,7 +224,7 @@ class Memory:
         try:
             if known is None or known.pop("key") != self.key:
                 return None
-            return HitSettings(**{**known, "phases": tuple(known["phases"])})
+            return HitSettings(**{**known, "all_phases": tuple(known["all_phases"])})
         except (TypeError, KeyError):
             return None
 
