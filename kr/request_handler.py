@@ -190,7 +190,9 @@ class RequestHandler:
         default_mode: Mode | None = None,
     ) -> Envelope:
         try:
-            parsed: Parsed = parse_request(data, default_mode=default_mode, phases=self._settings.hit.all_phases)
+            parsed: Parsed = parse_request(
+                data, default_mode=default_mode, phases=self._settings.hit.all_phases
+            )
         except InvalidRequest as error:
             _warn(error.warnings)
             return self._refuse(data, *validation_problems(error.fields), mode=default_mode)
