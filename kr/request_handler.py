@@ -89,12 +89,9 @@ class RequestHandler:
         except InvalidRequest as error:
             return self._refuse(error.read, *validation_problems(error.fields))
         _warn(document.warnings)
-        read: Mapping[str, Any] = document.data
-        if overrides:
-            own = read.get("config_overrides")
-            both = {**(own if isinstance(own, Mapping) else {}), **overrides}
-            read = {**read, "config_overrides": both}
-        return self._handle(read, include_report=include_report, max_tokens=max_tokens)
+        return self._handle(
+            document.data, include_report=include_report, max_tokens=max_tokens, overrides=overrides
+        )
 
     def research_question(
         self,
@@ -188,10 +185,14 @@ class RequestHandler:
         include_report: bool,
         max_tokens: int | None = None,
         default_mode: Mode | None = None,
+        overrides: Mapping[str, Any] = _NOTHING,
     ) -> Envelope:
         try:
             parsed: Parsed = parse_request(
-                data, default_mode=default_mode, phases=self._settings.hit.all_phases
+                data,
+                default_mode=default_mode,
+                phases=self._settings.hit.all_phases,
+                overrides=overrides,
             )
         except InvalidRequest as error:
             _warn(error.warnings)

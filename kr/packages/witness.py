@@ -30,14 +30,12 @@ class Seen:
     def __init__(self) -> None:
         self.marks: dict[str, Any] = {}
         self.warnings: list[str] = []
-        self.is_sure = True
-        """Whether the marks say all that the finding depends on."""
 
     def is_settled(self, started_ns: int) -> bool:
         """Whether no change can hide behind these marks; ``started_ns`` is when the search began, of ``time.time_ns``."""
         files = [mark for mark in self.marks.values() if isinstance(mark, list)]
         is_old = all(max(mark[:2]) < started_ns - _SETTLED_NS for mark in files)
-        return self.is_sure and is_old and len(self.marks) <= _MOST
+        return is_old and len(self.marks) <= _MOST
 
     def still_holds(self) -> bool:
         """Whether all is as it was when it was looked at."""
@@ -77,12 +75,6 @@ def warned(sentence: str) -> None:
     """Say what the user was told."""
     if (seen := _seen.get()) is not None:
         seen.warnings.append(sentence)
-
-
-def depends_on_more() -> None:
-    """Say that the finding comes from what no mark tells of."""
-    if (seen := _seen.get()) is not None:
-        seen.is_sure = False
 
 
 def _note(kind: str, path: Path) -> None:

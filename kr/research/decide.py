@@ -204,13 +204,27 @@ class Candidate:
         """Whether the needs share most of their words."""
         return self.shared >= min(_NEAR, self.of) and self.shared >= _MOST_WORDS * self.of
 
+    @property
+    def is_worth_a_line(self) -> bool:
+        """Whether to offer it costs less than to find it anew: to read the installed documentation again costs nothing."""
+        return (
+            not self.known.entry.is_installed_excerpt
+            or self.known.ratings.worked > 0
+            or self.may_say_the_same
+        )
+
+
+def offered(ranked: Sequence[Candidate], *, most: int) -> list[Candidate]:
+    """Return what is offered of ranked entries. What is far behind the best one is left out: every line costs the asker tokens."""
+    worth = [it for it in ranked if it.is_worth_a_line]
+    near = [it for it in worth if it.score >= _OF_BEST * worth[0].score or it.score <= WITHDRAWN]
+    return near[:most]
+
 
 def rank(query: Query, found: Sequence[tuple[Known, float]]) -> list[Candidate]:
     """Order entries by how well they fit, best first; ``found`` has each with its ``bm25``, higher is better.
 
-    Findings go before excerpts, what was rated as working goes up, and what was rated wrong goes last. Placeholders are none. An excerpt
-    of installed documentation is one where the needs share most of their words, or somebody confirmed it: to read the documentation
-    again costs nothing. What is far behind the best one is left out: every line costs the asker tokens.
+    Findings go before excerpts, what was rated as working goes up, and what was rated wrong goes last. Placeholders are left out.
     """
     from rapidfuzz import fuzz, utils
 
@@ -228,13 +242,11 @@ def rank(query: Query, found: Sequence[tuple[Known, float]]) -> list[Candidate]:
         score += 4 * fuzz.token_sort_ratio(query.topic, entry.topic, processor=utils.default_process) / 100
         score += len(shared_tags(query.tags, entry.tags))
         score = WITHDRAWN if known.ratings.withdraws(entry) else score + _standing(known)
-        candidate = Candidate(known, round(score, 2), shared, len(words))
-        if not entry.is_installed_excerpt or known.ratings.worked or candidate.may_say_the_same:
-            ranked.append(candidate)
+        ranked.append(Candidate(known, round(score, 2), shared, len(words)))
     ranked.sort(key=lambda it: it.known.entry.id)
     ranked.sort(key=lambda it: it.known.entry.last_accessed, reverse=True)
     ranked.sort(key=lambda it: -it.score)
-    return [it for it in ranked if it.score >= _OF_BEST * ranked[0].score or it.score <= WITHDRAWN]
+    return ranked
 
 
 def _need_words(framework: str, *texts: str) -> set[str]:

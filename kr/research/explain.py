@@ -3,7 +3,7 @@
 The database's bytes and those of its write-ahead log stay as they are (``Store.read_untouched``).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from kr.errors import FieldError, InvalidRequest
 from kr.frameworks import lookup_keys, most_alike, same_framework
 from kr.freshness import Limits
 from kr.naming import fold
-from kr.research.decide import Known, choose, judge_all, match_of, rank, tier_of
+from kr.research.decide import Known, choose, judge_all, match_of, most_offered, offered, rank, tier_of
 from kr.store.entries import question_key
 from kr.store.session import FIRST_IMPORT, UnitOfWork
 from kr.store.store import Store
@@ -65,6 +65,10 @@ class _Held:
     others: tuple[str, ...] = ()
     is_untouched: bool = True
 
+    @property
+    def number(self) -> int:
+        return len(self.known) + len(self.archived)
+
 
 def explain(
     store: Store, request: ResearchRequest, rules: Rules, *, now: datetime, index: Path | None = None
@@ -82,15 +86,19 @@ def explain(
     ranked = rank(query, [(it, (held.scores or {}).get(it.entry.id, 0.0)) for it in held.known])
     placeholders = [it for it in held.known if it.entry.origin == "placeholder"]
     scored = [(it.known, it.score) for it in ranked] + [(it, None) for it in placeholders]
-    rows = [_row(query, known, score, rules.match, chosen, lost=held.lost) for known, score in scored]
+    fitting = [it for it in ranked if it.known.entry.id in (held.scores or {})]
+    offers = [it.known.entry.id for it in offered(fitting, most=most_offered(held.number))]
+    rows = [
+        _row(query, known, score, rules.match, chosen, offers=offers, lost=held.lost)
+        for known, score in scored
+    ]
     rows.sort(key=lambda row: row["id"] != (match.entry.id if match else None))
     old = f"not accessed for more than {rules.limits.archive_after_days} days: counts as archived"
     rows += [
         {**_shown(entry), "freshness": "archived", "reasons": [], "refused": old} for entry in held.archived
     ]
-    ids = (it.known.entry.id for it in ranked if it.known.entry.id not in held.lost)
-    offered = (entry_id for entry_id in ids if entry_id in (held.scores or {}))
-    outcome, decision = _decision(match, chosen, next(offered, None), _why_nothing(held, rules.match))
+    best = next((entry_id for entry_id in offers if entry_id not in held.lost), None)
+    outcome, decision = _decision(match, chosen, best, _why_nothing(held, rules.match))
     waiting = index if held.is_untouched and index is not None and index.is_file() else None
     return {
         "outcome": outcome,
@@ -140,17 +148,19 @@ def _is_lost(unit: UnitOfWork, entry: Entry) -> bool:
 def _why_nothing(held: _Held, rules: MatchRules) -> str:
     if not held.known and not held.archived:
         return "no entry has this framework"
-    return (
-        "no entry shares a word with it" if rules.fuzzy else "no topic is equal, and cache_fuzzy_match is off"
-    )
+    if not rules.fuzzy:
+        return "no topic is equal, and cache_fuzzy_match is off"
+    return "no entry has enough in common with it" if held.scores else "no entry shares a word with it"
 
 
-def _why_no_tier(rules: MatchRules) -> str:
+def _why_no_tier(rules: MatchRules, *, is_offered: bool) -> str:
     if not rules.fuzzy:
         return "another topic, and cache_fuzzy_match is off"
-    if rules.mode == "seed":
-        return f"below cache_match_floor, {rules.floor}: it is offered, not served"
-    return "another topic, question and keywords: it is offered, not served"
+    is_below = f"below cache_match_floor, {rules.floor}"
+    why = is_below if rules.mode == "seed" else "another topic, question and keywords"
+    if is_offered:
+        return f"{why}: it is offered, not served"
+    return f"{why}, and too little in common, or others fit better: it is not offered either"
 
 
 def _row(
@@ -160,6 +170,7 @@ def _row(
     rules: MatchRules,
     chosen: Known | None,
     *,
+    offers: Collection[str],
     lost: frozenset[str],
 ) -> dict[str, Any]:
     entry = known.entry
@@ -169,7 +180,7 @@ def _row(
     if entry.id in lost:
         refused = "its report is missing or empty: the entry would be removed"
     elif tier is None:
-        refused = _why_no_tier(rules)
+        refused = _why_no_tier(rules, is_offered=entry.id in offers)
     else:
         refused = known.refusal
     if refused is None and known.verdict.status != "fresh":

@@ -18,6 +18,7 @@ from kr.research.decide import (
     match_of,
     most_offered,
     named,
+    offered,
     rank,
 )
 from kr.store.entries import keywords_key, question_key, topic_key
@@ -40,8 +41,8 @@ class LookedUp:
     """What the cache holds for a request.
 
     ``match`` is the entry that is served, or stale, or refused, and ``report`` its text; ``related`` are the candidates, best first.
-    ``is_hit``: the match is served. ``is_refused``: it is a placeholder, or was rated wrong. ``is_near``: the best candidate's text is
-    worth the asker's tokens unasked.
+    ``is_hit``: the match is served. ``is_refused``: it is a placeholder, or was rated wrong. ``near`` are the ids of the candidates
+    whose text is worth the asker's tokens unasked.
     """
 
     match: Match | None = None
@@ -50,7 +51,7 @@ class LookedUp:
     is_hit: bool = False
     is_refused: bool = False
     related: tuple[Related, ...] = ()
-    is_near: bool = False
+    near: frozenset[str] = frozenset()
 
     @property
     def is_stale(self) -> bool:
@@ -173,13 +174,13 @@ class Cache:
             is_served = chosen is not None and chosen.is_servable
             ranked = [] if is_served else self._candidates(unit, query, keys, aliases)
             related = tuple(_related(unit, it) for it in ranked)
-            is_near = bool(ranked) and ranked[0].is_near
+            near = frozenset(it.known.entry.id for it in ranked if it.is_near)
         if match is None or chosen is None:
             logger.info("nothing is served of %s; %d candidates", query.framework, len(related))
-            return LookedUp(related=related, is_near=is_near)
+            return LookedUp(related=related, near=near)
         logger.info("%s matches by %s and is %s", match.entry.id, match.tier, match.entry.status)
         return self._with_report(
-            store, chosen, LookedUp(match=match, is_hit=is_served, related=related, is_near=is_near)
+            store, chosen, LookedUp(match=match, is_hit=is_served, related=related, near=near)
         )
 
     def _judged(self, query: Query, rows: Sequence[Found]) -> list[Known]:
@@ -198,8 +199,7 @@ class Cache:
         scores = {row[0].id: bm25 for row, bm25 in rows}
         known = self._judged(query, [row for row, _ in rows])
         ranked = rank(query, [(it, scores[it.entry.id]) for it in known])
-        most = most_offered(unit.lookup.count(keys)) if ranked else 0
-        return ranked[:most]
+        return offered(ranked, most=most_offered(unit.lookup.count(keys))) if ranked else []
 
     def _with_report(self, store: Store, known: Known, found: LookedUp) -> LookedUp:
         """Store the mark that is due, and read the report; without one there is no match."""
@@ -214,9 +214,7 @@ class Cache:
         if report is None:
             logger.info("%s: there is no report to be read at %s", entry.id, entry.path)
             store.drop_lost(entry)
-            return LookedUp(
-                related=tuple(it for it in found.related if it.id != entry.id), is_near=found.is_near
-            )
+            return LookedUp(related=tuple(it for it in found.related if it.id != entry.id), near=found.near)
         return replace(found, report=report, ratings=known.ratings, is_refused=known.refusal is not None)
 
 

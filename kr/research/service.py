@@ -158,7 +158,8 @@ class ResearchService:
 
     def _offer(self, run: Run, found: LookedUp) -> ResearchEnvelope:
         """Leave the choice to the caller: nothing is asked, nothing charged; the best candidate's report goes along (SPEC 3.2)."""
-        best, text = found.related[0], found.report if found.is_near else None
+        best = found.related[0]
+        text = found.report if best.id in found.near else None
         run.notes.append(OFFERED)
         ending = Ending(course=Course(offered=True), related=found.related, text=text)
         now = self._services.clock()
@@ -175,7 +176,7 @@ def _readable(run: Run, found: LookedUp) -> LookedUp:
     for number, candidate in enumerate(found.related):
         text = run.cache.report_of(candidate.id)
         if text is not None or not run.shelf.can_write:
-            return LookedUp(related=found.related[number:], report=text, is_near=found.is_near and not number)
+            return LookedUp(related=found.related[number:], report=text, near=found.near)
     return LookedUp()
 
 

@@ -183,7 +183,9 @@ requests = Table(
     *(Column(name, Text) for name in ("error", "candidates", "settled_at", "answered_by")),
     Index("requests_at", "at"),
     Index("requests_session", "session_id", "at"),
-    Index("requests_open", "framework", "question", sqlite_where=text(_IS_OPEN), postgresql_where=text(_IS_OPEN)),
+    Index(
+        "requests_open", "framework", "question", sqlite_where=text(_IS_OPEN), postgresql_where=text(_IS_OPEN)
+    ),
 )
 
 source_calls = Table(

@@ -148,6 +148,17 @@ def overrides(**given: object) -> ResearchOverrides:
     return request.config_overrides
 
 
+def test_what_is_said_beside_a_document_wins_over_it_and_hides_nothing_that_is_wrong() -> None:
+    document = research(config_overrides={"if_unsure": "research", "use": "vue-watchers"})
+    request = parse_request(document, overrides={"if_unsure": "candidates"}).request
+    assert isinstance(request, ResearchRequest)
+    said = request.config_overrides
+    assert (said.if_unsure, said.use) == ("candidates", "vue-watchers")
+    with pytest.raises(InvalidRequest) as refused:
+        parse_request(research(config_overrides={"if_unsure": {}}), overrides={"if_unsure": "candidates"})
+    assert [error.field for error in refused.value.fields] == ["config_overrides.if_unsure"]
+
+
 @pytest.mark.parametrize("yes", [True, "true", "True", " TRUE "])
 def test_what_a_caller_of_research_may_say(yes: object) -> None:
     assert overrides() == overrides(refresh=None, use=None, if_unsure=None) == ResearchOverrides()

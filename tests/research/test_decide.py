@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.freshness import Limits, to_text
-from kr.research.decide import Known, choose, judge_all, most_offered, overlap, rank, tier_of
+from kr.research.decide import Known, choose, judge_all, most_offered, offered, overlap, rank, tier_of
 from kr.values import TIERS, Entry, MatchRules, Query, Ratings
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
@@ -143,6 +143,35 @@ def test_findings_go_before_excerpts_what_worked_goes_up_and_what_is_wrong_goes_
     ]
     ranked = rank(query(), [found[at] for at in order])
     assert [it.known.entry.id for it in ranked] == ["vue-1", "vue-2", "vue-3", "vue-4", "vue-5"]
+
+
+def test_what_is_far_behind_the_best_one_is_not_offered_and_what_is_wrong_is_told_last() -> None:
+    far = entry("slots", number=3, tags=(), question="What is it?")
+    found = [
+        (known(entry(number=1, origin="finding")), 9.0),
+        (known(entry(number=2)), 4.0),
+        (known(far), 0.5),
+        (known(entry(number=4), Ratings(wrong=1)), 9.0),
+    ]
+    ranked = rank(query(), found)
+    assert [it.known.entry.id for it in ranked] == ["vue-1", "vue-2", "vue-3", "vue-4"]
+    assert [it.known.entry.id for it in offered(ranked, most=5)] == ["vue-1", "vue-2", "vue-4"]
+    assert [it.known.entry.id for it in offered(ranked, most=1)] == ["vue-1"]
+    assert [it.known.entry.id for it in offered(ranked[2:], most=5)] == ["vue-3", "vue-4"]
+
+
+@pytest.mark.parametrize(
+    ("topic", "worked", "is_offered"),
+    [("scrolling slots", 0, False), ("scrolling slots", 1, True), ("scrolling virtual slots", 0, True)],
+)
+def test_installed_documentation_is_offered_where_most_words_are_shared_or_it_worked(
+    topic: str, worked: int, is_offered: bool
+) -> None:
+    asked = query("virtual scrolling routes", question="Virtual scrolling of routes?")
+    day = to_text(NOW + timedelta(hours=20))
+    installed = known(entry(topic, fresh_until=day, tags=()), Ratings(worked=worked))
+    assert bool(offered(rank(asked, [(installed, 5.0)]), most=3)) is is_offered
+    assert offered(rank(asked, [(known(entry(topic, tags=())), 5.0)]), most=3)  # research is not repeated
 
 
 def test_a_placeholder_is_no_candidate() -> None:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import sqlite3
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from rich.cells import cell_len
 
 from kr.cli.knowledge import explained
 from kr.errors import InvalidRequest, StoreCorrupt, StoreError
+from kr.freshness import to_text
 from tests.support.program import Project, request
 from tests.support.stores import draft, insert_entry, sql
 from tests.support.terminals import seen
@@ -53,21 +55,23 @@ def test_without_a_database_it_is_a_miss_and_none_is_made(project: Project) -> N
 
 def test_a_hit_is_explained_and_nothing_changes(project: Project) -> None:
     keep(project, "repeatable options")
+    keep(project, "repeatable arguments")
     keep(project, "routing guards", tags=("router",))
     keep(project, "repeatable options", framework="react")
     before = fingerprint(project.base)
     value = explain(project)
     assert fingerprint(project.base) == before
     assert (value["outcome"], value["entry_id"]) == ("hit", "vue-repeatable-options")
-    first, second = value["considered"]
+    first, second, last = value["considered"]
     assert (first["id"], first["tier"], first["refused"]) == (
         "vue-repeatable-options",
         "framework+topic+tags",
         None,
     )
     assert (first["topic_overlap"], first["shared_tags"], first["freshness"]) == (1.0, ["options"], "fresh")
-    assert second["id"] == "vue-routing-guards"
+    assert (second["id"], last["id"]) == ("vue-repeatable-arguments", "vue-routing-guards")
     assert second["refused"] == "another topic, question and keywords: it is offered, not served"
+    assert last["refused"].endswith("or others fit better: it is not offered either")
     assert project.research()["results"]["cache_entry_id"] == value["entry_id"]
 
 
@@ -167,11 +171,11 @@ def test_the_view_is_clean_and_fits_80_columns(project: Project) -> None:
 
 def test_the_view_tells_of_each_entry_how_it_ranks_and_why_it_is_served_or_not(project: Project) -> None:
     keep(project, "repeatable options")
-    keep(project, "routing guards", tags=("router",))
+    keep(project, "repeatable arguments", tags=("arguments",))
     _, first, second = explained(explain(project)).split("\n\n")
     assert first.startswith("vue-repeatable-options: score ")
     assert "; fresh; excerpt; shared tags: options\n  served: framework+topic+tags" in first
-    assert second.startswith("vue-routing-guards: score ")
+    assert second.startswith("vue-repeatable-arguments: score ")
     assert "\n  not served: another topic, question and keywords" in second
 
 
@@ -238,6 +242,27 @@ def test_what_shares_no_word_is_not_said_to_be_offered(project: Project) -> None
         "miss",
         "would be researched: no entry shares a word with it",
     )
+
+
+def test_what_is_said_to_be_offered_is_what_research_offers(project: Project) -> None:
+    for number in range(4):
+        keep(project, f"option number {number}")
+    keep(project, "arguments of a command", tags=("x",))
+    installed = {
+        "origin": "excerpt",
+        "confidence": "low",
+        "fresh_until": to_text(project.clock() + timedelta(days=1)),
+    }
+    keep(project, "watchers", question="What is watched?", tags=("option",), **installed)
+    asked = {
+        "topic": "option of a number",
+        "question": "Which number has an option that takes arguments?",
+        "config_overrides": {"if_unsure": "candidates"},
+    }
+    told = {row["id"] for row in explain(project, **asked)["considered"] if "is offered" in row["refused"]}
+    results = project.research(request(**asked))["results"]
+    assert told == {row["id"] for row in results["related"]}
+    assert len(told) == 3
 
 
 def test_without_fuzzy_matching_nothing_is_said_to_be_offered(project: Project) -> None:

@@ -11,6 +11,9 @@ from tests.support.stores import draft, insert_entry
 OTHER = {"topic": "given twice", "tags": ["arguments"], "question": "Can one option be given twice?"}
 """A need in words that nothing serves by itself, and that share a word with ``request()``."""
 
+NEAR = {"topic": "option made twice", "tags": ["arguments"], "question": "Can I make one option repeatable?"}
+"""A need that nothing serves by itself either, near enough for the report of ``request()`` to go along."""
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
@@ -34,7 +37,7 @@ def ask(project: Project, **changes: Any) -> dict[str, Any]:
 
 def test_candidates_cost_nothing_and_the_best_comes_with_its_report(project: Project) -> None:
     before = project.sql("SELECT last_accessed FROM entries")
-    answer = ask(project, **OTHER)
+    answer = ask(project, **NEAR)
     results = answer["results"]
     assert (answer["status"], answer["errors"]) == ("candidates", [])
     assert (results["cache_hit"], results["cache_entry_id"], results["report_path"]) == (False, None, None)
@@ -61,12 +64,28 @@ def test_candidates_cost_nothing_and_the_best_comes_with_its_report(project: Pro
     assert project.sql("SELECT status, score FROM requests") == [("candidates", score)]
 
 
+def test_an_excerpt_that_is_not_near_is_named_and_not_read(project: Project) -> None:
+    before = project.sql("SELECT last_accessed FROM entries")
+    results = ask(project, **OTHER)["results"]
+    assert [it["id"] for it in results["related"]] == ["vue-repeatable-options"]
+    assert results["candidate_report"] is None
+    assert project.sql("SELECT last_accessed FROM entries") == before
+    assert project.sql("SELECT answer_tokens FROM requests") == [(0,)]
+
+
+def test_the_report_of_a_finding_comes_along_however_little_is_shared(project: Project) -> None:
+    finding = keep(project, "option several times", origin="finding")
+    assert ask(project, **OTHER)["results"]["candidate_report"]["id"] == finding
+
+
 def test_the_report_of_a_candidate_is_cut_to_what_was_asked_for(project: Project) -> None:
-    keep(project, "repeatable flags", text="Word. " * 400)
+    long = keep(project, "repeatable option twice", text="Word. " * 400)
     with project.app() as app:
-        data = {**request(**OTHER), "config_overrides": {"if_unsure": "candidates"}}
+        data = {**request(**NEAR), "config_overrides": {"if_unsure": "candidates"}}
         answer = app.requests.research_document(str(data).replace("'", '"').encode(), max_tokens=60).plain()
-    assert len(answer["results"]["candidate_report"]["text"]) / 4 <= 75
+    offered = answer["results"]["candidate_report"]
+    assert offered["id"] == long
+    assert len(offered["text"]) / 4 <= 75
 
 
 def test_a_wording_ranks_at_once_and_serves_once_another_session_uses_it(project: Project) -> None:
@@ -113,10 +132,10 @@ def test_what_is_near_a_stale_entry_is_still_offered(project: Project) -> None:
 
 
 def test_an_entry_whose_report_is_nowhere_is_not_offered(project: Project) -> None:
-    lost = keep(project, "one option given twice")
+    lost = keep(project, "repeatable option twice")
     project.sql("UPDATE entries SET sha256 = NULL WHERE id = ?", lost)
-    (project.base / "frameworks/vue/one-option-given-twice.md").unlink()
-    answer = ask(project, **OTHER)
+    (project.base / "frameworks/vue/repeatable-option-twice.md").unlink()
+    answer = ask(project, **NEAR)
     assert [row["id"] for row in answer["results"]["related"]] == ["vue-repeatable-options"]
     assert answer["results"]["candidate_report"]["id"] == "vue-repeatable-options"
     assert project.sql("SELECT id FROM entries") == [("vue-repeatable-options",)]
