@@ -15,6 +15,7 @@ CJK = "぀-ヿ㐀-䶿一-鿿가-힣豈-﫿"
 _TOKEN = re.compile(rf"[{CJK}]|[^\W_{CJK}]+(?:_+[^\W_{CJK}]+)*")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _CODE = re.compile(r"`([^`\n]{1,80})`|(?<!\w)(--?[A-Za-z][\w-]*)|(@?[A-Za-z_][\w.]*(?:[/-][\w.]+)*)(\(\))?")
+_SIGN = re.compile(r"(?<!\w)[a-z]\w{0,3}(?:\+\+|#)(?!\w)|[<>=!]=+|(?<=\s)[<>](?=\s)|&&|\|\|", re.IGNORECASE)
 _SUFFIXES = ("ingly", "edly", "ings", "ing", "ied", "ies", "ed", "es", "s")
 _SHORTEST_STEM = 3
 
@@ -22,15 +23,15 @@ SMALL = frozenset(
     """
     a an the this that these those some any each i me my mine we us our ours you your he she it its they them their one ones
     who whom whose which what when where why how whether am is are was were be been being do does did doing done
-    have has had having can could may might must shall should will would ought and or but so if then than as of at by for from to
+    have has had having can could may might must shall should will would ought and or but so if then than as of at by for to
     into with there here just also too very quite only really please let lets get gets got getting make makes made making
     use uses used using want wants need needs needed like way ways best right proper properly correct correctly
-    possible example examples about via per im ive youre whats theres dont cant
+    possible example examples about via per im ive youre whats theres
     """.split()
 )
 """Words that a topic can do without."""
 
-TURNING = frozenset("not no never without on off in out up down before after".split())
+TURNING = frozenset("not no never without dont cant on off in out up down before after from".split())
 """Small words that turn a need round: a topic always keeps them (SPEC 3.1), and no search asks for them."""
 
 _OPPOSITES = (
@@ -89,12 +90,17 @@ def keywords(text: str) -> list[str]:
 
 
 def identifiers(text: str) -> frozenset[str]:
-    """Return the names of code in a text: what is quoted, called, an option, or written with a hump, underscore, digit or dot."""
-    found = set()
+    """Return the names of code in a text, folded: what is quoted, called, or written with a hump, underscore, digit or dot.
+
+    Beside them options in their case (``-v`` is not ``-V``), comparisons, and languages with a sign (``C++``).
+    """
+    found = {sign.casefold() for sign in _SIGN.findall(text[:_LONGEST])}
     for quoted, option, name, call in _CODE.findall(text[:_LONGEST]):
         word = name.strip(".-/")
-        if quoted or option:
-            found.add((quoted or option).removesuffix("()").casefold())
+        if option:
+            found.add(option)
+        elif quoted:
+            found.add(quoted.removesuffix("()").casefold())
         elif call or re.search(r"[a-z][A-Z]|[_\d/@]|\w\.\w", word):
             found.add(word.casefold())
     return frozenset(found)

@@ -46,6 +46,8 @@ def test_inflection_case_and_small_words_make_no_other_need(one: str, other: str
         ("status codes", "state codes"),
         ("run before commit", "run after commit"),
         ("wait for jobs", "never wait for jobs"),
+        ("wait for jobs", "don't wait for jobs"),
+        ("copy to a file", "copy from a file"),
     ],
 )
 def test_order_and_words_that_turn_a_need_round_make_another(one: str, other: str) -> None:
@@ -80,6 +82,9 @@ def test_contraries_are_what_must_not_differ(one: str, other: str, is_same: bool
         ("pin @acme/core", {"@acme/core"}),
         ("an ordinary sentence. And another one", set()),
         ("left-aligned text", set()),
+        ("run psql -V", {"-V"}),
+        ("C++, not C#", {"c++", "c#"}),
+        ("x >= 5 && y == z", {">=", "&&", "=="}),
     ],
 )
 def test_identifiers_are_names_of_code(text: str, named: set[str]) -> None:
