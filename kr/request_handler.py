@@ -14,7 +14,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kr.contracts.envelopes import Envelope, Problem, failure, interruption, told, validation_problems
-from kr.contracts.requests import LessonsInjectRequest, Mode, Parsed, ResearchRequest, is_blank, parse_request
+from kr.contracts.requests import (
+    LessonsInjectRequest,
+    Mode,
+    Parsed,
+    ResearchRequest,
+    is_blank,
+    parse_request,
+    put_over,
+)
 from kr.errors import FieldError, InvalidRequest, StoreError
 from kr.freshness import to_text
 from kr.log import Logger
@@ -91,9 +99,7 @@ class RequestHandler:
         _warn(document.warnings)
         read: Mapping[str, Any] = document.data
         if overrides:
-            own = read.get("config_overrides")
-            both = {**(own if isinstance(own, Mapping) else {}), **overrides}
-            read = {**read, "config_overrides": both}
+            read = {**read, "config_overrides": put_over(read.get("config_overrides"), overrides)}
         return self._handle(read, include_report=include_report, max_tokens=max_tokens)
 
     def research_question(

@@ -114,20 +114,16 @@ def inject_request() -> Schema:
 
 def record_request() -> Schema:
     """Give the schema of U5's request: it describes, and forbids nothing, since recording never stops its caller (SPEC 4.2)."""
-    text = {"type": _SCALAR}
     lesson = {
-        "type": "object",
         "description": "A lesson in your own words: it is kept as it is worded.",
         "properties": {
             "symptom": {
-                **text,
                 "description": "What one sees; cut where both halves take more than two lines.",
             },
             "fix": {
-                **text,
                 "description": "What to do: at most 120 columns, or it is refused with the count.",
             },
-            "ref": {**text, "description": "The file, with its line.", "examples": ["src/List.vue:3"]},
+            "ref": {"description": "The file, with its line.", "examples": ["src/List.vue:3"]},
             "tags": {"description": "What it is about beside the phase.", "examples": [["vue"]]},
         },
     }

@@ -11,6 +11,7 @@ from kr.contracts.requests import (
     ResearchOverrides,
     ResearchRequest,
     parse_request,
+    put_over,
     read_count,
 )
 from kr.errors import InvalidRequest
@@ -146,6 +147,14 @@ def overrides(**given: object) -> ResearchOverrides:
     request = parse_request(research(config_overrides=given)).request
     assert isinstance(request, ResearchRequest)
     return request.config_overrides
+
+
+def test_what_is_said_beside_a_document_wins_over_it_and_hides_nothing_that_is_wrong() -> None:
+    beside = {"if_unsure": "candidates", "use": "vue-slots"}
+    assert put_over({"if_unsure": "research", "max_calls": 1}, beside) == {**beside, "max_calls": 1}
+    assert put_over({"if_unsure": None}, beside) == put_over("often", beside) == beside
+    wrong = research(config_overrides=put_over({"if_unsure": {}, "refresh": "often"}, beside))
+    assert sorted(problems(wrong)) == ["config_overrides.if_unsure", "config_overrides.refresh"]
 
 
 @pytest.mark.parametrize("yes", [True, "true", "True", " TRUE "])

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from kr.server.mcp import TOOLS
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.program import Project, request
 from tests.support.servers import TOKEN, Answer, Server, mcp_over_http, serving
@@ -93,6 +94,10 @@ def test_what_is_wrong_is_told(server: Server) -> None:
     failed = server.post("/v1/research", {**request(), "story_key": "x"})
     assert (failed.status, failed.json["status"]) == (422, "failure")
     assert [error["field"] for error in failed.json["errors"]] == ["story_key"]
+    hidden = {**request(), "config_overrides": {"if_unsure": "ask"}}
+    failed = server.post("/v1/research?if_unsure=research", hidden)
+    assert (failed.status, failed.json["status"]) == (422, "failure")
+    assert [error["field"] for error in failed.json["errors"]] == ["config_overrides.if_unsure"]
     assert is_problem(server.get("/v1/entries/nothing"), 404, "nothing")
     assert is_problem(server.get("/v1/entries?limit=many"), 422, "limit")
     assert is_problem(server.get("/v1/search"), 422, "q")
@@ -151,7 +156,7 @@ def test_mcp_over_http_is_the_same_server(server: Server) -> None:
             return tools, result
 
     tools, result = asyncio.run(session())
-    assert len(tools) == 5
+    assert [tool.name for tool in tools] == [tool.name for tool in TOOLS]
     assert result.is_error
     assert result.structured_content["errors"][0]["field"] == "story_key"
 
