@@ -220,13 +220,12 @@ def _related(results: dict[str, Any]) -> list[str]:
         lines += wrapped(f"    {item['id']}  ", f"{said}{rated}", indent=6)
         if _is_offer(results) and (item is not related[0] or not results["candidate_report"]):
             lines += wrapped("      ", item["summary"], indent=6)
+    read = f"read one: kr entries show {related[0]['id']} --report"
     if _is_offer(results):
-        where = "the first one's report is below; " if results["candidate_report"] else ""
-        take = f"{where}one answers: the same question with --use ID; none does: with --if-unsure research"
+        where = "the first one's report is below" if results["candidate_report"] else read
+        take = f"{where}; one answers: the same question with --use ID; none does: with --if-unsure research"
     else:
-        take = (
-            f"read one: kr entries show {related[0]['id']} --report; take it: the same question with --use ID"
-        )
+        take = f"{read}; take it: the same question with --use ID"
     return [*lines, *wrapped("  ", take, indent=4)]
 
 

@@ -473,6 +473,11 @@ def test_a_person_is_told_what_is_related_and_takes_it(project: Project, context
     assert "vue-repeatable-options  How do I make an option repeatable? (version 3.5, excerpt)" in text
     assert "kr entries show vue-repeatable-options --report" in text
     assert "config_overrides" not in text
+    near = ("research", "vue", "Is an argument like a repeatable option?", *NEAR)
+    text = project.run(*near, "--if-unsure", "candidates", "--format", "text").stdout.decode()
+    assert "the first one's report is below; one answers: " in " ".join(text.split())
+    assert "kr entries show" not in text
+    assert "\n## Details\n" in text
     taken = project.run(*asked, "--use", "vue-repeatable-options", "--format", "text")
     assert taken.stdout.decode().startswith("cache-hit  found by its ")
     assert len(context7.calls()) == calls
@@ -535,9 +540,10 @@ def test_a_person_is_told_what_answers_and_what_may_answer_better() -> None:
 
     told = lines()
     assert told[0] == "degraded  from installed documentation; confidence low"
-    assert told[1:8] == [
+    assert told[1:9] == [
         "  note  context7: not asked, since it kept failing; kr stats says until when",
         "  note  the language model took none",
+        "  entry  tiny-more",
         "  report /r.md",
         "  entries that may answer:",
         "    tiny-slots  What is a slot? (version 1, finding) worked for 2",

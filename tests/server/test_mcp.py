@@ -92,7 +92,7 @@ def test_the_tools_cost_an_agent_less_than_a_thousand_tokens() -> None:
 
 def test_a_session_from_the_miss_to_the_hit_by_the_new_wording(project: Project, context7: StandIn) -> None:
     reworded = {**QUESTION, "topic": "accept many values", "tags": ["multiple"]}
-    reworded["question"] = "Which setting lets an option be given several times?"
+    reworded["question"] = "Which setting lets an option be repeatable?"
     steps: list[str] = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
