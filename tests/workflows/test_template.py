@@ -132,7 +132,7 @@ def test_a_template_without_mistakes() -> None:
         ),
         (
             "- {id: a, name: A, type: action, uses: deploy}",
-            "steps[0].uses: allowed: research, lessons.inject",
+            "steps[0].uses: allowed: research, save, lessons.inject, lessons.record, export-yaml",
         ),
         ("- {id: a, name: A, type: action, uses: warm, cwd: x}", "steps[0].cwd: belongs to run"),
         ("- {id: a, name: A, type: action, run: x, with: {a: b}}", "steps[0].with: belongs to uses"),

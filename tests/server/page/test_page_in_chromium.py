@@ -72,7 +72,7 @@ def hostile_entry(page: Any) -> str:
 
 
 def addresses(page: Any) -> list[str]:
-    return [*VIEWS, "/entries?q=virtual", "/entries?q=zzzz", hostile_entry(page)]
+    return [*VIEWS, "/entries?q=cleanup", "/entries?q=zzzz", hostile_entry(page)]
 
 
 @pytest.mark.effort(10, least=3)
@@ -122,11 +122,11 @@ def test_typing_searches_without_loading_the_page_anew(chromium: Any, address: s
     with page_of(chromium, address) as page:
         page.goto("/entries")
         page.evaluate("window.isTheSame = true")
-        page.locator("#q").press_sequentially("virtual scroll")
+        page.locator("#q").press_sequentially("useEffect cleanup")
         page.locator("#found", has_text="best first").wait_for()
         assert page.evaluate("window.isTheSame")
         assert page.evaluate("document.activeElement.id") == "q"
-        page.wait_for_url("**q=virtual*scroll*")
+        page.wait_for_url("**q=useEffect*cleanup*")
         page.select_option("#status", "stale")
         page.wait_for_url("**status=stale*")
         assert page.evaluate("window.isTheSame")
@@ -163,7 +163,7 @@ def test_the_first_tab_leads_to_the_content(chromium: Any, address: str) -> None
 def test_the_entries_are_found_without_scripts(chromium: Any, address: str) -> None:
     with page_of(chromium, address, java_script_enabled=False) as page:
         page.goto("/entries")
-        page.locator("#q").fill("virtual")
+        page.locator("#q").fill("cleanup")
         page.get_by_role("button", name="Search").click()
         assert "best first" in page.locator("#found").inner_text()
         page.locator("#found tbody a").first.click()
