@@ -14,7 +14,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kr.contracts.envelopes import Envelope, Problem, failure, interruption, told, validation_problems
-from kr.contracts.requests import LessonsInjectRequest, Mode, Parsed, ResearchRequest, is_blank, parse_request
+from kr.contracts.requests import (
+    LessonsInjectRequest,
+    Mode,
+    Parsed,
+    ResearchRequest,
+    is_blank,
+    parse_request,
+    put_over,
+)
 from kr.errors import FieldError, InvalidRequest, StoreError
 from kr.freshness import to_text
 from kr.log import Logger
@@ -89,9 +97,10 @@ class RequestHandler:
         except InvalidRequest as error:
             return self._refuse(error.read, *validation_problems(error.fields))
         _warn(document.warnings)
-        return self._handle(
-            document.data, include_report=include_report, max_tokens=max_tokens, overrides=overrides
-        )
+        read: Mapping[str, Any] = document.data
+        if overrides:
+            read = {**read, "config_overrides": put_over(read.get("config_overrides"), overrides)}
+        return self._handle(read, include_report=include_report, max_tokens=max_tokens)
 
     def research_question(
         self,

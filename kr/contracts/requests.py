@@ -349,6 +349,14 @@ def parse_request(
     return Parsed(request=request, warnings=tuple(warnings))
 
 
+def put_over(own: object, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Put what is said beside a document over its ``config_overrides``. What is wrong there stays: ``parse_request`` refuses it."""
+    given = own if isinstance(own, Mapping) else {}
+    hidden = {key: given[key] for key in overrides if given.get(key) is not None}
+    wrong = {error.field for error in read_fields(_OVERRIDES, hidden)[1]}
+    return {**given, **{key: value for key, value in overrides.items() if key not in wrong}}
+
+
 def _where(key: str) -> str:
     """Say in which block a key of the top belongs."""
     return next((f"; it belongs in {block}" for block, fields in _WITHIN.items() if key in fields), "")

@@ -11,6 +11,7 @@ from kr.contracts.requests import (
     ResearchOverrides,
     ResearchRequest,
     parse_request,
+    put_over,
     read_count,
 )
 from kr.errors import InvalidRequest
@@ -149,14 +150,11 @@ def overrides(**given: object) -> ResearchOverrides:
 
 
 def test_what_is_said_beside_a_document_wins_over_it_and_hides_nothing_that_is_wrong() -> None:
-    document = research(config_overrides={"if_unsure": "research", "use": "vue-watchers"})
-    request = parse_request(document, overrides={"if_unsure": "candidates"}).request
-    assert isinstance(request, ResearchRequest)
-    said = request.config_overrides
-    assert (said.if_unsure, said.use) == ("candidates", "vue-watchers")
-    with pytest.raises(InvalidRequest) as refused:
-        parse_request(research(config_overrides={"if_unsure": {}}), overrides={"if_unsure": "candidates"})
-    assert [error.field for error in refused.value.fields] == ["config_overrides.if_unsure"]
+    beside = {"if_unsure": "candidates", "use": "vue-slots"}
+    assert put_over({"if_unsure": "research", "max_calls": 1}, beside) == {**beside, "max_calls": 1}
+    assert put_over({"if_unsure": None}, beside) == put_over("often", beside) == beside
+    wrong = research(config_overrides=put_over({"if_unsure": {}, "refresh": "often"}, beside))
+    assert sorted(problems(wrong)) == ["config_overrides.if_unsure", "config_overrides.refresh"]
 
 
 @pytest.mark.parametrize("yes", [True, "true", "True", " TRUE "])
