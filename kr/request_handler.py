@@ -194,14 +194,10 @@ class RequestHandler:
         include_report: bool,
         max_tokens: int | None = None,
         default_mode: Mode | None = None,
-        overrides: Mapping[str, Any] = _NOTHING,
     ) -> Envelope:
         try:
             parsed: Parsed = parse_request(
-                data,
-                default_mode=default_mode,
-                phases=self._settings.hit.all_phases,
-                overrides=overrides,
+                data, default_mode=default_mode, phases=self._settings.hit.all_phases
             )
         except InvalidRequest as error:
             _warn(error.warnings)

@@ -277,7 +277,6 @@ _OVERRIDES: Fields = {
     "if_unsure": Field(one_of(*get_args(IfUnsure)), default="research"),
 }
 _BLOCKS = {"research": "research_query", "lessons-inject": "lessons_inject"}
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
 _KEYS = dict.fromkeys((*_IDENTITY, "mode", *_BLOCKS.values(), "config_overrides"))
 """Every key that either mode knows: a caller may send one document for both."""
 
@@ -304,16 +303,9 @@ class Parsed(Value):
 
 
 def parse_request(
-    data: Mapping[str, Any],
-    *,
-    default_mode: Mode | None = None,
-    phases: Sequence[str] = PHASES,
-    overrides: Mapping[str, Any] = _NOTHING,
+    data: Mapping[str, Any], *, default_mode: Mode | None = None, phases: Sequence[str] = PHASES
 ) -> Parsed:
-    """Validate a request (seed 000, "Input Validation Rules"). Raises ``InvalidRequest``; ``default_mode`` stands in for a missing one.
-
-    ``overrides`` win over the request's ``config_overrides``, which are validated all the same.
-    """
+    """Validate a request (seed 000, "Input Validation Rules"). Raises ``InvalidRequest``; ``default_mode`` stands in for a missing one."""
     blocks = {
         "research_query": _QUERY,
         "lessons_inject": {**_INJECT, "phase": Field(tag_of("phase tag", phases))},
@@ -336,8 +328,7 @@ def parse_request(
         errors.append(FieldError(block, f"Validation failed: required, but missing{hint}"))
     errors += more
     counts = _counts(data.get("config_overrides"), warnings)
-    own = data.get("config_overrides")
-    said, more = _research_overrides(own, overrides) if mode == "research" else ({}, [])
+    said, more = _research_overrides(data.get("config_overrides")) if mode == "research" else ({}, [])
     if errors := [*errors, *more]:
         raise InvalidRequest(*errors, warnings=warnings)
     request: ResearchRequest | LessonsInjectRequest
@@ -371,15 +362,10 @@ def _errors_whatever_the_mode(data: Mapping[str, Any], blocks: Mapping[str, Fiel
     return errors
 
 
-def _research_overrides(
-    value: object, overrides: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[FieldError]]:
+def _research_overrides(value: object) -> tuple[dict[str, Any], list[FieldError]]:
     given = value if isinstance(value, Mapping) else {}
     said = {key: item for key, item in given.items() if item is not None}
-    hidden = {key: item for key, item in said.items() if key in overrides}
-    errors = read_fields(_OVERRIDES, hidden, "config_overrides.")[1]
-    read, more = read_fields(_OVERRIDES, {**said, **overrides}, "config_overrides.")
-    errors += more
+    read, errors = read_fields(_OVERRIDES, said, "config_overrides.")
     if read.get("refresh") and read.get("use") is not None:
         problem = bad("can't be combined with refresh: an entry is served as it is, or researched again")
         errors.append(FieldError("config_overrides.use", str(problem)))

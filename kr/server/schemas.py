@@ -118,7 +118,7 @@ def record_request() -> Schema:
         "description": "A lesson in your own words: it is kept as it is worded.",
         "properties": {
             "symptom": {
-                "description": "What one sees; cut where both halves take more than two lines.",
+                "description": "What one sees, best in 60 characters: given with the fix in 156, kept and searched whole.",
             },
             "fix": {
                 "description": "What to do: at most 120 columns, or it is refused with the count.",
