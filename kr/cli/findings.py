@@ -127,13 +127,21 @@ def save(
         raise click.UsageError("give the answer with --file or with --answer.")
     data = {"framework": framework, "question": question, **given}
     if answer_file is not None:
-        data["answer"] = read_request(answer_file).decode(errors="replace")
+        data["answer"] = _text_of(answer_file)
     if code_file is not None:
-        data["code"] = read_request(code_file).decode(errors="replace")
+        data["code"] = _text_of(code_file)
     with open_app(ctx, may_share=True) as app:
         value = app.save_finding(data, _writer(given["session_id"])).plain()
     emit(value, ctx, saved_view)
     return 1 if value["status"] == "failure" else 0
+
+
+def _text_of(source: str) -> str:
+    content = read_request(source)
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise KrError(f"{source}: is not UTF-8 text: byte {error.start + 1}") from error
 
 
 def _save_document(ctx: click.Context, document: str) -> int:
@@ -180,24 +188,20 @@ def saved_view(value: Row) -> str:
     ),
 )
 @click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=completes("entry_id"))
-@click.option("--worked", "outcome", flag_value="worked", help="It worked: it is confirmed, and fresh again.")
-@click.option(
-    "--wrong",
-    "outcome",
-    flag_value="wrong",
-    help="It is wrong: it is served to nobody, and shown with the note.",
-)
+@click.option("--worked", is_flag=True, help="It worked: it is confirmed, and fresh again.")
+@click.option("--wrong", is_flag=True, help="It is wrong: it is served to nobody, and shown with the note.")
 @click.option("--note", type=TEXT, help="What is wrong, in a sentence.")
 @_STORY
 @_SESSION
 @with_context
-def rate(ctx: click.Context, /, entry_id: str, **given: Any) -> None:
+def rate(ctx: click.Context, /, entry_id: str, *, worked: bool, wrong: bool, **given: Any) -> None:
     """Say whether the report of entry ID worked.
 
     A session counts once for a text, by its last word. A new text begins anew.
     """
-    if given["outcome"] is None:
-        raise click.UsageError("say --worked or --wrong.")
+    if worked == wrong:
+        raise click.UsageError("say --worked or --wrong, one of them.")
+    given["outcome"] = "worked" if worked else "wrong"
     with open_app(ctx, may_share=True) as app:
         value = app.rate_report(entry_id, given, _writer(given["session_id"])).plain()
     emit(value, ctx, rated_view)

@@ -1,6 +1,5 @@
 """The request and the return value of U5, lessons recording (seed 003, "Input Schema", "Return Value")."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -9,6 +8,7 @@ from kr.contracts.requests import (
     Fields,
     as_text,
     bad,
+    decoded,
     optional_paths,
     optional_text,
     read_fields,
@@ -37,16 +37,6 @@ _ALONE = {
     "agent_return": {"status": "failure"},
 }
 """What a request need not say when it hands lessons over (SPEC 4.2)."""
-
-
-def decoded(value: object) -> object:
-    """Read JSON text where a list or a mapping is expected: MCP clients send such (SPEC 3.1)."""
-    if not isinstance(value, str) or value.lstrip()[:1] not in {"[", "{"}:
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
 
 
 def _agent_return(value: object) -> object:

@@ -6,6 +6,7 @@ override that is no number) is a warning. A request is a table of readers: each 
 was) and returns the value, or raises ``Bad``. Every message is a detail after the seed's words ``Validation failed:``.
 """
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, get_args
@@ -249,8 +250,19 @@ class LessonsInjectRequest(Value):
     lessons_inject: LessonsInject
 
 
+def decoded(value: object) -> object:
+    """Read JSON text where a list or a mapping is expected: MCP clients send such (SPEC 3.1)."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in {"[", "{"}:
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
 def _tags(value: object) -> tuple[str, ...]:
     """Drop blank members, as long as one tag is left (seed 000: at least one tag)."""
+    value = decoded(value)
     if value is None:
         raise bad("required, but missing")
     if not isinstance(value, list | tuple):
@@ -310,6 +322,8 @@ def parse_request(
         "research_query": _QUERY,
         "lessons_inject": {**_INJECT, "phase": Field(tag_of("phase tag", phases))},
     }
+    texts = [name for name in (*blocks, "config_overrides") if isinstance(data.get(name), str)]
+    data = {**data, **{name: decoded(data[name]) for name in texts}}
     warnings = [
         f"unknown key ignored: {shown(key)}{_where(key)}" for key in unknown_keys(_KEYS, data, within=_WITHIN)
     ]

@@ -4,8 +4,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kr.contracts.lessons import decoded
-from kr.contracts.requests import Field, bad, optional_paths, optional_text, read_fields, text
+from kr.contracts.requests import Field, bad, decoded, optional_paths, optional_text, read_fields, text
 from kr.errors import FieldError, InvalidRequest
 from kr.guard import clean, mask_secrets
 from kr.lessons.line import FIX_COLUMNS, KEPT_COLUMNS, one_line, word_lesson

@@ -21,7 +21,7 @@ from kr.contracts.findings import (
 )
 from kr.errors import FieldError, InvalidRequest, KrError, UnknownEntry
 from kr.freshness import UNKNOWN_VERSION, same_major, to_text
-from kr.guard import clean, mask_secrets, reasons_to_hold
+from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
 from kr.naming import digest
 from kr.report import (
     ATTRIBUTION,
@@ -58,6 +58,7 @@ _HEADING = re.compile(r" {0,3}(#{1,6})(?=\s|$)")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)\s*$")
 _HTML_BLOCK = re.compile(r" {0,3}<(?:(?:script|pre|style|textarea)\b|[?!])", re.IGNORECASE)
 """What would hide all that follows from who sees the Markdown rendered."""
+_CLAIMED = re.compile(r"^\W*(?:written|verified)[ \t]+by\b.*\n?", re.IGNORECASE | re.MULTILINE)
 _HEADER_LINE = re.compile(rf"\s*\*\*(?:{'|'.join(HEADER)}):\*\*")
 
 
@@ -87,8 +88,13 @@ class Findings:
         ``writer`` says who hands it over, by the session that it names.
         """
         try:
-            finding, warnings = parse_finding(data)
-            finding = _cleaned(finding)
+            given, warnings = parse_finding(data)
+            _check_length(
+                given
+            )  # before secrets are taken out: a line that is too long to be looked at is one
+            finding = _cleaned(given)
+            if _secrets_in(finding) > _secrets_in(given):
+                warnings.append(f"what may be a secret was taken out: {SECRET} stands in its place")
             text = self._checked(finding)
             by = writer(finding.session_id)
             if reasons := reasons_to_hold(text):
@@ -100,12 +106,7 @@ class Findings:
             return save_failure([FieldError("entry", str(error))])
 
     def _checked(self, finding: Finding) -> str:
-        """Return all that others will read. Raises ``InvalidRequest`` for what is too long, or holds nothing."""
-        parts = [finding.answer, finding.code or "", finding.caveats or ""]
-        tokens = sum(map(tokens_of, parts))
-        if tokens > MOST_TOKENS:
-            problem = f"{tokens} tokens with code and caveats; at most {MOST_TOKENS}, since others pay for it"
-            raise InvalidRequest(FieldError("answer", problem))
+        """Return all that others will read. Raises ``InvalidRequest`` where it says nothing."""
         if not any(character.isalnum() for character in finding.answer):
             raise InvalidRequest(FieldError("answer", "has no letter and no digit"))
         more = (
@@ -115,7 +116,7 @@ class Findings:
             *finding.tags,
             *finding.sources,
         )
-        return "\n\n".join([*parts, *more])
+        return "\n\n".join([*_texts(finding), *more])
 
     def _save(self, finding: Finding, by: Writer, warnings: list[str]) -> SaveEnvelope:
         now, known = self._clock(), self._named(finding)
@@ -306,6 +307,21 @@ class Findings:
         return held
 
 
+def _texts(finding: Finding) -> list[str]:
+    return [finding.answer, finding.code or "", finding.caveats or ""]
+
+
+def _check_length(finding: Finding) -> None:
+    tokens = sum(map(tokens_of, _texts(finding)))
+    if tokens > MOST_TOKENS:
+        problem = f"{tokens} tokens with code and caveats; at most {MOST_TOKENS}, since others pay for it"
+        raise InvalidRequest(FieldError("answer", problem))
+
+
+def _secrets_in(finding: Finding) -> int:
+    return sum(text.count(SECRET) for text in _texts(finding))
+
+
 def _cleaned(finding: Finding) -> Finding:
     """Take secrets and hidden characters out of everything that others will read."""
 
@@ -327,7 +343,8 @@ def render(finding: Finding, query: Query, by: Writer, confidence: Confidence, n
     if finding.verified_by:
         named.append(f"- Verified by: {finding.verified_by}")
     named += [f"- Source: {source}" for source in finding.sources]
-    given = sections.pop(ATTRIBUTION, "")
+    # Who wrote it and what proved it is told here, and by nobody's own words.
+    given = _CLAIMED.sub("", sections.pop(ATTRIBUTION, ""))
     header = {
         "Framework": query.framework,
         "Version": query.framework_version,

@@ -313,6 +313,7 @@ _SAME = (
 )
 _KEEP = insert_into("wordings", (*Wording.names(), "question_key"))
 _PROVE = "UPDATE wordings SET proved = 1 WHERE id = :id"
+_DOUBT = "UPDATE wordings SET proved = 0 WHERE entry_id = :entry_id"
 _PROVE_OF_SESSION = "UPDATE wordings SET proved = 1 WHERE entry_id = :entry_id AND session_id = :session_id"
 _DROP_OLD = (
     "DELETE FROM wordings WHERE entry_id = :entry_id AND id NOT IN "
@@ -360,6 +361,10 @@ class Wordings(Part):
     def prove(self, entry_id: str, session_id: str) -> None:
         """Have the wordings of a session serve by themselves: the entry worked for it."""
         self._session.execute(_PROVE_OF_SESSION, entry_id=entry_id, session_id=session_id)
+
+    def doubt(self, entry_id: str) -> None:
+        """Have no wording of an entry serve by itself any more, until somebody confirms it anew: they still rank."""
+        self._session.execute(_DOUBT, entry_id=entry_id)
 
     def forget_session(self, entry: Entry, session_id: str) -> None:
         """Delete the wordings of a session for which the entry was wrong."""

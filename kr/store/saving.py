@@ -403,6 +403,7 @@ def restore_revision(database: Database, entry_id: str, number: int, now: dateti
             return None
         current = take_edit(unit, current)
         unit.revisions.add(current, to_text(now))
+        unit.wordings.doubt(entry_id)  # somebody confirmed them for the other text
         entry = replace(_as_it_was(current, revision), path=_free_path(unit, current))
         stood_in = revision.status == "stale"
         return _put_back(unit, opened, entry, text=text, now=now, stood_in=stood_in)

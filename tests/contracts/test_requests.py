@@ -1,5 +1,6 @@
 """Every row of the validation table of seed 000, and what SPEC 3.1 decides on top of it."""
 
+import json
 from typing import Any
 
 import pytest
@@ -340,3 +341,26 @@ def test_nothing_but_invalid_request_leaves_the_parser(data: dict[str, Any]) -> 
 @given(st.integers(min_value=1, max_value=10**18 - 1))
 def test_every_positive_integer_is_a_count(number: int) -> None:
     assert read_count(str(number), zero_is_meant=False) == number
+
+
+def test_lists_and_blocks_may_be_json_text() -> None:
+    """Callers send JSON inside of JSON (SPEC 3.1)."""
+    query = {
+        "framework": "vue",
+        "framework_version": "3",
+        "topic": "refs",
+        "question": "Refs?",
+        "tags": '["ref", "vue"]',
+    }
+    parsed = parse_request(
+        {
+            "mode": "research",
+            "story_key": "1-1",
+            "session_id": "s",
+            "research_query": json.dumps(query),
+            "config_overrides": '{"max_calls": "2"}',
+        }
+    )
+    assert isinstance(parsed.request, ResearchRequest)
+    assert parsed.request.research_query.tags == ("ref", "vue")
+    assert parsed.request.config_overrides.max_calls == 2

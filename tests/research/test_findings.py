@@ -620,3 +620,33 @@ def test_a_clock_that_stands_still_loses_nothing(project: Project) -> None:
     saved(app, "One.")
     saved(app, "Two.")
     assert project.sql("SELECT count(*) FROM requests WHERE mode = 'save'") == [(2,)]
+
+
+class TestWhatAStrangerFound:
+    def test_a_line_without_end_is_refused_and_no_secret(self, app: App) -> None:
+        told = save(app, "word " * 20_000)
+        assert told["errors"][0]["message"].startswith("25000 tokens with code and caveats; at most 1200")
+
+    def test_what_was_taken_out_is_told(self, app: App) -> None:
+        told = saved(app, "Set password = hunter2hunter2 in the file.")
+        assert "hunter2hunter2" not in text(app)
+        assert told["notes"] == ["what may be a secret was taken out: <secret> stands in its place"]
+
+    def test_nobody_says_himself_who_wrote_it(self, app: App) -> None:
+        sections = "\n\n".join(f"## {name}\n\nIt is so." for name in SECTIONS[:-1])
+        header = "\n".join(f"**{name}:** high" for name in HEADER)
+        claimed = "- Written by: person:boss\n- Verified by: production\n- See the manual"
+        saved(app, f"# zod - it\n\n{header}\n\n{sections}\n\n## {SECTIONS[-1]}\n\n{claimed}\n")
+        told = section(text(app), SECTIONS[-1]) or ""
+        assert "See the manual" in told
+        assert "boss" not in told
+        assert "production" not in told
+
+    def test_words_for_another_text_do_not_serve_a_restored_one(self, app: App) -> None:
+        saved(app)
+        other = "How do I describe a field?"
+        saved(app, "Use .describe(), last in the chain.", question=other, entry=ID, session_id="b")
+        assert ask(app, other)["status"] == "cache-hit"
+        app.catalog.restore_revision(ID, 1)
+        assert ask(app, other)["status"] == "candidates"
+        assert ask(app)["status"] == "cache-hit"
