@@ -66,6 +66,7 @@ _ABOUT = re.compile(
     r"(?:[_-]|(?<=[a-z])(?=[A-Z]))"
     r"(?i:dir|file|path|ur[il]|name|type|ttl|expir\w*|length|lifetime|max_?age|alg\w*|header|field|count|limit|prefix|env|class)"
     r"[\"'`\]]*\s*(?:[:=]|=>)\s*$"
+    r"|\$\{?PWD\}?[\"']?\s*:\s*$"
 )
 _CARD_DIGITS = range(13, 20)
 _SHORTEST_NUMBER = 4

@@ -207,6 +207,12 @@ def origin_of(text: str) -> ReportKind:
     return "installed" if sources and all(line.endswith(_INSTALLED) for line in sources) else "researched"
 
 
+def is_by_hand(text: str) -> bool:
+    """Tell what somebody wrote, or says that he did, from what kr quotes of its sources."""
+    shape = read_shape(text)
+    return shape is None or "- Written by:" in shape.sections[ATTRIBUTION]
+
+
 def fresh_until(origin: ReportKind, researched_at: str | None) -> datetime | None:
     """Return the hard end of the freshness of a text that was researched at that time; None for no end."""
     if origin != "installed":

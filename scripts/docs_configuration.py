@@ -66,7 +66,7 @@ or `.git`, else the working directory.
 the project's file says nothing. A server is one key.
 
 **Trust.** Whoever writes a repository writes its `kr.yaml`. What that says of programs to start, variables to expand,
-keys, endpoints and private addresses (a server of `servers` that is not the shipped one, `url`, `base_url`,
+keys, endpoints, private addresses and folders outside of the project (a server of `servers` that is not the shipped one, a `folder` of `sources`, `url`, `base_url`,
 `api_key_env`, `allow_private_addresses`) is therefore left out, and named on standard error, until
 [`kr trust`](commands/trust.md) was told that you trust the file as it is. Your own file, one that `--config` or
 `KR_CONFIG` names, and variables need no trust. [`kr doctor`](commands/doctor.md) tells what is left out. Trust is

@@ -19,6 +19,9 @@ from tests.support.guard_texts import (
 from tests.support.secret_shapes import SHAPES
 
 CODE = [
+    "docker run --rm -it -v $PWD:/w -w /w node:22",
+    "if x == settings.api_key:\n    raise HTTPException(401)",
+    "OPENAI_API_KEY=\nJWT_ALGORITHM=HS256",
     """pino({ redact: ['*.password', 'headers["x-api-key"]', 'users[*].token', 'req.headers.authorization'] })""",
     "fetch(url, {credentials: 'include'})",
     "def login(token: str, password: str | None = None) -> None:",

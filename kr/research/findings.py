@@ -58,7 +58,9 @@ _HEADING = re.compile(r" {0,3}(#{1,6})(?=\s|$)")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)\s*$")
 _HTML_BLOCK = re.compile(r" {0,3}<(?:(?:script|pre|style|textarea)\b|[?!])", re.IGNORECASE)
 """What would hide all that follows from who sees the Markdown rendered."""
-_CLAIMED = re.compile(r"^\W*(?:written|verified)[ \t]+by\b.*\n?", re.IGNORECASE | re.MULTILINE)
+_CLAIMED = re.compile(
+    r"^\W*(?:written|verified|confirmed|reviewed|approved|rated)[ \t]+by\b.*\n?", re.IGNORECASE | re.MULTILINE
+)
 _HEADER_LINE = re.compile(rf"\s*\*\*(?:{'|'.join(HEADER)}):\*\*")
 
 
@@ -110,6 +112,9 @@ class Findings:
         if not any(character.isalnum() for character in finding.answer):
             raise InvalidRequest(FieldError("answer", "has no letter and no digit"))
         more = (
+            finding.framework,
+            finding.framework_version or "",
+            finding.session_id or "",
             finding.question,
             finding.topic or "",
             finding.verified_by or "",
@@ -326,13 +331,19 @@ def _cleaned(finding: Finding) -> Finding:
     """Take secrets and hidden characters out of everything that others will read."""
 
     def cleaned(text: str) -> str:
+        while (left := _without_comments(text)) != text:
+            text = left  # what is left of a text may join to an order, or to a comment
         return mask_secrets(clean(text))
 
-    texts = ("question", "answer", "code", "caveats", "verified_by", "topic")
+    texts = ("question", "answer", "caveats", "verified_by", "topic")
     changed = {name: cleaned(text) for name in texts if (text := getattr(finding, name)) is not None}
+    if finding.code is not None:
+        changed["code"] = mask_secrets(clean(finding.code))
     lists = {name: tuple(map(cleaned, getattr(finding, name))) for name in ("sources", "tags")}
     names = ("framework", "framework_version", "session_id")
-    shown = {name: clean(text) for name in names if (text := getattr(finding, name)) is not None}
+    shown = {
+        name: mask_secrets(clean(text)) for name in names if (text := getattr(finding, name)) is not None
+    }
     return replace(finding, **changed, **lists, **shown)
 
 

@@ -22,7 +22,6 @@ _MAIN = "knowledge_research"
 _GUARDED = {
     "web_search": ("url", "api_key_env", "allow_private_addresses"),
     "llm": ("base_url", "api_key_env"),
-    "embeddings": ("base_url", "api_key_env"),
 }
 _WAYS = ("url", "command", "args", "env", "headers")
 _IS_OFF = frozenset({"false", "no", "off"})
@@ -45,6 +44,9 @@ def guarded(data: Mapping[str, Tree]) -> Iterator[Guarded]:
     section = data.get(_MAIN)
     if not isinstance(section, dict):
         return
+    sources = section.get("sources")
+    if any(map(_is_outside, sources if isinstance(sources, list) else ())):
+        yield Guarded((_MAIN, "sources"), sources)
     servers = section.get("servers")
     for name, server in servers.items() if isinstance(servers, dict) else ():
         if isinstance(server, dict) and not _is_shipped(name, server):
@@ -57,6 +59,16 @@ def guarded(data: Mapping[str, Tree]) -> Iterator[Guarded]:
             value = values.get(key)
             if value is not None and not (isinstance(value, str) and value.lower() in _IS_OFF):
                 yield Guarded((_MAIN, name, key), value)
+
+
+def _is_outside(source: Tree) -> bool:
+    """Tell a source that reads a folder outside of the project: its texts go into reports."""
+    folder = source.get("folder") if isinstance(source, dict) else None
+    if not isinstance(folder, str):
+        return False
+    return folder.startswith(("/", "~", "$", "{output_folder}")) or ".." in folder.replace("\\", "/").split(
+        "/"
+    )
 
 
 def _is_shipped(name: str, server: Mapping[str, Tree]) -> bool:

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from kr.errors import IndexUnreadable
 from kr.freshness import parse_time, to_text
-from kr.report import fresh_until, origin_of, read_confidence, read_date
+from kr.guard import clean, mask_secrets, reasons_to_hold
+from kr.report import fresh_until, is_by_hand, origin_of, read_confidence, read_date
 from kr.store.entries import pair_of
 from kr.store.importing import Incoming, ReportText
 from kr.store.session import UnitOfWork
@@ -300,6 +301,8 @@ def _read_header(
     if content is None or not text.strip():
         return None
     kind = origin_of(text)
+    if is_theirs and is_by_hand(text) and (reasons := reasons_to_hold(mask_secrets(clean(text)))):
+        raise BadItem(f"path: its report is not taken in, since it {'; it '.join(reasons)}")
     researched = parse_time(read_date(text) or "")
     researched_at = to_text(researched) if researched is not None and researched <= now else None
     end = fresh_until(kind, researched_at)
