@@ -29,6 +29,7 @@ from kr.text.counting import counted
 if TYPE_CHECKING:
     from kr.app import App
     from kr.contracts.lessons import RecordEnvelope
+    from kr.lessons.service import LessonService
     from kr.store.lessons import LessonMark
 
 _RECORD_PATIENCE = 60.0
@@ -207,9 +208,15 @@ def _marking(name: str, mark: "LessonMark", done: str, undone: str, summary: str
             # This stops carelessness, not intent (SPEC 3.10).
             raise click.UsageError("a person approves lessons, at a terminal")
         with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as lessons:
+            _require_person_for_held(lessons, lesson_id)
             changed = lessons.mark(lesson_id, mark, is_set=not undo)
         click.echo(f"{undone if undo else done}: {changed['summary']}", err=True)
         emit(changed, ctx, lambda it: listing_view([it]))
+
+
+def _require_person_for_held(lessons: "LessonService", lesson_id: str) -> None:
+    if not _is_person() and lessons.waits(lesson_id):
+        raise KrError("it was held back, and waits for a person at a terminal: kr lessons review")
 
 
 def _is_person() -> bool:
@@ -266,6 +273,7 @@ def add(
 def edit(ctx: click.Context, /, lesson_id: str, text: str) -> None:
     """Reword a lesson. The new line goes to the end of the file and takes the old one's place."""
     with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as lessons:
+        _require_person_for_held(lessons, lesson_id)
         changed = lessons.edit(lesson_id, text, by_person=_is_person())
     emit(changed, ctx, lambda it: listing_view([it]))
 

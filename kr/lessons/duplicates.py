@@ -5,13 +5,13 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from kr.lessons.line import Lesson
-from kr.text.words import keywords
+from kr.text.words import contraries, keywords
 
 THRESHOLD = 0.70
 """An overlap of keywords above this is a duplicate."""
 
 _LONGEST = 320
-# What forbids is no duplicate of what demands.
+# What forbids is no duplicate of what demands, nor `enable` of `disable`.
 _NEGATION = re.compile(r"\b(?:not?|never|without|avoid)\b|n't\b|不|勿|避免", re.IGNORECASE)
 
 
@@ -25,7 +25,7 @@ def says_the_same(one: str, other: str) -> bool:
     """Compare two summaries by their keywords."""
     if one == other:
         return True
-    if bool(_NEGATION.search(one)) != bool(_NEGATION.search(other)):
+    if bool(_NEGATION.search(one)) != bool(_NEGATION.search(other)) or contraries(one) != contraries(other):
         return False
     mine, yours = frozenset(lesson_keywords(one)), frozenset(lesson_keywords(other))
     return bool(mine) and len(mine & yours) > THRESHOLD * len(mine | yours)

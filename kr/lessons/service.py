@@ -157,6 +157,12 @@ class LessonService:
         """Bring the database's table to what the file holds. Never raises for the database's sake."""
         self._index.refresh(self._clock())
 
+    def waits(self, lesson_id: str) -> bool:
+        """Whether a lesson was held back, and nobody has approved it yet. Raises ``UnknownLessonError``."""
+        lesson = self._one(lesson_id)
+        state = self._index.states([lesson]).get(lesson.id)
+        return state is not None and state.is_quarantined
+
     def mark(self, lesson_id: str, mark: LessonMark, *, is_set: bool = True) -> dict[str, Any]:
         """Retire, pin or approve a lesson, or take that back; who approves a retired one brings it back.
 

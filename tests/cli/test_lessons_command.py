@@ -342,8 +342,10 @@ def test_people_review_pin_retire_and_edit(project: Project) -> None:
         project.run("lessons", "edit", other["id"], "Set row-height in vue-easytable").stdout
     )
     assert (edited["source"], edited["summary"]) == ("agent", "Set row-height in vue-easytable")
-    assert yaml.safe_load(project.run("lessons", "retire", waiting["id"]).stdout)["status"] == "retired"
-    assert yaml.safe_load(project.run("lessons", "review").stdout)["quarantined"] == []
+    for words in (("retire", waiting["id"]), ("pin", waiting["id"]), ("edit", waiting["id"], "Be careful")):
+        refused = project.run("lessons", *words)
+        assert (refused.returncode, b"waits for a person" in refused.stderr) == (1, True)
+    assert len(yaml.safe_load(project.run("lessons", "review").stdout)["quarantined"]) == 1
     assert "superseded" in project.run("lessons", "list", "--format", "text").stdout.decode()
     unknown = project.run("lessons", "pin", "nope")
     assert (unknown.returncode, b"no lesson has the id" in unknown.stderr) == (1, True)

@@ -17,6 +17,11 @@ def test_most_keywords_in_common_are_a_duplicate() -> None:
     assert not says_the_same(
         "Call init() before connect() of the client", "Never call init() before connect() of the client"
     )
+    for own, contrary in (("Enable", "Disable"), ("Increase", "Decrease"), ("Start", "Stop")):
+        rest = "the retry worker of the deploy job in the settings"
+        assert not says_the_same(
+            f"Deploy fails on staging: {own} {rest}", f"Deploy fails on staging: {contrary} {rest}"
+        )
 
 
 def test_another_phase_is_no_duplicate() -> None:
