@@ -45,7 +45,9 @@ class Folder:
         finally:
             index.close()
         if not ranking.passages:
-            raise SourceFailure("no document has a word of the question", is_fault=False)
+            raise SourceFailure(
+                "no document has a word of the question (those over 1 MiB are not read)", is_fault=False
+            )
         return Answer(source=self.name, passages=passages_of(ranking), is_gap=ranking.is_gap)
 
     def check(self) -> None:
