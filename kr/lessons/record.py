@@ -137,7 +137,9 @@ def _handed_over(
     """Take the lessons that were handed over, both halves as they were worded; a bad one costs only itself."""
     candidates: list[Candidate] = []
     problems: list[RecordProblem] = []
-    for number, value in enumerate(request.lessons[:MOST_EVENTS]):
+    for number, value in enumerate(request.lessons):
+        if len(candidates) == MOST_EVENTS:
+            break
         try:
             words = read_words(value)
         except InvalidRequest as error:

@@ -214,6 +214,9 @@ class LessonService:
         Raises ``UnknownLessonError``, ``AppendFailed``, and ``KrError`` for a text that is no lesson's.
         """
         old = self._one(lesson_id)
+        state = self._index.states([old]).get(old.id)
+        if state is not None and state.superseded_by:
+            raise KrError(f"it was worded anew already: {state.superseded_by}")
         candidate = self._candidate(old.tags, mask_secrets(clean(summary)), old.ref, by_person=by_person)
         if candidate.held:
             raise KrError(f"the new words would be quarantined: {candidate.held}")

@@ -342,6 +342,8 @@ def test_people_review_pin_retire_and_edit(project: Project) -> None:
         project.run("lessons", "edit", other["id"], "Set row-height in vue-easytable").stdout
     )
     assert (edited["source"], edited["summary"]) == ("agent", "Set row-height in vue-easytable")
+    again = project.run("lessons", "edit", other["id"], "Set both heights")
+    assert (again.returncode, edited["id"].encode() in again.stderr) == (1, True)
     for words in (("retire", waiting["id"]), ("pin", waiting["id"]), ("edit", waiting["id"], "Be careful")):
         refused = project.run("lessons", *words)
         assert (refused.returncode, b"waits for a person" in refused.stderr) == (1, True)
