@@ -173,8 +173,10 @@ def _clean(main: _Element, url: str) -> bool:
             del depth[element]
         elif element.tag == "a":
             _link(element, url)
-        else:
-            element.tag = _JOINED.get(str(element.tag), element.tag)
+        elif (
+            joined := _JOINED.get(str(element.tag))
+        ) is not None:  # a page's own tag may have a name that can't be set
+            element.tag = joined
     return cut
 
 

@@ -194,3 +194,10 @@ def test_a_long_style_takes_no_time(name: str, filler: str) -> None:
     started = time.process_time()
     main(element * 200)
     assert time.process_time() - started < 1.0
+
+
+def test_a_tag_whose_name_is_none_keeps_its_text() -> None:
+    assert (
+        "the text"
+        in to_markdown("<html><body><a<a<a<a>the text</p></body></html>", url="https://docs.example/").text
+    )

@@ -101,8 +101,10 @@ def test_writers_at_once_never_overspend(base: Path) -> None:
     with Store(None, base) as store, store.read() as unit:
         spent = unit.ledger.spent("s", "1-1")
         assert unit.ledger.reserved("s", "1-1") == 0
-    # 4 x 6 turns, two thirds of which charge: more wishes than the budget has.
-    assert spent == sum(map(int, answers)) == limit
+    # 4 x 6 turns, two thirds of which charge: more wishes than the budget has. Who is refused at the end may have been so for the
+    # sake of three calls in flight that were not charged then.
+    assert spent == sum(map(int, answers))
+    assert limit - 3 <= spent <= limit
 
 
 def test_a_killed_process_gives_its_call_back_by_expiry(store: Store, base: Path) -> None:
