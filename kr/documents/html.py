@@ -173,11 +173,15 @@ def _clean(main: _Element, url: str) -> bool:
             del depth[element]
         elif element.tag == "a":
             _link(element, url)
-        elif (
-            joined := _JOINED.get(str(element.tag))
-        ) is not None:  # a page's own tag may have a name that can't be set
-            element.tag = joined
+        else:
+            _join(element)
     return cut
+
+
+def _join(element: _Element) -> None:
+    joined = _JOINED.get(str(element.tag))
+    if joined is not None:  # a tag of the page's own may have a name that can't be set
+        element.tag = joined
 
 
 def _hide(element: _Element, hidden: dict[_Element, frozenset[str]]) -> None:
