@@ -19,6 +19,12 @@ from tests.support.guard_texts import (
 from tests.support.secret_shapes import SHAPES
 
 CODE = [
+    "pip install --index-url https://__token__:${PYPI_TOKEN}@pypi.example.com/simple/ acme-lib",
+    'docker run --rm -v "$(pwd)":/app -p 127.0.0.1:8080:80 nginx:1.27',
+    "docker build --secret id=npmrc,src=$HOME/.npmrc .",
+    "redis-cli -u redis://:${REDIS_PASSWORD}@localhost:6379/0 ping",
+    "How do I set cookies safely?",
+    "s/(Authorization: Bearer )[A-Za-z0-9._-]+/***/",
     "docker run --rm -it -v $PWD:/w -w /w node:22",
     "if x == settings.api_key:\n    raise HTTPException(401)",
     "OPENAI_API_KEY=\nJWT_ALGORITHM=HS256",
