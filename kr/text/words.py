@@ -6,13 +6,13 @@ Nothing here knows what a word means. Small words are left out, inflections are 
 
 import re
 import unicodedata
-from functools import lru_cache
+from functools import cache, lru_cache
 
 _LONGEST = 4000
 """Characters of a text that are looked at."""
 CJK = "぀-ヿ㐀-䶿一-鿿가-힣豈-﫿"
 """Chinese, Japanese and Korean characters, as the inside of a character class."""
-_TOKEN = re.compile(rf"[{CJK}]|[^\W_{CJK}]+(?:_+[^\W_{CJK}]+)*")
+_TOKEN = re.compile(r"[^\W_]+(?:_+[^\W_]+)*", re.ASCII)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _CODE = re.compile(r"`([^`\n]{1,80})`|(?<!\w)(--?[A-Za-z][\w-]*)|(@?[A-Za-z_][\w.]*(?:[/-][\w.]+)*)(\(\))?")
 _SIGN = re.compile(r"(?<!\w)[a-z]\w{0,3}(?:\+\+|#)(?!\w)|[<>=!]=+|(?<=\s)[<>](?=\s)|&&|\|\|", re.IGNORECASE)
@@ -54,7 +54,20 @@ _APOSTROPHES = str.maketrans("", "", "'’")
 def tokens(text: str) -> list[str]:
     """Return the words in their order, folded; Chinese, Japanese and Korean characters one by one."""
     text = unicodedata.normalize("NFKC", text[:_LONGEST]).translate(_APOSTROPHES)
-    return [token.casefold() for token in _TOKEN.findall(text)]
+    pattern = _TOKEN if text.isascii() else _wide_token()
+    return [token.casefold() for token in pattern.findall(text)]
+
+
+# To compile a pattern with these ranges takes as long as half a hit: most texts need none.
+@cache
+def wide() -> re.Pattern[str]:
+    """Return the pattern of one Chinese, Japanese or Korean character."""
+    return re.compile(f"[{CJK}]")
+
+
+@cache
+def _wide_token() -> re.Pattern[str]:
+    return re.compile(rf"[{CJK}]|[^\W_{CJK}]+(?:_+[^\W_{CJK}]+)*")
 
 
 @lru_cache(maxsize=16_384)
@@ -119,7 +132,7 @@ def searchable(text: str) -> str:
     """Return a text as the search index takes it: the words of an identifier beside it, Chinese characters parted."""
     parted = _HUMP.sub(" ", text).replace("_", " ")
     joined = text if parted == text else f"{parted} {text}"
-    return re.sub(f"([{CJK}])", r" \1 ", joined)
+    return joined if joined.isascii() else wide().sub(r" \g<0> ", joined)
 
 
 def search_words(*texts: str, but: frozenset[str] = frozenset()) -> list[str]:
