@@ -302,16 +302,3 @@ class Shelf:
         self.problem = self.problem or error
         self._is_closed = self._is_closed or isinstance(error, _LASTING)
         self._is_read_only = self._is_read_only or isinstance(error, StoreUnwritable)
-
-
-class ReadOnlyShelf(Shelf):
-    """A store that is read without a trace (``Store.read_untouched``): what would be written is not."""
-
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
-        self._is_read_only = True
-
-    def read(self, action: "Callable[[UnitOfWork], T]", otherwise: T) -> T:
-        """Run ``action`` on a snapshot; it may be called again."""
-        found = self.attempt(lambda store: store.read_untouched(action), None)
-        return otherwise if found is None else found
