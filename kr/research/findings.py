@@ -331,9 +331,7 @@ def _cleaned(finding: Finding) -> Finding:
     """Take secrets and hidden characters out of everything that others will read."""
 
     def cleaned(text: str) -> str:
-        while (left := _without_comments(text)) != text:
-            text = left  # what is left of a text may join to an order, or to a comment
-        return mask_secrets(clean(text))
+        return mask_secrets(clean(_without_comments(text)))
 
     texts = ("question", "answer", "caveats", "verified_by", "topic")
     changed = {name: cleaned(text) for name in texts if (text := getattr(finding, name)) is not None}
@@ -415,9 +413,7 @@ def contained(text: str) -> str:
     """
     lines: list[str] = []
     fence, indent = "", 0
-    while (left := _without_comments(text)) != text:
-        text = left  # what is left may make a new one
-    for line in text.splitlines():
+    for line in _without_comments(text).splitlines():
         open_before, fence = fence, fence_after(line, fence)
         if fence and not open_before:
             indent = _indent(line)
@@ -442,7 +438,13 @@ def _harmless(line: str) -> str:
 
 
 def _without_comments(text: str) -> str:
-    """Take HTML comments out, which people don't see; code keeps what looks like one."""
+    """Take HTML comments out, which people don't see, until none is left: what stood around one may make another. Code keeps its own."""
+    while (left := _without_one_layer(text)) != text:
+        text = left
+    return text
+
+
+def _without_one_layer(text: str) -> str:
     parts = re.split(
         r"(^ {0,3}(`{3,}|~{3,}).*?^ {0,3}\2[`~]*\s*$|`[^`\n]*`)", text, flags=re.MULTILINE | re.DOTALL
     )
