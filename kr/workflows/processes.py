@@ -56,7 +56,7 @@ def spawn(job: Job, *, folder: Path, environ: Mapping[str, str]) -> "Command":
                 stdout=stdout,
                 stderr=stderr,
                 cwd=folder if job.cwd is None else folder / job.cwd,
-                env={**environ, **job.env, OUTPUT_VARIABLE: str(output)},
+                env={**environ, **job.env, **job.values, OUTPUT_VARIABLE: str(output)},
                 start_new_session=True,
             )
     except BaseException:

@@ -236,6 +236,8 @@ class Job:
     target: Target
     command: str | tuple[str, ...] | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables that the command's text expands: the values of its ``${{ … }}``."""
     cwd: str | None = None
     timeout_seconds: float | None = None
     operation: str | None = None

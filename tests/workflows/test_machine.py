@@ -38,7 +38,7 @@ class TestActions:
     def test_one_after_another_to_the_end(self) -> None:
         instance, [job] = drive(make([action("a", "echo ${{ params.x }}"), action("b")], x="1 2"), Begin())
         assert (instance.status, instance.current_step) == ("running", "a")
-        assert job.command == "echo '1 2'"
+        assert (job.command, job.values) == ('echo "$KR_VALUE_1"', {"KR_VALUE_1": "1 2"})
         instance, [job] = drive(instance, ended("a"))
         assert (statuses(instance), instance.current_step) == ({"a": "completed", "b": "running"}, "b")
         instance, jobs = drive(instance, ended("b"))
