@@ -142,7 +142,7 @@ def _step_view(step: StepState) -> dict[str, Any]:
 def fill_shell(text: str, values: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
     """Give a shell command and the environment variables that hold the values of its expressions.
 
-    Raises ``ExpressionError``, also for a value that holds a NUL.
+    Raises ``ExpressionError``.
     """
     for expression, where in misplaced(text):  # a state file that a person edited was never validated
         raise ExpressionError(f"`{expression}` stands {where}")
@@ -153,8 +153,6 @@ def fill_shell(text: str, values: Mapping[str, Any]) -> tuple[str, dict[str, str
             continue
         name = f"KR_VALUE_{at // 2 + 1}"
         variables[name] = as_text(evaluate(piece, values))
-        if "\x00" in variables[name]:
-            raise ExpressionError("a NUL can't be part of a command")
         command += _word(name)
     return command, variables
 

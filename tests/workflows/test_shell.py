@@ -92,11 +92,6 @@ def test_where_a_word_may_stand(text: str) -> None:
     assert misplaced(text) == []
 
 
-def test_a_nul_is_refused() -> None:
-    with pytest.raises(ExpressionError, match="NUL"):
-        fill_shell("echo ${{ params.value }}", scope("a\0b"))
-
-
 def test_a_state_file_that_was_edited_is_checked_again() -> None:
     with pytest.raises(ExpressionError, match="stands inside quotes"):
         fill_shell("echo '${{ params.value }}'", scope("x"))
