@@ -41,7 +41,7 @@ class _Run(_State):
     attempts: int = 0
     interruptions: int = 0
     process: str | None = None
-    """The process that runs its command, as ``kr.store.lock`` names one; None while none does."""
+    """The process that runs its command, as ``kr.workflows.processes`` names one; None while none does."""
     record: str | None = None
     """The folder where that process leaves what it says and how it ends."""
     is_simulated: bool = False
