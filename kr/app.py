@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from _typeshed import StrPath
 
     from kr.catalog.catalog import Catalog, Page
-    from kr.contracts.findings import Writer
     from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
     from kr.lessons.events import EventLimits
     from kr.lessons.service import LessonService
     from kr.maintenance.checks import Finding, KnowledgeBase
     from kr.maintenance.databases import Databases
+    from kr.models import Writer
     from kr.research.chain import Progress
     from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported
@@ -126,7 +126,7 @@ class App:
         from kr.composition import explain_rules
         from kr.research.explain import explain, read_request
 
-        read = read_request(request, warn=logger.warning)
+        read = read_request(request)
         rules = explain_rules(self.settings)
         index = self.settings.knowledge_base / "index.yaml"
         return explain(self.store, read, rules, now=self.clock(), index=index)

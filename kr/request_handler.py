@@ -14,23 +14,16 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from kr.contracts.requests import (
-    LessonsInjectRequest,
-    Mode,
-    Parsed,
-    ResearchRequest,
-    is_blank,
-    parse_request,
-    put_over,
-)
 from kr.envelopes import Envelope, Problem, failure, in_one_line, validation_problems
 from kr.errors import FieldError, InvalidRequest, StoreError
+from kr.fields import read_document
 from kr.freshness import to_text
 from kr.naming import fold
+from kr.requests import LessonsInjectRequest, Mode, ResearchRequest, parse_request, with_overrides
 from kr.settings import Settings
 from kr.store.requests import RequestRow
 from kr.store.store import Store
-from kr.tree import read_document
+from kr.text.characters import is_blank
 
 if TYPE_CHECKING:
     from _typeshed import StrPath
@@ -95,12 +88,9 @@ class RequestHandler:
         try:
             document = read_document(data)
         except InvalidRequest as error:
-            return self._refuse(error.read, *validation_problems(error.fields))
-        _warn(document.warnings)
-        read: Mapping[str, Any] = document.data
-        if overrides:
-            read = {**read, "config_overrides": put_over(read.get("config_overrides"), overrides)}
-        return self._handle(read, include_report=include_report, max_tokens=max_tokens)
+            return self._refuse({}, *validation_problems(error.fields))
+        asked = with_overrides(document, overrides) if overrides else document
+        return self._handle(asked, include_report=include_report, max_tokens=max_tokens)
 
     def research_question(
         self,
@@ -174,12 +164,11 @@ class RequestHandler:
         try:
             document = read_document(data)
         except InvalidRequest as error:
-            return self._refuse(error.read, *validation_problems(error.fields), mode="lessons-inject")
-        _warn(document.warnings)
-        asked = document.data.get("lessons_inject")
+            return self._refuse({}, *validation_problems(error.fields), mode="lessons-inject")
+        asked = document.get("lessons_inject")
         if more and isinstance(asked, Mapping):
-            return self.inject_lessons({**document.data, "lessons_inject": {**asked, **more}})
-        return self.inject_lessons(document.data)
+            return self.inject_lessons({**document, "lessons_inject": {**asked, **more}})
+        return self.inject_lessons(document)
 
     def inject_lessons(self, data: Mapping[str, Any]) -> Envelope:
         if data.get("mode") == "research":
@@ -196,30 +185,28 @@ class RequestHandler:
         default_mode: Mode | None = None,
     ) -> Envelope:
         try:
-            parsed: Parsed = parse_request(
-                data, default_mode=default_mode, phases=self._settings.hit.all_phases
+            request = parse_request(
+                data,
+                default_mode=default_mode,
+                phases=self._settings.hit.all_phases,
             )
         except InvalidRequest as error:
-            _warn(error.warnings)
             return self._refuse(data, *validation_problems(error.fields), mode=default_mode)
-        _warn(parsed.warnings)
         if not self._settings.hit.enabled:
             return self._refuse(data, Problem(type="disabled", message=DISABLED), mode=default_mode)
-        if isinstance(parsed.request, ResearchRequest):
+        if isinstance(request, ResearchRequest):
             with self._accounted(data):
                 self._before_use()
                 researcher = self._researcher
             try:
-                envelope = researcher.research(
-                    parsed.request, include_report=include_report, max_tokens=max_tokens
-                )
+                envelope = researcher.research(request, include_report=include_report, max_tokens=max_tokens)
             except InvalidRequest as error:  # of what only the index can tell: an entry that is named
                 return self._refuse(data, *validation_problems(error.fields))
             if envelope.status == "cache-hit":
                 self._settings.remember()
                 self._before_use = _nothing  # the index is not empty
             return envelope
-        return self._inject(parsed.request)
+        return self._inject(request)
 
     @contextmanager
     def _accounted(self, data: Mapping[str, Any]) -> Iterator[None]:

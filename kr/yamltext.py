@@ -142,18 +142,13 @@ def _build(events: "Iterable[yaml.Event]", builder: "TreeBuilder", noun: str) ->
     import yaml
 
     documents = 0
-    try:
-        for event in events:
-            if isinstance(event, yaml.DocumentStartEvent):
-                documents += 1
-                if documents > 1:
-                    refuse(f"{_place(event)}: a second document begins here; {noun} is one")
-            else:
-                builder.feed(event)
-    except InvalidRequest as error:
-        top = builder.root if isinstance(builder.root, dict) else {}
-        error.read = {key: value for key, value in top.items() if isinstance(value, str)}
-        raise
+    for event in events:
+        if isinstance(event, yaml.DocumentStartEvent):
+            documents += 1
+            if documents > 1:
+                refuse(f"{_place(event)}: a second document begins here; {noun} is one")
+        else:
+            builder.feed(event)
     return builder.root
 
 

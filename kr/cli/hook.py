@@ -231,12 +231,12 @@ def _first_document(texts: Sequence[str]) -> dict[str, Any] | None:
     if not texts:
         return None
     from kr.errors import InvalidRequest
-    from kr.tree import read_document
+    from kr.fields import read_document
 
     problem: InvalidRequest | None = None
     for text in texts:
         try:
-            data: Any = read_document(text.encode(errors="replace")).data
+            data: Any = read_document(text.encode(errors="replace"))
         except InvalidRequest as error:
             problem = problem or error
             continue

@@ -13,7 +13,6 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from kr.contracts.requests import LessonsInjectRequest
 from kr.envelopes import Envelope, InjectedLesson, InjectResults, Problem
 from kr.freshness import to_text
 from kr.guard import clean, mask_secrets
@@ -21,6 +20,7 @@ from kr.lessons.file import LessonsUnreadable
 from kr.lessons.index import LessonIndex, held_because, session_name
 from kr.lessons.line import LINE_COLUMNS, Lesson, cut_start, fit_summary, one_line
 from kr.models import to_plain
+from kr.requests import LessonsInjectRequest
 from kr.store.lessons import LessonState
 from kr.store.requests import RequestRow
 from kr.text.characters import columns

@@ -8,13 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from kr.contracts.lessons import (
-    ALL_DUPLICATES,
-    APPEND_FAILED,
-    NO_EVENTS,
-    NOTHING_TOLD,
-    RecordRequest,
-)
 from kr.envelopes import RecordedEntry, RecordEnvelope, RecordProblem, RecordResults, skip
 from kr.errors import InvalidRequest, StoreError
 from kr.freshness import to_text
@@ -35,10 +28,18 @@ from kr.lessons.line import Lesson, make_lesson
 from kr.lessons.remedies import Remedy
 from kr.lessons.wording import is_vague, word_finding
 from kr.lessons.words import keep_words, read_words
+from kr.requests import RecordRequest
 from kr.store.lessons import LessonRow
 from kr.values import EventType
 
 logger = logging.getLogger(__name__)
+
+NO_EVENTS = "No recordable error events detected in agent return"
+ALL_DUPLICATES = "All entries already exist in _lessons-learned.md"
+APPEND_FAILED = "Failed to append lesson entries to file"
+"""Messages of seed 003, steps 1, 4 and 5, as they stand."""
+
+NOTHING_TOLD = "No lesson could be distilled from the agent return"
 
 CONFIRMATION = "[LESSONS] {recorded} entries appended to {name} (total: {total} entries)"
 _VERSION = re.compile(r"[\s@]+[v^~=<>]*\d[\w.]*$")

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kr.contracts.lessons import parse_record
 from kr.envelopes import RecordEnvelope, skip
 from kr.errors import InvalidRequest, KrError
 from kr.freshness import to_text
@@ -20,6 +19,7 @@ from kr.lessons.line import FIX_COLUMNS, KEPT_COLUMNS, Lesson, make_lesson
 from kr.lessons.record import Candidate, Recorded, append_new, record
 from kr.lessons.remedies import read_own
 from kr.lessons.words import keep_words
+from kr.requests import parse_record
 from kr.store.lessons import LessonMark
 from kr.store.store import Store
 from kr.text.characters import columns
@@ -75,30 +75,26 @@ class LessonService:
 
     def record_document(self, data: bytes) -> RecordEnvelope:
         """Record from a request document: any bytes in, an envelope out; nothing is raised for bad input."""
-        from kr.tree import read_document
+        from kr.fields import read_document
 
         try:
             document = read_document(data)
         except InvalidRequest as error:
-            return _refused(error.read, error)
-        for warning in document.warnings:
-            logger.warning("%s", warning)
-        return self.record(document.data)
+            return _refused({}, error)
+        return self.record(document)
 
     def record(self, data: Mapping[str, Any]) -> RecordEnvelope:
         """Record from plain data (seed 003). Invalid data is ``skipped``, with a warning."""
         try:
-            parsed = parse_record(data, phases=self._phases)
+            request = parse_record(data, phases=self._phases)
         except InvalidRequest as error:
             return _refused(data, error)
-        for warning in parsed.warnings:
-            logger.warning("%s", warning)
         remedies = self.path.parent / OWN_REMEDIES
         own, problems = read_own(remedies)
         for problem in problems:
             logger.warning("%s: %s; passed over", remedies, problem)
         return record(
-            parsed.request,
+            request,
             index=self._index,
             project_root=self._root,
             limits=self._limits(),

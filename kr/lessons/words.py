@@ -4,8 +4,8 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kr.contracts.requests import Field, bad, decoded, optional_paths, optional_text, read_fields, text
 from kr.errors import FieldError, InvalidRequest
+from kr.fields import bad, decoded, loose_text, read_fields, scalars, text
 from kr.guard import clean, mask_secrets
 from kr.lessons.line import FIX_COLUMNS, KEPT_COLUMNS, one_line, word_lesson
 from kr.text.characters import columns
@@ -29,10 +29,10 @@ def read_words(value: object) -> LessonWords:
     if not isinstance(given, Mapping):
         raise InvalidRequest(FieldError("", "must be a mapping with symptom and fix"))
     fields = {
-        "symptom": Field(text),
-        "fix": Field(_fix),
-        "ref": Field(optional_text),
-        "tags": Field(lambda tags: optional_paths(decoded(tags))),
+        "symptom": text,
+        "fix": _fix,
+        "ref": loose_text,
+        "tags": scalars,
     }
     read, errors = read_fields(fields, given)
     if errors:

@@ -3,24 +3,24 @@
 The database's bytes and those of its write-ahead log stay as they are (``Store.read_untouched``).
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from kr.contracts.requests import ResearchRequest, parse_request
 from kr.errors import FieldError, InvalidRequest
+from kr.fields import read_document
 from kr.frameworks import lookup_keys, most_alike, same_framework
 from kr.freshness import Limits
 from kr.models import to_plain
 from kr.naming import fold
+from kr.requests import ResearchRequest, parse_request
 from kr.research.decide import Known, choose, judge_all, match_of, most_offered, offered, rank, tier_of
 from kr.store.entries import question_key
 from kr.store.session import FIRST_IMPORT, UnitOfWork
 from kr.store.store import Store
 from kr.text.words import search_words, tokens
-from kr.tree import read_document
 from kr.values import Entry, Match, MatchRules, Query
 
 Outcome = Literal["hit", "stale", "candidates", "miss"]
@@ -37,19 +37,12 @@ class Rules:
     aliases: Mapping[str, str]
 
 
-def read_request(request: bytes | Mapping[str, Any], *, warn: Callable[[str], object]) -> ResearchRequest:
+def read_request(request: bytes | Mapping[str, Any]) -> ResearchRequest:
     """Read a research request, a document or plain data. Raises ``InvalidRequest``."""
-    if isinstance(request, bytes):
-        document = read_document(request)
-        request = document.data
-        for warning in document.warnings:
-            warn(warning)
-    parsed = parse_request(request)
-    for warning in parsed.warnings:
-        warn(warning)
-    if not isinstance(parsed.request, ResearchRequest):
+    parsed = parse_request(read_document(request) if isinstance(request, bytes) else request)
+    if not isinstance(parsed, ResearchRequest):
         raise InvalidRequest(FieldError("mode", "only a research request can be explained"))
-    return parsed.request
+    return parsed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from kr.contracts.findings import MOST_TOKENS, Finding, Rate, Writer, agent, parse_finding, parse_rate
 from kr.envelopes import RateResults, SaveEnvelope, SaveResults, save_failure
 from kr.errors import FieldError, InvalidRequest, KrError, UnknownEntry
 from kr.freshness import UNKNOWN_VERSION, same_major, to_text
 from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
-from kr.models import to_plain
+from kr.models import Writer, agent, to_plain
 from kr.naming import digest
 from kr.report import (
     ATTRIBUTION,
@@ -27,6 +26,7 @@ from kr.report import (
     title_of,
     write_shape,
 )
+from kr.requests import MOST_TOKENS, Finding, Rate, parse_finding, parse_rate
 from kr.research.lookup import Cache
 from kr.store.entries import framework_key
 from kr.store.quarantine import Quarantined
@@ -80,7 +80,7 @@ class Findings:
         ``writer`` says who hands it over, by the session that it names.
         """
         try:
-            given, warnings = parse_finding(data)
+            given, warnings = parse_finding(data), list[str]()
             _check_length(
                 given
             )  # before secrets are taken out: a line that is too long to be looked at is one
@@ -277,7 +277,7 @@ class Findings:
     def approve(self, finding_id: str) -> SaveEnvelope:
         """Save a finding that waited, as its writer's. Raises ``UnknownEntry``."""
         held = self._held(finding_id)
-        finding, warnings = parse_finding(held.request)
+        finding, warnings = parse_finding(held.request), list[str]()
         session = held.written_by.removeprefix("agent:")
         try:
             envelope = self._save(finding, Writer(held.written_by, session), warnings)

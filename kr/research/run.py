@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from kr.contracts.requests import ResearchOverrides, ResearchRequest
 from kr.envelopes import Problem
 from kr.errors import KrError
 from kr.frameworks import canonical
 from kr.freshness import Limits, to_text
+from kr.requests import ResearchOverrides, ResearchRequest
 from kr.research.budget import LedgerBudget, OverallDeadline, Payer
 from kr.research.lookup import Cache
 from kr.store.lock import make_owner

@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from kr.contracts.requests import ResearchRequest
 from kr.envelopes import (
     CandidateReport,
     LessonView,
@@ -16,6 +15,7 @@ from kr.envelopes import (
 from kr.errors import InvalidRequest
 from kr.frameworks import lookup_keys
 from kr.freshness import parse_time, to_text
+from kr.requests import ResearchRequest
 from kr.research.lookup import LookedUp
 from kr.research.run import Policy, Run, Services
 from kr.store.requests import Need, RequestRow

@@ -9,6 +9,7 @@ U+08E2, U+110BD, U+110CD).
 """
 
 import re
+import unicodedata
 from functools import cache
 
 # ECMA-48: control sequences (colours, cursor), command strings (titles, hyperlinks), other escapes.
@@ -69,8 +70,20 @@ def columns(text: str) -> int:
 def width_of(character: str) -> int:
     if character.isascii():
         return 1
-    import unicodedata
-
     if unicodedata.category(character) in _NO_WIDTH:
         return 0
     return 2 if unicodedata.east_asian_width(character) in _WIDE else 1
+
+
+_FILLERS = "\u115f\u1160\u2800\u3164\uffa0"
+"""Letters and a symbol that are blank."""
+
+
+def is_blank(text: str) -> bool:
+    """Tell whether a text shows nothing: white space and invisible characters alone."""
+    return all(it.isspace() or it in _FILLERS or unicodedata.category(it) == "Cf" for it in text)
+
+
+def first_control(text: str) -> str | None:
+    """Return the first control character or line break of a text."""
+    return next((it for it in text if unicodedata.category(it) in {"Cc", "Zl", "Zp"}), None)

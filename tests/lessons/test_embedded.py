@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.errors import InvalidRequest
+from kr.fields import read_document
 from kr.lessons.embedded import LOOKED_AT, returned_documents
-from kr.tree import read_document
 
 RETURN = {"story_key": "3-1", "status": "failure", "errors": ["Use Foo.bar() instead of Foo.baz()"]}
 LINE = json.dumps(RETURN)
@@ -21,7 +21,7 @@ def read(message: str) -> object:
     """Read the first of the texts that is a mapping, as the hook does."""
     for text in returned_documents(message):
         try:
-            data = read_document(text.encode()).data
+            data = read_document(text.encode())
         except InvalidRequest:
             continue
         return data.get("return", data)

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from kr.app import App
-from kr.contracts.findings import Finding, Writer, agent, person
 from kr.errors import InvalidRequest, KrError, UnknownEntry
 from kr.guard import clean
-from kr.models import to_plain
+from kr.models import Writer, agent, person, to_plain
 from kr.report import HEADER, SECTIONS, read_shape
+from kr.requests import Finding
 from kr.research.findings import contained
 from kr.text.counting import section, tokens_of
 from tests.support.program import Clock, Project

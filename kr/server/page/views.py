@@ -9,8 +9,8 @@ from urllib.parse import quote
 from kr import analytics as overviews
 from kr.analytics import Course, Day
 from kr.app import App
-from kr.contracts.findings import Writer
 from kr.errors import FieldError, InvalidRequest, ReviewerNeeded, UnknownEntry
+from kr.models import Writer
 from kr.server.page.charts import Chart, bar_chart, day_label, rate_chart
 from kr.server.page.markdown import report_page
 from kr.server.page.rendering import number, percent, plural
