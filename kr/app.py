@@ -226,8 +226,8 @@ class App:
 
     def read_report(self, entry_id: str, *, section: str | None = None, max_tokens: int) -> dict[str, Any]:
         """Give a report or one section, at most ``max_tokens`` long (SPEC 8). Raises ``UnknownEntry``, ``InvalidRequest``."""
-        from kr.text.counting import fit, headings
-        from kr.text.counting import section as section_of
+        from kr.markdown import fit, sections
+        from kr.markdown import section as section_of
 
         found = self.entry(entry_id, report=True)
         text = found["report"]
@@ -235,7 +235,7 @@ class App:
             raise UnknownEntry(f"{entry_id}: its report is lost; the next research writes it again")
         shown = text if section is None else section_of(text, section)
         if shown is None:
-            raise InvalidRequest(FieldError("section", f"there are {', '.join(headings(text))}"))
+            raise InvalidRequest(FieldError("section", f"there are {', '.join(sections(text))}"))
         told = ("id", "framework", "framework_version", "topic", "confidence", "origin")
         cut, is_cut = fit(shown, max_tokens)
         return {**{key: found[key] for key in told}, "text": cut, "is_cut": is_cut}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from kr.errors import BrokenYaml, FieldError, InvalidRequest
-from kr.text.characters import first_control, is_blank
+from kr.text import first_control, is_blank
 from kr.yaml_io import DEPTH, Tree, read_yaml, show_path
 
 logger = logging.getLogger(__name__)

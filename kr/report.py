@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from kr.freshness import parse_time
-from kr.text.characters import strip_invisible
-from kr.text.counting import fence_after
-from kr.text.markdown import is_harmless, plain_line, render, split
+from kr.markdown import fence_after, is_harmless, plain_line, render, split
+from kr.text import strip_invisible
 from kr.values import Confidence, Query, ReportKind
 
 HEADER = ("Framework", "Version", "Research Date", "Confidence", "Sources")

@@ -23,7 +23,7 @@ from kr.requests import LessonsInjectRequest, Mode, ResearchRequest, parse_reque
 from kr.settings import Settings
 from kr.store.requests import RequestRow
 from kr.store.store import Store
-from kr.text.characters import is_blank
+from kr.text import is_blank
 
 if TYPE_CHECKING:
     from _typeshed import StrPath
@@ -138,7 +138,7 @@ class RequestHandler:
         tag: tuple[str, ...] = (),
     ) -> dict[str, Any]:
         """Make the request that a person's question stands for; a version behind the name (``rich==13.7.1``) is read as one."""
-        from kr.text.words import derive_tags, derive_topic
+        from kr.text import derive_tags, derive_topic
 
         if found := re.fullmatch(_NAME_AND_VERSION, framework.strip()):
             framework = found["name"]

@@ -23,7 +23,7 @@ from kr.app import App, open_app
 from kr.cli.output import LineProgress
 from kr.models import to_plain
 from kr.store.saving import Draft
-from kr.text.counting import tokens_of
+from kr.text import tokens_of
 from kr.values import Confidence
 
 FILES = sorted((Path(__file__).parents[1] / "tests/data/ranking").glob("*.yaml"))

@@ -22,7 +22,7 @@ from kr.cli.options import (
 )
 from kr.cli.output import emit, fitted, wrapped
 from kr.errors import NotInstalled
-from kr.text.counting import counted
+from kr.text import counted
 
 if TYPE_CHECKING:
     from kr.maintenance.checks import Finding

@@ -85,7 +85,7 @@ def _forget_stdout() -> None:
 
 def _shown(value: Any) -> Any:
     """Take out of all texts what would command the terminal, or show it in another order than it stands."""
-    from kr.text.characters import strip_invisible
+    from kr.text import strip_invisible
 
     if isinstance(value, str):
         return strip_invisible(value)
@@ -156,7 +156,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str
 
 
 def cell(value: object) -> str:
-    from kr.text.characters import one_line
+    from kr.text import one_line
 
     if value is None or value == []:
         return "-"
@@ -169,7 +169,7 @@ def wrapped(label: str, text: str, *, indent: int) -> list[str]:
     from rich.console import Console
     from rich.text import Text
 
-    from kr.text.characters import one_line
+    from kr.text import one_line
 
     columns = width()
     room = max(columns - max(indent, cell_len(label)), 20)
@@ -182,7 +182,7 @@ def fitted(text: str, width: int) -> str:
     """Cut or pad a text to exactly ``width`` cells."""
     from rich.cells import cell_len, set_cell_size
 
-    from kr.text.characters import one_line
+    from kr.text import one_line
 
     line = one_line(text)
     return set_cell_size(line, width) if cell_len(line) <= width else set_cell_size(line, width - 1) + "…"

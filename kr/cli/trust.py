@@ -47,7 +47,7 @@ def _agrees(file: Path, settings: list[str]) -> bool:
     if sys.stdin is None or not sys.stdin.isatty():
         click.echo(f"{file} is not trusted: read it, then say `kr trust --yes`", err=True)
         return False
-    from kr.text.characters import strip_invisible
+    from kr.text import strip_invisible
 
     click.echo("\n".join([f"{file} says:", *(f"  {strip_invisible(line)}" for line in settings)]), err=True)
     return click.confirm("Trust this file, as it is now?", err=True)

@@ -10,7 +10,7 @@ import click
 
 from kr.cli.options import MOST, TEXT, Group, common_options, examples, open_app, together, with_context
 from kr.cli.output import emit, wrapped, write_out
-from kr.text.characters import one_line
+from kr.text import one_line
 
 if TYPE_CHECKING:
     from kr.workflows.service import Workflows

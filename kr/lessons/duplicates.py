@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from kr.lessons.line import Lesson
-from kr.text.words import contraries, keywords
+from kr.text import contraries, keywords
 
 THRESHOLD = 0.70
 """An overlap of keywords above this is a duplicate."""

@@ -23,8 +23,7 @@ from kr.models import to_plain
 from kr.requests import LessonsInjectRequest
 from kr.store.lessons import LessonState
 from kr.store.requests import RequestRow
-from kr.text.characters import columns
-from kr.text.words import keywords
+from kr.text import columns, keywords
 from kr.values import PHASES
 
 logger = logging.getLogger(__name__)

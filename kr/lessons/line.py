@@ -9,7 +9,7 @@ from datetime import date
 from functools import lru_cache
 
 from kr.naming import sha256_of
-from kr.text.characters import columns, strip_invisible, width_of
+from kr.text import columns, strip_invisible, width_of
 from kr.values import PHASES
 
 HEADER = """\

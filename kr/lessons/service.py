@@ -22,7 +22,7 @@ from kr.lessons.words import keep_words
 from kr.requests import parse_record
 from kr.store.lessons import LessonMark
 from kr.store.store import Store
-from kr.text.characters import columns
+from kr.text import columns
 from kr.values import PHASES
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from kr.errors import FieldError, InvalidRequest
 from kr.fields import bad, decoded, loose_text, read_fields, scalars, text
 from kr.guard import clean, mask_secrets
 from kr.lessons.line import FIX_COLUMNS, KEPT_COLUMNS, one_line, word_lesson
-from kr.text.characters import columns
+from kr.text import columns
 
 logger = logging.getLogger(__name__)
 

@@ -21,8 +21,7 @@ from kr.store.care import Look
 from kr.store.reports import ReportFiles, edit_at
 from kr.store.saving import adopt
 from kr.store.store import Store
-from kr.text.characters import one_line
-from kr.text.counting import counted
+from kr.text import counted, one_line
 from kr.values import Entry, origin_of_kind
 
 _FRAMEWORK = re.compile(r"^[ \t*_-]*framework[*_]*:[ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE)

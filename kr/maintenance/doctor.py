@@ -12,7 +12,7 @@ from kr.errors import KrError, SourceFailure, SourceNotAsked, StoreError
 from kr.maintenance import checks
 from kr.maintenance.checks import Finding, Fix, KnowledgeBase, report_paths
 from kr.store import care
-from kr.text.counting import counted
+from kr.text import counted
 from kr.transfer import ARCHIVE, INDEX
 from kr.values import Query
 

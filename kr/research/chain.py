@@ -17,12 +17,12 @@ from kr import cancellation
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.frameworks import canonical
 from kr.freshness import major_key
+from kr.markdown import split
 from kr.naming import fold
 from kr.research.budget import LedgerBudget, OverallDeadline
 from kr.sources.base import Ask, Source
 from kr.store.store import Shelf
-from kr.text.counting import tokens_of
-from kr.text.markdown import split
+from kr.text import tokens_of
 from kr.values import Answer, Consulted, Learned, Query, SourceOutcome
 
 logger = logging.getLogger(__name__)

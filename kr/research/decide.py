@@ -12,7 +12,7 @@ from math import log1p
 
 from kr.freshness import UNKNOWN_VERSION, Limits, Verdict, judge, major_key
 from kr.naming import fold, tag_key
-from kr.text.words import contraries, identifiers, keywords, search_words, stem, tokens
+from kr.text import contraries, identifiers, keywords, search_words, stem, tokens
 from kr.values import NO_RATINGS, TIERS, Entry, Match, MatchRules, Query, Ratings, Tier
 from kr.values import replace as with_values
 

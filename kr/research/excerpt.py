@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from kr.documents.rank import question_of
+from kr.markdown import Block, fence, plain_line, render, safe_url, split
 from kr.report import (
     ATTRIBUTION,
     CAVEATS,
@@ -24,8 +25,7 @@ from kr.report import (
 )
 from kr.research.synthesis import Synthesis, address_of
 from kr.source_kinds import SOURCES, is_package, is_pages, kind_of
-from kr.text.counting import tokens_of
-from kr.text.markdown import Block, fence, plain_line, render, safe_url, split
+from kr.text import tokens_of
 from kr.values import Answer, Confidence, Passage, Query, ReportKind
 
 MAX_TOKENS = 1_500

@@ -20,7 +20,7 @@ from kr.research.decide import Known, choose, judge_all, match_of, most_offered,
 from kr.store.entries import question_key
 from kr.store.session import FIRST_IMPORT, UnitOfWork
 from kr.store.store import Store
-from kr.text.words import search_words, tokens
+from kr.text import search_words, tokens
 from kr.values import Entry, Match, MatchRules, Query
 
 Outcome = Literal["hit", "stale", "candidates", "miss"]

@@ -10,6 +10,7 @@ from kr.envelopes import RateResults, SaveEnvelope, SaveResults, save_failure
 from kr.errors import FieldError, InvalidRequest, KrError, UnknownEntry
 from kr.freshness import UNKNOWN_VERSION, same_major, to_text
 from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
+from kr.markdown import fence_after
 from kr.models import Writer, agent, to_plain
 from kr.naming import digest
 from kr.report import (
@@ -35,8 +36,7 @@ from kr.store.saving import Draft, Saved
 from kr.store.search import unknown_entry
 from kr.store.session import UnitOfWork
 from kr.store.store import Store
-from kr.text.counting import fence_after, tokens_of
-from kr.text.words import derive_tags, derive_topic
+from kr.text import derive_tags, derive_topic, tokens_of
 from kr.values import Confidence, Entry, Query, Related, replace
 
 _MODE = "save"

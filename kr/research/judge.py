@@ -11,7 +11,7 @@ from kr import cancellation
 from kr.errors import SourceFailure, SourceTimeout
 from kr.research.lookup import LookedUp
 from kr.research.run import Judge, Run, Services
-from kr.text.characters import one_line
+from kr.text import one_line
 from kr.values import Related
 
 NAME = "llm"

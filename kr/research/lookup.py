@@ -26,7 +26,7 @@ from kr.store.lookup import Found
 from kr.store.search import unknown_entry
 from kr.store.session import UnitOfWork
 from kr.store.store import Shelf, Store
-from kr.text.words import search_words, summary_of, tokens
+from kr.text import search_words, summary_of, tokens
 from kr.values import NO_RATINGS, Match, MatchRules, Query, Ratings, Related, Tier
 from kr.values import replace as with_values
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kr.text.characters import one_line, strip_invisible
+from kr.text import one_line, strip_invisible
 
 if TYPE_CHECKING:
     from kr.settings import Settings

@@ -11,13 +11,13 @@ from kr.envelopes import Problem
 from kr.errors import KrError
 from kr.frameworks import canonical
 from kr.freshness import Limits, to_text
+from kr.markdown import fit
 from kr.requests import ResearchOverrides, ResearchRequest
 from kr.research.budget import LedgerBudget, OverallDeadline, Payer
 from kr.research.lookup import Cache
 from kr.store.lock import make_owner
 from kr.store.requests import RequestRow
 from kr.store.store import Shelf, Store
-from kr.text.counting import fit
 from kr.values import Answer, MatchRules, Query, Value, replace
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from kr.requests import ResearchRequest
 from kr.research.lookup import LookedUp
 from kr.research.run import Policy, Run, Services
 from kr.store.requests import Need, RequestRow
-from kr.text.counting import tokens_of
-from kr.text.words import search_words
+from kr.text import search_words, tokens_of
 from kr.values import (
     NO_RATINGS,
     Confidence,

@@ -6,9 +6,9 @@ SPEC 3.7 (``synthesis: llm``). Pure: texts in, texts out.
 import re
 from dataclasses import dataclass
 
+from kr.markdown import plain_line, safe_url
 from kr.research.persona import Persona
-from kr.text.characters import one_line
-from kr.text.markdown import plain_line, safe_url
+from kr.text import one_line
 from kr.values import Answer, Passage, Query
 
 _MAX_TITLE = 300

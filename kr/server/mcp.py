@@ -32,7 +32,7 @@ from kr.envelopes import Envelope, InjectResults, RateResults, RecordEnvelope, R
 from kr.errors import FieldError, InvalidRequest, KrError
 from kr.models import to_plain
 from kr.server.service import Service
-from kr.text.characters import is_blank
+from kr.text import is_blank
 from kr.values import EVENT_TYPES, IfUnsure
 from kr.values import Outcome as Outcome_
 

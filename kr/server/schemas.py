@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any, get_args
 
-from kr.text.characters import is_blank
+from kr.text import is_blank
 from kr.values import EVENT_TYPES, PHASES, IfUnsure
 
 Schema = dict[str, Any]

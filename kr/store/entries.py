@@ -13,7 +13,7 @@ from kr.frameworks import canonical, lookup_keys, names, same_framework
 from kr.freshness import after, major_key, same_major, to_text
 from kr.store.search import Search
 from kr.store.session import Meta, Part, Session, insert_into, json_list, texts_of, update_of
-from kr.text.words import keywords
+from kr.text import keywords
 from kr.values import Confidence, Entry, Origin
 
 Pair = tuple[str, str]

@@ -7,7 +7,7 @@ from kr.store.entries import COLUMNS, to_entry
 from kr.store.lessons import GIVEN
 from kr.store.search import Search
 from kr.store.session import Part, json_list
-from kr.text.words import beginning
+from kr.text import beginning
 from kr.values import NO_RATINGS, Entry, Ratings
 
 Found = tuple[Entry, Ratings, bool]

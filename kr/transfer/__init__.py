@@ -52,7 +52,7 @@ def import_on_first_use(store: Store, knowledge_base: "StrPath", *, now: datetim
 
     from kr.freshness import to_text
     from kr.store.lock import exclusive
-    from kr.text.counting import counted
+    from kr.text import counted
     from kr.transfer.import_yaml import import_yaml
 
     base = Path(knowledge_base)

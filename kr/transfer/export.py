@@ -25,7 +25,7 @@ from kr.store.reports import ReportFiles, settled
 from kr.store.requests import Need, Wording
 from kr.store.session import ARCHIVE_CHANGES, UnitOfWork
 from kr.store.store import Store
-from kr.text.counting import counted
+from kr.text import counted
 from kr.transfer import ARCHIVE, EXACT, INDEX, PROVED, STALE_MAJOR, TIMES, WORDINGS, WRITER, is_day
 from kr.values import Entry
 

@@ -19,7 +19,7 @@ from kr.store.entries import pair_of
 from kr.store.importing import Incoming, ReportText
 from kr.store.session import UnitOfWork
 from kr.store.store import Store
-from kr.text.counting import counted
+from kr.text import counted
 from kr.transfer import ARCHIVE, INDEX, TIMES, WORDINGS, WRITER, is_day
 from kr.transfer.read_index import (
     LIMIT,

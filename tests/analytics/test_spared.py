@@ -10,7 +10,7 @@ import pytest
 from kr.analytics import course
 from kr.cli.maintenance import stats_view
 from kr.store.requests import RequestRow
-from kr.text.counting import tokens_of
+from kr.text import tokens_of
 from tests.support.mcp_servers import DOCS, Scenario, StandIn, context7_server
 from tests.support.program import Project, request
 from tests.support.servers import serving_here

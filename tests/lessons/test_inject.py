@@ -17,7 +17,7 @@ from kr.models import to_plain
 from kr.requests import parse_request
 from kr.store.lessons import LessonState
 from kr.store.store import Store
-from kr.text.characters import columns
+from kr.text import columns
 from tests.support.lessons import inject_from, record_words
 from tests.support.stores import sql
 

@@ -19,7 +19,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from kr import __version__
 from kr.envelopes import ResearchEnvelope, ResearchResults, SaveEnvelope
 from kr.server.mcp import INSTRUCTIONS, TOOLS
-from kr.text.counting import tokens_of
+from kr.text import tokens_of
 from kr.values import Confidence, IfUnsure, Outcome, ResearchStatus
 from tests.support.forked import shared
 from tests.support.program import Project

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kr.report import PLACEHOLDER_MARK, SECTIONS, STALE_MARK, read_shape
 from kr.research.excerpt import Report, build_report, confidence
 from kr.research.synthesis import Synthesis
-from kr.text.counting import tokens_of
+from kr.text import tokens_of
 from kr.values import Answer, Passage, Query
 
 QUERY = Query(

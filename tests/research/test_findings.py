@@ -13,11 +13,12 @@ from markdown_it import MarkdownIt
 from kr.app import App
 from kr.errors import InvalidRequest, KrError, UnknownEntry
 from kr.guard import clean
+from kr.markdown import section
 from kr.models import Writer, agent, person, to_plain
 from kr.report import HEADER, SECTIONS, read_shape
 from kr.requests import Finding
 from kr.research.findings import contained
-from kr.text.counting import section, tokens_of
+from kr.text import tokens_of
 from tests.support.program import Clock, Project
 
 QUESTION = "How do I reject unknown keys?"
