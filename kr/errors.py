@@ -31,6 +31,7 @@ Foreign exceptions (SQLAlchemy's, httpx's, the MCP client's, ``OSError``) are tr
 seam where they arise, ``from exc``; no caller of a layer sees them.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -57,7 +58,7 @@ class FieldError:
 
 
 class InvalidRequest(KrError):
-    """All bad fields of a request at once."""
+    """All bad fields of a request at once; ``read`` holds the texts at the top of a document that were read before."""
 
     code = "validation_error"
     http_status = 422
@@ -65,10 +66,14 @@ class InvalidRequest(KrError):
     def __init__(self, *fields: FieldError) -> None:
         super().__init__("; ".join(f"{error.field}: {error.message}" for error in fields))
         self.fields = fields
+        self.read: Mapping[str, str] = {}
 
 
 class BrokenYaml(KrError):
-    """``line`` and ``column`` count from 1; ``path`` is the key of what is wrong, where that is known."""
+    """``line`` and ``column`` count from 1; ``path`` is the key of what is wrong, where that is known.
+
+    ``read`` holds the texts at the top of the document that were read before.
+    """
 
     code = "yaml_broken"
     http_status = 422
@@ -76,6 +81,7 @@ class BrokenYaml(KrError):
     def __init__(self, line: int, column: int, problem: str, *, path: tuple[str | int, ...] = ()) -> None:
         super().__init__(f"line {line}, column {column}: {problem}")
         self.line, self.column, self.problem, self.path = line, column, problem, path
+        self.read: Mapping[str, str] = {}
 
 
 class StoreError(KrError):

@@ -38,7 +38,9 @@ def read_document(data: bytes) -> dict[str, Tree]:
         tree = _read_json(text) if text.lstrip().startswith("{") else read_yaml(text)[0]
     except BrokenYaml as exc:
         named = show_path(tuple(step for step in exc.path if isinstance(step, str)))
-        raise _unreadable(f"is broken: {exc}", named or "request") from exc
+        error = _unreadable(f"is broken: {exc}", named or "request")
+        error.read = exc.read
+        raise error from exc
     if not isinstance(tree, dict):
         found = "is empty" if tree is None else "is a list" if isinstance(tree, list) else "is plain text"
         raise _unreadable(f"{found}; it must be a mapping in YAML or JSON")

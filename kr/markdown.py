@@ -25,6 +25,7 @@ _WITHIN = r"((?:[ \t]*(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t])))*)[ \t]*"
 """Quotation marks and items that a line stands in."""
 _HEADING = re.compile(rf"^{_WITHIN}#{{1,6}}(?:[ \t]+(.*?))?[ \t#]*$")
 _UNDERLINE = re.compile(rf"^{_WITHIN}(?:=+|-+)[ \t]*$")
+_DEFINITION = re.compile(r"^ {0,3}\[[^\]\n]{1,200}\]:[ \t]*\S.*$", re.MULTILINE)
 _CODE_SPAN = re.compile(r"(?<![`\\])(`+)(?!`)(.{0,1000}?)(?<!`)\1(?!`)")
 _ELEMENTS = (
     "a|abbr|article|aside|audio|b|blockquote|body|br|button|caption|center|cite|code|col|colgroup|dd|details|del|dfn|div|dl|dt|em|embed|"
@@ -177,7 +178,7 @@ def _outside_of_code(text: str, change: Callable[[str], str]) -> str:
 
 
 def _drop(text: str) -> str:
-    return _LINK.sub(r"\1", _IMAGE.sub("", _TAG.sub("", text)))
+    return _LINK.sub(r"\1", _IMAGE.sub("", _DEFINITION.sub("", _TAG.sub("", text))))
 
 
 def _escape_markup(text: str) -> str:

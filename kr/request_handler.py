@@ -88,7 +88,7 @@ class RequestHandler:
         try:
             document = read_document(data)
         except InvalidRequest as error:
-            return self._refuse({}, *validation_problems(error.fields))
+            return self._refuse(error.read, *validation_problems(error.fields))
         asked = with_overrides(document, overrides) if overrides else document
         return self._handle(asked, include_report=include_report, max_tokens=max_tokens)
 
@@ -164,7 +164,7 @@ class RequestHandler:
         try:
             document = read_document(data)
         except InvalidRequest as error:
-            return self._refuse({}, *validation_problems(error.fields), mode="lessons-inject")
+            return self._refuse(error.read, *validation_problems(error.fields), mode="lessons-inject")
         asked = document.get("lessons_inject")
         if more and isinstance(asked, Mapping):
             return self.inject_lessons({**document, "lessons_inject": {**asked, **more}})

@@ -42,15 +42,19 @@ def read_yaml(text: str, *, depth: int = DEPTH) -> tuple[Tree, dict[KeyPath, Pla
     reader = _Reader(text, depth)
     try:
         return reader.read(), reader.places
-    except yaml.MarkedYAMLError as exc:
-        raise _broken(exc) from exc
-    except yaml.reader.ReaderError as exc:
-        before = text.encode()[: exc.position].decode(errors="ignore")
+    except (BrokenYaml, yaml.YAMLError) as exc:
+        error = exc if isinstance(exc, BrokenYaml) else _broken(exc, text)
+        error.read = {key: value for key, value in reader.top.items() if isinstance(value, str)}
+        raise error from exc.__cause__ or exc
+
+
+def _broken(error: yaml.YAMLError, text: str) -> BrokenYaml:
+    if isinstance(error, yaml.reader.ReaderError):
+        before = text.encode()[: error.position].decode(errors="ignore")
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-        raise BrokenYaml(line, column, f"the character U+{exc.character:04X} is not allowed") from exc
-
-
-def _broken(error: yaml.MarkedYAMLError) -> BrokenYaml:
+        return BrokenYaml(line, column, f"the character U+{error.character:04X} is not allowed")
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return BrokenYaml(1, 1, str(error))
     begun, mark = error.context_mark, error.problem_mark or error.context_mark
     problem = error.problem or error.context or "broken"
     if (
@@ -79,6 +83,7 @@ class _Reader:
         self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=yaml.CBaseLoader)
         self._depth = depth
         self.places: dict[KeyPath, Place] = {}
+        self.top: dict[str, Tree] = {}
 
     def read(self) -> Tree:
         tree: Tree = None
@@ -107,7 +112,7 @@ class _Reader:
         return self._mapping(path)
 
     def _mapping(self, path: KeyPath) -> dict[str, Tree]:
-        mapping: dict[str, Tree] = {}
+        mapping: dict[str, Tree] = {} if path else self.top
         for key in self._until(yaml.MappingEndEvent):
             self._check(key, path)
             if not isinstance(key, yaml.ScalarEvent):

@@ -59,6 +59,7 @@ def test_code_in_a_list_keeps_its_own_indentation() -> None:
         "<script>alert(1)</script>",
         "<!-- hidden -->",
         "![badge](https://x.example/b.svg)",
+        "[x]: javascript:y",
         "<img\nsrc=x>",
     ],
 )

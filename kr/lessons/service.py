@@ -80,7 +80,7 @@ class LessonService:
         try:
             document = read_document(data)
         except InvalidRequest as error:
-            return _refused({}, error)
+            return _refused(error.read, error)
         return self.record(document)
 
     def record(self, data: Mapping[str, Any]) -> RecordEnvelope:

@@ -522,4 +522,4 @@ def test_a_broken_request_is_told_with_its_file(project: Project, command: str) 
     done = project.run(*command.split(), "--request", "asked.yaml", "--format", "text")
     assert done.returncode == 1
     told = (done.stdout + done.stderr).decode()
-    assert "asked.yaml: the request is broken: line 2, column 25" in told
+    assert "asked.yaml: the request is broken: line 3, column 1: " in told
