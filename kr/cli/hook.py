@@ -159,7 +159,7 @@ def _lessons(app: "App", task: Start, story_key: str) -> dict[str, Any] | None:
     query, files = _task(task)
     identity = {"story_key": story_key, "session_id": task.session_id}
     need = {"phase": task.phase, "query": query, "files": list(files)}
-    envelope = app.requests.inject_lessons({**identity, "lessons_inject": need})
+    envelope = app.research.inject_data({**identity, "lessons_inject": need})
     for problem in envelope.errors:
         _tell(problem.message)
     block = envelope.results["injection_block"] if envelope.status == "success" else ""

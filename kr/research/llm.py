@@ -21,7 +21,9 @@ _MAX_LINE = 600
 _TAG = re.compile(r"<(?=/?source\b)", re.IGNORECASE)
 _THOUGHT = re.compile(r"\A\s*(?:<think>)?.*</think>|\A\s*<think>.*\Z", re.DOTALL)
 """Also without the tag that opens it, which some servers leave out, and cut short."""
-_NO_ANSWER = re.compile(r"[\W_]*(?:summary[\W_]+)?no[ _]answer(?=[\W_]*\Z|[\W_]*\n|[*_`]*[.:;,!])", re.IGNORECASE)
+_NO_ANSWER = re.compile(
+    r"[\W_]*(?:summary[\W_]+)?no[ _]answer(?=[\W_]*(?:\Z|\n)|[*_`]*(?:[.:;,!]| [-–—]))", re.IGNORECASE
+)
 """With or without a reason beside it."""
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*)```", re.DOTALL)
 

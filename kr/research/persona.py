@@ -89,7 +89,9 @@ def load_persona(persona_id: str | None, project_root: Path, home: Path) -> tupl
         return LEAN_PERSONA, None
     for path in _candidates(wanted, project_root, home):
         text = _read(path)
-        persona = None if text is None else parse_persona(text, _customizations(path, project_root), str(path))
+        persona = (
+            None if text is None else parse_persona(text, _customizations(path, project_root), str(path))
+        )
         if persona is not None:
             return persona, None
     return LEAN_PERSONA, LOAD_FAILED

@@ -196,7 +196,9 @@ class _Excerpt:
             (self._held(block.text) - 0.5 * at, piece, block)
             for at, piece in enumerate(self._pieces[:_EXAMPLES_FROM])
             for number, block in enumerate(piece.blocks)
-            if block.is_code and len(block.text) <= room and not _COMMAND.match(block.text)
+            if block.is_code
+            and len(block.text) <= room
+            and not _COMMAND.match(block.text)
             # What declares a name is no example of its use.
             and not (number == 0 and _NAME.fullmatch(piece.passage.title or ""))
         ]
@@ -411,10 +413,11 @@ def carried_over(old: str, query: Query, today: date, notes: Sequence[str]) -> s
     sections = dict(parsed.sections) if parsed else _quoted_whole(old)
     version = parsed.header["Version"] if parsed else plain_line(read_version(old) or "unknown")
     when = read_date(old)
+    asked = plain_line(query.framework_version, 100)
+    researched = f"on {when}" if when else "at an unknown date"
     own_notes = [
         "Confidence: low, since no source answered and an older report stands in.",
-        f"The text was researched {f'on {when}' if when else 'at an unknown date'} for version {version}; "
-        f"on {today} version {plain_line(query.framework_version, 100)} was asked for.",
+        f"The text was researched {researched} for version {version}; on {today} version {asked} was asked for.",
         *notes,
     ]
     older = _OLD_CONFIDENCE.sub("", _OLD_NOTES.sub("", sections[CAVEATS])).strip("\n")
