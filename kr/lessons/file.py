@@ -29,12 +29,12 @@ from kr.lessons.line import (
     parse_lines,
     rarest,
 )
+from kr.models import EventType
 from kr.naming import sha256_of
 from kr.store.lessons import LessonRow, LessonState
 from kr.store.lock import exclusive
 from kr.store.session import UnitOfWork
 from kr.store.store import Store
-from kr.values import EventType
 
 logger = logging.getLogger(__name__)
 

@@ -12,20 +12,19 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from kr.contracts.envelopes import Envelope, Problem
-from kr.contracts.lessons import InjectedLesson, InjectResults
 from kr.contracts.requests import LessonsInjectRequest
+from kr.envelopes import Envelope, InjectedLesson, InjectResults, Problem
 from kr.errors import StoreError
 from kr.frameworks import canonical
 from kr.freshness import to_text
 from kr.guard import safe
 from kr.lessons.file import LessonBook, LessonsUnreadable, held_because, judged_rows, session_name
 from kr.lessons.line import LINE_COLUMNS, Lesson, cut_start, fit_summary, one_line
+from kr.models import PHASES, to_plain
 from kr.store.lessons import LessonState
 from kr.store.requests import RequestRow
 from kr.text.characters import columns
 from kr.text.words import keywords
-from kr.values import PHASES
 
 logger = logging.getLogger(__name__)
 
@@ -109,7 +108,7 @@ def inject(
         results = _results(asked.phase, parsed.lessons, chosen, book.states(chosen))
         if not results.phase_filtered_count:
             logger.info(NONE_FOUND.format(phase=asked.phase))
-        answer = _answer(request, "success" if chosen else "empty", results.plain())
+        answer = _answer(request, "success" if chosen else "empty", to_plain(results))
     # No database is made for a project that has no lessons.
     if not asked.dry_run and (chosen or book.store.exists()):
         duration = round((time.monotonic() - began) * 1000)

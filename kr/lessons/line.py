@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
+from kr.models import PHASES
 from kr.naming import sha256_of
 from kr.text.characters import columns, strip_invisible, width_of
 from kr.text.words import contraries, keywords
-from kr.values import PHASES
 
 HEADER = """\
 # Lessons Learned

@@ -6,23 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from kr.contracts.lessons import (
     ALL_DUPLICATES,
     APPEND_FAILED,
     NO_EVENTS,
     NOTHING_TOLD,
-    RecordedEntry,
-    RecordEnvelope,
-    RecordProblem,
     RecordRequest,
-    RecordResults,
-    RecordStatus,
     parse_record,
-    skip,
 )
 from kr.contracts.requests import Field, bad, decoded, optional_paths, optional_text, read_fields, text
+from kr.envelopes import RecordedEntry, RecordEnvelope, RecordProblem, RecordResults, skip
 from kr.errors import FieldError, InvalidRequest
 from kr.guard import mask_secrets, safe
 from kr.lessons.events import (
@@ -38,9 +33,9 @@ from kr.lessons.file import AppendFailed, Candidate, LessonBook, Recorded, held_
 from kr.lessons.line import FIX_COLUMNS, KEPT_COLUMNS, make_lesson, one_line, word_lesson
 from kr.lessons.remedies import Remedy, read_own
 from kr.lessons.wording import is_vague, word_finding
+from kr.models import PHASES, EventType
 from kr.text.characters import columns
 from kr.tree import read_document
-from kr.values import PHASES, EventType
 
 logger = logging.getLogger(__name__)
 
@@ -170,7 +165,10 @@ def _entry(candidate: Candidate) -> RecordedEntry:
 
 
 def _envelope(
-    request: RecordRequest, status: RecordStatus, results: RecordResults, errors: Sequence[RecordProblem]
+    request: RecordRequest,
+    status: Literal["recorded", "skipped", "failure"],
+    results: RecordResults,
+    errors: Sequence[RecordProblem],
 ) -> RecordEnvelope:
     return RecordEnvelope(
         status=status,

@@ -32,9 +32,9 @@ from kr.lessons.line import (
     make_lesson,
 )
 from kr.lessons.record import keep_words
+from kr.models import PHASES
 from kr.store.lessons import LessonMark, LessonState
 from kr.text.characters import columns
-from kr.values import PHASES
 
 logger = logging.getLogger(__name__)
 
