@@ -255,7 +255,7 @@ class SharedApp(App):
         research.server = self.server
         return research
 
-    def record_lessons(self, request: bytes, **waits: float) -> RecordEnvelope:
+    def record_lessons(self, request: bytes, **waits: Any) -> RecordEnvelope:
         if len(request) > LIMIT:
             return super().record_lessons(request, **waits)
         envelope = self._asked(

@@ -246,8 +246,7 @@ class ResearchService:
             logger.warning("%s", error)
 
     def _inject(self, request: LessonsInjectRequest) -> Envelope:
-        from kr.lessons.file import LessonsFile  # heavy
-        from kr.lessons.index import LessonIndex  # heavy
+        from kr.lessons.file import LessonBook, LessonsFile  # heavy
         from kr.lessons.inject import inject  # heavy
 
         self.settings.remember()
@@ -256,7 +255,7 @@ class ResearchService:
         ) as store:
             return inject(
                 request,
-                index=LessonIndex(store, LessonsFile(self.settings.lessons_file)),
+                book=LessonBook(LessonsFile(self.settings.lessons_file), store),
                 budget=self.settings.hit.lessons_injection_budget,
                 now=self.clock(),
                 related=self._depends_on,
