@@ -1,4 +1,4 @@
-"""The frameworks and versions that a project uses, held against the cache; asking about what it lacks (SPEC 6.4; seed 002)."""
+"""``kr versions`` and ``kr warm``: what a project uses, compared with the cache; asking about what the cache lacks."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,16 +10,9 @@ from kr.contracts.envelopes import Envelope
 from kr.frameworks import is_usual_name
 from kr.freshness import Limits, judge, major_key, same_major
 from kr.naming import fold
-from kr.packages.dependencies import (
-    Dependency,
-    count_imports,
-    find_dependencies,
-    fitting,
-    project_root,
-    with_installed,
-)
-from kr.packages.installed import find_installed
-from kr.packages.model import UNKNOWN
+from kr.packages.model import UNKNOWN, Dependency
+from kr.packages.usage import count_imports
+from kr.packages.versions import find_dependencies, fitting, project_root, version_of
 from kr.store.store import Store
 from kr.values import Entry
 
