@@ -15,7 +15,7 @@ UNKNOWN = "unknown"
 """The version of a dependency whose file gives none (managed elsewhere, a branch, no specifier)."""
 
 _LANGUAGES = (
-    "c c++ c# clojure dart dotnet elixir erlang f# go haskell java javascript julia kotlin lua node perl php "
+    "c c++ c# clojure dart elixir erlang f# go haskell java javascript julia kotlin lua node perl php "
     "python r ruby rust scala sql swift typescript zig"
 )
 _PRODUCTS = (
@@ -159,7 +159,7 @@ class Lock:
 
     def fitness(self, declared: Iterable[Declared]) -> int:
         """Count the direct dependencies whose range allows what this file has: the way to choose among lock files."""
-        found = ((d.spec, self.version(d.package, d.spec)) for d in declared)
+        found = ((d.spec, d.locked or self.version(d.package, d.spec)) for d in declared)
         return sum(
             exact is not None and (not spec or satisfies(exact, spec, bare=self.bare))
             for spec, exact in found

@@ -11,6 +11,11 @@ from kr.packages.model import Declared, Dependency, Lock, dependency, resolve
 
 _SECTIONS = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
 _LOCAL = ("workspace:", "file:", "link:", "portal:")
+_LOCK_FILES = {
+    "npm": ("package-lock.json", "npm-shrinkwrap.json"),
+    "pnpm": ("pnpm-lock.yaml",),
+    "yarn": ("yarn.lock",),
+}
 _MAX_LEVELS = 6
 
 
@@ -43,7 +48,9 @@ def read_npm(folder: Folder) -> Iterator[Dependency]:
         up, here, workspace = _top(folder, workspace)
         locks, top = (_locks(folder, up), folder.document(f"{up}package.json")) if up else ([], root)
     manifests = folder.manifests("package.json", patterns)
-    lock = _chosen(locks, top or {}, list(_declared(folder, manifests, workspace, None, here)))
+    named = [lock for lock in locks if lock.file.endswith(_lock_files(top or {}))] or locks
+    fitness = [lock.fitness(_declared(folder, manifests, workspace, lock, here)) for lock in named]
+    lock = named[fitness.index(max(fitness))] if named else None
     yield from resolve("npm", _declared(folder, manifests, workspace, lock, here), lock)
     engine = folder.table("package.json", root, "engines").get("node")
     if isinstance(engine, str):
@@ -75,19 +82,12 @@ def _locks(folder: Folder, up: str) -> list[_Tree]:
     return [lock for lock in found if lock is not None]
 
 
-def _chosen(locks: list[_Tree], top: dict[str, Any], declared: list[Declared]) -> _Tree | None:
-    """Return the lock file of the package manager that the manifest names, else of several the one that fits best."""
+def _lock_files(top: dict[str, Any]) -> tuple[str, ...]:
+    """Return the names of the lock files of the package manager that a manifest names."""
     engines = top.get("devEngines")
     engine = engines.get("packageManager") if isinstance(engines, dict) else None
     named = top.get("packageManager") or (engine.get("name") if isinstance(engine, dict) else None)
-    manager = str(named).partition("@")[0]
-    files = {
-        "npm": ("package-lock.json", "npm-shrinkwrap.json"),
-        "pnpm": ("pnpm-lock.yaml",),
-        "yarn": ("yarn.lock",),
-    }
-    wanted = [lock for lock in locks if lock.file.endswith(files.get(manager, ("?",)))]
-    return max(wanted or locks, key=lambda lock: lock.fitness(declared), default=None)
+    return _LOCK_FILES.get(str(named).partition("@")[0], ())
 
 
 def _declared(

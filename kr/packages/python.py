@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from packaging.markers import Environment, InvalidMarker, Marker, default_environment
+from packaging.markers import InvalidMarker, Marker, default_environment
 from packaging.requirements import InvalidRequirement, Requirement
 
 from kr.packages.environments import PythonEnvironment, normalised
@@ -164,9 +164,8 @@ class _Project:
         """Read the files that setuptools takes dependencies from."""
         keys = ("tool", "setuptools", "dynamic")
         extras = self.folder.table(file, manifest, *keys, "optional-dependencies")
-        tables = [(self.folder.table(file, manifest, *keys, "dependencies"), False)]
-        tables += [(entry, bool(_DEVELOPMENT.search(name))) for name, entry in extras.items()]
-        found = [table["file"] for table, _ in tables if isinstance(table, dict) and "file" in table]
+        tables = [self.folder.table(file, manifest, *keys, "dependencies"), *extras.values()]
+        found = [table["file"] for table in tables if isinstance(table, dict) and "file" in table]
         for names in found:
             for name in [names] if isinstance(names, str) else names if isinstance(names, list) else []:
                 yield from self._requirements_of(posixpath.join(posixpath.dirname(file), str(name)))
@@ -308,11 +307,11 @@ class _Project:
                 lock.chosen[normalised(str(one.get("name")))] = str(one["version"])
 
 
-def _marker_environment(python: str) -> Environment:
-    environment = default_environment()
-    environment["python_version"] = ".".join(python.split(".")[:2])
-    environment["python_full_version"] = python if python.count(".") > 1 else f"{python}.0"
-    return environment
+def _marker_environment(python: str) -> dict[str, str]:
+    """Return the values of this machine's markers, for the Python in use."""
+    environment = {name: str(value) for name, value in default_environment().items()}
+    full = python if python.count(".") > 1 else f"{python}.0"
+    return environment | {"python_version": ".".join(python.split(".")[:2]), "python_full_version": full}
 
 
 def _name(folder: Folder, file: str, manifest: dict[str, Any] | None) -> str:
