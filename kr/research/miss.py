@@ -21,9 +21,9 @@ from kr.research.cache import Run, may_offer, may_serve
 from kr.research.chain import Breaker, Chain, Result
 from kr.research.decide import Lookup, Outcome, outcome_of
 from kr.research.model import Model
+from kr.research.packages import Packages
 from kr.research.persona import Persona, chosen_persona
 from kr.research.progress import Progress
-from kr.research.project import Project
 from kr.research.report import Report, build_report
 from kr.settings import Settings
 from kr.settings.model import OwnSource
@@ -51,12 +51,12 @@ _POLL_SECONDS = 0.1
 class Miss:
     """Researches over one configuration. ``export`` writes the YAML files, where the settings want them."""
 
-    def __init__(self, settings: Settings, project: Project, progress: Progress) -> None:
+    def __init__(self, settings: Settings, packages: Packages, progress: Progress) -> None:
         self._settings = settings
         self._config = settings.knowledge_research
-        self._project = project
+        self._packages = packages
         self._progress = progress
-        self._model = Model(settings, project.environ)
+        self._model = Model(settings, packages.environ)
 
     def perform(self, run: Run, found: Lookup) -> Outcome | Lookup:
         """Research what a request wants; ``found`` is what the cache holds for it, which may not be served.
@@ -90,7 +90,7 @@ class Miss:
             lambda store: import_on_first_use(store, base, now=run.clock()), otherwise=False
         ):
             found = run.cache.look_up(run.query)
-        aliases = self._project.aliases()
+        aliases = self._packages.aliases()
         other = meant(run.query.framework, _frameworks(run), aliases)
         if found.match is not None or found.related or (other is None and not aliases):
             return run.cache.readable(found) if found.is_offer else found
@@ -158,7 +158,7 @@ class Miss:
         known = run.shelf.read(lambda unit: unit.libraries.get(framework), None)
 
         def own_repository() -> str | None:
-            return self._project.repository(framework)
+            return self._packages.repository(framework)
 
         if known is None:
             return Ask(query=run.query, own_repository=own_repository)
@@ -225,7 +225,7 @@ class Miss:
 
     def _is_mistyped(self, run: Run) -> bool:
         """Whether a framework of which nobody knows anything is probably another one: a placeholder would only be in the way."""
-        names = self._project.mistyped(run.query.framework, _frameworks(run))
+        names = self._packages.mistyped(run.query.framework, _frameworks(run))
         if names:
             run.notes.append(
                 f"nothing is known of {run.query.framework}, and no entry was made; did you mean {' or '.join(names)}?"
@@ -235,7 +235,7 @@ class Miss:
     # --- what the settings name ---
 
     def _load_persona(self, run: Run) -> Persona:
-        home = Path(self._project.environ.get("HOME") or "/nonexistent")
+        home = Path(self._packages.environ.get("HOME") or "/nonexistent")
         persona, note = chosen_persona(self._settings, home)
         run.persona = persona.name
         logger.info("researching under the principles of %s", persona.name)
@@ -248,14 +248,14 @@ class Miss:
         return run.overrides.timeout_seconds or self._config.timeout_seconds
 
     def _sources(self) -> list[Source]:
-        return [_source(name, self._settings, self._project.environ) for name in self._config.sources]
+        return [_source(name, self._settings, self._packages.environ) for name in self._config.sources]
 
     def _fallback(self) -> Source | None:
         name = self._config.fallback_if_mcp_unavailable
-        return _source(name, self._settings, self._project.environ) if name else None
+        return _source(name, self._settings, self._packages.environ) if name else None
 
     def _local_docs(self) -> Source | None:
-        return LocalDocs(self._project.folders, self._project.environ) if self._config.local_docs else None
+        return LocalDocs(self._packages.folders, self._packages.environ) if self._config.local_docs else None
 
 
 def configured_sources(settings: Settings, environ: Mapping[str, str]) -> list[Source]:

@@ -46,7 +46,7 @@ from kr.text.words import derive_tags, derive_topic, search_words
 from kr.tree import read_document
 
 if TYPE_CHECKING:
-    from kr.research.project import Project
+    from kr.research.packages import Packages
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class ResearchService:
         self.progress = progress
         self.clock = clock
         self._rules = rules_of(settings)
-        self._project: Project | None = None
+        self._packages: Packages | None = None
 
     def document(
         self,
@@ -167,7 +167,11 @@ class ResearchService:
 
     def version_of(self, framework: str) -> str:
         """Return the version of a framework that the project uses, or ``unknown``."""
-        version = self.project.version_of(framework)
+        from kr.packages.versions import version_of  # heavy
+
+        folders = dict.fromkeys((self.cwd, self.settings.project_root))
+        found = (version_of(folder, framework, self.environ) for folder in folders)
+        version = next(filter(None, found), None)
         if version is None:
             logger.warning(
                 "no version of %s was found in the project's files; give it with --framework-version",
@@ -262,16 +266,15 @@ class ResearchService:
             )
 
     def _depends_on(self, framework: str) -> tuple[str, ...]:
-        return self.project.depends_on(framework)
+        return self.packages.depends_on(framework)
 
     @property
-    def project(self) -> "Project":
-        """The project around: versions, packages, documentation."""
-        if self._project is None:
-            from kr.research.project import Project  # heavy
+    def packages(self) -> "Packages":
+        if self._packages is None:
+            from kr.research.packages import Packages  # heavy
 
-            self._project = Project(self.settings, self.environ, self.cwd)
-        return self._project
+            self._packages = Packages(self.settings, self.environ, self.cwd)
+        return self._packages
 
     def _research(
         self, request: ResearchRequest, *, include_report: bool, max_tokens: int | None
@@ -297,7 +300,7 @@ class ResearchService:
                 return self._offer(run, readable)
             from kr.research.miss import Miss  # heavy
 
-            result = Miss(self.settings, self.project, self.progress).perform(run, found)
+            result = Miss(self.settings, self.packages, self.progress).perform(run, found)
             if isinstance(result, Outcome):
                 return self._answer(run, result)
             return self._serve(run, result) if result.is_hit else self._offer(run, result)

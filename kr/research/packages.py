@@ -1,4 +1,4 @@
-"""The project around a request: what it depends on and what it has installed."""
+"""The packages of the project around a request: what it depends on, and what of it is installed."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from pathlib import Path
 
 from kr.frameworks import is_usual_name, mistyped, same_framework
 from kr.naming import fold
-from kr.packages.dependencies import find_dependencies, project_aliases, version_of
 from kr.packages.installed import find_installed
+from kr.packages.versions import find_dependencies, project_aliases
 from kr.settings import Settings
 
 
 @dataclass(frozen=True)
-class Project:
-    """What a folder's files and the settings say. Everything is read when it is asked for."""
+class Packages:
+    """What a folder's files and the settings say of packages. Everything is read when it is asked for."""
 
     settings: Settings
     environ: Mapping[str, str]
@@ -26,10 +26,6 @@ class Project:
         root = self.settings.project_root
         is_elsewhere = self.settings.config_file is not None and root.resolve() != self.cwd.resolve()
         return (self.cwd, root) if is_elsewhere else (self.cwd,)
-
-    def version_of(self, framework: str) -> str | None:
-        found = (version_of(folder, framework, self.environ) for folder in self.folders)
-        return next((version for version in found if version), None)
 
     def aliases(self) -> dict[str, str]:
         """Return the names by which the project's packages are called otherwise; what the working directory's says counts."""
