@@ -147,12 +147,12 @@ def _do(ctx: click.Context, event: Event, story_key: str) -> dict[str, Any] | No
 
 
 def _has_lessons(ctx: click.Context) -> bool:
-    """Tell whether there is a lessons file, without validating the configuration."""
-    from kr.settings.raw import read_raw
+    """Tell whether there is a lessons file."""
+    from kr.settings import load_settings
 
     given = common(ctx)
-    raw = read_raw(config=given.config, knowledge_base=given.kb, environ=os.environ, cwd=Path.cwd())
-    return (raw.knowledge_base / "lessons" / "_lessons-learned.md").exists()
+    settings = load_settings(config=given.config, knowledge_base=given.kb, environ=os.environ, cwd=Path.cwd())
+    return settings.lessons_file.exists()
 
 
 def _lessons(app: "App", task: Start, story_key: str) -> dict[str, Any] | None:

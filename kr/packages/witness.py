@@ -8,13 +8,10 @@ whether there is something. Nothing of it is imported that a hit would not impor
 import os
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeAlias
-
-from kr.naming import sha256_of
-from kr.settings import keep, kept
 
 Path: TypeAlias = "str | os.PathLike[str]"
 
@@ -95,39 +92,6 @@ def _mark(key: str) -> Any:
     except (OSError, ValueError) as error:
         return type(error).__name__
     return [found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino]
-
-
-class VersionMemory:
-    """The version of one framework that was found in one place, kept beside the settings (``kr.settings``).
-
-    ``key`` names all that the settings are made of, the working directory included; without one nothing is kept.
-    """
-
-    def __init__(self, base: Path, key: str, framework: str, environ: Mapping[str, str]) -> None:
-        self._base = base if key else ""
-        outer = [environ.get(name) for name in ("VIRTUAL_ENV", "PATH")]
-        code = _mark(f"names {os.path.dirname(__file__)}")  # noqa: PTH120
-        told = repr((key, framework, outer, code))
-        self._key = sha256_of(told.encode(errors="surrogateescape"))
-
-    def recall(self) -> tuple[str | None, list[str]] | None:
-        """Return the version and the warnings of then; None where something has changed since."""
-        known = kept(self._base, f"version-{self._key[:16]}") if self._base else None
-        try:
-            if known is None or known["key"] != self._key:
-                return None
-            if any(_mark(key) != mark for key, mark in known["marks"].items()):
-                return None
-            version, warnings = known["version"], [str(warning) for warning in known["warnings"]]
-        except (KeyError, TypeError, AttributeError):
-            return None
-        return (version, warnings) if version is None or isinstance(version, str) else None
-
-    def remember(self, version: str | None, seen: Seen, *, started_ns: int) -> None:
-        """Keep a finding; ``started_ns`` is when the search began, of ``time.time_ns``."""
-        if self._base and seen.is_settled(started_ns):
-            plain = {"key": self._key, "version": version, "warnings": seen.warnings, "marks": seen.marks}
-            keep(self._base, f"version-{self._key[:16]}", plain)
 
 
 def now_ns() -> int:

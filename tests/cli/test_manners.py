@@ -151,7 +151,7 @@ def test_warnings_read_like_errors(project: Project) -> None:
 
 def test_init_says_what_to_commit_and_what_comes_next(project: Project) -> None:
     done = project.run("init", "--format", "text").stdout.decode()
-    assert "_bmad-output/knowledge-base/kr.db*" in done
+    assert ".kr/kr.db*" in done
     _, _, following = done.partition("Next:\n")
     assert [line.split()[:2] for line in following.splitlines()][:2] == [["kr", "research"], ["kr", "warm"]]
 

@@ -81,7 +81,7 @@ class Project:
 
     @property
     def base(self) -> Path:
-        return self.root / "_bmad-output" / "knowledge-base"
+        return self.root / ".kr"
 
     @property
     def database(self) -> Path:
