@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from kr.errors import ConfigError
+from kr.errors import ConfigError, KrError
 from kr.tree import KeyPath, Tree
 
 CONFIG = "kr.yaml"
@@ -57,7 +57,7 @@ class ConfigFile:
 
 
 def read_config(path: Path) -> ConfigFile:
-    """Read a YAML file of at most 1 MiB. Raises ``ConfigError`` with file, line and reason."""
+    """Read a YAML file of at most 1 MiB. Raises ``KrError`` where it can't be read, and ``ConfigError`` with the line that is wrong."""
     data = _read(path)
     lines: dict[KeyPath, int] = {}
     try:
@@ -78,7 +78,7 @@ def _read(path: Path) -> bytes:
         with path.open("rb") as stream:
             data = stream.read(_LIMIT + 1)
     except (OSError, ValueError) as exc:  # ValueError: a NUL in the path
-        raise ConfigError(f"{path}: can't be read: {getattr(exc, 'strerror', None) or exc}") from exc
+        raise KrError(f"{path}: can't be read: {getattr(exc, 'strerror', None) or exc}") from exc
     if len(data) > _LIMIT:
         raise ConfigError(f"{path}: is larger than {_LIMIT} bytes")
     return data
@@ -242,7 +242,7 @@ def output_folder(root: Path, written: Tree, environ: Mapping[str, str], warn: C
     for name in _BMAD_FILES:
         try:
             folder = _above(folder, _bmad_setting(root / "_bmad" / name), root, environ)
-        except ConfigError as error:
+        except KrError as error:
             warn(f"{error}; it is passed over")
     return _above(folder, written, root, environ)
 

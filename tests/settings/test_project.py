@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.errors import ConfigError
+from kr.errors import KrError
 from kr.settings import Settings, load_settings
 
 OURS = "knowledge_research: {max_entries: 7}\n"
@@ -33,7 +33,7 @@ def load(cwd: Path, *, config: str | None = None, kb: str | None = None, **envir
 
 
 def refused(cwd: Path, *, config: str | None = None, **environ: str) -> str:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(KrError) as caught:
         load(cwd, config=config, **environ)
     return str(caught.value)
 
