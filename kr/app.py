@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from kr.contracts.findings import Writer
     from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
     from kr.lessons.events import EventLimits
-    from kr.lessons.service import LessonService
+    from kr.lessons.file import LessonBook
+    from kr.lessons.review import Lessons
     from kr.maintenance.checks import Finding, KnowledgeBase
     from kr.maintenance.databases import Databases
+    from kr.models import EventType
     from kr.research.chain import Progress
     from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported
@@ -128,15 +130,13 @@ class App:
 
     def stats(self) -> dict[str, Any]:
         from kr.analytics import collect_stats
-        from kr.lessons.review import worth_counts
 
-        worth = worth_counts([])
+        waiting = 0
         if self.store.exists():
-            with self.store.read(), self.lessons() as lessons:  # a database that can't serve is told once
-                lessons.refresh()
-                worth = lessons.worth_counts()
+            with self.store.read(), self.lessons() as lessons:  # a database that can't serve is named once
+                waiting = len(lessons.quarantined())
         counted = collect_stats(self.store, self.settings, now=self.clock())
-        return {**counted, "lessons": {**counted["lessons"], **worth}}
+        return {**counted, "lessons": {**counted["lessons"], "quarantined": waiting}}
 
     def knowledge_base(self) -> "KnowledgeBase":
         from kr.maintenance.checks import KnowledgeBase
@@ -175,27 +175,21 @@ class App:
         return Databases(store=self.store, folder=self.settings.knowledge_base, clock=self.clock)
 
     @contextmanager
-    def lessons(
-        self, *, patience: float = _LESSONS_PATIENCE, queue: float | None = None
-    ) -> "Iterator[LessonService]":
-        """Open the project's lessons.
-
-        They wait ``patience`` seconds for a busy database, which only counts them, and ``queue`` seconds (None: 60)
-        for others who write to the file, which is the authority.
-        """
-        from kr.lessons.file import LOCK_TIMEOUT
-        from kr.lessons.service import LessonService
+    def _lesson_book(self, patience: float, queue: float | None = None) -> "Iterator[LessonBook]":
+        """Open the lessons file with its database: wait ``patience`` seconds for that, ``queue`` (None: 60) for other writers."""
+        from kr.lessons.file import LOCK_TIMEOUT, LessonBook, LessonsFile
 
         with self._brief_store(patience) as store:
-            yield LessonService(
-                self.lessons_file,
-                project_root=self.settings.project_root,
-                limits=self._event_limits,
-                store=store,
-                clock=self.clock,
-                lock_timeout=LOCK_TIMEOUT if queue is None else queue,
-                phases=self.settings.knowledge_research.all_phases,
-            )
+            lock_timeout = LOCK_TIMEOUT if queue is None else queue
+            yield LessonBook(LessonsFile(self.lessons_file, lock_timeout=lock_timeout), store)
+
+    @contextmanager
+    def lessons(self, *, patience: float = _LESSONS_PATIENCE) -> "Iterator[Lessons]":
+        """Open the project's lessons for people; they wait ``patience`` seconds for a busy database, which only counts them."""
+        from kr.lessons.review import Lessons
+
+        with self._lesson_book(patience) as book:
+            yield Lessons(book, clock=self.clock, phases=self.settings.knowledge_research.all_phases)
 
     def _event_limits(self) -> "EventLimits":
         from kr.lessons.events import EventLimits
@@ -207,10 +201,27 @@ class App:
             is_e2e_enabled=self.settings.e2e_inspection.enabled,
         )
 
-    def record_lessons(self, request: bytes, **waits: float) -> "RecordEnvelope":
-        """Record what an agent's return teaches (SPEC 4.2): any bytes in, an envelope out; ``waits`` as ``lessons``."""
-        with self.lessons(**{"patience": _LONGEST_PATIENCE, **waits}) as lessons:
-            return lessons.record_document(request)
+    def evident_events(self, phase: str, agent_return: Mapping[str, Any]) -> "Sequence[EventType]":
+        """Return which events an agent's return shows by itself, when nobody declared one."""
+        from kr.lessons.events import evident, read_return
+
+        return evident(phase, read_return(agent_return), self._event_limits())
+
+    def record_lessons(
+        self, request: bytes, *, patience: float = _LONGEST_PATIENCE, queue: float | None = None
+    ) -> "RecordEnvelope":
+        """Record what an agent's return teaches: any bytes in, an envelope out; it waits as ``_lesson_book`` says."""
+        from kr.lessons.record import record_document
+
+        with self._lesson_book(patience, queue) as book:
+            return record_document(
+                request,
+                book,
+                root=self.settings.project_root,
+                limits=self._event_limits(),
+                now=self.clock(),
+                phases=self.settings.knowledge_research.all_phases,
+            )
 
     def entries(self, **page: "Unpack[Page]") -> dict[str, Any]:
         """Give some of the live entries, the last accessed first: ``{entries, total}``; see ``Catalog.page``."""
@@ -296,7 +307,7 @@ class App:
 
         waiting = self.findings.review()
         with self.lessons() as book:
-            lessons = book.review()["quarantined"]
+            lessons = book.quarantined()
         needs = open_needs(self.store, limit=_MOST_OPEN)
         candidates = [
             {
@@ -368,10 +379,6 @@ class App:
         from kr.workflows.operations import Operations
         from kr.workflows.service import Workflows
 
-        def record(data: bytes) -> "RecordEnvelope":
-            with self.lessons() as service:
-                return service.record_document(data)
-
         def lessons(phase: str | None, limit: int) -> list[dict[str, Any]]:
             with self.lessons() as service:
                 return service.lessons(phase=phase, limit=limit)
@@ -379,7 +386,7 @@ class App:
         operations = Operations(
             research=self.requests.research_document,
             inject=self.requests.inject_document,
-            record=record,
+            record=lambda data: self.record_lessons(data, patience=_LESSONS_PATIENCE),
             save=lambda data: to_plain(self.save_finding(data)),
             question_data=self.requests.question_data,
             export_yaml=self.export_yaml,

@@ -254,7 +254,7 @@ class SharedApp(App):
         handler.server = self.server
         return handler
 
-    def record_lessons(self, request: bytes, **waits: float) -> RecordEnvelope:
+    def record_lessons(self, request: bytes, **waits: Any) -> RecordEnvelope:
         if len(request) > LIMIT:
             return super().record_lessons(request, **waits)
         envelope = self._asked(

@@ -255,14 +255,13 @@ class RequestHandler:
             logger.warning("%s", problem)
 
     def _inject(self, request: LessonsInjectRequest) -> Envelope:
-        from kr.lessons.file import LessonsFile
-        from kr.lessons.index import LessonIndex
+        from kr.lessons.file import LessonBook, LessonsFile
         from kr.lessons.inject import inject
 
         with self._lessons_store() as store:
             return inject(
                 request,
-                index=LessonIndex(store, LessonsFile(self._settings.lessons_file)),
+                book=LessonBook(LessonsFile(self._settings.lessons_file), store),
                 budget=self._settings.knowledge_research.lessons_injection_budget,
                 now=self._clock(),
                 related=self._depends_on,

@@ -363,11 +363,8 @@ def _lessons(lessons: dict[str, Any]) -> list[str]:
         f"recurred {row['recurred']}"
         for row in lessons["by_phase"]
     ]
-    for title, name in (("helps", "helps"), ("comes back although given", "unheeded")):
-        for lesson in lessons.get(name, ()):
-            lines += wrapped("  ", f"{title}: {lesson['id']} {lesson['summary']}", indent=4)
     if waiting := lessons.get("quarantined"):
-        lines.append(f"  {counted(waiting, 'lesson')} in quarantine: kr lessons review")
+        lines.append(f"  {counted(waiting, 'lesson')} in quarantine: kr review")
     return lines
 
 

@@ -213,7 +213,7 @@ def test_a_wrong_configuration_stops_no_agent(project: Project) -> None:
     assert b"max_entries" in done.stderr
 
 
-_HEAVY = {"sqlalchemy", "pydantic", "mcp", "httpx", "alembic", "kr.app"}
+_HEAVY = {"sqlalchemy", "pydantic", "mcp", "httpx", "alembic"}
 
 
 @pytest.mark.parametrize(
