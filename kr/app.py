@@ -26,15 +26,17 @@ if TYPE_CHECKING:
 
     from _typeshed import StrPath
 
-    from kr.catalog.catalog import Catalog, Page
+    from kr.catalog import Catalog, Page
     from kr.contracts.findings import Writer
     from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
+    from kr.freshness import Limits
     from kr.lessons.events import EventLimits
     from kr.lessons.file import LessonBook
     from kr.lessons.review import Lessons
     from kr.maintenance.checks import Finding, KnowledgeBase
     from kr.maintenance.databases import Databases
     from kr.models import EventType
+    from kr.project import Need
     from kr.research.chain import Progress
     from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported
@@ -336,27 +338,43 @@ class App:
                 logger.warning("%s", error)
 
     @property
-    def catalog(self) -> "Catalog":
-        from kr.catalog.catalog import Catalog
+    def _limits(self) -> "Limits":
         from kr.composition import limits_of
+
+        return limits_of(self.settings)
+
+    @property
+    def catalog(self) -> "Catalog":
+        from kr.catalog import Catalog
 
         self.import_on_first_use()
         export = export_wanted(self.settings, self.store)
-        return Catalog(store=self.store, limits=limits_of(self.settings), clock=self.clock, export=export)
+        return Catalog(store=self.store, limits=self._limits, clock=self.clock, export=export)
 
     def versions(
         self, project: "Path | None" = None, *, everything: bool = False, mark_stale: bool = False
     ) -> list[dict[str, Any]]:
         """List what a project depends on; ``mark_stale`` marks entries of another major version (SPEC 6.4)."""
-        folder = self._cwd / (project or ".")
-        return self.catalog.versions(
-            folder, everything=everything, mark_stale=mark_stale, environ=self.environ
+        from kr.project import list_versions
+
+        catalog, folder = self.catalog, self._cwd / (project or ".")
+        rows = list_versions(
+            folder, self.store, everything=everything, mark_stale=mark_stale, environ=self.environ
         )
+        if any(row.get("marked_stale") for row in rows):
+            catalog.exported()
+        return rows
+
+    def _needs(self, project: "Path | None", names: Sequence[str]) -> "list[Need]":
+        from kr.project import needs
+
+        self.import_on_first_use()
+        folder = self._cwd / (project or ".")
+        return needs(folder, self.store, self._limits, self.clock(), names=names, environ=self.environ)
 
     def warm(self, project: "Path | None" = None, *, names: Sequence[str] = ()) -> list[dict[str, Any]]:
         """List what a project depends on, or what is named, and what the cache holds and lacks of it."""
-        found = self.catalog.needs(self._cwd / (project or "."), names, environ=self.environ)
-        return [need.plain() for need in found]
+        return [need.plain() for need in self._needs(project, names)]
 
     def warm_up(
         self,
@@ -369,9 +387,9 @@ class App:
         may_spend: Callable[[list[str]], bool] = lambda _: True,
     ) -> list[dict[str, Any]]:
         """Research what the cache lacks of a project's frameworks, within one budget; see ``research_needs``."""
-        from kr.catalog.project import research_needs
+        from kr.project import research_needs
 
-        found = self.catalog.needs(self._cwd / (project or "."), names, environ=self.environ)
+        found = self._needs(project, names)
         ask = partial(self.requests.research_question, session_id=f"warm-{uuid.uuid4().hex}")
         return research_needs(found, ask, max_calls=max_calls, limit=limit, tell=tell, may_spend=may_spend)
 

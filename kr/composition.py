@@ -214,7 +214,7 @@ def _projects(settings: Settings, cwd: "StrPath") -> "tuple[Path, ...]":
 
 
 def _project_aliases(settings: Settings, cwd: "StrPath") -> Mapping[str, str]:
-    from kr.packages.dependencies import project_aliases
+    from kr.packages.versions import project_aliases
 
     # Of two projects, what the working directory's says counts.
     found = (project_aliases(project) for project in reversed(_projects(settings, cwd)))
@@ -225,7 +225,7 @@ def mistyped(settings: Settings, store: Store, cwd: "StrPath", framework: str) -
     """Return the frameworks of the cache and the project of which a name that neither knows may be a typing error."""
     from kr.frameworks import is_usual_name, same_framework
     from kr.frameworks import mistyped as of_known
-    from kr.packages.dependencies import find_dependencies
+    from kr.packages.versions import find_dependencies
 
     if is_usual_name(framework):
         return []

@@ -27,7 +27,7 @@ from kr.request_handler import RequestHandler
 from kr.tree import LIMIT
 
 if TYPE_CHECKING:
-    from kr.catalog.catalog import Page
+    from kr.catalog import Page
     from kr.contracts.findings import Writer
 
 logger = logging.getLogger(__name__)

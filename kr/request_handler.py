@@ -35,7 +35,6 @@ from kr.tree import read_document
 if TYPE_CHECKING:
     from _typeshed import StrPath
 
-    from kr.packages.witness import Seen
     from kr.research.chain import Progress
     from kr.research.service import ResearchService
 
@@ -47,7 +46,6 @@ _ASKING = frozenset(
     ["how", "what", "why", "when", "where", "which", "can", "does", "do", "is", "are", "should"]
 )
 _QUESTIONS_WORDS = 3
-_MOST_VERSIONS = 200
 _ASKED = ("framework", "framework_version", "topic", "question")
 
 DISABLED = "Knowledge research disabled in config"
@@ -77,7 +75,6 @@ class RequestHandler:
         self._cwd = cwd
         self._progress = progress
         self._clock = clock
-        self._versions: dict[str, tuple[str | None, Seen]] = {}
 
     def research_document(
         self,
@@ -274,13 +271,14 @@ class RequestHandler:
 
     def detect_version(self, framework: str) -> str:
         """Return the version of a framework that the project uses (SPEC 6.4), or ``unknown``."""
-        from kr.freshness import UNKNOWN_VERSION
+        from pathlib import Path
 
-        found = self._versions.get(framework)
-        if found is not None and found[1].still_holds():
-            return found[0] or UNKNOWN_VERSION
-        version = self._look_for_version(framework)
-        if version is not None:
+        from kr.freshness import UNKNOWN_VERSION
+        from kr.packages.versions import version_of
+
+        folders = dict.fromkeys((Path(self._cwd), self._settings.project_root))
+        found = (version_of(folder, framework, self._environ) for folder in folders)
+        if version := next(filter(None, found), None):
             return version
         from kr.composition import mistyped
 
@@ -291,21 +289,6 @@ class RequestHandler:
             said = "no version of %s was found in the project's files; give it with --framework-version"
             logger.warning(said, framework)
         return UNKNOWN_VERSION
-
-    def _look_for_version(self, framework: str) -> str | None:
-        from pathlib import Path
-
-        from kr.packages.dependencies import version_of
-        from kr.packages.witness import now_ns, watched
-
-        started = now_ns()
-        with watched() as seen:
-            folders = dict.fromkeys((Path(self._cwd), self._settings.project_root))
-            found = (version_of(folder, framework, self._environ) for folder in folders)
-            version = next((version for version in found if version), None)
-        if seen.is_settled(started) and len(self._versions) < _MOST_VERSIONS:
-            self._versions[framework] = (version, seen)
-        return version
 
     @cached_property
     def _researcher(self) -> "ResearchService":

@@ -78,6 +78,26 @@ def test_candidates_import_no_library_but_the_one_that_ranks(project: Project) -
     assert "rapidfuzz" in modules
 
 
+def test_a_hit_without_a_version_imports_no_library(project: Project) -> None:
+    (project.root / ".git").mkdir()  # what else comes and goes above it is none of its concern
+    (project.root / "package-lock.json").write_text(
+        '{"lockfileVersion": 3, "packages": {"": {"dependencies": {"vue": "3"}}, "node_modules/vue": {"version": "3.5.1"}}}'
+    )
+    fill(project)
+    words = (
+        "research",
+        "vue",
+        "How is a long list scrolled?",
+        "--topic",
+        "virtual scrolling",
+        "--format",
+        "json",
+    )
+    modules, printed = run(project, *words)
+    assert json.loads(printed)["status"] == "cache-hit"
+    assert modules & (_LIBRARIES | {"packaging", "importlib.metadata"}) == set()
+
+
 def test_help_and_version_import_nothing_of_the_store() -> None:
     for word in ("--help", "--version"):
         code = f"import sys; from kr.cli.main import main; main([{word!r}]); print(*sys.modules)"
