@@ -61,14 +61,26 @@ class Rules:
     overall_timeout: float
 
 
+def limits_of(settings: Settings) -> Limits:
+    """Return the ages at which entries become stale, and are archived."""
+    config = settings.knowledge_research
+    return Limits(
+        ttl_days=config.cache_ttl_days,
+        archive_after_days=config.archive_after_days,
+        max_age_days=config.max_age_days,
+    )
+
+
 def rules_of(settings: Settings) -> Rules:
-    hit = settings.hit
+    config = settings.knowledge_research
     return Rules(
-        limits=hit.limits,
-        match=MatchRules(mode=hit.cache_match, floor=hit.cache_match_floor, fuzzy=hit.cache_fuzzy_match),
-        aliases=hit.aliases,
-        calls_per_story=hit.max_calls_per_story,
-        overall_timeout=hit.overall_timeout,
+        limits=limits_of(settings),
+        match=MatchRules(
+            mode=config.cache_match, floor=config.cache_match_floor, fuzzy=config.cache_fuzzy_match
+        ),
+        aliases=config.aliases,
+        calls_per_story=config.max_calls_per_story,
+        overall_timeout=settings.overall_timeout,
     )
 
 

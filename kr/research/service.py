@@ -209,9 +209,11 @@ class ResearchService:
     ) -> Envelope:
         """Check a request of either mode, given as plain data, and answer it."""
         try:
-            parsed = parse_request(data, default_mode=default_mode, phases=self.settings.hit.all_phases)
+            parsed = parse_request(
+                data, default_mode=default_mode, phases=self.settings.knowledge_research.all_phases
+            )
             _warn(parsed.warnings)
-            if not self.settings.hit.enabled:
+            if not self.settings.knowledge_research.enabled:
                 return self._refuse(data, [Problem(type="disabled", message=DISABLED)], mode=default_mode)
             if isinstance(parsed.request, LessonsInjectRequest):
                 return self._inject(parsed.request)
@@ -253,14 +255,13 @@ class ResearchService:
         from kr.lessons.file import LessonBook, LessonsFile  # heavy
         from kr.lessons.inject import inject  # heavy
 
-        self.settings.remember()
         with closing(
-            Store(self.settings.database_url, self.settings.base, timeout=_LESSONS_PATIENCE)
+            Store(self.settings.database_url, self.settings.knowledge_base, timeout=_LESSONS_PATIENCE)
         ) as store:
             return inject(
                 request,
                 book=LessonBook(LessonsFile(self.settings.lessons_file), store),
-                budget=self.settings.hit.lessons_injection_budget,
+                budget=self.settings.knowledge_research.lessons_injection_budget,
                 now=self.clock(),
                 related=self._depends_on,
             )
@@ -351,7 +352,6 @@ class ResearchService:
         if found.ratings.wrong:
             why = f": {found.ratings.note}" if found.ratings.note else ""
             run.notes.append(f"{match.entry.id} was rated wrong by {found.ratings.wrong}{why}")
-        self.settings.remember()
         return self._answer(run, outcome, lambda unit: _touch(unit, run, match))
 
     def _answer(
@@ -411,7 +411,9 @@ class ResearchService:
             lessons=counted.lessons,
             auto_archived=outcome.auto_archived,
             report=shown if is_whole and not outcome.is_offer else None,
-            report_file=f"{self.settings.base}/{outcome.path}" if outcome.path is not None else None,
+            report_file=f"{self.settings.knowledge_base}/{outcome.path}"
+            if outcome.path is not None
+            else None,
         )
 
 
