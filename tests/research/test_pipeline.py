@@ -433,7 +433,6 @@ def test_a_text_file_as_database_is_left_alone_and_research_goes_on(
 
 def test_an_unwritable_knowledge_base_still_answers(project: Project, context7: StandIn) -> None:
     # A plain file in the way stops every user, root included.
-    project.base.parent.mkdir(parents=True)
     project.base.write_text("in the way")
     answer = project.research()
     assert answer["status"] == "partial"
