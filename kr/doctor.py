@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from kr.errors import KrError, SourceFailure, SourceNotAsked, StoreError
 from kr.freshness import parse_time, to_text
+from kr.models import Entry, Query
 from kr.naming import decoded
 from kr.report import origin_of, read_shape
 from kr.sources.base import Ask, Source
@@ -30,7 +31,6 @@ from kr.transfer import ARCHIVE, INDEX
 from kr.transfer.export_yaml import export_yaml, render_archive, render_index
 from kr.transfer.import_yaml import import_report, import_yaml
 from kr.transfer.read_index import Item
-from kr.values import Entry, Query
 
 _MOST_SHOWN = 5
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")

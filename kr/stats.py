@@ -12,13 +12,13 @@ from typing import Any
 from kr.errors import UnknownEntry
 from kr.frameworks import canonical
 from kr.freshness import parse_time, to_text
+from kr.models import Entry
 from kr.naming import fold
 from kr.settings import Settings
 from kr.store.requests import Need, Unanswered
 from kr.store.search import unknown_entry
 from kr.store.session import UnitOfWork
 from kr.store.store import Store
-from kr.values import Entry
 
 Row = dict[str, Any]
 

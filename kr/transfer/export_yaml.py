@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from kr.errors import ExportFailed
+from kr.models import Entry
 from kr.naming import sha256_of
 from kr.store.archive import Archived
 from kr.store.lock import exclusive
@@ -25,7 +26,6 @@ from kr.store.session import ARCHIVE_CHANGES, UnitOfWork
 from kr.store.store import Store
 from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
 from kr.transfer.import_yaml import import_yaml
-from kr.values import Entry
 
 HEADER = "# Written by kr from its database. An edited item is taken in by `kr import-yaml` if its last_accessed is later.\n"
 

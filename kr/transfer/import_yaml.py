@@ -6,7 +6,7 @@ Items are checked one by one; a bad one is named by file and line, and skipped. 
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 from kr.errors import IndexUnreadable, ReportUnwritable
 from kr.freshness import UNKNOWN_VERSION, from_text, parse_time, to_text
 from kr.guard import clean, mask_secrets, reasons_to_hold
+from kr.models import Confidence, Entry, Origin, origin_of_kind
 from kr.naming import decoded
 from kr.report import fresh_until, is_by_hand, origin_of, read_confidence, read_date
 from kr.store.entries import Pair, of_major, pair_of
@@ -38,7 +39,6 @@ from kr.transfer.read_index import (
     text_of,
     time_of,
 )
-from kr.values import Confidence, Entry, Origin, origin_of_kind, replace
 
 log = logging.getLogger(__name__)
 

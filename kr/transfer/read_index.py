@@ -15,8 +15,8 @@ import yaml
 
 from kr.errors import IndexUnreadable, KrError
 from kr.freshness import parse_time, to_text
+from kr.models import EntryStatus
 from kr.store.archive import ArchiveReason
-from kr.values import EntryStatus
 
 Tree: TypeAlias = "dict[str, Tree] | list[Tree] | str | None"
 Fields = Mapping[str, Tree]
