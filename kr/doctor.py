@@ -9,7 +9,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -65,7 +65,8 @@ class Finding:
         return self.severity != "information"
 
     def plain(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if name != "fix"}
+        names = ("check", "severity", "subject", "message", "repair")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,17 +135,19 @@ def _answer(name: str, use: Callable[[], object]) -> Finding:
 
 def _findings(base: KnowledgeBase, check: Check) -> list[Finding]:
     """Run one check; an error that stops it is a finding itself."""
-    findings: list[Finding] = []
+    name, findings = check.__name__.removeprefix("check_"), list[Finding]()
     try:
-        if check not in CONTENT_CHECKS or backup.inspect(base.store.path).state == "current":
+        path = base.store.path
+    except StoreError as error:
+        is_told = check is not check_database
+        return [] if is_told else [Finding(name, "error", "KR_DATABASE_URL", str(error))]
+    try:
+        if check not in CONTENT_CHECKS or backup.inspect(path).state == "current":
             findings += check(base)
     except KrError as error:
-        findings.append(
-            Finding(check.__name__.removeprefix("check_"), "error", "KR_DATABASE_URL", str(error))
-        )
+        findings.append(Finding(name, "error", str(path), f"can't be examined: {error}"))
     except OSError as error:
         why = f"can't be examined: {error.strerror or error}"
-        name = check.__name__.removeprefix("check_")
         findings.append(Finding(name, "error", str(error.filename or base.folder), why))
     return findings
 
@@ -167,7 +170,7 @@ def _result(base: KnowledgeBase, findings: list[Finding], repaired: list[dict[st
 
 def check_permissions(base: KnowledgeBase) -> Iterator[Finding]:
     """What kr must read and write and may not; of a whole tree its top-most folder."""
-    place = next(path for path in (base.folder, *base.folder.absolute().parents) if path.exists())
+    place = _nearest(base.folder)
     if not place.is_dir():
         why = f"is no folder, and {base.folder} is to be one: move it away, or name another place (--kb)"
         yield Finding("permissions", "error", str(place), why)
@@ -179,6 +182,11 @@ def check_permissions(base: KnowledgeBase) -> Iterator[Finding]:
             named.append(path)
             why = f"may not be {lacking} by this user; let its owner run kr, or change its mode or mount"
             yield Finding("permissions", "error", str(path), why)
+
+
+def _nearest(folder: Path) -> Path:
+    """Return a folder, or the first above it that is there: it would be made in that."""
+    return next(path for path in (folder, *folder.absolute().parents) if path.exists())
 
 
 def _written_files(base: KnowledgeBase) -> list[Path]:
@@ -208,7 +216,7 @@ def check_database(base: KnowledgeBase) -> Iterator[Finding]:
         case "absent" if left := remains(base.folder):
             why, fix = f"there is no database, but there are {left}", partial(_rebuild, base)
             yield about("error", message=why, repair="make a new database from them", fix=fix)
-        case "absent" if not base.folder.exists() or base.folder.is_dir():
+        case "absent" if _nearest(base.folder).is_dir():  # else it was named before
             why = "there is no knowledge base yet; `kr init` or the first research makes it"
             yield about("information", message=why)
         case "corrupt":
@@ -246,9 +254,10 @@ def _replace(base: KnowledgeBase) -> str:
 
 def _rebuild(base: KnowledgeBase) -> str:
     """Import the exports into a new database; the reports that they don't name follow as orphans."""
+    with base.store.write() as unit:
+        unit.entries.count()
     if not any((base.folder / name).is_file() for name in (INDEX, ARCHIVE)):
-        with base.store.write():
-            return "an empty database was made"
+        return "an empty database was made"
     result = import_yaml(base.store, base.folder, [base.folder], now=base.clock())
     counts = ", ".join(f"{number} {name}" for name, number in result.counts.items() if number)
     problems = [*map(str, result.unreadable), *map(str, result.refused)]

@@ -94,30 +94,24 @@ def _items(events: Iterator[yaml.Event]) -> Iterator[tuple[int, Fields | BadItem
             return
         rest = _rest(first, events)
         try:
-            yield _line(first), _item(first, rest)
+            if not isinstance(first, yaml.MappingStartEvent):
+                yield _line(first), BadItem("an entry must be a mapping")
+            else:
+                yield _line(first), _mapping(iter(rest))
         except BadItem as error:
             yield _line(first), error
 
 
-def _item(first: yaml.Event, rest: list[yaml.Event] | None) -> Fields:
-    if not isinstance(first, yaml.MappingStartEvent):
-        raise BadItem("an entry must be a mapping")
-    if rest is None:
-        raise BadItem(f"is nested deeper than {_DEPTH}")
-    return _mapping(iter(rest))
-
-
-def _rest(first: yaml.Event, events: Iterator[yaml.Event]) -> list[yaml.Event] | None:
-    """Take the events of the value that began with ``first``; None where it is nested too deep."""
+def _rest(first: yaml.Event, events: Iterator[yaml.Event]) -> list[yaml.Event]:
+    """Take the events of the value that began with ``first``. Depth ends it: the parser takes quadratic time."""
     rest: list[yaml.Event] = []
-    depth = deepest = int(isinstance(first, yaml.CollectionStartEvent))
+    depth = int(isinstance(first, yaml.CollectionStartEvent))
     while depth:
-        event = next(events)
+        rest.append(event := next(events))
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        deepest = max(depth, deepest)
-        if deepest <= _DEPTH:
-            rest.append(event)
-    return rest if deepest <= _DEPTH else None
+        if depth > _DEPTH:
+            raise IndexUnreadable(f"line {_line(event)}: nested deeper than {_DEPTH}")
+    return rest
 
 
 def _mapping(events: Iterator[yaml.Event]) -> dict[str, Tree]:
