@@ -38,7 +38,7 @@ def collect(store: Store, settings: Settings, *, now: datetime) -> Row:
             "index": _index(unit, settings),
             "archive": _by(counts.number_by("reason", "archived_entries"), "entries", "by_reason"),
             "hit_rate_by_day": counts.view("hit_rate_by_day")[-DAYS:],
-            "hit_rate_by_framework": _hit_rates(unit, settings.hit.aliases),
+            "hit_rate_by_framework": _hit_rates(unit, settings.knowledge_research.aliases),
             "spending": _spending(unit, settings),
             "sources": _sources(unit, now),
             "lessons": {"total": counts.lessons(), "by_phase": counts.view("lessons_by_phase")},
@@ -79,7 +79,9 @@ def _index(unit: UnitOfWork, settings: Settings) -> Row:
         "max_entries": settings.knowledge_research.max_entries,
         "by_status": unit.counts.number_by("status", "entries"),
         "by_confidence": unit.counts.number_by("confidence", "entries"),
-        "by_framework": _merged(unit.counts.number_by("framework", "entries"), settings.hit.aliases),
+        "by_framework": _merged(
+            unit.counts.number_by("framework", "entries"), settings.knowledge_research.aliases
+        ),
     }
 
 

@@ -1,4 +1,4 @@
-"""``kr init``, ``kr doctor`` and ``kr db``: looking after a knowledge base and its database."""
+"""``kr doctor`` and ``kr db``: looking after a knowledge base and its database."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -198,23 +198,4 @@ def examined(value: dict[str, Any]) -> str:
     number = value["problems"]
     summary = counted(number, "problem") if number else "no problem"
     lines.append(click.style(f"{summary} in {value['knowledge_base']}", bold=True))
-    return "\n".join(lines)
-
-
-@click.command("init", epilog=examples("kr init", "kr init --kb shared/knowledge-base"))
-@with_context
-def init(ctx: click.Context) -> None:
-    """Write kr.yaml and create the knowledge base.
-
-    Nothing is overwritten, and it may be run again: where a file exists already, it says what to add.
-    """
-    with open_app(ctx) as app:
-        emit(app.initialize(), ctx, initialized)
-
-
-def initialized(value: dict[str, Any]) -> str:
-    """Show what ``kr init`` did to a person."""
-    lines = [f"{click.style(item['state'], bold=True):<8}  {item['path']}" for item in value["files"]]
-    lines += [f"\n{hint}" for hint in value["hints"]]
-    lines += ["\nNext:", *(f"  {command}" for command in value["next"])]
     return "\n".join(lines)
