@@ -32,8 +32,9 @@ from kr.sources.base import Ask, Source, build_source
 from kr.sources.local_docs import LocalDocs
 from kr.store.entries import pair_of
 from kr.store.saving import Draft, Saved
-from kr.transfer import INDEX, import_on_first_use
-from kr.transfer.export import refresh_exports
+from kr.transfer import INDEX
+from kr.transfer.export_yaml import refresh_exports
+from kr.transfer.import_yaml import import_on_first_use
 
 logger = logging.getLogger(__name__)
 
