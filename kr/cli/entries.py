@@ -27,7 +27,7 @@ from kr.cli.output import at_most, cell, emit, table, tell_cut, wrapped
 from kr.text import counted, strip_invisible
 
 if TYPE_CHECKING:
-    from kr.catalog.catalog import Page
+    from kr.catalog import Page
 
 
 Row = dict[str, Any]

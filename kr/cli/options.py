@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kr.app import App
     from kr.cli.completion import Complete
     from kr.envelopes import Envelope
-    from kr.research.chain import Progress
+    from kr.research.progress import Progress
 
 
 class Typed(click.ParamType[str]):
@@ -43,6 +43,15 @@ def read_request(source: str) -> bytes:
             return file.read(LIMIT + 1)
     except OSError as error:
         raise RequestUnreadable(f"{source}: can't be read: {error.strerror}") from error
+
+
+def is_person() -> bool:
+    """Whether a person sits at both ends of the command: what an agent runs has a pipe at one of them.
+
+    This stops carelessness, not intent.
+    """
+    ends = (sys.stdin, sys.stdout)
+    return all(end is not None and end.isatty() for end in ends)
 
 
 def answer_request(source: str, answer: "Callable[[bytes], Envelope]") -> "Envelope":
@@ -270,7 +279,7 @@ def open_app(
             cast("SharedApp", app).hurry = hurry
             return app
         warn(f"KR_SERVER is set; {ctx.command_path} works on the local knowledge base")
-    app = build(config=said.config, knowledge_base=said.kb, progress=progress, may_recall=is_quick)
+    app = build(config=said.config, knowledge_base=said.kb, progress=progress)
     if only_reads:
         _tell_where_nothing_is(app)
     return app

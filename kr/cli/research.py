@@ -19,9 +19,8 @@ from kr.cli.options import (
     with_context,
 )
 from kr.cli.output import emit, wants_text
-from kr.models import to_plain
+from kr.models import IfUnsure, to_plain
 from kr.text import counted
-from kr.values import IfUnsure
 
 question_parameters = together(
     click.argument("framework", type=TEXT, required=False, shell_complete=completes("framework")),
@@ -146,14 +145,14 @@ def command(
     with open_app(ctx, may_share=True, is_quick=True) as app:
         if document is not None:
             research = partial(
-                app.requests.research_document,
+                app.research.document,
                 include_report=shown,
                 max_tokens=max_tokens,
                 overrides=overrides,
             )
             envelope = answer_request(document, research)
         else:
-            envelope = app.requests.research_question(
+            envelope = app.research.question(
                 str(framework),
                 str(question),
                 include_report=shown,

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from kr.errors import SourceNotAsked
+from kr.models import Answer, Query, ServerConfig
 from kr.text import one_line as text_line
 from kr.text import strip_invisible
-from kr.values import Answer, Query, ServerConfig
 
 if TYPE_CHECKING:
     from kr.settings.model import KnowledgeResearch, OwnSource
