@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kr.research.persona import Persona
     from kr.research.synthesis import Synthesis
     from kr.sources.base import Source
-    from kr.sources.model_server import LanguageModel
+    from kr.sources.llm import LanguageModel
 
 _PROBE_SECONDS = 20.0
 _AROUND_A_CALL = 15.0
@@ -44,7 +44,7 @@ def build_research(
     """Build what answers research requests. Nothing is asked, opened or loaded yet."""
 
     def sources() -> SourceSet:
-        from kr.sources.base import build_source
+        from kr.sources.registry import build_source
 
         config = settings.knowledge_research
         fallback, root = config.fallback_if_mcp_unavailable, settings.project_root
@@ -136,7 +136,7 @@ def _language_model(settings: Settings, environ: Mapping[str, str]) -> "Language
     config = settings.knowledge_research.llm
     if config.base_url is None or config.model is None:
         return None
-    from kr.sources.model_server import LanguageModel
+    from kr.sources.llm import LanguageModel
 
     return LanguageModel(
         base_url=config.base_url,
@@ -157,7 +157,7 @@ def build_probes(
     settings: Settings, environ: Mapping[str, str]
 ) -> "tuple[list[Source], list[tuple[str, Callable[[], object]]]]":
     """Build what ``kr doctor --online`` asks: the sources, and the models that are configured, by their settings' name."""
-    from kr.sources.base import build_source
+    from kr.sources.registry import build_source
 
     config = settings.knowledge_research
     names = dict.fromkeys([*config.sources, *filter(None, [config.fallback_if_mcp_unavailable])])

@@ -281,7 +281,7 @@ def check_sources(
 ) -> Iterator[Finding]:
     """Ask each source and model one question, and tell whether it works; nothing is kept. ``timeout`` in seconds for each."""
     from kr.sources.base import Ask
-    from kr.sources.folder import Folder
+    from kr.sources.local_docs import Folder
 
     ask = Ask(query=_QUESTION, repository=_REPOSITORY)
     for source in sources:

@@ -205,7 +205,6 @@ class Chain:
         return True
 
     def _answer_of(self, source: Source, ask: Ask) -> Answer:
-        source.prepare()
         answer = source.ask(ask, timeout=max(self._deadline.allows(self._timeout), _SHORTEST_CALL))
         if not any(split(passage.text) for passage in answer.passages):
             raise SourceFailure("its answer has no text", is_fault=False)
