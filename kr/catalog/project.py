@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from kr.contracts.envelopes import Envelope
+from kr.envelopes import Envelope
 from kr.frameworks import is_usual_name
 from kr.freshness import Limits, judge, major_key, same_major
 from kr.naming import fold

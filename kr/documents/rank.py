@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from kr.documents.html import fenced
 from kr.documents.index import Origin, fill, split_words
 from kr.documents.text import Form, Section, joined, markdown_sections, restructured_to_markdown
-from kr.values import Query
+from kr.models import Query
 
 _BEST = 3
 """Passages of which at least one has to hold one of the question's rare words, or the question is left open."""

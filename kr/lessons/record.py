@@ -6,20 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from kr.contracts.lessons import (
     ALL_DUPLICATES,
     APPEND_FAILED,
     NO_EVENTS,
     NOTHING_TOLD,
-    RecordedEntry,
-    RecordEnvelope,
-    RecordProblem,
     RecordRequest,
-    RecordResults,
-    RecordStatus,
-    skip,
 )
+from kr.envelopes import RecordedEntry, RecordEnvelope, RecordProblem, RecordResults, skip
 from kr.errors import InvalidRequest, StoreError
 from kr.freshness import to_text
 from kr.guard import clean, mask_secrets
@@ -333,7 +329,10 @@ def _entry(candidate: Candidate) -> RecordedEntry:
 
 
 def _envelope(
-    request: RecordRequest, status: RecordStatus, results: RecordResults, errors: Sequence[RecordProblem]
+    request: RecordRequest,
+    status: Literal["recorded", "skipped", "failure"],
+    results: RecordResults,
+    errors: Sequence[RecordProblem],
 ) -> RecordEnvelope:
     return RecordEnvelope(
         status=status,

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kr.contracts.lessons import RecordEnvelope, parse_record, skip
+from kr.contracts.lessons import parse_record
+from kr.envelopes import RecordEnvelope, skip
 from kr.errors import InvalidRequest, KrError
 from kr.freshness import to_text
 from kr.guard import clean, mask_secrets

@@ -13,6 +13,7 @@ from kr.contracts.requests import ResearchRequest, parse_request
 from kr.errors import FieldError, InvalidRequest
 from kr.frameworks import lookup_keys, most_alike, same_framework
 from kr.freshness import Limits
+from kr.models import to_plain
 from kr.naming import fold
 from kr.research.decide import Known, choose, judge_all, match_of, most_offered, offered, rank, tier_of
 from kr.store.entries import question_key
@@ -105,7 +106,7 @@ def explain(
         "entry_id": match.entry.id if match else None,
         "decision": decision,
         "waiting_index": str(waiting) if waiting else None,
-        "query": {**query.plain(), "tags": list(query.tags)},
+        "query": to_plain(query),
         "rules": {
             "cache_match": rules.match.mode,
             "cache_fuzzy_match": rules.match.fuzzy,

@@ -6,22 +6,12 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from kr.contracts.findings import (
-    MOST_TOKENS,
-    Finding,
-    Rate,
-    RateResults,
-    SaveEnvelope,
-    SaveResults,
-    Writer,
-    agent,
-    parse_finding,
-    parse_rate,
-    save_failure,
-)
+from kr.contracts.findings import MOST_TOKENS, Finding, Rate, Writer, agent, parse_finding, parse_rate
+from kr.envelopes import RateResults, SaveEnvelope, SaveResults, save_failure
 from kr.errors import FieldError, InvalidRequest, KrError, UnknownEntry
 from kr.freshness import UNKNOWN_VERSION, same_major, to_text
 from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
+from kr.models import to_plain
 from kr.naming import digest
 from kr.report import (
     ATTRIBUTION,
@@ -203,7 +193,7 @@ class Findings:
     def _hold(self, finding: Finding, by: Writer, reasons: tuple[str, ...]) -> SaveEnvelope:
         """Keep a finding for a person to look at; the entry that it is about stays as it is."""
         now = self._clock()
-        request = {name: value for name, value in finding.plain().items() if value not in (None, [])}
+        request = {name: value for name, value in to_plain(finding).items() if value not in (None, [])}
         held_id = f"{_HELD}{digest(repr(sorted(request.items())) + by.name)[:12]}"
         held = Quarantined(
             id=held_id,

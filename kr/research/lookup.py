@@ -1,5 +1,6 @@
 """Steps 2 and 3 of seed 000: the entry that is served for a request, or those that may answer it (SPEC 3.2, 3.3)."""
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -8,7 +9,6 @@ from typing import NoReturn
 from kr.errors import FieldError, InvalidRequest
 from kr.frameworks import lookup_keys, meant, same_framework
 from kr.freshness import Limits
-from kr.log import Logger
 from kr.research.decide import (
     WITHDRAWN,
     Candidate,
@@ -30,7 +30,7 @@ from kr.text.words import search_words, summary_of, tokens
 from kr.values import NO_RATINGS, Match, MatchRules, Query, Ratings, Related, Tier
 from kr.values import replace as with_values
 
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 _SUMMARY = "## Summary"
 _MOST_CHARACTERS = 200

@@ -1,11 +1,11 @@
 """Steps 4 to 9 of research (seed 000, "Workflow Steps"), from top to bottom in ``Pipeline.research``."""
 
 import gc
+import logging
 from datetime import datetime, timedelta
 from functools import partial
 
-from kr import log
-from kr.contracts.envelopes import ResearchEnvelope
+from kr.envelopes import ResearchEnvelope
 from kr.errors import (
     ReportUnwritable,
     SourceFailure,
@@ -13,7 +13,6 @@ from kr.errors import (
     StoreError,
 )
 from kr.freshness import parse_time, same_major, to_text
-from kr.log import Logger
 from kr.report import INSTALLED_DOCS_LAST
 from kr.research import judge
 from kr.research.chain import (
@@ -37,7 +36,7 @@ from kr.store.entries import pair_of
 from kr.store.saving import Draft, Saved
 from kr.values import Answer, Consulted, Query, replace
 
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 LIBRARY_IDS_LAST = timedelta(days=90)
 """How long a library id, and the versions that were listed with it, are trusted without a new search."""
@@ -51,7 +50,6 @@ class Pipeline:
     def research(self, run: Run, found: LookedUp) -> ResearchEnvelope:
         """Answer a request for which the cache holds ``found``, which may not be served."""
         gc.enable()
-        log.apply()
         with single_flight(
             run.shelf,
             run.query,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from kr.contracts.envelopes import Problem
 from kr.contracts.requests import ResearchOverrides, ResearchRequest
+from kr.envelopes import Problem
 from kr.errors import KrError
 from kr.frameworks import canonical
 from kr.freshness import Limits, to_text

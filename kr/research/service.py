@@ -4,16 +4,15 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from kr.contracts.envelopes import (
+from kr.contracts.requests import ResearchRequest
+from kr.envelopes import (
     CandidateReport,
     LessonView,
     MatchView,
     ResearchEnvelope,
     ResearchResults,
-    interruption,
-    told,
+    in_one_line,
 )
-from kr.contracts.requests import ResearchRequest
 from kr.errors import InvalidRequest
 from kr.frameworks import lookup_keys
 from kr.freshness import parse_time, to_text
@@ -325,7 +324,7 @@ def _lessons(unit: "UnitOfWork", run: Run) -> "list[LessonView]":
 
 def abandon(run: Run, error: BaseException) -> None:
     """Keep the row of a request that is interrupted: every request leaves one (SPEC 5)."""
-    row = _row(run, "failure", error=interruption(error))
+    row = _row(run, "failure", error=f"interrupted: {type(error).__name__}")
     run.shelf.write(lambda unit: None if unit.requests.has_ended(row.id) else unit.requests.record(row), None)
 
 
@@ -334,7 +333,7 @@ def request_row(run: Run, status: str, ending: Ending, *, budget_remaining: int)
     return _row(
         run,
         status,
-        error=told(run.errors),
+        error=in_one_line(run.errors),
         tier=ending.match.tier if ending.match else None,
         score=ending.match.score if ending.match else ending.related[0].score if ending.related else None,
         entry_id=ending.entry_id,

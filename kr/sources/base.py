@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kr.errors import SourceNotAsked
-from kr.values import Answer, Query
+from kr.models import Answer, Query
 
 MAX_QUESTION = 4_000
 """Characters of a question that are sent."""

@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar, Literal
 
-from kr import values
 from kr.errors import SourceFailure
+from kr.models import Answer, Passage, ServerConfig
 from kr.sources.base import MAX_QUESTION, Ask
 from kr.sources.mcp_client import McpSession, ToolText, converse
 from kr.sources.reasons import one_line
-from kr.values import Answer, Passage, ServerConfig
 
 _TOKENS = 10_000
 """What the older query tool is asked for; it has to be given a number."""
@@ -144,7 +143,7 @@ class _Research:
             reply = await self._query(f"{library_id}/{version}" if version else library_id)
             passages = () if reply.is_error else parse_documentation(reply.text)
             if passages:
-                last = values.replace(passages[-1], is_cut=reply.is_cut)
+                last = replace(passages[-1], is_cut=reply.is_cut)
                 return _Docs((*passages[:-1], last), library_id, version, offered)
             failure = read_failure(reply.text)
             if failure.kind == "unknown_tag" and version:

@@ -6,11 +6,11 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 
 from kr.errors import SourceFailure, SourceNotAsked
+from kr.models import Answer, ServerConfig
 from kr.sources.base import MAX_QUESTION, Ask
 from kr.sources.mcp_client import McpSession, converse
 from kr.sources.mcp_tool import passages
 from kr.sources.reasons import one_line
-from kr.values import Answer, ServerConfig
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")
 _VIEW = re.compile(r"[\s*_>-]*View this search on DeepWiki:\**\s*<?(\S+?)>?[\s*_]*", re.IGNORECASE)

@@ -15,10 +15,10 @@ from kr.documents.rank import ask as rank
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.frameworks import same_framework
 from kr.guard import mask_secrets
+from kr.models import Answer, Passage, Query
 from kr.packages.installed import InstalledPackage, find_installed, find_python_package, places_searched
 from kr.packages.installed_node import find_node_package, types_package
 from kr.sources.base import Ask
-from kr.values import Answer, Passage, Query
 
 MAX_PASSAGES = 40
 _MOST_DEPENDENCIES = 8

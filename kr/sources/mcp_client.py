@@ -23,6 +23,7 @@ from mcp.client.streamable_http import streamable_http_client
 from pydantic import ValidationError
 
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
+from kr.models import ServerConfig
 from kr.sources.addresses import checked_addresses, first_reachable, system_resolver
 from kr.sources.event_loop import run
 from kr.sources.reasons import (
@@ -36,7 +37,6 @@ from kr.sources.reasons import (
     status_reason,
     without_secrets,
 )
-from kr.values import ServerConfig
 
 for _name in ("client", "mcp", "httpx2", "httpcore2"):
     logging.getLogger(_name).setLevel(logging.CRITICAL + 1)  # what they log is reported as a reason instead

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from kr.documents.text import markdown_sections
 from kr.errors import SourceFailure
 from kr.guard import mask_secrets
+from kr.models import Answer, Passage, ServerConfig
 from kr.sources.base import MAX_QUESTION, Ask
 from kr.sources.mcp_client import McpSession, converse
-from kr.values import Answer, Passage, ServerConfig
 
 
 @dataclass(frozen=True, slots=True)

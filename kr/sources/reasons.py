@@ -8,9 +8,9 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from urllib.parse import parse_qsl, urlsplit
 
+from kr.models import ServerConfig
 from kr.text import characters
 from kr.text.characters import strip_invisible
-from kr.values import ServerConfig
 
 MAX_REASON = 200
 """Characters of a reason; the rest is cut."""

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kr.models import ServerConfig
 from kr.sources.base import NotConfigured, Source
-from kr.values import ServerConfig
 
 if TYPE_CHECKING:
     from kr.settings.model import KnowledgeResearch, OwnSource

@@ -11,10 +11,10 @@ from kr.documents.html import to_markdown
 from kr.documents.rank import question_of, rank_texts
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.extras import how_to_install
+from kr.models import Answer, Passage, Query
 from kr.sources.base import Ask
 from kr.sources.event_loop import in_thread, run
 from kr.sources.fetch import Network, ask_json, checked_url, fetch_page
-from kr.values import Answer, Passage, Query
 
 ProviderName = Literal["searxng", "brave", "tavily", "duckduckgo"]
 
@@ -179,7 +179,7 @@ async def _duckduckgo(words: str, *, is_configured: bool) -> Sequence[Result]:
     """Search through the package ``ddgs``, without a key."""
     try:
         from ddgs import DDGS  # heavy: an extra that need not be installed
-        from ddgs.exceptions import DDGSException, RatelimitException, TimeoutException
+        from ddgs.exceptions import DDGSException, RatelimitException, TimeoutException  # heavy
     except ImportError as error:
         why = "" if is_configured else "no search provider is configured, and "
         how = how_to_install("duckduckgo")

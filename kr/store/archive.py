@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import fields
 from datetime import datetime
 from typing import Literal
 
@@ -27,7 +28,7 @@ class Archived(Value):
 
 
 _KEPT = (
-    *(name for name in Entry.names() if name != "status"),
+    *(each.name for each in fields(Entry) if each.name != "status"),
     "stale_reason",
     "framework_key",
     "topic_key",
@@ -36,7 +37,9 @@ _KEPT = (
 )
 """The columns that both tables of entries have, but for ``status``."""
 
-_COLUMNS = ", ".join((*Entry.names(), "archive_id", "archived_at", "reason", "prior_status"))
+_COLUMNS = ", ".join(
+    (*(each.name for each in fields(Entry)), "archive_id", "archived_at", "reason", "prior_status")
+)
 _SINCE = f"SELECT {_COLUMNS} FROM archived_entries WHERE archive_id > :after ORDER BY archive_id"
 _BROWSED = (
     f"SELECT {_COLUMNS} FROM archived_entries WHERE (:key IS NULL OR framework_key = :key OR framework_key IS NULL) "

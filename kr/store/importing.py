@@ -3,6 +3,7 @@
 An entry is known again by its id; the newer ``last_accessed`` wins, also against the archive, or what the guard archived would come back.
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import islice
@@ -11,7 +12,6 @@ from typing import Literal, NamedTuple
 from kr import naming
 from kr.errors import ReportUnwritable
 from kr.freshness import UNKNOWN_VERSION, from_text, to_text
-from kr.log import Logger
 from kr.naming import decoded
 from kr.store.archive import ArchiveReason
 from kr.store.database import Database
@@ -21,7 +21,7 @@ from kr.store.saving import Holder, Subject, holders_of_id, holders_of_path, wan
 from kr.store.session import UnitOfWork
 from kr.values import Confidence, Entry, EntryStatus, Origin, Value, replace
 
-log = Logger(__name__)
+log = logging.getLogger(__name__)
 
 _MAX_SUFFIX = 9
 

@@ -3,6 +3,7 @@
 A run of research sees it through a ``Shelf``: helpful, and never in the way (SPEC 3.9, error rows 3, 4 and 14).
 """
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from kr.errors import ReportUnwritable, StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from kr.freshness import ARCHIVE_AFTER_DAYS
-from kr.log import Logger
 from kr.values import Entry
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kr.store.session import UnitOfWork
 
 
-log = Logger(__name__)
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -248,7 +248,7 @@ def database_path(database_url: str | None, knowledge_base: str) -> str:
     return path
 
 
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 _LASTING = (StoreBusy, StoreCorrupt, StoreTooNew)
 """Problems that the next transaction would meet again, perhaps after another long wait."""

@@ -1,10 +1,10 @@
 """The index as YAML, for people and older tools; here when it is written and imported by itself (SPEC 3.8, 6.2)."""
 
+import logging
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from kr.log import Logger
 from kr.store.session import FIRST_IMPORT
 from kr.store.store import Store
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from kr.settings import Settings
 
-log = Logger(__name__)
+log = logging.getLogger(__name__)
 
 INDEX = "index.yaml"
 ARCHIVE = "_archived-index.yaml"

@@ -6,7 +6,7 @@ itself, whatever becomes of its template: the values it was started with and eac
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,7 +19,8 @@ _SEED_ORDER = ("id", "name", "type", "status", "started_at", "completed_at", "de
 ENDED = frozenset({"completed", "failed"})
 
 
-class Target(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Target:
     """What a command belongs to: a step, or the sub-task of a parallel step at ``task`` (from 0)."""
 
     step_id: str
@@ -41,7 +42,7 @@ class _Run(_State):
     attempts: int = 0
     interruptions: int = 0
     process: str | None = None
-    """The process that runs its command, as ``kr.store.lock`` names one; None while none does."""
+    """The process that runs its command, as ``kr.workflows.processes`` names one; None while none does."""
     record: str | None = None
     """The folder where that process leaves what it says and how it ends."""
     is_simulated: bool = False
@@ -236,6 +237,8 @@ class Job:
     target: Target
     command: str | tuple[str, ...] | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables that the command's text expands: the values of its ``${{ … }}``."""
     cwd: str | None = None
     timeout_seconds: float | None = None
     operation: str | None = None

@@ -5,7 +5,6 @@ import os
 import re
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +19,7 @@ from kr.settings.kinds import Section
 from kr.settings.model import Configuration, Server
 from kr.store.store import Store
 from scripts import docs
+from tests.support.environments import install_click
 from tests.support.forked import shared
 from tests.support.stores import ROOT
 
@@ -190,9 +190,10 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project that depends on click, which is installed beside kr; no source is asked."""
+    """A project that depends on click, which is installed in its own environment; no source is asked."""
     folder = tmp_path / "project"
     folder.mkdir()
+    install_click(folder)
     (folder / "requirements.txt").write_text("click==8.2.1\n")
     return folder
 
@@ -203,7 +204,6 @@ def shell(block: str, project: Path) -> "subprocess.CompletedProcess[str]":
     environ |= {
         "HOME": str(project.parent),
         "PATH": f"{Path(shared()).parent}{os.pathsep}{environ.get('PATH', '')}",
-        "VIRTUAL_ENV": sys.prefix,
         "KR_SOURCES": "[]",
         "KR_FALLBACK_IF_MCP_UNAVAILABLE": "null",
     }

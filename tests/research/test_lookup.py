@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kr.models import to_plain
 from tests.support.program import Project, request
 from tests.support.stores import draft, insert_entry
 
@@ -82,7 +83,7 @@ def test_the_report_of_a_candidate_is_cut_to_what_was_asked_for(project: Project
     long = keep(project, "repeatable option twice", text="Word. " * 400)
     with project.app() as app:
         data = {**request(**NEAR), "config_overrides": {"if_unsure": "candidates"}}
-        answer = app.requests.research_document(str(data).replace("'", '"').encode(), max_tokens=60).plain()
+        answer = to_plain(app.requests.research_document(str(data).replace("'", '"').encode(), max_tokens=60))
     offered = answer["results"]["candidate_report"]
     assert offered["id"] == long
     assert len(offered["text"]) / 4 <= 75

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from kr.app import App
+from kr.models import to_plain
 from tests.support.program import Project
 from tests.support.stores import ROOT, draft
 
@@ -49,7 +50,7 @@ def ask(app: App, topic: str, asked: str) -> dict[str, Any]:
         },
         "config_overrides": {"if_unsure": "candidates", "max_calls": 0},
     }
-    return app.requests.research_document(json.dumps(document).encode()).plain()
+    return to_plain(app.requests.research_document(json.dumps(document).encode()))
 
 
 def test_no_opposite_is_served(app: App) -> None:

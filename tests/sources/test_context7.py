@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.errors import SourceFailure
+from kr.models import Answer, Query, ServerConfig
 from kr.sources.base import Ask
 from kr.sources.context7 import (
     Context7,
@@ -20,7 +21,6 @@ from kr.sources.context7 import (
     repository_of,
     split_version,
 )
-from kr.values import Answer, Query, ServerConfig
 from tests.support.mcp_servers import DOCS, LIBRARIES, Call, Raw, Scenario, context7_server, stdio_command
 
 QUESTION = "How do I make an option repeatable?"

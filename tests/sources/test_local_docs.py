@@ -1,17 +1,17 @@
 """What installed packages ship, asked by a source of the chain."""
 
 import json
-import shutil
 import sys
-from importlib.metadata import distribution, version
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from kr.errors import SourceFailure
+from kr.models import Answer, Query
 from kr.sources.base import Ask, Source
 from kr.sources.local_docs import MAX_PASSAGES, LocalDocs
-from kr.values import Answer, Query
+from tests.support.environments import install_click
 
 
 def ask(framework: str, question: str) -> Ask:
@@ -48,15 +48,6 @@ def python(root: Path, name: str, files: dict[str, str], metadata: str = "") -> 
         (site / file).write_text(text)
 
 
-def copy_of_click(root: Path) -> None:
-    site = root / ".venv" / "lib" / "python3.11" / "site-packages"
-    files = distribution("click").files or ()
-    for file in files:
-        if ".." not in file.parts and file.suffix != ".pyc":
-            (site / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(str(file.locate()), site / file)
-
-
 def titles(found: Answer) -> list[str]:
     return [passage.title or "" for passage in found.passages]
 
@@ -67,7 +58,7 @@ def test_it_costs_nothing(tmp_path: Path) -> None:
 
 
 def test_a_real_package_answers_in_its_own_words(tmp_path: Path) -> None:
-    copy_of_click(tmp_path)
+    install_click(tmp_path)
     found = answer("click", "How do I prompt for a password and hide the input?", tmp_path)
     assert (found.version, found.repository, found.is_gap) == (version("click"), "pallets/click", False)
     assert "click.prompt" in titles(found)[:10]
@@ -82,7 +73,7 @@ def test_the_environment_of_kr_is_not_read_whatever_names_it(tmp_path: Path) -> 
 
 
 def test_a_question_that_shares_no_rare_word_is_a_gap(tmp_path: Path) -> None:
-    copy_of_click(tmp_path)
+    install_click(tmp_path)
     assert answer("click", "How do I set up a Kubernetes ingress webhook?", tmp_path).is_gap
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from kr.errors import SourceFailure, SourceTimeout
+from kr.models import ServerConfig
 from kr.sources.event_loop import THREAD
 from kr.sources.mcp_client import MAX_TEXT, McpSession, ToolText, converse
-from kr.values import ServerConfig
 from tests.support.mcp_servers import LIBRARIES, Raw, Scenario, context7_server, stdio_command
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 INTERRUPTED = """
 import asyncio, os, signal, sys
 from kr.sources.mcp_client import converse
-from kr.values import ServerConfig
+from kr.models import ServerConfig
 
 class Stop(Exception):
     pass

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from kr.errors import SourceFailure, SourceNotAsked
+from kr.models import Query
 from kr.settings.model import KnowledgeResearch
 from kr.sources.base import Ask, NotConfigured
 from kr.sources.local_docs import Folder
 from kr.sources.registry import build_source
-from kr.values import Query
 
 SERVER = '''
 from mcp.server.mcpserver import MCPServer
