@@ -11,11 +11,11 @@ from kr.documents.index import Origin, fill, split_words
 from kr.documents.text import Form, Section, joined, markdown_sections, restructured_to_markdown
 from kr.models import Query
 
-_BEST = 3
-"""Passages of which at least one has to hold one of the question's rare words, or the question is left open."""
+_BEST = 5
+"""Passages of which at least one has to hold one of the question's rare words, or the question is left open.
 
-_RARE = 0.5
-"""The share of the question's words that are its rare ones."""
+The rare words are the two thirds of the question's words that the fewest passages hold.
+"""
 
 _MOST_ROWS = 80
 _OF_DEPENDENCY = 40
@@ -159,7 +159,7 @@ def ask(own: Index, question: Question, dependencies: Iterable[Index] = ()) -> R
 def _is_gap(best: Sequence[Found], rarity: dict[str, float]) -> bool:
     """Whether none of the best passages holds one of the question's rare words, those that the fewest passages hold."""
     ordered = sorted(rarity, key=lambda word: -rarity[word])
-    rare = ordered[: math.ceil(_RARE * len(ordered))]
+    rare = ordered[: max(1, len(ordered) * 2 // 3)]
     return all(one.held.isdisjoint(rare) for one in best[:_BEST])
 
 
