@@ -1,7 +1,6 @@
 """Documentation on this machine: what installed packages ship, and folders of one's own. No network and no charge."""
 
 import itertools
-import sys
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -16,8 +15,14 @@ from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.frameworks import same_framework
 from kr.guard import mask_secrets
 from kr.models import Answer, Passage, Query
-from kr.packages.installed import InstalledPackage, find_installed, find_python_package, places_searched
-from kr.packages.installed_node import find_node_package, types_package
+from kr.packages.installed import (
+    InstalledPackage,
+    find_installed,
+    find_node_package,
+    find_python_package,
+    places_searched,
+    types_package,
+)
 from kr.sources.base import Ask
 
 MAX_PASSAGES = 40
@@ -35,17 +40,12 @@ class LocalDocs:
     def __init__(self, projects: Sequence[Path], environ: Mapping[str, str]) -> None:
         """Take the folders whose projects count, the working directory first, and the environment's variables."""
         self._projects = projects
-        self._environ = {
-            name: value
-            for name, value in environ.items()
-            if name != "VIRTUAL_ENV" or not _is_own(Path(value))
-        }
+        self._environ = environ
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
         """Return passages of the version in use. Raises ``SourceTimeout``, and ``SourceFailure`` (no fault) where nothing is installed or fits."""
         deadline = time.monotonic() + timeout
-        found = find_installed(ask.query.framework, self._projects, self._environ)
-        packages = [package for package in found if self._is_read(package)]
+        packages = find_installed(ask.query.framework, self._projects, self._environ)
         if not packages:
             where = places_searched(self._projects, self._environ)
             raise SourceFailure(f"no package of this name is installed; looked in {where}", is_fault=False)
@@ -66,12 +66,6 @@ class LocalDocs:
             is_gap=ranking.is_gap,
         )
 
-    def _is_read(self, package: InstalledPackage) -> bool:
-        """Whether a package counts: kr's own environment does not, unless it is that of a project."""
-        own = Path(sys.prefix).resolve()
-        is_projects = any(own.is_relative_to(project.resolve()) for project in self._projects)
-        return is_projects or not package.root.is_relative_to(own)
-
     def _rank(self, package: InstalledPackage, query: Query, deadline: float) -> Ranking:
         dependencies = self._dependencies(package, min(deadline, time.monotonic() + _DEPENDENCY_SECONDS))
         with self._index(package) as own, closing(dependencies):
@@ -86,7 +80,7 @@ class LocalDocs:
     def _dependencies(self, package: InstalledPackage, deadline: float) -> Generator[Index, None, None]:
         for name in package.requires[:_MOST_DEPENDENCIES]:
             found = self._find(package, name) if time.monotonic() < deadline else None
-            if found is not None and found.name != package.name and self._is_read(found):
+            if found is not None and found.name != package.name:
                 with self._index(found) as index:
                     yield index
 
@@ -96,10 +90,6 @@ class LocalDocs:
         # A package of node finds its own dependencies beside or below itself (pnpm).
         places = (package.root, *self._projects)
         return next((found for place in places if (found := find_node_package(name, place))), None)
-
-
-def _is_own(environment: Path) -> bool:
-    return environment.resolve() == Path(sys.prefix).resolve()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -209,7 +209,7 @@ def lessons(app: App, asked: Asked) -> Context:
     """Show lessons by phase with what they are worth, and those that wait for a person."""
     with app.lessons() as service:
         everything = service.lessons(limit=100_000)
-        review = service.review()
+        waiting = service.quarantined()
     phases = app.settings.knowledge_research.all_phases
     phase, worth = asked.one_of("phase", phases), asked.one_of("worth", WORTHS)
     shown = [
@@ -222,7 +222,7 @@ def lessons(app: App, asked: Asked) -> Context:
         "worth": worth,
         "worths": WORTHS,
         "phases": [_phase(name, everything) for name in phases],
-        "review": review,
+        "quarantined": waiting,
         "all": len(everything),
         "lessons": shown[asked.offset(FEW) : asked.offset(FEW) + FEW],
         **_paging(asked, len(shown), FEW),
@@ -278,7 +278,7 @@ def judge_lesson(app: App, form: Mapping[str, str]) -> str:
         raise UnknownEntry("a lesson can be retired, brought back, pinned or unpinned")
     mark, is_set = LESSON_MARKS[word]
     with app.lessons() as service:
-        if lesson_id in {lesson["id"] for lesson in service.review()["quarantined"]}:
+        if lesson_id in {lesson["id"] for lesson in service.quarantined()}:
             raise ReviewerNeeded(
                 "It waits for a person: the page Review has what was held back, and says who may judge it."
             )

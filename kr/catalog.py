@@ -4,27 +4,22 @@ Every operation returns nested plain data. An id that nothing has is an ``Unknow
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from kr.errors import KrError, UnknownEntry
 from kr.frameworks import canonical
 from kr.freshness import MARKED, UNKNOWN_VERSION, Limits, judge
+from kr.models import Entry, EntryStatus
 from kr.store.archive import Archived, ArchiveReason
+from kr.store.reports import Revision
+from kr.store.saving import Restored
 from kr.store.search import nowhere, passage_of, unknown_archived, unknown_entry
 from kr.store.session import UnitOfWork
 from kr.store.store import Store
-from kr.values import Entry, EntryStatus, replace
-
-if TYPE_CHECKING:
-    from kr.catalog.project import Need
-    from kr.store.saving import Restored
-
-from kr.store.reports import Revision
 
 logger = logging.getLogger(__name__)
 
@@ -224,30 +219,13 @@ class Catalog:
                 raise _unknown_revision(unit, entry_id, number)
         return self._restored(restored)
 
-    def versions(
-        self, project: Path, *, everything: bool, mark_stale: bool, environ: Mapping[str, str]
-    ) -> list[dict[str, Any]]:
-        from kr.catalog.project import list_versions, mark_versions
-
-        if not mark_stale:
-            return list_versions(project, everything=everything, warn=_warn, environ=environ)
-        rows = mark_versions(project, self.store, everything=everything, warn=_warn, environ=environ)
-        if any(row["marked_stale"] for row in rows):
-            self.exported()
-        return rows
-
-    def needs(self, project: Path, names: Sequence[str] = (), *, environ: Mapping[str, str]) -> "list[Need]":
-        from kr.catalog.project import needs
-
-        return needs(project, self.store, self.limits, self.clock(), _warn, names=names, environ=environ)
-
     def _key(self, entry_id: str) -> str:
         """Take any text as an id; where there is no database, nothing has one, and none is made to find out."""
         if not self.store.exists():
             raise nowhere(entry_id)
         return _text(entry_id)
 
-    def _restored(self, restored: "Restored") -> dict[str, Any]:
+    def _restored(self, restored: Restored) -> dict[str, Any]:
         saved = restored.saved
         stale = [f"it comes back stale: {restored.stale_reason}"] if restored.stale_reason else []
         return {
@@ -278,10 +256,6 @@ class Catalog:
             logger.warning("%s", error)
             return [f"export_failed: {error}"]
         return []
-
-
-def _warn(message: str) -> None:
-    logger.warning("%s", message)
 
 
 def _because(marked: str | None, reasons: tuple[str, ...]) -> list[str]:
