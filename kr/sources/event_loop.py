@@ -18,8 +18,8 @@ from kr.errors import SourceTimeout
 T = TypeVar("T")
 
 THREAD = "kr-network"
-_STOPPING = 10.0
-"""Seconds that the work may take to stop after its deadline or an interruption: a server process gets a few to end."""
+_STOPPING = 5.0
+"""Seconds that the work may take to stop after its deadline or an interruption: a server process needs one or two to end."""
 
 
 def run(work: Callable[[], Awaitable[T]], *, timeout: float) -> T:

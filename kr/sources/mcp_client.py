@@ -18,7 +18,6 @@ import httpx2
 import mcp_types
 from mcp import MCPError
 from mcp.client import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import ValidationError
 
@@ -26,6 +25,7 @@ from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.models import ServerConfig
 from kr.sources.addresses import checked_addresses, first_reachable, system_resolver
 from kr.sources.event_loop import run
+from kr.sources.mcp_process import process_transport
 from kr.sources.reasons import (
     connection_reason,
     credentials_of,
@@ -185,9 +185,7 @@ async def _client(server: ServerConfig, noted: _Noted) -> AsyncIterator[Client]:
         ):
             yield client
         return
-    command, args, env = server.command or "", list(server.args), dict(server.env)
-    parameters = StdioServerParameters(command=command, args=args, env=env)
-    async with Client(stdio_client(parameters, errlog=noted.errors), cache=None) as client:
+    async with Client(process_transport(server, noted.errors), cache=None) as client:
         yield client
 
 

@@ -128,6 +128,17 @@ def test_a_server_that_ends_is_quoted_without_its_secrets(capfd: pytest.CaptureF
     assert capfd.readouterr() == ("", "")
 
 
+def test_a_line_over_the_limit() -> None:
+    assert fails(shell("head -c 9000000 /dev/zero")).reason == "the answer is larger than 8 MiB"
+
+
+@pytest.mark.processes
+def test_children_of_a_server_that_ended_by_itself_are_stopped(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    fails(shell(f'sleep 300 >/dev/null & echo $! > "{file}"; exit 1'))
+    wait_for_end(wait_for_pids(file, 1))
+
+
 def test_a_server_gets_its_own_environment_and_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KR_SECRET_OF_OURS", "visible")
     reason = fails(shell('echo "[$KR_SECRET_OF_OURS][$OWN]" >&2', OWN="yes")).reason
