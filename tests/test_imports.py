@@ -20,7 +20,6 @@ MODULES = {
 KNOWN_CIRCLES = set(
     """
     kr.cli.completion kr.cli.options kr.cli.output
-    kr.research.pipeline kr.research.service
     kr.store.care kr.store.database
     kr.transfer kr.transfer.export kr.transfer.import_yaml kr.transfer.read_index
     kr.tree kr.yamltext

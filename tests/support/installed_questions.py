@@ -11,7 +11,7 @@ import yaml
 
 from kr.errors import SourceFailure
 from kr.models import Query
-from kr.research.excerpt import build_report
+from kr.research.report import build_report
 from kr.sources.base import Ask
 from kr.sources.local_docs import LocalDocs
 
