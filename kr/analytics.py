@@ -43,7 +43,7 @@ def collect_stats(store: "Store", settings: "Settings", *, now: datetime) -> dic
             "index": _index(unit, settings, now),
             "archive": _archive(unit),
             "hit_rate_by_day": unit.counts.view("hit_rate_by_day")[-_DAYS:],
-            "hit_rate_by_framework": _hit_rates(unit, settings.hit.aliases),
+            "hit_rate_by_framework": _hit_rates(unit, settings.knowledge_research.aliases),
             "spending": _spending(unit, settings),
             "sources": _sources(unit, now),
             "lessons": {
@@ -86,7 +86,9 @@ def _index(unit: "UnitOfWork", settings: "Settings", now: datetime) -> dict[str,
         "by_status": unit.counts.number_by("status", "entries"),
         "by_confidence": unit.counts.number_by("confidence", "entries"),
         "by_age": by_age(accesses, now.astimezone(UTC).date()),
-        "by_framework": _merged(unit.counts.number_by("framework", "entries"), settings.hit.aliases),
+        "by_framework": _merged(
+            unit.counts.number_by("framework", "entries"), settings.knowledge_research.aliases
+        ),
     }
 
 

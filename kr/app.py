@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kr.catalog import Catalog, Page
     from kr.contracts.findings import Writer
     from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
+    from kr.freshness import Limits
     from kr.lessons.events import EventLimits
     from kr.lessons.file import LessonBook
     from kr.lessons.review import Lessons
@@ -74,9 +75,9 @@ class App:
         self.settings = settings
         self.store = Store(
             settings.database_url,
-            settings.base,
-            max_entries=settings.hit.max_entries,
-            archive_after_days=settings.hit.archive_after_days,
+            settings.knowledge_base,
+            max_entries=settings.knowledge_research.max_entries,
+            archive_after_days=settings.knowledge_research.archive_after_days,
             timeout=_patience(settings),
         )
         self.environ = environ
@@ -96,11 +97,6 @@ class App:
             self.store.close()
         except StoreError as error:
             logger.warning("%s", error)
-
-    def initialize(self) -> dict[str, Any]:
-        from kr.maintenance.databases import initialize
-
-        return initialize(self.settings, self.store, environ=self.environ)
 
     @property
     def _cwd(self) -> "Path":
@@ -165,8 +161,8 @@ class App:
         """Name what of the project's configuration is left out, as nobody trusts its file (SPEC 7)."""
         from kr.maintenance.checks import Finding
 
-        settings, file = self.settings.details, str(self.settings.config_file)
-        return [Finding("trust", "warning", file, told) for told in settings.left_out]
+        file = str(self.settings.config_file)
+        return [Finding("trust", "warning", file, told) for told in self.settings.left_out]
 
     def reset_circuits(self) -> list[str]:
         with self.store.write() as unit:
@@ -332,7 +328,7 @@ class App:
 
     @contextmanager
     def _brief_store(self, patience: float = _LESSONS_PATIENCE) -> Iterator[Store]:
-        store = Store(self.settings.database_url, self.settings.base, timeout=patience)
+        store = Store(self.settings.database_url, self.settings.knowledge_base, timeout=patience)
         try:
             yield store
         finally:
@@ -342,12 +338,18 @@ class App:
                 logger.warning("%s", error)
 
     @property
+    def _limits(self) -> "Limits":
+        from kr.composition import limits_of
+
+        return limits_of(self.settings)
+
+    @property
     def catalog(self) -> "Catalog":
         from kr.catalog import Catalog
 
         self.import_on_first_use()
         export = export_wanted(self.settings, self.store)
-        return Catalog(store=self.store, limits=self.settings.hit.limits, clock=self.clock, export=export)
+        return Catalog(store=self.store, limits=self._limits, clock=self.clock, export=export)
 
     def versions(
         self, project: "Path | None" = None, *, everything: bool = False, mark_stale: bool = False
@@ -368,8 +370,7 @@ class App:
 
         self.import_on_first_use()
         folder = self._cwd / (project or ".")
-        limits = self.settings.hit.limits
-        return needs(folder, self.store, limits, self.clock(), names=names, environ=self.environ)
+        return needs(folder, self.store, self._limits, self.clock(), names=names, environ=self.environ)
 
     def warm(self, project: "Path | None" = None, *, names: Sequence[str] = ()) -> list[dict[str, Any]]:
         """List what a project depends on, or what is named, and what the cache holds and lacks of it."""
@@ -441,10 +442,12 @@ class App:
         """Take in an ``index.yaml`` beside an empty database (SPEC 6.2), looked for until it went well once."""
         if self._is_index_taken:
             return
-        if not any(os.path.isfile(os.path.join(self.settings.base, name)) for name in (INDEX, ARCHIVE)):
+        if not any(
+            os.path.isfile(os.path.join(self.settings.knowledge_base, name)) for name in (INDEX, ARCHIVE)
+        ):
             return  # also where it may not be looked for: the database then says so
         try:
-            import_on_first_use(self.store, self.settings.base, now=self.clock())
+            import_on_first_use(self.store, self.settings.knowledge_base, now=self.clock())
             self._is_index_taken = True
         except StoreError as error:
             logger.debug("%s", error)
@@ -452,7 +455,7 @@ class App:
 
 def _patience(settings: Settings) -> float:
     """Seconds that a busy database is waited for: the overall deadline must leave time for an answer."""
-    return min(_LONGEST_PATIENCE, settings.hit.overall_timeout / 2)
+    return min(_LONGEST_PATIENCE, settings.overall_timeout / 2)
 
 
 def open_app(
@@ -461,17 +464,14 @@ def open_app(
     knowledge_base: "StrPath | None",
     progress: "Progress",
     kind: type[App] = App,
-    may_recall: bool = False,
 ) -> App:
-    """Read environment and configuration (``may_recall``: perhaps remembered), and build an app of this kind. Raises ``ConfigError``."""
+    """Read environment and configuration, and build an app of this kind. Raises ``ConfigError``."""
     environ = dict(os.environ)
     try:
         cwd = os.getcwd()
     except OSError as error:
         raise ConfigError(f"the working directory is gone: {error.strerror}") from error
-    settings = load_settings(
-        config=config, knowledge_base=knowledge_base, environ=environ, cwd=cwd, may_recall=may_recall
-    )
+    settings = load_settings(config=config, knowledge_base=knowledge_base, environ=environ, cwd=cwd)
     for warning in settings.warnings:
         logger.warning("%s", warning)
     return kind(settings, environ=environ, cwd=cwd, progress=progress)

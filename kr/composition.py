@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kr.errors import KrError, SourceFailure, SourceNotAsked
+from kr.freshness import Limits
 from kr.research.run import Judge, Policy, Services, SourceSet, Writer
 from kr.research.service import ResearchService
 from kr.settings import Settings
@@ -72,17 +73,29 @@ def build_research(
     return ResearchService(_policy(settings), services)
 
 
+def limits_of(settings: Settings) -> Limits:
+    """Return the ages at which entries become stale, and are archived."""
+    config = settings.knowledge_research
+    return Limits(
+        ttl_days=config.cache_ttl_days,
+        archive_after_days=config.archive_after_days,
+        max_age_days=config.max_age_days,
+    )
+
+
 def _policy(settings: Settings) -> Policy:
-    hit = settings.hit
+    config = settings.knowledge_research
     return Policy(
-        knowledge_base=settings.base,
-        limits=settings.hit.limits,
-        rules=MatchRules(mode=hit.cache_match, floor=hit.cache_match_floor, fuzzy=hit.cache_fuzzy_match),
-        aliases=hit.aliases,
-        per_story=hit.max_calls_per_story,
-        overall_timeout=hit.overall_timeout,
-        timeout=lambda: settings.knowledge_research.timeout_seconds,
-        report_tokens=lambda: settings.knowledge_research.report_max_tokens,
+        knowledge_base=os.fspath(settings.knowledge_base),
+        limits=limits_of(settings),
+        rules=MatchRules(
+            mode=config.cache_match, floor=config.cache_match_floor, fuzzy=config.cache_fuzzy_match
+        ),
+        aliases=config.aliases,
+        per_story=config.max_calls_per_story,
+        overall_timeout=settings.overall_timeout,
+        timeout=lambda: config.timeout_seconds,
+        report_tokens=lambda: config.report_max_tokens,
     )
 
 

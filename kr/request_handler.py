@@ -190,13 +190,13 @@ class RequestHandler:
     ) -> Envelope:
         try:
             parsed: Parsed = parse_request(
-                data, default_mode=default_mode, phases=self._settings.hit.all_phases
+                data, default_mode=default_mode, phases=self._settings.knowledge_research.all_phases
             )
         except InvalidRequest as error:
             _warn(error.warnings)
             return self._refuse(data, *validation_problems(error.fields), mode=default_mode)
         _warn(parsed.warnings)
-        if not self._settings.hit.enabled:
+        if not self._settings.knowledge_research.enabled:
             return self._refuse(data, Problem(type="disabled", message=DISABLED), mode=default_mode)
         if isinstance(parsed.request, ResearchRequest):
             with self._accounted(data):
@@ -209,7 +209,6 @@ class RequestHandler:
             except InvalidRequest as error:  # of what only the index can tell: an entry that is named
                 return self._refuse(data, *validation_problems(error.fields))
             if envelope.status == "cache-hit":
-                self._settings.remember()
                 self._before_use = _nothing  # the index is not empty
             return envelope
         return self._inject(parsed.request)
@@ -257,11 +256,10 @@ class RequestHandler:
         from kr.lessons.inject import inject
 
         with self._lessons_store() as store:
-            self._settings.remember()
             return inject(
                 request,
                 book=LessonBook(LessonsFile(self._settings.lessons_file), store),
-                budget=self._settings.hit.lessons_injection_budget,
+                budget=self._settings.knowledge_research.lessons_injection_budget,
                 now=self._clock(),
                 related=self._depends_on,
             )

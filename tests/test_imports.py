@@ -21,7 +21,6 @@ KNOWN_CIRCLES = set(
     """
     kr.cli.completion kr.cli.options kr.cli.output
     kr.research.pipeline kr.research.service
-    kr.settings kr.settings.discovery kr.settings.model kr.settings.raw kr.settings.trust kr.settings.validate
     kr.sources.base kr.sources.folder kr.sources.http_exchange kr.sources.local_docs kr.sources.mcp_client
     kr.sources.mcp_tool kr.sources.mcp_transports
     kr.store.care kr.store.database
