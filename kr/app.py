@@ -19,7 +19,7 @@ from kr.models import to_plain
 from kr.request_handler import RequestHandler
 from kr.settings import Settings, load_settings
 from kr.store.store import Store
-from kr.transfer import ARCHIVE, INDEX, export_wanted, import_on_first_use
+from kr.transfer import ARCHIVE, INDEX, export_wanted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,19 +28,17 @@ if TYPE_CHECKING:
 
     from kr.catalog import Catalog
     from kr.contracts.findings import Writer
+    from kr.doctor import Finding, KnowledgeBase
     from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
     from kr.freshness import Limits
     from kr.lessons.events import EventLimits
     from kr.lessons.file import LessonBook
     from kr.lessons.review import Lessons
-    from kr.maintenance.checks import Finding, KnowledgeBase
-    from kr.maintenance.databases import Databases
     from kr.models import EventType
     from kr.project import Need
     from kr.research.chain import Progress
     from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported
-    from kr.transfer.import_yaml import Progress as ImportProgress
     from kr.workflows.service import Workflows
 
 logger = logging.getLogger(__name__)
@@ -131,17 +129,17 @@ class App:
         return explain(self.store, read, rules, now=self.clock(), index=index)
 
     def stats(self) -> dict[str, Any]:
-        from kr.analytics import collect_stats
+        from kr.stats import collect
 
         waiting = 0
         if self.store.exists():
             with self.store.read(), self.lessons() as lessons:  # a database that can't serve is named once
                 waiting = len(lessons.quarantined())
-        counted = collect_stats(self.store, self.settings, now=self.clock())
+        counted = collect(self.store, self.settings, now=self.clock())
         return {**counted, "lessons": {**counted["lessons"], "quarantined": waiting}}
 
     def knowledge_base(self) -> "KnowledgeBase":
-        from kr.maintenance.checks import KnowledgeBase
+        from kr.doctor import KnowledgeBase
 
         return KnowledgeBase(
             store=self.store,
@@ -153,13 +151,13 @@ class App:
     def check_sources(self, *, timeout: float = 20.0) -> "Iterator[Finding]":
         """Ask each configured source and model one cheap question (SPEC 6.5); nothing is charged or kept."""
         from kr.composition import build_probes
-        from kr.maintenance.doctor import check_sources
+        from kr.doctor import check_sources
 
         return check_sources(*build_probes(self.settings, self.environ), timeout=timeout)
 
     def check_trust(self) -> "list[Finding]":
         """Name what of the project's configuration is left out, as nobody trusts its file (SPEC 7)."""
-        from kr.maintenance.checks import Finding
+        from kr.doctor import Finding
 
         file = str(self.settings.config_file)
         return [Finding("trust", "warning", file, told) for told in self.settings.left_out]
@@ -170,11 +168,6 @@ class App:
             for source in paused:
                 unit.circuits.record_success(source)
         return paused
-
-    def databases(self) -> "Databases":
-        from kr.maintenance.databases import Databases
-
-        return Databases(store=self.store, folder=self.settings.knowledge_base, clock=self.clock)
 
     @contextmanager
     def _lesson_book(self, patience: float, queue: float | None = None) -> "Iterator[LessonBook]":
@@ -305,22 +298,20 @@ class App:
 
     def review(self) -> dict[str, Any]:
         """Tell what waits for a person: findings and lessons that were held back, entries rated wrong, candidates that nobody chose."""
-        from kr.analytics import open_needs
+        from kr.stats import open_needs
 
         waiting = self.findings.review()
         with self.lessons() as book:
             lessons = book.quarantined()
-        needs = open_needs(self.store, limit=_MOST_OPEN)
+        needs, total = open_needs(self.store, limit=_MOST_OPEN)
         candidates = [
             {
-                "framework": need.framework,
-                "question": need.question,
-                "asked": need.asked,
-                "candidates": [it.id for it in need.offered],
+                **{name: need[name] for name in ("framework", "question", "asked")},
+                "candidates": [it["id"] for it in need["offered"]],
             }
-            for need in needs.shown
+            for need in needs
         ]
-        return {**waiting, "lessons": lessons, "candidates": candidates, "open_candidates": needs.total}
+        return {**waiting, "lessons": lessons, "candidates": candidates, "open_candidates": total}
 
     @property
     def lessons_file(self) -> "Path":
@@ -414,23 +405,21 @@ class App:
         return Workflows(self.store, operations, self._cwd, self.environ, self.clock)
 
     def export_yaml(self, output: "Path | None" = None, *, index_only: bool = False) -> dict[str, Any]:
-        from kr.transfer.export import export_yaml
+        from kr.transfer.export_yaml import export_yaml
 
         self.import_on_first_use()
         folder = None if output is None else self._cwd / output
         return export_yaml(self.store, self.settings.knowledge_base, folder, index_only=index_only)
 
-    def import_yaml(
-        self, sources: "Sequence[Path]", *, progress: "ImportProgress | None" = None
-    ) -> "Imported":
+    def import_yaml(self, sources: "Sequence[Path]") -> "Imported":
         """Take folders or single index files in (SPEC 6.2), then export what came of it, where that is wanted."""
-        from kr.transfer.export import refresh_exports
+        from kr.transfer.export_yaml import refresh_exports
         from kr.transfer.import_yaml import import_yaml
 
         self.import_on_first_use()
         base = self.settings.knowledge_base
         paths = [self._cwd / source for source in sources]
-        result = import_yaml(self.store, base, paths, now=self.clock(), progress=progress)
+        result = import_yaml(self.store, base, paths, now=self.clock())
         if result.has_changed and self.settings.knowledge_research.auto_export:
             try:
                 refresh_exports(self.store, base)
@@ -446,6 +435,8 @@ class App:
             os.path.isfile(os.path.join(self.settings.knowledge_base, name)) for name in (INDEX, ARCHIVE)
         ):
             return  # also where it may not be looked for: the database then says so
+        from kr.transfer.import_yaml import import_on_first_use
+
         try:
             import_on_first_use(self.store, self.settings.knowledge_base, now=self.clock())
             self._is_index_taken = True

@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 
 from kr.app import App
-from kr.cli import entries, knowledge, lessons, maintenance, research
+from kr.cli import entries, knowledge, lessons, maintenance, research, stats
 from kr.cli.output import LineProgress
-from kr.maintenance.doctor import report
+from kr.doctor import report
 from kr.models import to_plain
 from kr.settings import load_settings
 from tests.support.sprint import fill_sprint
@@ -62,7 +62,7 @@ _SHOWN: dict[str, dict[str, Callable[[App], str]]] = {
     "export-yaml": {
         "kr export-yaml --output moved": lambda app: knowledge.exported_view(app.export_yaml(Path("moved")))
     },
-    "stats": {"kr stats": lambda app: maintenance.stats_view(app.stats())},
+    "stats": {"kr stats": lambda app: stats.stats_view(app.stats())},
     "search": {
         "kr search context provider --limit 2": lambda app: entries.found_view(
             app.search_all("context provider", limit=2)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kr.cli.options import MOST, examples, open_app, read_request, schema_option, with_context
-from kr.cli.output import cell, complain, emit, progress_line, table, warn, wrapped
+from kr.cli.output import cell, complain, emit, table, warn, wrapped
 from kr.cli.research import check_form, question_parameters
 from kr.errors import InvalidRequest, KrError
 from kr.text.counting import counted
@@ -211,10 +211,7 @@ def import_yaml(ctx: click.Context, sources: tuple[Path, ...]) -> int:
     the one that was archived last. The exit status is 1 only when a file can't be read at all.
     """
     with open_app(ctx) as app:
-        with progress_line() as show:
-            result = app.import_yaml(
-                sources, progress=lambda done, total: show(f"importing … line {done:,} of {total:,}")
-            )
+        result = app.import_yaml(sources)
         for line in result.warnings:
             warn(_plain(line))
         for item in result.refused:

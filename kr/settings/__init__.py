@@ -185,22 +185,21 @@ class _Written:
 
     def add_variables(self) -> None:
         """Lay ``KR_*`` over the files; an inner key comes after the outer one that it belongs to."""
-        named = sorted(self.environ, key=lambda name: (name.count("__"), name))
-        for name in named:
-            if name.startswith("KR_") and name not in OWN_NAMES and (text := self.environ[name].strip()):
-                path = path_of(name)
-                self._drop_origins(path)
-                self.origins[path] = name
-                self.variables.add(path)
-                try:
-                    self._put(path, _value_of(text))
-                except ValueError as error:
-                    self.problems.append((path, str(error)))
-
-    def _drop_origins(self, path: KeyPath) -> None:
-        self.origins = {key: place for key, place in self.origins.items() if key[: len(path)] != path}
+        names = (name for name in self.environ if name.startswith("KR_") and name not in OWN_NAMES)
+        for name in sorted(names, key=lambda name: (name.count("__"), name)):
+            if not (text := self.environ[name].strip()):
+                continue
+            path = path_of(name)
+            self.variables.add(path)
+            self.origins = {key: place for key, place in self.origins.items() if key[: len(path)] != path}
+            self.origins[path] = name
+            try:
+                self._put(path, _value_of(text))
+            except ValueError as error:
+                self.problems.append((path, str(error)))
 
     def _put(self, path: KeyPath, value: Tree) -> None:
+        """Set a key, in mappings that are made where nothing is. Raises ``ValueError`` where something else is."""
         mapping = self.data
         for depth, step in enumerate(path[:-1], start=1):
             if mapping.get(str(step)) is None:
@@ -270,15 +269,9 @@ class _Written:
     def _origin(self, path: KeyPath) -> str:
         """Say where a key got its value: its own place, that of a key within it, or that of the key around it."""
         within = (place for key, place in self.origins.items() if key[: len(path)] == path)
-        around = (
-            self.origins[path[:length]] for length in range(len(path), 0, -1) if path[:length] in self.origins
-        )
-        file = self.project.file
-        return (
-            next(around if path in self.origins else within, None)
-            or next(around, None)
-            or str(file.path if file else "the environment")
-        )
+        around = (self.origins.get(path[:length]) for length in range(len(path) - 1, 0, -1))
+        file = self.project.file.path if self.project.file else "the environment"
+        return self.origins.get(path) or next(within, None) or next(filter(None, around), str(file))
 
 
 def _merged(below: Tree, above: Tree, path: KeyPath = ()) -> Any:

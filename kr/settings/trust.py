@@ -18,10 +18,10 @@ from kr.settings.project import MAIN_SECTION, ConfigFile, user_folder
 from kr.source_kinds import DEFAULT_SERVERS
 from kr.tree import KeyPath, Tree, show_path
 
-_GUARDED = {
-    "web_search": ("url", "api_key_env", "allow_private_addresses"),
-    "llm": ("base_url", "api_key_env"),
-}
+_GUARDED = (
+    *(("web_search", key) for key in ("url", "api_key_env", "allow_private_addresses")),
+    *(("llm", key) for key in ("base_url", "api_key_env")),
+)
 _IS_OFF = frozenset({"false", "no", "off"})
 
 
@@ -49,12 +49,11 @@ def guarded(data: Mapping[str, Tree]) -> Iterator[Guarded]:
     for name, server in servers.items() if isinstance(servers, dict) else ():
         if server is not None and not _is_shipped(name, server):
             yield Guarded((MAIN_SECTION, "servers", name), server)
-    for name, keys in _GUARDED.items():
+    for name, key in _GUARDED:
         values = section.get(name)
-        for key in keys if isinstance(values, dict) else ():
-            value = values.get(key) if isinstance(values, dict) else None
-            if value is not None and not (isinstance(value, str) and value.lower() in _IS_OFF):
-                yield Guarded((MAIN_SECTION, name, key), value)
+        value = values.get(key) if isinstance(values, dict) else None
+        if value is not None and str(value).lower() not in _IS_OFF:
+            yield Guarded((MAIN_SECTION, name, key), value)
 
 
 def _is_shipped(name: str, server: Tree) -> bool:
@@ -76,12 +75,12 @@ def _is_outside(source: Tree) -> bool:
 
 
 def leave_out(file: ConfigFile, setting: Guarded) -> None:
-    """Take a setting out of what was read. Two paths may lead to one mapping: an alias."""
+    """Take a setting out of what was read."""
     data: Tree = file.data
     for step in setting.path[:-1]:
         data = data.get(str(step)) if isinstance(data, dict) else None
     if isinstance(data, dict):
-        data.pop(str(setting.path[-1]), None)
+        del data[str(setting.path[-1])]
     for path in [path for path in file.lines if path[: len(setting.path)] == setting.path]:
         del file.lines[path]
 

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from kr.errors import ExportFailed, StoreUnwritable
 from kr.store.store import Store
-from kr.transfer.export import export_yaml
+from kr.transfer.export_yaml import export_yaml
 from tests.support.program import Project, request
 from tests.support.stores import NOW, draft, insert_entry
 

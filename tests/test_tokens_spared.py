@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kr.analytics import course
-from kr.cli.maintenance import stats_view
+from kr.cli.stats import stats_view
+from kr.stats import last_days
 from kr.store.requests import RequestRow
 from kr.text.counting import tokens_of
 from tests.support.mcp_servers import DOCS, Scenario, StandIn, context7_server
@@ -150,8 +150,8 @@ def test_the_command_the_page_the_interface_and_the_metrics_tell_the_same_number
         page = served.get("/").body.decode()
         assert f"{tokens:,}" in page  # in the table of days
     with project.app() as app:
-        days = course(app.store, app.clock())
-    assert (days.spared_tokens, days.measured) == (tokens, 1)
+        days = last_days(app.store, app.clock())
+    assert (days["spared_tokens"], days["measured"]) == (tokens, 1)
 
 
 def test_twenty_thousand_answers_are_summed_up_by_day(project: Project) -> None:

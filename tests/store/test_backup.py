@@ -1,4 +1,4 @@
-"""``kr db``: backups while others write, restoring, upgrading, checking, on real files."""
+"""Backups while others write, restoring, checking, and ``kr db``, on real files."""
 
 import json
 import os
@@ -8,17 +8,15 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kr.errors import StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
-from kr.maintenance.databases import Databases
-from kr.store.care import Care
+from kr.store import backup
 from kr.store.sqlite import SCHEMA_VERSION
 from kr.store.store import Store
 from tests.support.older import make_unreleased
-from tests.support.program import Clock, Project
+from tests.support.program import Project
 from tests.support.stores import NOW, draft, obey_permissions, protected, sql, start
 
 
@@ -33,9 +31,15 @@ def store(base: Path) -> Iterator[Store]:
         yield opened
 
 
-@pytest.fixture
-def databases(store: Store, base: Path) -> Databases:
-    return Databases(store=store, folder=base, clock=Clock())
+def make_backup(store: Store, target: Path | None = None) -> Path:
+    return backup.backup(store.path, target, MOMENT)
+
+
+def restore(store: Store, source: Path) -> Path | None:
+    return backup.restore(store.path, source, MOMENT)
+
+
+MOMENT = "20261121T120000Z"
 
 
 def save(store: Store, topic: str) -> None:
@@ -46,20 +50,19 @@ def topics(path: Path) -> list[str]:
     return [topic for (topic,) in sql(path, "SELECT topic FROM entries ORDER BY topic")]
 
 
-def test_a_backup_is_a_sound_database_in_one_file(store: Store, databases: Databases, tmp_path: Path) -> None:
+def test_a_backup_is_a_sound_database_in_one_file(store: Store, tmp_path: Path) -> None:
     save(store, "one")
-    value = databases.backup(tmp_path / "copy.db")
-    assert value["backup"] == str(tmp_path / "copy.db")
-    assert Care(tmp_path / "copy.db").look().state == "current"
-    assert Care(tmp_path / "copy.db").examine().problems == ()
+    assert make_backup(store, tmp_path / "copy.db") == tmp_path / "copy.db"
+    assert backup.inspect(tmp_path / "copy.db").state == "current"
+    assert backup.check(tmp_path / "copy.db") == []
     assert topics(tmp_path / "copy.db") == ["one"]
     assert sql(tmp_path / "copy.db", "PRAGMA journal_mode") == [("delete",)]
     assert not [path for path in tmp_path.iterdir() if path.name.startswith((".kr", "copy.db-"))]
 
 
-def test_backups_have_the_time_in_their_name_and_never_overwrite(store: Store, databases: Databases) -> None:
+def test_backups_have_the_time_in_their_name_and_never_overwrite(store: Store) -> None:
     save(store, "one")
-    made = [Path(databases.backup(None)["backup"]) for _ in range(3)]
+    made = [Path(make_backup(store)) for _ in range(3)]
     assert [path.name for path in made] == [
         "kr-20261121T120000Z.db",
         "kr-20261121T120000Z-2.db",
@@ -68,51 +71,41 @@ def test_backups_have_the_time_in_their_name_and_never_overwrite(store: Store, d
     assert {path.parent for path in made} == {store.path.parent}
 
 
-def test_a_file_that_exists_is_left_alone(store: Store, databases: Databases, tmp_path: Path) -> None:
+def test_a_file_that_exists_is_left_alone(store: Store, tmp_path: Path) -> None:
     save(store, "one")
     (tmp_path / "mine").write_text("precious")
     with pytest.raises(StoreUnwritable, match="never overwrites"):
-        databases.backup(tmp_path / "mine")
+        make_backup(store, tmp_path / "mine")
     assert (tmp_path / "mine").read_text() == "precious"
 
 
-def test_a_folder_that_is_not_there_is_not_made(store: Store, databases: Databases, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_not_made(store: Store, tmp_path: Path) -> None:
     save(store, "one")
     target = tmp_path / "mistyped" / "copy.db"
     with pytest.raises(StoreError, match="there is no such folder"):
-        databases.backup(target)
+        make_backup(store, target)
     assert not target.parent.exists()
 
 
-def test_a_backup_that_lacks_an_index_is_mended_on_its_way(
-    store: Store, databases: Databases, tmp_path: Path
-) -> None:
-    save(store, "one")
-    copy = Path(databases.backup(tmp_path / "copy.db")["backup"])
-    sql(copy, "DROP INDEX entries_path")
-    databases.restore(copy)
-    assert (topics(store.path), Care(store.path).examine().problems) == (["one"], ())
-
-
-def test_a_folder_gets_a_named_copy(store: Store, databases: Databases, tmp_path: Path) -> None:
+def test_a_folder_gets_a_named_copy(store: Store, tmp_path: Path) -> None:
     save(store, "one")
     (tmp_path / "backups").mkdir()
-    assert Path(databases.backup(tmp_path / "backups")["backup"]).parent == tmp_path / "backups"
+    assert Path(make_backup(store, tmp_path / "backups")).parent == tmp_path / "backups"
 
 
-def test_there_is_nothing_to_back_up_without_a_database(databases: Databases, base: Path) -> None:
+def test_there_is_nothing_to_back_up_without_a_database(store: Store, base: Path) -> None:
     with pytest.raises(StoreError, match="no database"):
-        databases.backup(None)
+        make_backup(store)
     assert not base.exists()
 
 
-def test_a_damaged_database_makes_no_backup(store: Store, databases: Databases, tmp_path: Path) -> None:
+def test_a_damaged_database_makes_no_backup(store: Store, tmp_path: Path) -> None:
     for number in range(30):
         save(store, f"topic {number}")
     store.close()
     damage(store.path)
     with pytest.raises(StoreCorrupt):
-        databases.backup(tmp_path / "copy.db")
+        make_backup(store, tmp_path / "copy.db")
     assert not (tmp_path / "copy.db").exists()
 
 
@@ -123,58 +116,54 @@ def damage(path: Path) -> None:
 
 
 @pytest.mark.processes
-def test_backups_made_while_others_write_are_whole(databases: Databases, base: Path) -> None:
+def test_backups_made_while_others_write_are_whole(store: Store, base: Path) -> None:
     writer = start("save-on", base, "w")
     try:
         assert writer.stdout is not None
         writer.stdout.readline()
-        made = [Path(databases.backup(None)["backup"]) for _ in range(8)]
+        made = [Path(make_backup(store)) for _ in range(8)]
     finally:
         writer.kill()
         writer.communicate()
     for path in made:
-        assert Care(path).examine().problems == ()
+        assert backup.check(path) == []
         ((sha256,),) = sql(path, "SELECT sha256 FROM entries")
         assert sql(path, "SELECT count(*) FROM report_texts WHERE sha256 = ?", sha256) == [(1,)]
 
 
-def test_a_restore_brings_the_backup_and_keeps_the_present(
-    store: Store, databases: Databases, tmp_path: Path
-) -> None:
+def test_a_restore_brings_the_backup_and_keeps_the_present(store: Store, tmp_path: Path) -> None:
     save(store, "one")
-    databases.backup(tmp_path / "copy.db")
+    make_backup(store, tmp_path / "copy.db")
     save(store, "two")
-    value = databases.restore(tmp_path / "copy.db")
-    assert (value["entries"], topics(store.path)) == (1, ["one"])
-    assert topics(Path(value["kept"])) == ["one", "two"]
-    assert Care(store.path).examine().problems == ()
+    kept = restore(store, tmp_path / "copy.db")
+    assert kept is not None
+    assert (topics(store.path), topics(kept)) == (["one"], ["one", "two"])
+    assert backup.check(store.path) == []
     save(store, "three")
     assert topics(store.path) == ["one", "three"]
     assert topics(tmp_path / "copy.db") == ["one"]
 
 
-def test_whoever_has_it_open_sees_the_restored_rows(
-    store: Store, databases: Databases, base: Path, tmp_path: Path
-) -> None:
+def test_whoever_has_it_open_sees_the_restored_rows(store: Store, base: Path, tmp_path: Path) -> None:
     save(store, "one")
-    databases.backup(tmp_path / "copy.db")
+    make_backup(store, tmp_path / "copy.db")
     save(store, "two")
     with Store(None, base) as other:
         with other.read() as snapshot:
             assert snapshot.entries.count() == 2
-            databases.restore(tmp_path / "copy.db")
+            restore(store, tmp_path / "copy.db")
             assert snapshot.entries.count() == 2
         with other.read() as unit:
             assert unit.entries.count() == 1
         other.save_report(draft(topic="three"), "# three\n", NOW)
         with store.read() as unit:
             assert [entry.topic for entry in unit.entries.all()] == ["one", "three"]
-    assert Care(store.path).examine().problems == ()
+    assert backup.check(store.path) == []
 
 
-def test_writers_go_on_through_a_restore(store: Store, databases: Databases, tmp_path: Path) -> None:
+def test_writers_go_on_through_a_restore(store: Store, tmp_path: Path) -> None:
     save(store, "one")
-    databases.backup(tmp_path / "copy.db")
+    make_backup(store, tmp_path / "copy.db")
     errors: list[Exception] = []
     stop = threading.Event()
 
@@ -190,45 +179,43 @@ def test_writers_go_on_through_a_restore(store: Store, databases: Databases, tmp
     for thread in threads:
         thread.start()
     try:
-        kept = [Path(databases.restore(tmp_path / "copy.db")["kept"]) for _ in range(5)]
+        kept = [path for _ in range(5) if (path := restore(store, tmp_path / "copy.db"))]
     finally:
         stop.set()
         for thread in threads:
             thread.join()
     assert not errors
     assert len(set(kept)) == 5
-    assert all(not Care(path).examine().problems for path in (store.path, *kept))
+    assert all(not backup.check(path) for path in (store.path, *kept))
 
 
-def test_a_restore_makes_a_database_where_none_is(store: Store, databases: Databases, tmp_path: Path) -> None:
+def test_a_restore_makes_a_database_where_none_is(store: Store, tmp_path: Path) -> None:
     save(store, "one")
-    databases.backup(tmp_path / "copy.db")
+    make_backup(store, tmp_path / "copy.db")
     store.close()
     for path in store.path.parent.glob("kr.db*"):
         path.unlink()
     (tmp_path / "copy.db").chmod(0o400)
-    assert databases.restore(tmp_path / "copy.db")["kept"] is None
+    assert restore(store, tmp_path / "copy.db") is None
     assert store.path.stat().st_mode & 0o777 == 0o600
     assert topics(store.path) == ["one"]
 
 
 @pytest.mark.parametrize("content", [b"no database at all\n" * 300, None])
-def test_a_damaged_database_is_moved_aside(
-    store: Store, databases: Databases, tmp_path: Path, content: bytes | None
-) -> None:
+def test_a_damaged_database_is_moved_aside(store: Store, tmp_path: Path, content: bytes | None) -> None:
     for number in range(30):
         save(store, f"topic {number:02}")
-    databases.backup(tmp_path / "copy.db")
+    make_backup(store, tmp_path / "copy.db")
     store.close()
     if content is None:
         damage(store.path)
     else:
         store.path.write_bytes(content)
     broken = store.path.read_bytes()
-    value = databases.restore(tmp_path / "copy.db")
-    assert value["entries"] == 30
-    assert Path(value["kept"]).read_bytes() == broken
-    assert Care(store.path).examine().problems == ()
+    kept = restore(store, tmp_path / "copy.db")
+    assert kept is not None
+    assert (kept.read_bytes(), len(topics(store.path))) == (broken, 30)
+    assert backup.check(store.path) == []
 
 
 def bad_backups(folder: Path) -> dict[str, Path]:
@@ -254,7 +241,7 @@ def bad_backups(folder: Path) -> dict[str, Path]:
 @pytest.mark.parametrize(
     ("name", "error", "told"),
     [
-        ("other", StoreCorrupt, "no database of kr"),
+        ("other", StoreCorrupt, "another program"),
         ("newer", StoreTooNew, "newer kr"),
         ("empty", StoreCorrupt, "no database of kr"),
         ("text", StoreCorrupt, "not a database"),
@@ -264,103 +251,53 @@ def bad_backups(folder: Path) -> dict[str, Path]:
     ],
 )
 def test_a_bad_backup_changes_nothing(
-    databases: Databases, tmp_path: Path, name: str, error: type[StoreError], told: str
+    store: Store, tmp_path: Path, name: str, error: type[StoreError], told: str
 ) -> None:
-    store = databases.store
     save(store, "one")
     source = bad_backups(tmp_path)[name]
     with pytest.raises(error, match=told) as caught:
-        databases.restore(source)
+        restore(store, source)
     assert str(source) in str(caught.value)
     assert topics(store.path) == ["one"]
     assert not list(store.path.parent.glob("*.bak*"))
     assert not list(store.path.parent.glob(".kr-copy-*"))
 
 
-def test_a_damaged_backup_changes_nothing(store: Store, databases: Databases, tmp_path: Path) -> None:
+def test_a_damaged_backup_changes_nothing(store: Store, tmp_path: Path) -> None:
     for number in range(30):
         save(store, f"topic {number}")
-    databases.backup(tmp_path / "copy.db")
+    make_backup(store, tmp_path / "copy.db")
     damage(tmp_path / "copy.db")
     with pytest.raises(StoreCorrupt, match=r"copy\.db"):
-        databases.restore(tmp_path / "copy.db")
+        restore(store, tmp_path / "copy.db")
     assert len(topics(store.path)) == 30
 
 
-def test_the_database_is_no_backup_of_itself(store: Store, databases: Databases) -> None:
+def test_the_database_is_no_backup_of_itself(store: Store) -> None:
     save(store, "one")
     with pytest.raises(StoreError, match="itself"):
-        databases.restore(store.path)
+        restore(store, store.path)
 
 
-def test_another_programs_database_is_not_written_over(
-    store: Store, databases: Databases, tmp_path: Path
-) -> None:
+def test_another_programs_database_is_not_written_over(store: Store, tmp_path: Path) -> None:
     save(store, "one")
-    databases.backup(tmp_path / "copy.db")
+    make_backup(store, tmp_path / "copy.db")
     store.close()
     for path in store.path.parent.glob("kr.db*"):
         path.unlink()
     sql(store.path, "CREATE TABLE songs (name TEXT)")
     with pytest.raises(StoreError, match="another program"):
-        databases.restore(tmp_path / "copy.db")
+        restore(store, tmp_path / "copy.db")
     assert sql(store.path, "SELECT name FROM sqlite_master") == [("songs",)]
 
 
-def test_an_unreleased_database_is_refused_by_an_upgrade_and_left(store: Store, databases: Databases) -> None:
-    make_unreleased(store.path)
-    before = store.path.read_bytes()
-    with pytest.raises(StoreError, match=r"export-yaml.*import-yaml"):
-        databases.upgrade()
-    value = databases.check()
-    assert (value["sound"], "export-yaml" in value["problems"][0]) == (False, True)
-    assert store.path.read_bytes() == before
-
-
-def test_an_upgrade_without_a_database_makes_one(databases: Databases) -> None:
-    value = databases.upgrade()
-    assert (value["upgraded"], value["from_version"], value["backup"]) == (True, None, None)
-    assert databases.check()["sound"]
-
-
-def test_a_newer_database_is_not_touched_by_an_upgrade(store: Store, databases: Databases) -> None:
-    save(store, "one")
-    store.close()
-    sql(store.path, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-    with pytest.raises(StoreTooNew):
-        databases.upgrade()
-    value = databases.check()
-    assert (value["sound"], value["state"], value["schema_version"]) == (False, "newer", SCHEMA_VERSION + 1)
-
-
-def check(store: Store, databases: Databases, *statements: str) -> dict[str, Any]:
-    save(store, "one")
-    store.close()
-    for statement in statements:
-        sql(store.path, statement)
-    return databases.check()
-
-
-def test_a_sound_database(store: Store, databases: Databases) -> None:
-    assert check(store, databases) == {
-        "path": str(store.path),
-        "sound": True,
-        "state": "current",
-        "schema_version": SCHEMA_VERSION,
-        "expected_version": SCHEMA_VERSION,
-        "problems": [],
-    }
-
-
 @pytest.mark.parametrize(
-    ("statement", "told"),
+    ("statement", "problem"),
     [
         ("DROP VIEW next_evictions", "view next_evictions is missing"),
         ("DROP INDEX entries_last_accessed", "index entries_last_accessed is missing"),
-        ("DROP TABLE entry_search", "table entry_search is missing"),
-        ("DELETE FROM search_rows", "not every entry is in the search index"),
         ("DROP TABLE circuits", "table circuits is missing"),
-        ("ALTER TABLE lessons DROP COLUMN recurred", "table lessons has no column recurred"),
+        ("DELETE FROM search_rows", "not every entry is in the search index"),
         ("UPDATE report_texts SET text = 'other'", "not the one that was written"),
         (
             "INSERT INTO revisions (entry_id, revision, sha256, path, replaced_at) VALUES ('a', 1, 'x', 'p', 't')",
@@ -368,19 +305,24 @@ def test_a_sound_database(store: Store, databases: Databases) -> None:
         ),
     ],
 )
-def test_what_is_not_sound_is_named(store: Store, databases: Databases, statement: str, told: str) -> None:
-    first = ["DROP VIEW lessons_by_phase"] if "DROP COLUMN" in statement else []
-    value = check(store, databases, *first, statement)
-    assert not value["sound"]
-    assert any(told in problem for problem in value["problems"]), value["problems"]
-
-
-def test_a_copy_that_fails_leaves_nothing(store: Store, tmp_path: Path) -> None:
+def test_what_is_not_sound_is_named(store: Store, statement: str, problem: str) -> None:
     save(store, "one")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StoreUnwritable):
-        store.care.backup(tmp_path / "file" / "copy.db", "")
-    assert [path.name for path in store.path.parent.iterdir() if "copy" in path.name] == []
+    store.close()
+    assert backup.check(store.path) == []
+    sql(store.path, statement)
+    assert any(problem in found for found in backup.check(store.path))
+
+
+def test_a_newer_and_an_unreleased_database_are_known(store: Store) -> None:
+    save(store, "one")
+    store.close()
+    assert backup.inspect(store.path).state == "current"
+    sql(store.path, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    assert backup.inspect(store.path).state == "newer"
+    older = store.path.with_name("older.db")
+    make_unreleased(older)
+    found = backup.inspect(older)
+    assert (found.state, "export-yaml" in str(found.problem)) == ("unreadable", True)
 
 
 def test_the_commands(tmp_path: Path) -> None:
@@ -424,7 +366,7 @@ def test_a_write_protected_folder_is_backed_up_elsewhere(tmp_path: Path) -> None
             preexec_fn=obey_permissions,
         )
     assert done.returncode == 0, done.stderr
-    assert Care(tmp_path / "copy.db").look().state == "current"
+    assert backup.inspect(tmp_path / "copy.db").state == "current"
     assert os.access(tmp_path / "copy.db", os.R_OK)
 
 
