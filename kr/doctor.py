@@ -19,7 +19,7 @@ from kr.errors import KrError, SourceFailure, SourceNotAsked, StoreError
 from kr.freshness import parse_time, to_text
 from kr.models import Entry, Query
 from kr.naming import decoded
-from kr.report import origin_of, read_shape
+from kr.report import origin_of, parse_report
 from kr.sources.base import Ask, Source
 from kr.sources.folder import Folder
 from kr.store import backup
@@ -396,7 +396,7 @@ def report_paths(folder: Path) -> list[str]:
 def _read_item(base: KnowledgeBase, path: str) -> Item | None:
     """Make the item of an index that a report's own header tells; None where it does not follow the template."""
     text = decoded(ReportFiles(base.folder).read(path))
-    shape = read_shape(text)
+    shape = parse_report(text)
     if shape is None:
         return None
     framework = _plain(shape.header["Framework"])
