@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kr.errors import ConfigError, FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
 from kr.models import to_plain
@@ -28,7 +28,7 @@ from kr.tree import read_document
 if TYPE_CHECKING:
     from _typeshed import StrPath
 
-    from kr.catalog import Catalog, Page
+    from kr.catalog import Catalog
     from kr.contracts.findings import Writer
     from kr.doctor import Finding, KnowledgeBase
     from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
@@ -214,7 +214,7 @@ class App:
                 phases=self.settings.knowledge_research.all_phases,
             )
 
-    def entries(self, **page: "Unpack[Page]") -> dict[str, Any]:
+    def entries(self, **page: Any) -> dict[str, Any]:
         """Give some of the live entries, the last accessed first: ``{entries, total}``; see ``Catalog.page``."""
         return self.catalog.page(**page)
 

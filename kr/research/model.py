@@ -13,7 +13,7 @@ from kr.research.progress import Progress
 from kr.research.run import Run
 from kr.settings import Settings
 from kr.source_kinds import is_answer
-from kr.sources.model_server import LanguageModel
+from kr.sources.llm import LanguageModel
 
 _NAME = "llm"
 """What the model's circuit breaker is called."""
