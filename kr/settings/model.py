@@ -60,7 +60,9 @@ def or_null(kind: Kind) -> Kind:
 
 def whole(low: int, high: int) -> Kind:
     def read(value: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,9}", value) or not low <= int(value) <= high:
+        if not (value.isascii() and value.isdigit() and len(value) <= len(str(high))):
+            raise ValueError
+        if not low <= int(value) <= high:
             raise ValueError
         return int(value)
 
@@ -71,11 +73,11 @@ def choice(*names: str) -> Kind:
     return Kind(f"one of {', '.join(names)}", lambda value: names[names.index(value)])
 
 
-def text(allowed: str = "text", pattern: str = r".*\S.*", *, is_secret: bool = False) -> Kind:
-    """Take printable text of one line that wholly matches the pattern."""
+def text(allowed: str = "text", pattern: str | None = None, *, is_secret: bool = False) -> Kind:
+    """Take printable text of one line that wholly matches the pattern, or is not blank."""
 
     def read(value: str) -> str:
-        if not re.fullmatch(pattern, value) or not value.isprintable():
+        if not value.isprintable() or not (re.fullmatch(pattern, value) if pattern else value.strip()):
             raise ValueError
         return value
 
