@@ -4,7 +4,7 @@ One lesson is one line: ``- [YYYY-MM-DD] [tag, tag…] summary. Ref: path``. The
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -276,3 +276,22 @@ def rarest(frequency: Sequence[tuple[str, int]], count: int) -> list[str]:
     absent = count - len(frequency)
     by_frequency = [word for word, _ in sorted(frequency, key=lambda item: (item[1], item[0]))]
     return by_frequency[: max(0, missing + 1 - absent)]
+
+
+class KnownLessons:
+    """Lessons by their keywords, in which those that say the same are found."""
+
+    def __init__(self, lessons: Iterable[Lesson] = ()) -> None:
+        self._by_word: dict[str, list[Lesson]] = {}
+        for lesson in lessons:
+            self.add(lesson)
+
+    def add(self, lesson: Lesson) -> None:
+        for word in lesson_keywords(lesson.summary):
+            self._by_word.setdefault(word, []).append(lesson)
+
+    def find(self, lesson: Lesson) -> list[Lesson]:
+        words = lesson_keywords(lesson.summary)
+        frequency = [(word, len(self._by_word[word])) for word in words if word in self._by_word]
+        others = {other.id: other for word in rarest(frequency, len(words)) for other in self._by_word[word]}
+        return [other for other in others.values() if is_duplicate(lesson, other)]
