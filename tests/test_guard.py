@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kr.guard import SECRET, TOO_LONG, clean, mask_secrets, reasons_to_hold
+from scripts import guard_hints
 from tests.support.guard_texts import (
     ARTFUL_HOSTILE,
     ARTFUL_ORDINARY,
@@ -351,3 +352,7 @@ def test_twice_the_lines_take_about_twice_as_long(unit: str) -> None:
 
     seconds(10)
     assert seconds(60) < 4 * max(seconds(30), 0.05)
+
+
+def test_the_hints_are_those_of_the_patterns() -> None:
+    assert guard_hints.PATH.read_text(encoding="utf-8") == guard_hints.render()
