@@ -106,9 +106,8 @@ def _looked_up(ctx: click.Context, what: "Completed", **parameters: str) -> list
             knowledge_base=said.kb,
             environ=dict(os.environ),
             cwd=os.getcwd(),
-            may_recall=True,
         )
-        return Store(settings.database_url, settings.base).complete(what, **parameters)
+        return Store(settings.database_url, settings.knowledge_base).complete(what, **parameters)
     except (KrError, OSError):
         # A wrong configuration or a database that can't be read is told by the command itself, not by Tab.
         return []

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kr.app import App
     from kr.cli.completion import Complete
     from kr.envelopes import Envelope
-    from kr.research.chain import Progress
+    from kr.research.progress import Progress
 
 
 class Typed(click.ParamType[str]):
@@ -279,7 +279,7 @@ def open_app(
             cast("SharedApp", app).hurry = hurry
             return app
         warn(f"KR_SERVER is set; {ctx.command_path} works on the local knowledge base")
-    app = build(config=said.config, knowledge_base=said.kb, progress=progress, may_recall=is_quick)
+    app = build(config=said.config, knowledge_base=said.kb, progress=progress)
     if only_reads:
         _tell_where_nothing_is(app)
     return app

@@ -5,7 +5,6 @@ import os
 import re
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,12 +13,11 @@ import click
 import pytest
 
 from kr.cli.main import COMMANDS, cli
-from kr.settings import load_settings
-from kr.settings.discovery import OWN_NAMES
-from kr.settings.kinds import Section
-from kr.settings.model import Configuration, Server
+from kr.settings import OWN_NAMES, load_settings
+from kr.settings.model import Configuration, kinds_of
 from kr.store.store import Store
 from scripts import docs
+from tests.support.environments import install_click
 from tests.support.forked import shared
 from tests.support.stores import ROOT
 
@@ -71,12 +69,11 @@ def commands(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ..
             yield from commands(child, *path, name)
 
 
-def keys(section: type[Section], *path: str) -> Iterator[tuple[str, ...]]:
-    for name, field in section.keys.items():
+def keys(section: type, *path: str) -> Iterator[tuple[str, ...]]:
+    for name, kind in kinds_of(section).items():
         yield (*path, name)
-        kind = Server if name == "servers" else field.section
-        if kind is not None:
-            yield from keys(kind, *path, name, *(["NAME"] if kind is Server else []))
+        if kind.section is not None:
+            yield from keys(kind.section, *path, name, *(["NAME"] if name == "servers" else []))
 
 
 class TestGeneratedPages:
@@ -190,9 +187,10 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project that depends on click, which is installed beside kr; no source is asked."""
+    """A project that depends on click, which is installed in its own environment; no source is asked."""
     folder = tmp_path / "project"
     folder.mkdir()
+    install_click(folder)
     (folder / "requirements.txt").write_text("click==8.2.1\n")
     return folder
 
@@ -203,7 +201,6 @@ def shell(block: str, project: Path) -> "subprocess.CompletedProcess[str]":
     environ |= {
         "HOME": str(project.parent),
         "PATH": f"{Path(shared()).parent}{os.pathsep}{environ.get('PATH', '')}",
-        "VIRTUAL_ENV": sys.prefix,
         "KR_SOURCES": "[]",
         "KR_FALLBACK_IF_MCP_UNAVAILABLE": "null",
     }

@@ -22,7 +22,7 @@ from kr.store.lock import exclusive
 from kr.store.store import Store
 from tests.support.lessons import NOW, book_of, inject_from, record_data, record_to, record_words, start
 
-FILE = "_bmad-output/knowledge-base/lessons/_lessons-learned.md"
+FILE = ".kr/lessons/_lessons-learned.md"
 ISSUE = {"severity": "HIGH", "fix": "defHttp 已自动拆包 ApiResponse，不要重复访问 .result 字段", "file": "src/List.vue", "line": "85"}  # fmt: skip
 WORDS = {
     "symptom": "v-for without a key reuses the wrong row",
