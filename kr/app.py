@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from kr.catalog import Catalog, Page
     from kr.contracts.findings import Writer
-    from kr.doctor import Finding, KnowledgeBase
+    from kr.doctor import Doctor, Finding
     from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
     from kr.freshness import Limits
     from kr.lessons.events import EventLimits
@@ -138,15 +138,12 @@ class App:
         counted = collect(self.store, self.settings, now=self.clock())
         return {**counted, "lessons": {**counted["lessons"], "quarantined": waiting}}
 
-    def knowledge_base(self) -> "KnowledgeBase":
-        from kr.doctor import KnowledgeBase
+    def doctor(self) -> "Doctor":
+        """Give what examines and repairs the knowledge base."""
+        from kr.doctor import Doctor
 
-        return KnowledgeBase(
-            store=self.store,
-            folder=self.settings.knowledge_base,
-            auto_export=self.settings.knowledge_research.auto_export,
-            clock=self.clock,
-        )
+        wanted = self.settings.knowledge_research.auto_export
+        return Doctor(self.store, self.settings.knowledge_base, auto_export=wanted, clock=self.clock)
 
     def check_sources(self, *, timeout: float = 20.0) -> "Iterator[Finding]":
         """Ask each configured source and model one cheap question (SPEC 6.5); nothing is charged or kept."""
