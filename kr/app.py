@@ -1,8 +1,4 @@
-"""The operations of kr over one configuration, which ``open_app`` reads.
-
-The command line, MCP and HTTP are thin faces over ``App``; ``kr.composition`` builds what an
-operation needs.
-"""
+"""The operations of kr over one configuration, each once: what the command line, MCP and HTTP call."""
 
 import logging
 import os
@@ -12,21 +8,24 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kr.errors import ConfigError, FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
 from kr.models import to_plain
-from kr.request_handler import RequestHandler
+from kr.research.cache import Cache, Clock, limits_of, rules_of
+from kr.research.progress import Progress
+from kr.research.service import ResearchService
 from kr.settings import Settings, load_settings
-from kr.store.store import Store
+from kr.store.store import Shelf, Store
 from kr.transfer import ARCHIVE, INDEX, export_wanted
+from kr.tree import read_document
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from _typeshed import StrPath
 
-    from kr.catalog import Catalog, Page
+    from kr.catalog import Catalog
     from kr.contracts.findings import Writer
     from kr.doctor import Doctor, Finding
     from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from kr.lessons.review import Lessons
     from kr.models import EventType
     from kr.project import Need
-    from kr.research.chain import Progress
     from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported
     from kr.workflows.service import Workflows
@@ -48,14 +46,12 @@ _MOST_OPEN = 20
 _LESSONS_PATIENCE = 2.0
 """Seconds that lessons wait for a busy database, which only counts them."""
 
-Clock = Callable[[], datetime]
+
+Research = TypeVar("Research", bound=ResearchService)
 
 
 def utc_now() -> datetime:
     return datetime.now(UTC)
-
-
-Handler = TypeVar("Handler", bound=RequestHandler)
 
 
 class App:
@@ -67,7 +63,7 @@ class App:
         *,
         environ: Mapping[str, str],
         cwd: "StrPath",
-        progress: "Progress",
+        progress: Progress,
         clock: Clock = utc_now,
     ) -> None:
         self.settings = settings
@@ -103,15 +99,14 @@ class App:
         return Path(self._where)
 
     @cached_property
-    def requests(self) -> RequestHandler:
-        return self.request_handler(RequestHandler)
+    def research(self) -> ResearchService:
+        """Requests of F1: research, and lessons for a phase."""
+        return self._research(ResearchService)
 
-    def request_handler(self, kind: "type[Handler]") -> "Handler":
+    def _research(self, kind: type[Research]) -> Research:
         return kind(
             self.settings,
             self.store,
-            lessons_store=self._brief_store,
-            before_use=self.import_on_first_use,
             environ=self.environ,
             cwd=self._where,
             progress=self._progress,
@@ -119,14 +114,15 @@ class App:
         )
 
     def explain(self, request: bytes | Mapping[str, Any]) -> dict[str, Any]:
-        """Tell what the cache would say to a research request, and why (SPEC 3.2). Raises ``InvalidRequest``."""
-        from kr.composition import explain_rules
-        from kr.research.explain import explain, read_request
+        """Say what the cache would answer to a research request, and why. Raises ``InvalidRequest``."""
+        from kr.research.explain import explain
 
-        read = read_request(request, warn=logger.warning)
-        rules = explain_rules(self.settings)
-        index = self.settings.knowledge_base / "index.yaml"
-        return explain(self.store, read, rules, now=self.clock(), index=index)
+        if isinstance(request, bytes):
+            document = read_document(request)
+            for warning in document.warnings:
+                logger.warning("%s", warning)
+            request = document.data
+        return explain(self.store, request, rules_of(self.settings), now=self.clock())
 
     def stats(self) -> dict[str, Any]:
         from kr.stats import collect
@@ -146,11 +142,15 @@ class App:
         return Doctor(self.store, self.settings.knowledge_base, auto_export=wanted, clock=self.clock)
 
     def check_sources(self, *, timeout: float = 20.0) -> "Iterator[Finding]":
-        """Ask each configured source and model one cheap question (SPEC 6.5); nothing is charged or kept."""
-        from kr.composition import build_probes
+        """Ask each configured source and model one cheap question; nothing is charged or kept."""
         from kr.doctor import check_sources
+        from kr.research.miss import configured_sources
+        from kr.research.model import Model
 
-        return check_sources(*build_probes(self.settings, self.environ), timeout=timeout)
+        model = Model(self.settings, self.environ)
+        models = [("llm", lambda: model.write("Answer with one word.", "Say yes.", timeout=timeout))]
+        sources = configured_sources(self.settings, self.environ)
+        return check_sources(sources, models if model.name else [], timeout=timeout)
 
     def check_trust(self) -> "list[Finding]":
         """Name what of the project's configuration is left out, as nobody trusts its file (SPEC 7)."""
@@ -215,7 +215,7 @@ class App:
                 phases=self.settings.knowledge_research.all_phases,
             )
 
-    def entries(self, **page: "Unpack[Page]") -> dict[str, Any]:
+    def entries(self, **page: Any) -> dict[str, Any]:
         """Give some of the live entries, the last accessed first: ``{entries, total}``; see ``Catalog.page``."""
         return self.catalog.page(**page)
 
@@ -256,14 +256,15 @@ class App:
     @cached_property
     def findings(self) -> "Findings":
         """Saving findings, and ratings (SPEC 3.10)."""
-        from kr.composition import build_findings
+        from kr.research.findings import Findings
 
-        return build_findings(
-            self.settings,
+        return Findings(
             self.store,
-            version_of=self.requests.detect_version,
-            cwd=self._where,
+            Cache(Shelf(self.store), rules_of(self.settings), self.clock),
+            version_of=self.research.version_of,
+            export=export_wanted(self.settings, self.store),
             clock=self.clock,
+            project=self._where,
         )
 
     def save_finding(self, data: Mapping[str, Any], writer: "Writer | None" = None) -> "SaveEnvelope":
@@ -327,8 +328,6 @@ class App:
 
     @property
     def _limits(self) -> "Limits":
-        from kr.composition import limits_of
-
         return limits_of(self.settings)
 
     @property
@@ -378,7 +377,7 @@ class App:
         from kr.project import research_needs
 
         found = self._needs(project, names)
-        ask = partial(self.requests.research_question, session_id=f"warm-{uuid.uuid4().hex}")
+        ask = partial(self.research.question, session_id=f"warm-{uuid.uuid4().hex}")
         return research_needs(found, ask, max_calls=max_calls, limit=limit, tell=tell, may_spend=may_spend)
 
     def workflows(self) -> "Workflows":
@@ -390,11 +389,11 @@ class App:
                 return service.lessons(phase=phase, limit=limit)
 
         operations = Operations(
-            research=self.requests.research_document,
-            inject=self.requests.inject_document,
+            research=self.research.document,
+            inject=self.research.inject,
             record=lambda data: self.record_lessons(data, patience=_LESSONS_PATIENCE),
             save=lambda data: to_plain(self.save_finding(data)),
-            question_data=self.requests.question_data,
+            question_data=self.research.question_data,
             export_yaml=self.export_yaml,
             needs=self.warm,
             lessons=lessons,
@@ -450,7 +449,7 @@ def open_app(
     *,
     config: "StrPath | None",
     knowledge_base: "StrPath | None",
-    progress: "Progress",
+    progress: Progress,
     kind: type[App] = App,
 ) -> App:
     """Read environment and configuration, and build an app of this kind. Raises ``ConfigError``."""

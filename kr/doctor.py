@@ -20,7 +20,7 @@ from kr.errors import KrError, SourceFailure, SourceNotAsked, StoreError
 from kr.freshness import parse_time, to_text
 from kr.models import Entry, Query
 from kr.naming import decoded
-from kr.report import origin_of, read_shape
+from kr.report import origin_of, parse_report
 from kr.sources.base import Ask, Source
 from kr.sources.folder import Folder
 from kr.store import backup
@@ -289,7 +289,7 @@ class Doctor:
     def _read_item(self, path: str) -> Item | None:
         """Make the item of an index that a report's own header tells; None where it does not follow the template."""
         text = decoded(self._files.read(path))
-        shape = read_shape(text)
+        shape = parse_report(text)
         framework = _plain(shape.header["Framework"]) if shape else ""
         topic = _plain(shape.title.removeprefix("# ")).removeprefix(f"{framework} - ") if shape else ""
         if shape is None or not framework or not topic:

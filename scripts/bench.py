@@ -187,7 +187,7 @@ def warm(folder: Path, environ: dict[str, str]) -> None:
         ):
             connection.execute("PRAGMA synchronous = NORMAL")
             actions = {"raw": partial(_raw, connection)} | {
-                name: partial(app.requests.research_document, data) for name, data in asked.items()
+                name: partial(app.research.document, data) for name, data in asked.items()
             }
             seconds = in_turns(actions, 60)
         for name in asked:

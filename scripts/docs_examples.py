@@ -27,9 +27,7 @@ _FRAMEWORK, _QUESTION = (
 
 
 def _research(app: App) -> str:
-    answer = app.requests.research_question(
-        _FRAMEWORK, _QUESTION, framework_version="0.115", include_report=True
-    )
+    answer = app.research.question(_FRAMEWORK, _QUESTION, framework_version="0.115", include_report=True)
     return research.view(to_plain(answer), is_whole=False)
 
 
@@ -39,14 +37,14 @@ def _lessons(app: App) -> str:
 
 
 def _explain(app: App) -> str:
-    asked = app.requests.question_data(_FRAMEWORK, _QUESTION, framework_version="0.115")
+    asked = app.research.question_data(_FRAMEWORK, _QUESTION, framework_version="0.115")
     return knowledge.explained(app.explain(asked))
 
 
 def _inject(app: App) -> str:
     needed = {"phase": "e2e-inspection", "dry_run": "true"}
     asked = {"story_key": "0-0", "session_id": "terminal", "lessons_inject": needed}
-    return lessons.injection_view(to_plain(app.requests.inject_lessons(asked)))
+    return lessons.injection_view(to_plain(app.research.inject_data(asked)))
 
 
 _SHOWN: dict[str, dict[str, Callable[[App], str]]] = {

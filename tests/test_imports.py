@@ -20,7 +20,6 @@ MODULES = {
 KNOWN_CIRCLES = set(
     """
     kr.cli.completion kr.cli.options kr.cli.output
-    kr.research.pipeline kr.research.service
     kr.sources.base kr.sources.folder kr.sources.http_exchange kr.sources.local_docs kr.sources.mcp_client
     kr.sources.mcp_tool kr.sources.mcp_transports
     kr.store.care kr.store.database

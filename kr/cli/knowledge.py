@@ -253,8 +253,8 @@ def explain(
 ) -> None:
     """Show what the cache would answer to a question about FRAMEWORK, and why.
 
-    Of every entry of the framework: its score, its freshness, by what it is served, or why it is not. An index.yaml that
-    the first research would import is named. No source is asked and nothing is changed.
+    Of every entry of the framework: its score, its freshness, by what it is served, or why it is not. No source is asked
+    and nothing is changed.
     """
     options = {name: value for name, value in given.items() if value is not None and value != ()}
     check_form(framework, question, document, options, command="explain")
@@ -266,7 +266,7 @@ def explain(
                 where = "" if document == "-" else f"{document}: "
                 raise KrError(f"{where}{str(error).removeprefix('request: ')}") from error
         else:
-            value = app.explain(app.requests.question_data(str(framework), str(question), **options))
+            value = app.explain(app.research.question_data(str(framework), str(question), **options))
         emit(value, ctx, explained)
 
 
@@ -276,11 +276,6 @@ def explained(value: dict[str, Any]) -> str:
     first, *more = wrapped(f"{outcome}  ", value["decision"], indent=2)
     lines = [click.style(outcome, fg=_COLOURS[outcome], bold=True) + first.removeprefix(outcome), *more]
     lines += wrapped("  asked: ", f"{asked} · tags: {', '.join(query['tags'])}", indent=4)
-    if value["waiting_index"]:
-        waits = f"{value['waiting_index']}: the first research imports it, and may find the answer there"
-        lines += wrapped("  waiting: ", waits, indent=4)
-    if value["nearest_frameworks"]:
-        lines += wrapped("  similar names: ", ", ".join(value["nearest_frameworks"]), indent=4)
     for row in value["considered"][:_MOST_ENTRIES]:
         lines += ["", *_entry(row)]
     if (left := len(value["considered"]) - _MOST_ENTRIES) > 0:
