@@ -259,7 +259,6 @@ class Chain:
         return True
 
     def _answer_of(self, source: Source, ask: Ask, share: int) -> Answer:
-        source.prepare()
         timeout = min(self._timeout, self._run.time_left() / share)
         answer = source.ask(ask, timeout=max(timeout, _SHORTEST_CALL))
         if not any(split(passage.text) for passage in answer.passages):

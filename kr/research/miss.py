@@ -28,8 +28,9 @@ from kr.research.report import Report, build_report
 from kr.settings import Settings
 from kr.settings.model import OwnSource
 from kr.source_kinds import is_package
-from kr.sources.base import Ask, Source, build_source
+from kr.sources.base import Ask, Source
 from kr.sources.local_docs import LocalDocs
+from kr.sources.registry import build_source
 from kr.store.entries import pair_of
 from kr.store.saving import Draft, Saved
 from kr.transfer import INDEX

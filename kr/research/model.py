@@ -13,7 +13,7 @@ from kr.research.persona import Persona
 from kr.research.progress import Progress
 from kr.settings import Settings
 from kr.source_kinds import is_answer
-from kr.sources.model_server import LanguageModel
+from kr.sources.llm import LanguageModel
 
 _NAME = "llm"
 """What the model's circuit breaker is called."""

@@ -429,7 +429,8 @@ def test_a_folder_is_read_without_a_budget_and_a_gap_of_it_is_filled_by_the_next
     (folder / "a.md").write_text("# Weather\n\nRain falls on a property in Spain.")
     world.project.env["KR_SOURCES"] = "[context7, {name: handbook, folder: handbook}]"
     world.context7()
-    unread = world.ask(question="Which rain falls in Spain?", config_overrides={"max_calls": 0})
+    question = "Which rain falls in Spain?"
+    unread = world.ask(topic="rain", tags=["rain"], question=question, config_overrides={"max_calls": 0})
     assert consulted(unread)["handbook"] == "success"
     world.project.env["KR_SOURCES"] = "[{name: handbook, folder: handbook}, context7]"
     other = "Which hydrofoils, excavators, barometers, turbines, elevators, tractors, airships, rotors, pistons watch a property?"
