@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kr.errors import ConfigError, FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
+from kr.fields import read_document
+from kr.markdown import fit, sections
+from kr.markdown import section as section_of
 from kr.models import to_plain
 from kr.research.cache import Cache, Clock
 from kr.research.decide import with_confidence
@@ -20,22 +23,18 @@ from kr.research.run import limits_of, rules_of
 from kr.research.service import ResearchService
 from kr.settings import Settings, load_settings
 from kr.store.store import Shelf, Store
-from kr.text.counting import fit, headings
-from kr.text.counting import section as section_of
 from kr.transfer import ARCHIVE, INDEX
-from kr.tree import read_document
 
 if TYPE_CHECKING:
     from _typeshed import StrPath
 
     from kr.catalog import Catalog
-    from kr.contracts.findings import Writer
     from kr.doctor import Doctor, Finding
     from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
     from kr.lessons.events import EventLimits
     from kr.lessons.file import LessonBook
     from kr.lessons.review import Lessons
-    from kr.models import EventType
+    from kr.models import EventType, Writer
     from kr.project import Need
     from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported
@@ -113,12 +112,8 @@ class App:
         """Say what the cache would answer to a research request, and why. Raises ``InvalidRequest``."""
         from kr.research.explain import explain  # heavy
 
-        if isinstance(request, bytes):
-            document = read_document(request)
-            for warning in document.warnings:
-                logger.warning("%s", warning)
-            request = document.data
-        return explain(self.store, request, rules_of(self.settings), now=self.clock())
+        data = read_document(request) if isinstance(request, bytes) else request
+        return explain(self.store, data, rules_of(self.settings), now=self.clock())
 
     def stats(self) -> dict[str, Any]:
         from kr.stats import collect  # heavy
@@ -230,7 +225,7 @@ class App:
             raise UnknownEntry(f"{entry_id}: its report is lost; the next research writes it again")
         shown = text if section is None else section_of(text, section)
         if shown is None:
-            raise InvalidRequest(FieldError("section", f"there are {', '.join(headings(text))}"))
+            raise InvalidRequest(FieldError("section", f"there are {', '.join(sections(text))}"))
         told = ("id", "framework", "framework_version", "topic", "confidence", "origin")
         cut, is_cut = fit(shown, max_tokens)
         return {**{key: found[key] for key in told}, "text": cut, "is_cut": is_cut}

@@ -38,7 +38,7 @@ from kr.settings.project import (
     user_folder,
 )
 from kr.settings.trust import guarded, is_trusted, leave_out
-from kr.tree import KeyPath, Tree, show_path
+from kr.yaml_io import KeyPath, Tree, show_path
 
 if TYPE_CHECKING:
     from _typeshed import StrPath

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from kr.errors import ConfigError, KrError
-from kr.tree import KeyPath, Tree
+from kr.yaml_io import KeyPath, Tree
 
 CONFIG = "kr.yaml"
 MAIN_SECTION = "knowledge_research"
