@@ -23,7 +23,7 @@ from kr.research.run import limits_of, rules_of
 from kr.research.service import ResearchService
 from kr.settings import Settings, load_settings
 from kr.store.store import Shelf, Store
-from kr.transfer import ARCHIVE, INDEX, export_wanted
+from kr.transfer import ARCHIVE, INDEX
 
 if TYPE_CHECKING:
     from _typeshed import StrPath
@@ -254,7 +254,7 @@ class App:
             self.store,
             Cache(Shelf(self.store), rules_of(self.settings), self.clock),
             version_of=self.research.version_of,
-            export=export_wanted(self.settings, self.store),
+            export=self._export_after_change,
             clock=self.clock,
             project=str(self._cwd),
         )
@@ -323,8 +323,12 @@ class App:
         from kr.catalog import Catalog  # heavy
 
         self.import_on_first_use()
-        export = export_wanted(self.settings, self.store)
-        return Catalog(store=self.store, limits=limits_of(self.settings), clock=self.clock, export=export)
+        return Catalog(
+            store=self.store,
+            limits=limits_of(self.settings),
+            clock=self.clock,
+            export=self._export_after_change,
+        )
 
     def versions(
         self, project: Path | None = None, *, everything: bool = False, mark_stale: bool = False
@@ -399,19 +403,24 @@ class App:
 
     def import_yaml(self, sources: Sequence[Path]) -> "Imported":
         """Take folders or single index files in, then export what came of it, where that is wanted."""
-        from kr.transfer.export_yaml import refresh_exports  # heavy
         from kr.transfer.import_yaml import import_yaml  # heavy
 
         self.import_on_first_use()
-        base = self.settings.knowledge_base
         paths = [self._cwd / source for source in sources]
-        result = import_yaml(self.store, base, paths, now=self.clock())
-        if result.has_changed and self.settings.knowledge_research.auto_export:
+        result = import_yaml(self.store, self.settings.knowledge_base, paths, now=self.clock())
+        if result.has_changed:
             try:
-                refresh_exports(self.store, base)
+                self._export_after_change()
             except KrError as error:
                 result.warnings.append(f"export failed: {error}")
         return result
+
+    def _export_after_change(self) -> None:
+        """Write the YAML files, where that is wanted. Raises ``ExportFailed``, or a ``StoreError``."""
+        if self.settings.knowledge_research.auto_export:
+            from kr.transfer.export_yaml import refresh_exports  # heavy
+
+            refresh_exports(self.store, self.settings.knowledge_base)
 
     def import_on_first_use(self) -> None:
         """Take in an ``index.yaml`` beside an empty database, looked for until it went well once."""
