@@ -1,9 +1,6 @@
-"""The operations of kr over one configuration, which ``open_app`` reads.
+"""The operations of kr over one configuration, each once: what the command line, MCP and HTTP call."""
 
-The command line, MCP and HTTP are thin faces over ``App``; ``kr.composition`` builds what an
-operation needs.
-"""
-
+import logging
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,48 +8,51 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kr.errors import ConfigError, FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
-from kr.log import Logger
-from kr.request_handler import RequestHandler
+from kr.fields import read_document
+from kr.markdown import fit, sections
+from kr.markdown import section as section_of
+from kr.models import to_plain
+from kr.research.cache import Cache, Clock
+from kr.research.decide import with_confidence
+from kr.research.progress import Progress
+from kr.research.run import limits_of, rules_of
+from kr.research.service import ResearchService
 from kr.settings import Settings, load_settings
-from kr.store.store import Store
-from kr.transfer import ARCHIVE, INDEX, export_wanted, import_on_first_use
+from kr.store.store import Shelf, Store
+from kr.transfer import ARCHIVE, INDEX
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from _typeshed import StrPath
 
-    from kr.catalog.catalog import Catalog, Page
-    from kr.contracts.findings import RateResults, SaveEnvelope, Writer
-    from kr.contracts.lessons import RecordEnvelope
+    from kr.catalog import Catalog
+    from kr.doctor import Doctor, Finding
+    from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
     from kr.lessons.events import EventLimits
-    from kr.lessons.service import LessonService
-    from kr.maintenance.checks import Finding, KnowledgeBase
-    from kr.maintenance.databases import Databases
-    from kr.research.chain import Progress
+    from kr.lessons.file import LessonBook
+    from kr.lessons.review import Lessons
+    from kr.models import EventType, Writer
+    from kr.project import Need
     from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported
-    from kr.transfer.import_yaml import Progress as ImportProgress
     from kr.workflows.service import Workflows
 
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 _LONGEST_PATIENCE = 60.0
 _MOST_OPEN = 20
 _LESSONS_PATIENCE = 2.0
 """Seconds that lessons wait for a busy database, which only counts them."""
 
-Clock = Callable[[], datetime]
+
+Research = TypeVar("Research", bound=ResearchService)
 
 
 def utc_now() -> datetime:
     return datetime.now(UTC)
-
-
-Handler = TypeVar("Handler", bound=RequestHandler)
 
 
 class App:
@@ -64,19 +64,19 @@ class App:
         *,
         environ: Mapping[str, str],
         cwd: "StrPath",
-        progress: "Progress",
+        progress: Progress,
         clock: Clock = utc_now,
     ) -> None:
         self.settings = settings
         self.store = Store(
             settings.database_url,
-            settings.base,
-            max_entries=settings.hit.max_entries,
-            archive_after_days=settings.hit.archive_after_days,
+            settings.knowledge_base,
+            max_entries=settings.knowledge_research.max_entries,
+            archive_after_days=settings.knowledge_research.archive_after_days,
             timeout=_patience(settings),
         )
         self.environ = environ
-        self._where = os.fspath(cwd)
+        self._cwd = Path(cwd)
         self._progress = progress
         self.clock = clock
         self._is_index_taken = False
@@ -93,78 +93,62 @@ class App:
         except StoreError as error:
             logger.warning("%s", error)
 
-    def initialize(self) -> dict[str, Any]:
-        from kr.maintenance.databases import initialize
-
-        return initialize(self.settings, self.store, environ=self.environ)
-
-    @property
-    def _cwd(self) -> "Path":
-        from pathlib import Path
-
-        return Path(self._where)
-
     @cached_property
-    def requests(self) -> RequestHandler:
-        return self.request_handler(RequestHandler)
+    def research(self) -> ResearchService:
+        """Requests of F1: research, and lessons for a phase."""
+        return self._research(ResearchService)
 
-    def request_handler(self, kind: "type[Handler]") -> "Handler":
+    def _research(self, kind: type[Research]) -> Research:
         return kind(
             self.settings,
             self.store,
-            lessons_store=self._brief_store,
-            before_use=self.import_on_first_use,
             environ=self.environ,
-            cwd=self._where,
+            cwd=self._cwd,
             progress=self._progress,
             clock=self.clock,
         )
 
     def explain(self, request: bytes | Mapping[str, Any]) -> dict[str, Any]:
-        """Tell what the cache would say to a research request, and why (SPEC 3.2). Raises ``InvalidRequest``."""
-        from kr.composition import explain_rules
-        from kr.research.explain import explain, read_request
+        """Say what the cache would answer to a research request, and why. Raises ``InvalidRequest``."""
+        from kr.research.explain import explain  # heavy
 
-        read = read_request(request, warn=logger.warning)
-        rules = explain_rules(self.settings)
-        index = self.settings.knowledge_base / "index.yaml"
-        return explain(self.store, read, rules, now=self.clock(), index=index)
+        data = read_document(request) if isinstance(request, bytes) else request
+        return explain(self.store, data, rules_of(self.settings), now=self.clock())
 
     def stats(self) -> dict[str, Any]:
-        from kr.analytics import collect_stats
-        from kr.lessons.review import worth_counts
+        from kr.stats import collect  # heavy
 
-        worth = worth_counts([])
+        waiting = 0
         if self.store.exists():
-            with self.store.read(), self.lessons() as lessons:  # a database that can't serve is told once
-                lessons.refresh()
-                worth = lessons.worth_counts()
-        counted = collect_stats(self.store, self.settings, now=self.clock())
-        return {**counted, "lessons": {**counted["lessons"], **worth}}
+            with self.store.read(), self.lessons() as lessons:  # a database that can't serve is named once
+                waiting = len(lessons.quarantined())
+        counted = collect(self.store, self.settings, now=self.clock())
+        return {**counted, "lessons": {**counted["lessons"], "quarantined": waiting}}
 
-    def knowledge_base(self) -> "KnowledgeBase":
-        from kr.maintenance.checks import KnowledgeBase
+    def doctor(self) -> "Doctor":
+        """Give what examines and repairs the knowledge base."""
+        from kr.doctor import Doctor  # heavy
 
-        return KnowledgeBase(
-            store=self.store,
-            folder=self.settings.knowledge_base,
-            auto_export=self.settings.knowledge_research.auto_export,
-            clock=self.clock,
-        )
+        wanted = self.settings.knowledge_research.auto_export
+        return Doctor(self.store, self.settings.knowledge_base, auto_export=wanted, clock=self.clock)
 
     def check_sources(self, *, timeout: float = 20.0) -> "Iterator[Finding]":
-        """Ask each configured source and model one cheap question (SPEC 6.5); nothing is charged or kept."""
-        from kr.composition import build_probes
-        from kr.maintenance.doctor import check_sources
+        """Ask each configured source and model one cheap question; nothing is charged or kept."""
+        from kr.doctor import check_sources  # heavy
+        from kr.research.miss import configured_sources  # heavy
+        from kr.research.model import Model  # heavy
 
-        return check_sources(*build_probes(self.settings, self.environ), timeout=timeout)
+        model = Model(self.settings, self.environ)
+        models = [("llm", lambda: model.write("Answer with one word.", "Say yes.", timeout=timeout))]
+        sources = configured_sources(self.settings, self.environ)
+        return check_sources(sources, models if model.name else [], timeout=timeout)
 
     def check_trust(self) -> "list[Finding]":
-        """Name what of the project's configuration is left out, as nobody trusts its file (SPEC 7)."""
-        from kr.maintenance.checks import Finding
+        """Name what of the project's configuration is left out, as nobody trusts its file."""
+        from kr.doctor import Finding  # heavy
 
-        settings, file = self.settings.details, str(self.settings.config_file)
-        return [Finding("trust", "warning", file, told) for told in settings.left_out]
+        file = str(self.settings.config_file)
+        return [Finding("trust", "warning", file, told) for told in self.settings.left_out]
 
     def reset_circuits(self) -> list[str]:
         with self.store.write() as unit:
@@ -173,36 +157,25 @@ class App:
                 unit.circuits.record_success(source)
         return paused
 
-    def databases(self) -> "Databases":
-        from kr.maintenance.databases import Databases
-
-        return Databases(store=self.store, folder=self.settings.knowledge_base, clock=self.clock)
-
     @contextmanager
-    def lessons(
-        self, *, patience: float = _LESSONS_PATIENCE, queue: float | None = None
-    ) -> "Iterator[LessonService]":
-        """Open the project's lessons.
-
-        They wait ``patience`` seconds for a busy database, which only counts them, and ``queue`` seconds (None: 60)
-        for others who write to the file, which is the authority.
-        """
-        from kr.lessons.file import LOCK_TIMEOUT
-        from kr.lessons.service import LessonService
+    def _lesson_book(self, patience: float, queue: float | None = None) -> "Iterator[LessonBook]":
+        """Open the lessons file with its database: wait ``patience`` seconds for that, ``queue`` (None: 60) for other writers."""
+        from kr.lessons.file import LOCK_TIMEOUT, LessonBook, LessonsFile  # heavy
 
         with self._brief_store(patience) as store:
-            yield LessonService(
-                self.lessons_file,
-                project_root=self.settings.project_root,
-                limits=self._event_limits,
-                store=store,
-                clock=self.clock,
-                lock_timeout=LOCK_TIMEOUT if queue is None else queue,
-                phases=self.settings.knowledge_research.all_phases,
-            )
+            lock_timeout = LOCK_TIMEOUT if queue is None else queue
+            yield LessonBook(LessonsFile(self.lessons_file, lock_timeout=lock_timeout), store)
+
+    @contextmanager
+    def lessons(self, *, patience: float = _LESSONS_PATIENCE) -> "Iterator[Lessons]":
+        """Open the project's lessons for people; they wait ``patience`` seconds for a busy database, which only counts them."""
+        from kr.lessons.review import Lessons  # heavy
+
+        with self._lesson_book(patience) as book:
+            yield Lessons(book, clock=self.clock, phases=self.settings.knowledge_research.all_phases)
 
     def _event_limits(self) -> "EventLimits":
-        from kr.lessons.events import EventLimits
+        from kr.lessons.events import EventLimits  # heavy
 
         defaults = self.settings.defaults
         return EventLimits(
@@ -211,36 +184,54 @@ class App:
             is_e2e_enabled=self.settings.e2e_inspection.enabled,
         )
 
-    def record_lessons(self, request: bytes, **waits: float) -> "RecordEnvelope":
-        """Record what an agent's return teaches (SPEC 4.2): any bytes in, an envelope out; ``waits`` as ``lessons``."""
-        with self.lessons(**{"patience": _LONGEST_PATIENCE, **waits}) as lessons:
-            return lessons.record_document(request)
+    def evident_events(self, phase: str, agent_return: Mapping[str, Any]) -> "Sequence[EventType]":
+        """Return which events an agent's return shows by itself, when nobody declared one."""
+        from kr.lessons.events import evident, read_return  # heavy
 
-    def entries(self, **page: "Unpack[Page]") -> dict[str, Any]:
+        return evident(phase, read_return(agent_return), self._event_limits())
+
+    def record_lessons(
+        self, request: bytes, *, patience: float = _LONGEST_PATIENCE, queue: float | None = None
+    ) -> "RecordEnvelope":
+        """Record what an agent's return teaches: any bytes in, an envelope out; it waits as ``_lesson_book`` says."""
+        from kr.lessons.record import record_document  # heavy
+
+        with self._lesson_book(patience, queue) as book:
+            return record_document(
+                request,
+                book,
+                root=self.settings.project_root,
+                limits=self._event_limits(),
+                now=self.clock(),
+                phases=self.settings.knowledge_research.all_phases,
+            )
+
+    def entries(self, **page: Any) -> dict[str, Any]:
         """Give some of the live entries, the last accessed first: ``{entries, total}``; see ``Catalog.page``."""
         return self.catalog.page(**page)
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
-        return self.catalog.entry(entry_id, report=report)
+        """Give a live entry; its report tells the confidence that it has now."""
+        found = self.catalog.entry(entry_id, report=report)
+        if found.get("report"):
+            found["report"] = with_confidence(found["report"], found["confidence"])
+        return found
 
     def read_report(self, entry_id: str, *, section: str | None = None, max_tokens: int) -> dict[str, Any]:
-        """Give a report or one section, at most ``max_tokens`` long (SPEC 8). Raises ``UnknownEntry``, ``InvalidRequest``."""
-        from kr.text.counting import fit, headings
-        from kr.text.counting import section as section_of
-
+        """Give a report or one section, at most ``max_tokens`` long. Raises ``UnknownEntry``, ``InvalidRequest``."""
         found = self.entry(entry_id, report=True)
         text = found["report"]
         if text is None:
             raise UnknownEntry(f"{entry_id}: its report is lost; the next research writes it again")
         shown = text if section is None else section_of(text, section)
         if shown is None:
-            raise InvalidRequest(FieldError("section", f"there are {', '.join(headings(text))}"))
+            raise InvalidRequest(FieldError("section", f"there are {', '.join(sections(text))}"))
         told = ("id", "framework", "framework_version", "topic", "confidence", "origin")
         cut, is_cut = fit(shown, max_tokens)
         return {**{key: found[key] for key in told}, "text": cut, "is_cut": is_cut}
 
     def search(self, query: str, *, framework: str | None = None, limit: int = 10) -> dict[str, Any]:
-        """Find live entries, best first (SPEC 6.3, 8): ``{entries: [{id, framework, framework_version, topic, status, passage}]}``."""
+        """Find live entries, best first: ``{entries: [{id, framework, framework_version, topic, status, passage}]}``."""
         return {"entries": self.catalog.search(query, framework=framework, limit=limit)}
 
     def search_all(self, query: str, *, framework: str | None = None, limit: int = 10) -> dict[str, Any]:
@@ -256,15 +247,16 @@ class App:
 
     @cached_property
     def findings(self) -> "Findings":
-        """Saving findings, and ratings (SPEC 3.10)."""
-        from kr.composition import build_findings
+        """Saving findings, and ratings."""
+        from kr.research.findings import Findings  # heavy
 
-        return build_findings(
-            self.settings,
+        return Findings(
             self.store,
-            version_of=self.requests.detect_version,
-            cwd=self._where,
+            Cache(Shelf(self.store), rules_of(self.settings), self.clock),
+            version_of=self.research.version_of,
+            export=self._export_after_change,
             clock=self.clock,
+            project=str(self._cwd),
         )
 
     def save_finding(self, data: Mapping[str, Any], writer: "Writer | None" = None) -> "SaveEnvelope":
@@ -285,7 +277,7 @@ class App:
         if not self.findings.waits(waiting_id):
             with self.lessons() as book:
                 return book.mark(waiting_id, "approved_at", is_set=True)
-        return self.findings.approve(waiting_id).plain()
+        return to_plain(self.findings.approve(waiting_id))
 
     def reject(self, waiting_id: str) -> dict[str, Any]:
         """Drop a finding or a lesson that was held back. Raises ``UnknownEntry``."""
@@ -296,30 +288,28 @@ class App:
 
     def review(self) -> dict[str, Any]:
         """Tell what waits for a person: findings and lessons that were held back, entries rated wrong, candidates that nobody chose."""
-        from kr.analytics import open_needs
+        from kr.stats import open_needs  # heavy
 
         waiting = self.findings.review()
         with self.lessons() as book:
-            lessons = book.review()["quarantined"]
-        needs = open_needs(self.store, limit=_MOST_OPEN)
+            lessons = book.quarantined()
+        needs, total = open_needs(self.store, limit=_MOST_OPEN)
         candidates = [
             {
-                "framework": need.framework,
-                "question": need.question,
-                "asked": need.asked,
-                "candidates": [it.id for it in need.offered],
+                **{name: need[name] for name in ("framework", "question", "asked")},
+                "candidates": [it["id"] for it in need["offered"]],
             }
-            for need in needs.shown
+            for need in needs
         ]
-        return {**waiting, "lessons": lessons, "candidates": candidates, "open_candidates": needs.total}
+        return {**waiting, "lessons": lessons, "candidates": candidates, "open_candidates": total}
 
     @property
-    def lessons_file(self) -> "Path":
+    def lessons_file(self) -> Path:
         return self.settings.lessons_file
 
     @contextmanager
     def _brief_store(self, patience: float = _LESSONS_PATIENCE) -> Iterator[Store]:
-        store = Store(self.settings.database_url, self.settings.base, timeout=patience)
+        store = Store(self.settings.database_url, self.settings.knowledge_base, timeout=patience)
         try:
             yield store
         finally:
@@ -330,29 +320,46 @@ class App:
 
     @property
     def catalog(self) -> "Catalog":
-        from kr.catalog.catalog import Catalog
+        from kr.catalog import Catalog  # heavy
 
         self.import_on_first_use()
-        export = export_wanted(self.settings, self.store)
-        return Catalog(store=self.store, limits=self.settings.hit.limits, clock=self.clock, export=export)
-
-    def versions(
-        self, project: "Path | None" = None, *, everything: bool = False, mark_stale: bool = False
-    ) -> list[dict[str, Any]]:
-        """List what a project depends on; ``mark_stale`` marks entries of another major version (SPEC 6.4)."""
-        folder = self._cwd / (project or ".")
-        return self.catalog.versions(
-            folder, everything=everything, mark_stale=mark_stale, environ=self.environ
+        return Catalog(
+            store=self.store,
+            limits=limits_of(self.settings),
+            clock=self.clock,
+            export=self._export_after_change,
         )
 
-    def warm(self, project: "Path | None" = None, *, names: Sequence[str] = ()) -> list[dict[str, Any]]:
+    def versions(
+        self, project: Path | None = None, *, everything: bool = False, mark_stale: bool = False
+    ) -> list[dict[str, Any]]:
+        """List what a project depends on; ``mark_stale`` marks entries of another major version."""
+        from kr.project import list_versions  # heavy
+
+        catalog, folder = self.catalog, self._cwd / (project or ".")
+        rows = list_versions(
+            folder, self.store, everything=everything, mark_stale=mark_stale, environ=self.environ
+        )
+        if any(row.get("marked_stale") for row in rows):
+            catalog.exported()
+        return rows
+
+    def _needs(self, project: Path | None, names: Sequence[str]) -> "list[Need]":
+        from kr.project import needs  # heavy
+
+        self.import_on_first_use()
+        folder = self._cwd / (project or ".")
+        return needs(
+            folder, self.store, limits_of(self.settings), self.clock(), names=names, environ=self.environ
+        )
+
+    def warm(self, project: Path | None = None, *, names: Sequence[str] = ()) -> list[dict[str, Any]]:
         """List what a project depends on, or what is named, and what the cache holds and lacks of it."""
-        found = self.catalog.needs(self._cwd / (project or "."), names, environ=self.environ)
-        return [need.plain() for need in found]
+        return [need.plain() for need in self._needs(project, names)]
 
     def warm_up(
         self,
-        project: "Path | None" = None,
+        project: Path | None = None,
         *,
         names: Sequence[str] = (),
         max_calls: int | None = None,
@@ -361,69 +368,70 @@ class App:
         may_spend: Callable[[list[str]], bool] = lambda _: True,
     ) -> list[dict[str, Any]]:
         """Research what the cache lacks of a project's frameworks, within one budget; see ``research_needs``."""
-        from kr.catalog.project import research_needs
+        from kr.project import research_needs  # heavy
 
-        found = self.catalog.needs(self._cwd / (project or "."), names, environ=self.environ)
-        ask = partial(self.requests.research_question, session_id=f"warm-{uuid.uuid4().hex}")
+        found = self._needs(project, names)
+        ask = partial(self.research.question, session_id=f"warm-{uuid.uuid4().hex}")
         return research_needs(found, ask, max_calls=max_calls, limit=limit, tell=tell, may_spend=may_spend)
 
     def workflows(self) -> "Workflows":
-        from kr.workflows.operations import Operations
-        from kr.workflows.service import Workflows
-
-        def record(data: bytes) -> "RecordEnvelope":
-            with self.lessons() as service:
-                return service.record_document(data)
+        from kr.workflows.operations import Operations  # heavy
+        from kr.workflows.service import Workflows  # heavy
 
         def lessons(phase: str | None, limit: int) -> list[dict[str, Any]]:
             with self.lessons() as service:
                 return service.lessons(phase=phase, limit=limit)
 
         operations = Operations(
-            research=self.requests.research_document,
-            inject=self.requests.inject_document,
-            record=record,
-            save=lambda data: self.save_finding(data).plain(),
-            question_data=self.requests.question_data,
+            research=self.research.document,
+            inject=self.research.inject,
+            record=lambda data: self.record_lessons(data, patience=_LESSONS_PATIENCE),
+            save=lambda data: to_plain(self.save_finding(data)),
+            question_data=self.research.question_data,
             export_yaml=self.export_yaml,
             needs=self.warm,
             lessons=lessons,
         )
         return Workflows(self.store, operations, self._cwd, self.environ, self.clock)
 
-    def export_yaml(self, output: "Path | None" = None, *, index_only: bool = False) -> dict[str, Any]:
-        from kr.transfer.export import export_yaml
+    def export_yaml(self, output: Path | None = None, *, index_only: bool = False) -> dict[str, Any]:
+        from kr.transfer.export_yaml import export_yaml  # heavy
 
         self.import_on_first_use()
         folder = None if output is None else self._cwd / output
         return export_yaml(self.store, self.settings.knowledge_base, folder, index_only=index_only)
 
-    def import_yaml(
-        self, sources: "Sequence[Path]", *, progress: "ImportProgress | None" = None
-    ) -> "Imported":
-        """Take folders or single index files in (SPEC 6.2), then export what came of it, where that is wanted."""
-        from kr.transfer.export import refresh_exports
-        from kr.transfer.import_yaml import import_yaml
+    def import_yaml(self, sources: Sequence[Path]) -> "Imported":
+        """Take folders or single index files in, then export what came of it, where that is wanted."""
+        from kr.transfer.import_yaml import import_yaml  # heavy
 
         self.import_on_first_use()
-        base = self.settings.knowledge_base
         paths = [self._cwd / source for source in sources]
-        result = import_yaml(self.store, base, paths, now=self.clock(), progress=progress)
-        if result.has_changed and self.settings.knowledge_research.auto_export:
+        result = import_yaml(self.store, self.settings.knowledge_base, paths, now=self.clock())
+        if result.has_changed:
             try:
-                refresh_exports(self.store, base)
+                self._export_after_change()
             except KrError as error:
                 result.warnings.append(f"export failed: {error}")
         return result
 
+    def _export_after_change(self) -> None:
+        """Write the YAML files, where that is wanted. Raises ``ExportFailed``, or a ``StoreError``."""
+        if self.settings.knowledge_research.auto_export:
+            from kr.transfer.export_yaml import refresh_exports  # heavy
+
+            refresh_exports(self.store, self.settings.knowledge_base)
+
     def import_on_first_use(self) -> None:
-        """Take in an ``index.yaml`` beside an empty database (SPEC 6.2), looked for until it went well once."""
+        """Take in an ``index.yaml`` beside an empty database, looked for until it went well once."""
         if self._is_index_taken:
             return
-        if not any(os.path.isfile(os.path.join(self.settings.base, name)) for name in (INDEX, ARCHIVE)):
+        if not any((self.settings.knowledge_base / name).is_file() for name in (INDEX, ARCHIVE)):
             return  # also where it may not be looked for: the database then says so
+        from kr.transfer.import_yaml import import_on_first_use  # heavy
+
         try:
-            import_on_first_use(self.store, self.settings.base, now=self.clock())
+            import_on_first_use(self.store, self.settings.knowledge_base, now=self.clock())
             self._is_index_taken = True
         except StoreError as error:
             logger.debug("%s", error)
@@ -431,26 +439,23 @@ class App:
 
 def _patience(settings: Settings) -> float:
     """Seconds that a busy database is waited for: the overall deadline must leave time for an answer."""
-    return min(_LONGEST_PATIENCE, settings.hit.overall_timeout / 2)
+    return min(_LONGEST_PATIENCE, settings.overall_timeout / 2)
 
 
 def open_app(
     *,
     config: "StrPath | None",
     knowledge_base: "StrPath | None",
-    progress: "Progress",
+    progress: Progress,
     kind: type[App] = App,
-    may_recall: bool = False,
 ) -> App:
-    """Read environment and configuration (``may_recall``: perhaps remembered), and build an app of this kind. Raises ``ConfigError``."""
+    """Read environment and configuration, and build an app of this kind. Raises ``ConfigError``."""
     environ = dict(os.environ)
     try:
         cwd = os.getcwd()
     except OSError as error:
         raise ConfigError(f"the working directory is gone: {error.strerror}") from error
-    settings = load_settings(
-        config=config, knowledge_base=knowledge_base, environ=environ, cwd=cwd, may_recall=may_recall
-    )
+    settings = load_settings(config=config, knowledge_base=knowledge_base, environ=environ, cwd=cwd)
     for warning in settings.warnings:
         logger.warning("%s", warning)
     return kind(settings, environ=environ, cwd=cwd, progress=progress)

@@ -84,7 +84,7 @@ def complete_phase(
     param: click.Parameter,  # noqa: ARG001 - click's signature
     incomplete: str,
 ) -> "list[CompletionItem]":
-    from kr.values import PHASES
+    from kr.models import PHASES
 
     return _offered(PHASES, incomplete)
 
@@ -106,9 +106,8 @@ def _looked_up(ctx: click.Context, what: "Completed", **parameters: str) -> list
             knowledge_base=said.kb,
             environ=dict(os.environ),
             cwd=os.getcwd(),
-            may_recall=True,
         )
-        return Store(settings.database_url, settings.base).complete(what, **parameters)
+        return Store(settings.database_url, settings.knowledge_base).complete(what, **parameters)
     except (KrError, OSError):
         # A wrong configuration or a database that can't be read is told by the command itself, not by Tab.
         return []

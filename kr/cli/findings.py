@@ -1,6 +1,5 @@
 """``kr save``, ``kr rate`` and ``kr review``: what was found out goes back in, and what waits for a person (SPEC 3.10)."""
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +10,7 @@ from kr.cli.options import (
     common_options,
     completes,
     examples,
+    is_person,
     open_app,
     read_request,
     request_option,
@@ -19,10 +19,11 @@ from kr.cli.options import (
 )
 from kr.cli.output import cell, emit, wrapped
 from kr.errors import KrError
-from kr.text.counting import counted
+from kr.models import to_plain
+from kr.text import counted
 
 if TYPE_CHECKING:
-    from kr.contracts.findings import Writer
+    from kr.models import Writer
 
 Row = dict[str, Any]
 
@@ -37,16 +38,11 @@ _STORY = click.option(
 )
 
 
-def _is_person() -> bool:
-    """Tell whether somebody sits at a terminal: agents work through pipes."""
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
-
-
 def _writer(session_id: str | None) -> "Writer | None":
     """Return the person at the terminal; None for an agent, which names its session or has none."""
-    if session_id is not None or not _is_person():
+    if session_id is not None or not is_person():
         return None
-    from kr.contracts.findings import person
+    from kr.models import person
 
     return person()
 
@@ -131,7 +127,7 @@ def save(
     if code_file is not None:
         data["code"] = _text_of(code_file)
     with open_app(ctx, may_share=True) as app:
-        value = app.save_finding(data, _writer(given["session_id"])).plain()
+        value = to_plain(app.save_finding(data, _writer(given["session_id"])))
     emit(value, ctx, saved_view)
     return 1 if value["status"] == "failure" else 0
 
@@ -145,16 +141,16 @@ def _text_of(source: str) -> str:
 
 
 def _save_document(ctx: click.Context, document: str) -> int:
-    from kr.contracts.findings import save_failure
+    from kr.envelopes import save_failure
     from kr.errors import InvalidRequest
-    from kr.tree import read_document
+    from kr.fields import read_document
 
     with open_app(ctx, may_share=True) as app:
         try:
             read = read_document(read_request(document))
-            value = app.save_finding(read.data).plain()
+            value = to_plain(app.save_finding(read))
         except InvalidRequest as error:
-            value = save_failure(error.fields).plain()
+            value = to_plain(save_failure(error.fields))
     emit(value, ctx, saved_view)
     return 1 if value["status"] == "failure" else 0
 
@@ -203,7 +199,7 @@ def rate(ctx: click.Context, /, entry_id: str, *, worked: bool, wrong: bool, **g
         raise click.UsageError("say --worked or --wrong, one of them.")
     given["outcome"] = "worked" if worked else "wrong"
     with open_app(ctx, may_share=True) as app:
-        value = app.rate_report(entry_id, given, _writer(given["session_id"])).plain()
+        value = to_plain(app.rate_report(entry_id, given, _writer(given["session_id"])))
     emit(value, ctx, rated_view)
 
 
@@ -260,7 +256,7 @@ def _plain_view(value: Row) -> str:
 
 
 def _require_person(what: str) -> None:
-    if not _is_person():
+    if not is_person():
         raise KrError(
             f"kr review {what} works at a terminal alone: what was held back is for a person to read"
         )

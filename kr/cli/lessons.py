@@ -1,6 +1,5 @@
 """``kr lessons``: hand lessons to agents, record what their failures teach, and look at them."""
 
-import sys
 import uuid
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +14,7 @@ from kr.cli.options import (
     common_options,
     completes,
     examples,
+    is_person,
     open_app,
     read_request,
     request_option,
@@ -24,12 +24,13 @@ from kr.cli.options import (
 )
 from kr.cli.output import at_most, emit, warn, wrapped
 from kr.errors import KrError
-from kr.text.counting import counted
+from kr.models import to_plain
+from kr.text import counted
 
 if TYPE_CHECKING:
     from kr.app import App
-    from kr.contracts.lessons import RecordEnvelope
-    from kr.lessons.service import LessonService
+    from kr.envelopes import RecordEnvelope
+    from kr.lessons.review import Lessons
     from kr.store.lessons import LessonMark
 
 _RECORD_PATIENCE = 60.0
@@ -51,7 +52,6 @@ _PHASE = click.option(
         "kr lessons record --request return.yaml",
         'kr lessons add "Rows stay blank" --fix "Set the row height" --tag vue',
         'kr lessons search "row height"',
-        "kr lessons review",
     ),
 )
 @common_options
@@ -102,17 +102,17 @@ def inject(
         raise click.UsageError(f"--{given[0]} cannot be combined with --request: put it into the document.")
     task = {"framework": framework, "query": query, "files": list(files) or None, "dry_run": dry_run or None}
     need = {name: value for name, value in task.items() if value is not None}
-    with open_app(ctx, may_share=True, is_quick=True) as app:
+    with open_app(ctx, may_share=True) as app:
         if document is not None:
-            envelope = answer_request(document, lambda data: app.requests.inject_document(data, need))
+            envelope = answer_request(document, lambda data: app.research.inject(data, need))
         else:
             data = {
                 "story_key": story_key or "0-0",
                 "session_id": session_id or f"terminal-{uuid.uuid4().hex}",
                 "lessons_inject": {"phase": phase, **need},
             }
-            envelope = app.requests.inject_lessons(data)
-    value = envelope.plain()
+            envelope = app.research.inject_data(data)
+    value = to_plain(envelope)
     emit(value, ctx, injection_view)
     return 1 if value["status"] == "failure" else 0
 
@@ -131,11 +131,11 @@ def record(ctx: click.Context, /, document: str | None) -> None:
     line = confirmation(envelope)
     if line is not None:
         click.echo(line, err=True)
-    emit(envelope.plain(), ctx, _recording)
+    emit(to_plain(envelope), ctx, _recording)
 
 
 def _recorded(ctx: click.Context, source: str) -> "RecordEnvelope":
-    from kr.contracts.lessons import skip
+    from kr.envelopes import skip
 
     try:
         data = read_request(source)
@@ -204,9 +204,6 @@ def _marking(name: str, mark: "LessonMark", done: str, undone: str, summary: str
     @click.option("--undo", is_flag=True, help="Take it back.")
     @with_context
     def change(ctx: click.Context, /, lesson_id: str, *, undo: bool) -> None:
-        if mark == "approved_at" and not _is_person():
-            # This stops carelessness, not intent (SPEC 3.10).
-            raise click.UsageError("a person approves lessons, at a terminal")
         with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as lessons:
             _require_person_for_held(lessons, lesson_id)
             changed = lessons.mark(lesson_id, mark, is_set=not undo)
@@ -214,26 +211,15 @@ def _marking(name: str, mark: "LessonMark", done: str, undone: str, summary: str
         emit(changed, ctx, lambda it: listing_view([it]))
 
 
-def _require_person_for_held(lessons: "LessonService", lesson_id: str) -> None:
-    if not _is_person() and lessons.waits(lesson_id):
-        raise KrError("it was held back, and waits for a person at a terminal: kr lessons review")
-
-
-def _is_person() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty()
+def _require_person_for_held(lessons: "Lessons", lesson_id: str) -> None:
+    if not is_person() and lessons.waits(lesson_id):
+        raise KrError("it was held back, and waits for a person at a terminal: kr review")
 
 
 _marking(
     "retire", "retired_at", "retired", "back", "Stop giving a lesson to agents. Its line stays in the file."
 )
 _marking("pin", "pinned_at", "pinned", "no longer pinned", "Give a lesson before all others of its phase.")
-_marking(
-    "approve",
-    "approved_at",
-    "approved",
-    "no longer approved",
-    "Release a quarantined lesson that you have read, or bring a retired one back.",
-)
 
 
 @command.command(
@@ -258,9 +244,9 @@ def add(
     """Write a lesson yourself: what one sees, best in 60 characters, and what to do."""
     with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as lessons:
         legal = _legal(app, phase) or phase
-        added = lessons.add(symptom, fix, phase=legal, tags=tags, ref=ref, by_person=_is_person())
+        added = lessons.add(symptom, fix, phase=legal, tags=tags, ref=ref, by_person=is_person())
     if added["status"] == "quarantined":
-        warn(f"it waits for a person: {added['held_because']}; kr lessons review")
+        warn(f"it waits for a person: {added['held_because']}; kr review")
     emit(added, ctx, lambda it: listing_view([it]))
 
 
@@ -274,17 +260,8 @@ def edit(ctx: click.Context, /, lesson_id: str, text: str) -> None:
     """Reword a lesson. The new line goes to the end of the file and takes the old one's place."""
     with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as lessons:
         _require_person_for_held(lessons, lesson_id)
-        changed = lessons.edit(lesson_id, text, by_person=_is_person())
+        changed = lessons.edit(lesson_id, text, by_person=is_person())
     emit(changed, ctx, lambda it: listing_view([it]))
-
-
-@command.command("review", epilog=examples("kr lessons review"))
-@with_context
-def review(ctx: click.Context, /) -> None:
-    """List the lessons that a person should look at: quarantined, or never useful."""
-    with open_app(ctx, only_reads=True) as app, app.lessons() as lessons:
-        found = lessons.review()
-    emit(found, ctx, _reviewed)
 
 
 @command.command("import", epilog=examples("kr lessons import ../shop/lessons/_lessons-learned.md"))
@@ -338,11 +315,3 @@ def _proof(lesson: dict[str, Any]) -> str:
         lesson["worth"],
     ]
     return "; ".join(parts)
-
-
-def _reviewed(value: dict[str, Any]) -> str:
-    lines: list[str] = []
-    for title, name in (("Quarantined", "quarantined"), ("Never useful", "never_useful")):
-        if value[name]:
-            lines += [f"{title}:", listing_view(value[name])]
-    return "\n".join(lines) or "Nothing to review."

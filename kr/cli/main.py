@@ -5,6 +5,7 @@ import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import FrameType, MappingProxyType
 from typing import Any
 
@@ -14,10 +15,10 @@ from kr import __version__
 from kr.cli.options import common_options, shows
 from kr.cli.output import colour, complain
 from kr.errors import KrError, NotInstalled
-from kr.values import NamedTuple
 
 
-class Listed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Listed:
     """A command as the help lists it, without importing it. ``where``: its module in ``kr.cli``, and its name there."""
 
     group: str
@@ -47,8 +48,8 @@ _GROUPS = {
         ("hook", "hook:command", "Answer a Claude Code hook: give lessons, record failures."),
     ),
     "Serve agents": (
-        ("mcp", "maintenance:mcp", "Serve an agent over MCP, on standard input and output."),
-        ("serve", "maintenance:serve", "Serve a fleet over HTTP and MCP, and people with a page."),
+        ("mcp", "serve:mcp", "Serve an agent over MCP, on standard input and output."),
+        ("serve", "serve:serve", "Serve a fleet over HTTP and MCP, and people with a page."),
     ),
     "Look after the knowledge": (
         ("entries", "entries:command", "List, show, search, remove and restore entries."),
@@ -62,9 +63,9 @@ _GROUPS = {
         ("workflow", "workflow:command", "Start, run, approve and report workflows made from templates."),
     ),
     "Set up and look after": (
-        ("init", "maintenance:init", "Write kr.yaml and create the knowledge base."),
+        ("init", "init:init", "Write kr.yaml and create the knowledge base."),
         ("trust", "trust:trust", "Let what a project's kr.yaml starts, expands and calls take effect."),
-        ("stats", "maintenance:stats", "Count what the cache saves, costs and holds."),
+        ("stats", "stats:stats", "Count what the cache saves, costs and holds."),
         ("doctor", "maintenance:doctor", "Find what is wrong with the knowledge base, and repair it."),
         ("db", "maintenance:db", "Find, check, upgrade, back up and restore the database."),
         ("completion", "completion:command", "Print the script that completes kr in a shell."),

@@ -1,25 +1,24 @@
 """Options that every command takes, before and after its name (SPEC 6)."""
 
-import gc
+import logging
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import click
 
-from kr import log
 from kr.cli.output import warn
 from kr.errors import RequestUnreadable
-from kr.values import replace
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from kr.app import App
     from kr.cli.completion import Complete
-    from kr.contracts.envelopes import Envelope
-    from kr.research.chain import Progress
+    from kr.envelopes import Envelope
+    from kr.research.progress import Progress
 
 
 class Typed(click.ParamType[str]):
@@ -34,7 +33,7 @@ class Typed(click.ParamType[str]):
 
 def read_request(source: str) -> bytes:
     """Read a request from a file or standard input (``-``): at most a byte too many. Raises ``RequestUnreadable``."""
-    from kr.tree import LIMIT  # the help, and a key press, need no reader
+    from kr.fields import LIMIT  # the help, and a key press, need no reader
 
     try:
         if source == "-":
@@ -45,12 +44,21 @@ def read_request(source: str) -> bytes:
         raise RequestUnreadable(f"{source}: can't be read: {error.strerror}") from error
 
 
+def is_person() -> bool:
+    """Whether a person sits at both ends of the command: what an agent runs has a pipe at one of them.
+
+    This stops carelessness, not intent.
+    """
+    ends = (sys.stdin, sys.stdout)
+    return all(end is not None and end.isatty() for end in ends)
+
+
 def answer_request(source: str, answer: "Callable[[bytes], Envelope]") -> "Envelope":
     """Answer the request in a file, which problems of the whole document name; one that can't be read has its envelope too (SPEC 3.1)."""
     try:
         envelope = answer(read_request(source))
     except RequestUnreadable as error:
-        from kr.contracts.envelopes import Problem, failure
+        from kr.envelopes import Problem, failure
 
         return failure({}, Problem(type="validation_error", field="request", message=str(error)))
     if source != "-":
@@ -245,12 +253,11 @@ def open_app(
     progress: "Progress | None" = None,
     may_share: bool = False,
     hurry: float | None = None,
-    is_quick: bool = False,
     only_reads: bool = False,
 ) -> "App":
     """Build the app that the common options ask for; logging goes to standard error from here on.
 
-    ``may_share``: the server of ``KR_SERVER`` does it as well (SPEC 8), which has ``hurry`` seconds. ``is_quick``: perhaps answered without libraries and files.
+    ``may_share``: the server of ``KR_SERVER`` does it as well (SPEC 8), which has ``hurry`` seconds.
     ``only_reads``: it says so where nothing is, as an empty list may mean a mistyped folder.
     """
     from kr.app import open_app as build
@@ -258,11 +265,8 @@ def open_app(
 
     said = common(ctx)
     progress = progress or LineProgress()
-    log.configure(verbose=said.verbose)
+    configure_logging(verbose=said.verbose)
     is_shared = bool(os.environ.get("KR_SERVER"))
-    if not is_quick or is_shared:
-        gc.enable()
-        log.apply()
     if is_shared:
         if may_share:
             from kr.remote import SharedApp
@@ -271,7 +275,7 @@ def open_app(
             cast("SharedApp", app).hurry = hurry
             return app
         warn(f"KR_SERVER is set; {ctx.command_path} works on the local knowledge base")
-    app = build(config=said.config, knowledge_base=said.kb, progress=progress, may_recall=is_quick)
+    app = build(config=said.config, knowledge_base=said.kb, progress=progress)
     if only_reads:
         _tell_where_nothing_is(app)
     return app
@@ -293,5 +297,14 @@ def tell_nearest(framework: str, known: set[str]) -> None:
 
 
 def start_logging(ctx: click.Context) -> None:
-    log.configure(verbose=common(ctx).verbose)
-    log.apply()
+    configure_logging(verbose=common(ctx).verbose)
+
+
+def configure_logging(*, verbose: bool) -> None:
+    """Send kr's messages to standard error, all of them or warnings alone; other libraries only warn."""
+    for level in (logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL):
+        logging.addLevelName(level, logging.getLevelName(level).lower())  # as kr's other messages read
+    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, force=True)
+    logging.getLogger("kr").setLevel(logging.INFO if verbose else logging.WARNING)
+    # It logs an interrupt that strikes while a connection closes as an error with its traceback, and raises it as well.
+    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)

@@ -2,14 +2,16 @@
 
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import fields
 from datetime import datetime
 from typing import Literal
 
 from kr.freshness import from_text, oldest_live, to_text
+from kr.models import Entry
 from kr.store.entries import WRITTEN, Entries, framework_key, pair_of, to_entry, to_values
 from kr.store.search import Search
 from kr.store.session import ARCHIVE_CHANGES, Guarding, Meta, Part, insert_into
-from kr.values import Entry, NamedTuple, Value
+from kr.values import NamedTuple, Value
 
 ArchiveReason = Literal["lru", "age", "manual"]
 
@@ -27,7 +29,7 @@ class Archived(Value):
 
 
 _KEPT = (
-    *(name for name in Entry.names() if name != "status"),
+    *(each.name for each in fields(Entry) if each.name != "status"),
     "stale_reason",
     "framework_key",
     "topic_key",
@@ -36,7 +38,9 @@ _KEPT = (
 )
 """The columns that both tables of entries have, but for ``status``."""
 
-_COLUMNS = ", ".join((*Entry.names(), "archive_id", "archived_at", "reason", "prior_status"))
+_COLUMNS = ", ".join(
+    (*(each.name for each in fields(Entry)), "archive_id", "archived_at", "reason", "prior_status")
+)
 _SINCE = f"SELECT {_COLUMNS} FROM archived_entries WHERE archive_id > :after ORDER BY archive_id"
 _BROWSED = (
     f"SELECT {_COLUMNS} FROM archived_entries WHERE (:key IS NULL OR framework_key = :key OR framework_key IS NULL) "

@@ -4,6 +4,7 @@ Connections are kept until ``close``, which closes them under the file lock, sin
 checkpoint. ``read_only`` reads without a trace: not a byte of the database, nor of its write-ahead log, changes.
 """
 
+import logging
 import sqlite3
 import threading
 import weakref
@@ -13,7 +14,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
 from kr.errors import StoreError
-from kr.log import Logger
 from kr.store.session import Guarding, Session, UnitOfWork
 from kr.store.sqlite import (
     FIRST_RELEASED,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from _typeshed import StrPath
 
 
-log = Logger(__name__)
+log = logging.getLogger(__name__)
 
 _CLOSE_TIMEOUT = 5.0
 _GUARDING = Guarding()
@@ -173,9 +173,9 @@ class Database:
                 raise StoreError(unreleased(self._file.path))
             from pathlib import Path
 
-            from kr.store.care import Care
+            from kr.store.backup import backup
 
-            kept = Care(Path(self._file.path)).keep_before_upgrade(version)
+            kept = backup(Path(self._file.path), None, f"schema-{version}", is_locked=True)
             log.info("%s: backed up to %s before the upgrade", self._file.path, kept.name)
             migrate(connection)
 

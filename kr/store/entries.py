@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, get_args
@@ -10,10 +11,10 @@ from typing import Any, get_args
 from kr import naming
 from kr.frameworks import canonical, lookup_keys, names, same_framework
 from kr.freshness import after, major_key, same_major, to_text
+from kr.models import Confidence, Entry, Origin
 from kr.store.search import Search
 from kr.store.session import Meta, Part, Session, insert_into, json_list, texts_of, update_of
-from kr.text.words import keywords
-from kr.values import Confidence, Entry, Origin
+from kr.text import keywords
 
 Pair = tuple[str, str]
 """A framework and a topic, by their keys."""
@@ -97,14 +98,15 @@ def _follow_names(session: Session) -> None:
 _CONFIDENCES, _ORIGINS = get_args(Confidence), get_args(Origin)
 
 _NO_ALIASES: Mapping[str, str] = MappingProxyType({})
+_FIELDS = tuple(each.name for each in fields(Entry))
 WRITTEN = (
-    *(name for name in Entry.names() if name not in {"id", "stale_major"}),
+    *(name for name in _FIELDS if name not in {"id", "stale_major"}),
     *_KEYS,
 )
 """The columns that ``to_values`` gives, but for ``id``."""
 
 _LISTED = "(SELECT value FROM json_each(:{name}))"
-COLUMNS = (*Entry.names(), "framework_key", "topic_key")
+COLUMNS = (*_FIELDS, "framework_key", "topic_key")
 _COLUMNS = ", ".join(COLUMNS)
 
 
@@ -322,7 +324,7 @@ def of_major(same: Iterable[Entry], version: str) -> Entry | None:
 
 def to_values(entry: Entry) -> dict[str, Any]:
     """Return an entry's columns, without its id; a mark of staleness, and keys, are not carried over."""
-    values = entry.fields()
+    values = {name: getattr(entry, name) for name in _FIELDS}
     del values["id"], values["stale_major"]
     return values | {
         "tags": json.dumps(entry.tags, ensure_ascii=False),
@@ -332,7 +334,7 @@ def to_values(entry: Entry) -> dict[str, Any]:
 
 def to_entry(row: sqlite3.Row, *, status: str | None = None) -> Entry:
     """Read a row, which anybody may have written: what is unknown counts as stale, and as low confidence."""
-    columns: dict[str, Any] = dict(zip(Entry.names(), row, strict=False))
+    columns: dict[str, Any] = dict(zip(_FIELDS, row, strict=False))
     columns["id"] = str(columns["id"])
     columns["tags"] = texts_of(columns["tags"])
     columns["status"] = "fresh" if (status or columns["status"]) == "fresh" else "stale"

@@ -1,5 +1,6 @@
 """Everything that only SQLite needs: pragmas, opening modes, the file lock, its errors."""
 
+import logging
 import os
 import sqlite3
 import stat
@@ -9,13 +10,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
-from kr.log import Logger
 from kr.store.lock import exclusive
 
 if TYPE_CHECKING:
     from _typeshed import StrPath
 
-log = Logger(__name__)
+log = logging.getLogger(__name__)
 
 FIRST_RELEASED = 12
 """Number of the initial migration: the numbers below it belong to states that were never released."""

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kr.naming import did_you_mean
-from kr.tree import KeyPath, Tree
 from kr.workflows.expressions import (
     OUTPUT_SCOPE,
     SCOPE,
@@ -29,6 +28,7 @@ from kr.workflows.model import (
     Parameter,
 )
 from kr.workflows.work import misplaced
+from kr.yaml_io import KeyPath, Tree
 
 Found = tuple[KeyPath, str]
 """The path below ``steps``, and the sentence."""
@@ -196,9 +196,9 @@ class _Names:
         except ExpressionError as error:
             yield str(error)
             return
-        for root, name in dict.fromkeys(members(expression)):
-            if name not in self._known[root]:
-                yield f"`{expression}`: {self._unknown(root, name)}"
+        for member in dict.fromkeys(members(expression)):
+            if member.name not in self._known[member.root]:
+                yield f"`{expression}`: {self._unknown(member.root, member.name)}"
 
     def _hyphened(self, expression: str) -> str | None:
         for found in re.finditer(r"(?<![\w.])steps\.([A-Za-z_][\w-]*-[\w-]*)", expression):

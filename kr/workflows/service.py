@@ -4,7 +4,7 @@ import logging
 import re
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kr.errors import StoreError, WorkflowError
 from kr.freshness import to_text
+from kr.store.shared_state import WorkflowRow
 from kr.workflows.expressions import require_cel
 from kr.workflows.files import (
     DEFAULT_NAME,
@@ -66,7 +67,7 @@ class Workflows:
         return {
             "template": str(path),
             "template_id": reading.template.template_id if reading.template else None,
-            "problems": [problem._asdict() for problem in reading.problems],
+            "problems": [asdict(problem) for problem in reading.problems],
         }
 
     def start(
@@ -174,8 +175,6 @@ class Workflows:
             logger.warning("the workflow is not listed: %s", error)
 
     def _record(self, file: Path, instance: Instance) -> None:
-        from kr.store.shared_state import WorkflowRow
-
         row = WorkflowRow(
             workflow_id=instance.workflow_id,
             template_id=instance.template_id,

@@ -6,12 +6,12 @@ itself, whatever becomes of its template: the values it was started with and eac
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kr.tree import KeyPath
 from kr.workflows.model import END, ConditionStep, Step, StepType, Template, TemplateId
+from kr.yaml_io import KeyPath
 
 InstanceStatus = Literal["pending", "running", "waiting", "completed", "failed"]
 StepStatus = Literal["pending", "running", "waiting", "completed", "failed", "skipped"]
@@ -19,7 +19,8 @@ _SEED_ORDER = ("id", "name", "type", "status", "started_at", "completed_at", "de
 ENDED = frozenset({"completed", "failed"})
 
 
-class Target(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Target:
     """What a command belongs to: a step, or the sub-task of a parallel step at ``task`` (from 0)."""
 
     step_id: str

@@ -1,5 +1,6 @@
 """U5 of seed 003: steps 1 to 6, every return field, every row of its error table; and lessons that were handed over."""
 
+import json
 import logging
 import sqlite3
 import time
@@ -10,15 +11,18 @@ from typing import Any
 
 import pytest
 
-from kr.contracts.lessons import parse_record, skip
+from kr.envelopes import skip
 from kr.errors import InvalidRequest
+from kr.lessons.events import EventLimits
 from kr.lessons.line import HEADER
-from kr.lessons.record import confirmation
+from kr.lessons.record import confirmation, record
+from kr.models import to_plain
+from kr.requests import parse_record
 from kr.store.lock import exclusive
 from kr.store.store import Store
-from tests.support.lessons import NOW, index_of, inject_from, record_data, record_to, record_words, start
+from tests.support.lessons import NOW, book_of, inject_from, record_data, record_to, record_words, start
 
-FILE = "_bmad-output/knowledge-base/lessons/_lessons-learned.md"
+FILE = ".kr/lessons/_lessons-learned.md"
 ISSUE = {"severity": "HIGH", "fix": "defHttp 已自动拆包 ApiResponse，不要重复访问 .result 字段", "file": "src/List.vue", "line": "85"}  # fmt: skip
 WORDS = {
     "symptom": "v-for without a key reuses the wrong row",
@@ -41,7 +45,7 @@ def rows(store: Store, query: str) -> list[tuple[Any, ...]]:
 
 def test_handed_over_lessons_keep_both_halves(path: Path, project: Path, store: Store) -> None:
     envelope = record_words(path, project, store, {**WORDS, "tags": ["vue"]})
-    assert envelope.plain() == {
+    assert to_plain(envelope) == {
         "status": "recorded",
         "session_id": "sprint-1",
         "story_key": "3-1",
@@ -75,14 +79,14 @@ def test_handed_over_lessons_keep_both_halves(path: Path, project: Path, store: 
 def test_a_lesson_stands_in_the_request_or_in_the_return(place: dict[str, Any]) -> None:
     returned = {"agent_return": {"status": "failure", **place}, "phase": "code-review"}
     for number, data in enumerate((place, returned, {"agent_return": {"status": "ok", "results": place}})):
-        request = parse_record({"session_id": f"s{number}", "story_key": "1-1", **data}).request
+        request = parse_record({"session_id": f"s{number}", "story_key": "1-1", **data})
         assert len(request.lessons) == 1
         assert request.phase == ("code-review" if "phase" in data else "dev-execution")
 
 
 def test_what_is_refused_costs_only_itself_and_says_why(path: Path, project: Path, store: Store) -> None:
     long = "set the row height of the table before rows are measured, " * 3
-    told = record_words(path, project, store, {**WORDS, "fix": long}, WORDS, {"symptom": "no cure"}).plain()
+    told = to_plain(record_words(path, project, store, {**WORDS, "fix": long}, WORDS, {"symptom": "no cure"}))
     assert told["status"] == "recorded"
     assert [told["results"][name] for name in ("events_detected", "entries_recorded", "entries_skipped")] == [3, 1, 2]  # fmt: skip
     assert [(error["type"], error["field"]) for error in told["errors"]] == [
@@ -124,6 +128,17 @@ def test_handed_over_lessons_go_before_what_the_return_shows(path: Path, project
     ]
 
 
+def test_a_wrapped_request_is_read(path: Path, project: Path, store: Store) -> None:
+    inner = {"session_id": "s", "story_key": "1-1", "lessons": [WORDS]}
+    wrapped: list[dict[str, Any]] = [
+        {"lessons_record": inner},
+        {"mode": "x", "lessons_record": json.dumps(inner)},
+    ]
+    for number, data in enumerate(wrapped):
+        told = record(data, book_of(path, store), root=project, limits=EventLimits(), now=NOW)
+        assert (told.story_key, told.status) == ("1-1", ("recorded", "skipped")[number])
+
+
 # --- without words ---
 
 
@@ -139,7 +154,7 @@ def test_every_field_of_a_recording(path: Path, project: Path, store: Store) -> 
         phase="code-review",
         code_paths=["src/ProjectMapper.java:23"],
     )
-    assert envelope.plain()["results"] == {
+    assert to_plain(envelope)["results"] == {
         "events_detected": 3,
         "entries_recorded": 2,
         "entries_skipped": 1,
@@ -171,7 +186,7 @@ def test_every_field_of_a_recording(path: Path, project: Path, store: Store) -> 
 
 def test_a_clean_success_is_skipped_with_the_seeds_words(path: Path, project: Path, store: Store) -> None:
     envelope = record_to(path, project, store, status="success", errors=[])
-    assert envelope.plain() == {
+    assert to_plain(envelope) == {
         "status": "skipped",
         "session_id": "sprint-1",
         "story_key": "3-1",
@@ -196,7 +211,7 @@ def test_all_duplicates_are_skipped_with_the_seeds_words(path: Path, project: Pa
     envelope = record_to(
         path, project, store, errors=["vue-easytable: row-height must be set for virtual scrolling"]
     )
-    results = envelope.plain()["results"]
+    results = to_plain(envelope)["results"]
     assert envelope.status == "skipped"
     assert results["message"] == "All entries already exist in _lessons-learned.md"
     assert (results["events_detected"], results["entries_skipped"], results["entries_recorded"]) == (1, 1, 0)
@@ -220,16 +235,15 @@ def test_all_bad_fields_are_told_at_once() -> None:
     assert {error.field for error in refused.value.fields} == {
         "session_id", "story_key", "phase", "event_type", "agent_return",
     }  # fmt: skip
-    answer = skip({"story_key": ["odd"]}).plain()
+    answer = to_plain(skip({"story_key": ["odd"]}, "why"))
     assert (answer["status"], answer["story_key"], answer["session_id"]) == ("skipped", ["odd"], None)
 
 
 def test_odd_optional_fields_stop_nothing(path: Path, project: Path, store: Store) -> None:
     odd = {"code_paths": "src/a.py", "framework_context": ["vue", 3], "additional_context": {"a": 1}}
     parsed = parse_record({**record_data(), **odd, "more": 1})
-    assert parsed.request.code_paths == ("src/a.py",)
-    assert parsed.request.framework_context == "vue, 3"
-    assert parsed.warnings == ('unknown key ignored: "more"',)
+    assert parsed.code_paths == ("src/a.py",)
+    assert parsed.framework_context == "vue, 3"
     envelope = record_to(path, project, store, code_paths=[None, {"a": 1}, ""])
     assert envelope.results.recorded_entries[0].ref is None
 
@@ -333,7 +347,7 @@ def test_a_failed_write_is_a_failure(path: Path, project: Path, store: Store) ->
     record_to(path, project, store)
     path.chmod(0o444)
     before = path.read_bytes()
-    plain = record_to(path, project, store, errors=["Use Page for MyBatis-Plus paging"]).plain()
+    plain = to_plain(record_to(path, project, store, errors=["Use Page for MyBatis-Plus paging"]))
     assert plain["status"] == "failure"
     assert [(error["type"], error["file_path"]) for error in plain["errors"]] == [
         ("append_write_failed", FILE)
@@ -375,7 +389,7 @@ def test_lines_of_people_are_taken_in_and_gone_ones_kept(path: Path, project: Pa
     inject_from(path, store)
     text = path.read_text(encoding="utf-8")
     path.write_text(text + "- [2026-03-01] [code-review] by hand\n", encoding="utf-8")
-    index = index_of(path, store)
+    index = book_of(path, store)
     index.refresh(NOW)
     assert rows(store, COUNTED) == [("code-review", 1, 0, 0), ("dev-execution", 1, 1, 0)]
     path.unlink()
@@ -420,7 +434,7 @@ def test_a_recording_costs_the_same_with_a_long_file(tmp_path: Path, effort: int
         path.write_text("".join(f"- [2026-01-01] [dev-execution] case{n} of part{n % 97} fails: set field{n} of table{n % 89}\n" for n in range(count)), encoding="utf-8")  # fmt: skip
         with Store(None, path.parents[1], timeout=20.0) as store:
             record_to(path, tmp_path, store)
-            index_of(path, store).refresh(NOW)
+            book_of(path, store).refresh(NOW)
             began = time.process_time()
             for n in range(20):
                 words = {"symptom": f"zebra{n} of giraffe{n} breaks", "fix": f"feed lion{n} before noon{n}"}
@@ -440,18 +454,6 @@ def test_a_database_that_cannot_serve_hinders_nothing(
         assert record_to(path, project, store).status == "skipped"
     assert "not counted" in caplog.text
     assert len(lines(path)) == 1
-
-
-def test_an_origin_waits_for_a_database_that_is_busy(path: Path, project: Path) -> None:
-    with Store(None, path.parents[1]) as holder, Store(None, path.parents[1], timeout=0.2) as store:
-        with holder.write():
-            assert record_to(path, project, store, session_id="busy").status == "recorded"
-        record_to(path, project, store, errors=["Use Page for MyBatis-Plus paging"], session_id="later")
-        assert rows(store, "SELECT session_id, event_type FROM lessons ORDER BY session_id") == [
-            ("busy", "general_agent_failure"),
-            ("later", "general_agent_failure"),
-        ]
-    assert not (path.parent / ".origins.jsonl").exists()
 
 
 def test_a_file_that_others_hold_is_a_failure_in_time(path: Path, project: Path, store: Store) -> None:

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from kr.app import App
-from kr.contracts.findings import Finding, Writer, agent, person
 from kr.errors import InvalidRequest, KrError, UnknownEntry
 from kr.guard import clean
-from kr.report import HEADER, SECTIONS, read_shape
-from kr.research.findings import contained
-from kr.text.counting import section, tokens_of
+from kr.markdown import section
+from kr.models import Writer, agent, person, to_plain
+from kr.report import HEADER, SECTIONS, parse_report
+from kr.requests import Finding
+from kr.research.finding_text import contained, render_finding
+from kr.text import tokens_of
 from tests.support.program import Clock, Project
 
 QUESTION = "How do I reject unknown keys?"
@@ -37,7 +39,7 @@ def app(project: Project) -> App:
 
 def save(app: App, answer: str = ANSWER, by: Writer | None = None, **more: Any) -> dict[str, Any]:
     data = {"framework": "zod", "question": QUESTION, "answer": answer, "session_id": "a", **more}
-    return app.save_finding(data, by).plain()
+    return to_plain(app.save_finding(data, by))
 
 
 def saved(app: App, answer: str = ANSWER, by: Writer | None = None, **more: Any) -> dict[str, Any]:
@@ -49,16 +51,14 @@ def saved(app: App, answer: str = ANSWER, by: Writer | None = None, **more: Any)
 
 
 def rate(app: App, outcome: str, session: str = "b", by: Writer | None = None, **more: Any) -> dict[str, Any]:
-    return app.rate_report(ID, {"outcome": outcome, "session_id": session, **more}, by).plain()
+    return to_plain(app.rate_report(ID, {"outcome": outcome, "session_id": session, **more}, by))
 
 
 def ask(app: App, question: str = QUESTION, session: str = "c", **more: Any) -> dict[str, Any]:
     """Ask as an agent does, and return the answer with the text."""
     said = {"if_unsure": "candidates", **more}
-    told = app.requests.research_question(
-        "zod", question, session_id=session, include_report=True, overrides=said
-    )
-    return told.plain()
+    told = app.research.question("zod", question, session_id=session, include_report=True, overrides=said)
+    return to_plain(told)
 
 
 def text(app: App, entry_id: str = ID) -> str:
@@ -83,7 +83,7 @@ class TestWhatIsSaved:
         assert told["confidence"] == "medium"
         answer = ask(app)
         assert answer["status"] == "cache-hit"
-        shape = read_shape(answer["results"]["report"])
+        shape = parse_report(answer["results"]["report"])
         assert shape
         assert shape.sections["Summary"] == ANSWER
         assert "z.strictObject({ PORT" in shape.sections["Code Examples"]
@@ -113,13 +113,13 @@ class TestWhatIsSaved:
     def test_a_finding_costs_its_reader_little(self, app: App) -> None:
         """One of usual size is an answer of at most 600 tokens, envelope and all (SPEC 11)."""
         saved(app, code="x = 1\n" * 60, caveats="It bites where " * 15, verified_by="npm test")
-        asked = app.requests.research_question("zod", QUESTION, include_report=True)
-        assert tokens_of(str(asked.plain())) < 600
+        asked = app.research.question("zod", QUESTION, include_report=True)
+        assert tokens_of(str(to_plain(asked))) < 600
 
     def test_code_with_empty_lines_in_the_answer_stays_whole(self, app: App) -> None:
         code = "```ts\nconst a = 1\n\nconst b = 2\n```"
         saved(app, f"Declare both:\n{code}\n\nThen use them.")
-        shape = read_shape(text(app))
+        shape = parse_report(text(app))
         assert shape
         assert shape.sections["Summary"] == f"Declare both:\n{code}"
         assert shape.sections["Details"] == "Then use them."
@@ -127,7 +127,7 @@ class TestWhatIsSaved:
     def test_comments_in_code_that_look_like_headings_stay(self, app: App) -> None:
         code = "# one\n## two\nrun()\n"
         saved(app, code=code)
-        shape = read_shape(text(app))
+        shape = parse_report(text(app))
         assert shape
         assert shape.sections["Code Examples"] == f"```\n{code.rstrip()}\n```"
 
@@ -184,9 +184,8 @@ class TestWhoseTextItIs:
 
     def test_an_entry_of_another_framework_is_refused(self, app: App) -> None:
         saved(app)
-        told = app.save_finding(
-            {"framework": "yup", "question": "Strict?", "answer": "No.", "entry": ID}
-        ).plain()
+        data = {"framework": "yup", "question": "Strict?", "answer": "No.", "entry": ID}
+        told = to_plain(app.save_finding(data))
         assert told["status"] == "failure"
         assert told["errors"][0]["field"] == "entry"
 
@@ -385,7 +384,7 @@ class TestForgery:
     def test_header_and_sections_are_krs(self, app: App, answer: str) -> None:
         saved(app, answer, caveats=answer)
         report = text(app)
-        shape = read_shape(report)
+        shape = parse_report(report)
         assert shape
         assert shape.header["Confidence"] == "low"
         assert shape.header["Framework"] == "zod"
@@ -396,7 +395,7 @@ class TestForgery:
     @pytest.mark.parametrize("answer", HOSTILE.values(), ids=HOSTILE)
     def test_in_code_it_stands_as_written(self, app: App, answer: str) -> None:
         saved(app, code=answer)
-        shape = read_shape(text(app))
+        shape = parse_report(text(app))
         assert shape
         assert list(shape.sections) == list(SECTIONS)
         if not answer.startswith(("```", "~~~")):
@@ -412,7 +411,7 @@ class TestForgery:
         mine = mine.replace("None.", "The details.", 1)
         told = saved(app, mine, session_id="b")
         assert told["confidence"] == "low"
-        shape = read_shape(text(app))
+        shape = parse_report(text(app))
         assert shape
         assert shape.header["Confidence"] == "low"
         assert shape.sections["Summary"] == ANSWER
@@ -456,16 +455,15 @@ class TestForgery:
         """With the template's five sections; each word of the writer's stands in one of them, but for comments and their like."""
         from datetime import UTC, datetime
 
-        from kr.research.findings import render
-        from kr.values import Query
+        from kr.models import Query
 
         written = clean(written)
         finding = Finding(
             framework="zod", question="How?", answer=f"Word.\n\n{written}", code=written, caveats=written
         )
         query = Query(framework="zod", framework_version="4", topic="how", tags=("how",), question="How?")
-        report = render(finding, query, agent("a"), "low", datetime(2026, 11, 27, tzinfo=UTC))
-        shape = read_shape(report)
+        report = render_finding(finding, query, agent("a"), "low", datetime(2026, 11, 27, tzinfo=UTC))
+        shape = parse_report(report)
         assert shape is not None, report
         assert headings(report) == list(SECTIONS), report
         assert tuple(shape.sections) == SECTIONS
@@ -569,9 +567,8 @@ class TestWhatWaits:
 
 class TestWhatIsRefused:
     def test_every_bad_field_is_named_at_once(self, app: App) -> None:
-        told = app.save_finding(
-            {"question": " ", "sources": {"a": 1}, "story_key": "x", "verified_by": "a\nb"}
-        ).plain()
+        data = {"question": " ", "sources": {"a": 1}, "story_key": "x", "verified_by": "a\nb"}
+        told = to_plain(app.save_finding(data))
         assert told["status"] == "failure"
         assert {it["field"] for it in told["errors"]} == {
             "framework",
@@ -599,9 +596,6 @@ class TestWhatIsRefused:
         assert told["status"] == "failure"
         assert told["errors"][0]["field"] == "entry"
         assert ID in told["errors"][0]["message"]
-
-    def test_an_unknown_key_is_told_and_the_rest_kept(self, app: App) -> None:
-        assert any("colour" in note for note in saved(app, colour="red")["notes"])
 
     def test_lists_may_be_json_text_as_clients_send_them(self, app: App) -> None:
         saved(app, sources='["https://a.example", "https://b.example"]', tags="strict")
