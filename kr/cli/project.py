@@ -1,0 +1,226 @@
+"""``kr versions``, ``kr warm``, ``kr export-yaml`` and ``kr import-yaml``."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kr.cli.common import (
+    MOST,
+    cell,
+    complain,
+    emit,
+    examples,
+    limit_option,
+    open_app,
+    progress_line,
+    table,
+    warn,
+    with_context,
+)
+from kr.errors import KrError
+from kr.text.counting import counted
+
+_NO_DEPENDENCIES = "No dependency file names anything here; kr versions --help lists those that are read."
+
+
+class Folder(click.Path):
+    """A folder that must be there. As a file that is missing, it is no wrong command line: exit status 1."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Return the folder. Raises ``KrError``."""
+        folder = Path(str(super().convert(value, param, ctx)))
+        if not folder.is_dir():
+            why = "Not a directory" if folder.exists() else "No such file or directory"
+            raise KrError(f"{value}: can't be read: {why}")
+        return folder
+
+
+@click.command(
+    "versions",
+    epilog=examples("kr versions", "kr versions ../shop --all --format json", "kr versions --mark-stale"),
+)
+@click.argument("project", metavar="[DIR]", required=False, type=Folder())
+@click.option("--all", "everything", is_flag=True, help="Indirect dependencies too.")
+@click.option("--mark-stale", is_flag=True, help="Mark entries of another major version stale.")
+@with_context
+def versions(ctx: click.Context, /, project: Path | None, *, everything: bool, mark_stale: bool) -> None:
+    """List the frameworks and versions that a project's dependency files name.
+
+    The project is the nearest folder upwards with a dependency file, up to the repository's root; where there is none,
+    the projects in the two levels below. Members of its workspace are read too.
+
+    Read are package.json, pyproject.toml, requirements*.txt, setup.cfg, pom.xml, build.gradle, go.mod, Cargo.toml,
+    composer.json, and the lock files: package-lock.json, yarn.lock, pnpm-lock.yaml, uv.lock, poetry.lock, pylock.toml,
+    Cargo.lock, composer.lock and Gemfile.lock. What is installed wins over a lock, a lock over a range. Dependency
+    files that kr does not read, or can't, are named on standard error.
+    """
+    with open_app(ctx) as app:
+        rows = app.versions(project, everything=everything, mark_stale=mark_stale)
+    emit(rows, ctx, _versions_view)
+
+
+def _versions_view(rows: list[dict[str, Any]]) -> str:
+    if not rows:
+        return _NO_DEPENDENCIES
+    lines = [(row["framework"], row["version"], row["file"]) for row in rows]
+    shown = table(("framework", "version", "found in"), lines, wide="framework")
+    if "marked_stale" not in rows[0]:
+        return shown
+    marked = [
+        f"{cell(entry_id)}: the project uses {cell(row['version'])}"
+        for row in rows
+        for entry_id in row["marked_stale"]
+    ]
+    return "\n".join([shown, "", "marked stale:" if marked else "no entry had to be marked stale", *marked])
+
+
+@click.command(
+    "warm",
+    epilog=examples(
+        "kr warm",
+        "kr warm vue vue-router --research",
+        "kr warm --project ../shop --research --limit 3 --max-calls 3",
+    ),
+)
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option(
+    "--project", metavar="DIR", type=Folder(), help="The project. Default: that of the working directory."
+)
+@click.option("--research", is_flag=True, help="Ask a general question about each framework it lacks.")
+@click.option(
+    "--max-calls",
+    type=click.IntRange(0, MOST),
+    metavar="N",
+    help="Calls to sources that the whole run may cost. Default: max_calls_per_story.",
+)
+@limit_option
+@click.option("--yes", is_flag=True, help="Don't ask. Without a terminal nothing is asked anyway.")
+@with_context
+def warm(
+    ctx: click.Context,
+    /,
+    names: tuple[str, ...],
+    *,
+    project: Path | None,
+    research: bool,
+    max_calls: int | None,
+    limit: int | None,
+    yes: bool,
+) -> int:
+    """List the frameworks a project depends on, with what the cache holds of each; or those that NAME names.
+
+    What the cache lacks comes first, and of that what the code imports in most files. An entry counts as fresh when it
+    would answer today for the version in use. With --research the frameworks without a fresh entry are asked about,
+    one after another, until the budget of the run is spent; at a terminal kr shows them and waits for a yes.
+    """
+    if not research and (max_calls is not None or limit is not None):
+        raise click.UsageError("--max-calls and --limit need --research.")
+    with open_app(ctx) as app:
+        if not research:
+            emit(app.warm(project, names=names), ctx, _warm_view)
+            return 0
+        calls = app.settings.knowledge_research.max_calls_per_story if max_calls is None else max_calls
+
+        def may_spend(asked: list[str]) -> bool:
+            _print(f"asking about {', '.join(asked)}: {counted(calls, 'call')} to sources at most")
+            return yes or not sys.stdin.isatty() or click.confirm("Go on?", default=True, err=True)
+
+        rows = app.warm_up(
+            project, names=names, max_calls=max_calls, limit=limit, tell=_print, may_spend=may_spend
+        )
+    emit(rows, ctx, _warm_view)
+    return 1 if any(row["status"] == "failure" for row in rows) else 0
+
+
+def _print(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _warm_view(rows: list[dict[str, Any]]) -> str:
+    if not rows:
+        return _NO_DEPENDENCIES
+    columns = ["framework", "version", "imports", "fresh", "stale", "state"]
+    was_asked = "status" in rows[0]
+    columns += ["status", "note"] if was_asked else []
+    shown = table(columns, [[row[name] for name in columns] for row in rows], wide="framework")
+    if was_asked or all(row["state"] == "fresh" for row in rows):
+        return shown
+    return f"{shown}\n\nkr warm --research asks about what is not fresh, within a budget"
+
+
+@click.command(
+    "export-yaml",
+    epilog=examples(
+        "kr export-yaml", "kr export-yaml --output moved/", "kr export-yaml --output index/ --index-only"
+    ),
+)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Folder to write to. Default: the knowledge base.",
+)
+@click.option("--index-only", is_flag=True, help="In an export into another folder leave the reports out.")
+@with_context
+def export_yaml(ctx: click.Context, output: Path | None, *, index_only: bool) -> None:
+    """Write index.yaml and _archived-index.yaml.
+
+    An export into another folder has the reports too, also those of archived entries, and the questions and exact
+    times of the entries (_wordings.yaml): kr import-yaml of that folder makes the same index, archive and reports
+    elsewhere. Lessons, earlier texts of reports and the record of requests are not exported: `kr lessons import` takes
+    lessons, `kr db backup` everything. The same state gives the same bytes. A file that kr did not write is first
+    kept beside it as .bak.
+    """
+    with open_app(ctx, only_reads=True) as app:
+        emit(app.export_yaml(output, index_only=index_only), ctx, _exported_view)
+
+
+def _exported_view(value: dict[str, Any]) -> str:
+    lines = [f"{counted(value['entries'], 'entry', 'entries')}, {value['archived']} archived", *value["files"]]
+    return "\n".join([*lines, counted(value["reports"], "report")] if value["reports"] else lines)
+
+
+@click.command(
+    "import-yaml",
+    epilog=examples(
+        "kr import-yaml ../old-project/_bmad-output/knowledge-base",
+        "kr import-yaml index.yaml _archived-index.yaml",
+    ),
+)
+@click.argument("sources", metavar="DIR|FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@with_context
+def import_yaml(ctx: click.Context, sources: tuple[Path, ...]) -> int:
+    """Import index.yaml and _archived-index.yaml, from folders or as single files.
+
+    Reports that stand elsewhere are copied into the knowledge base, never over another. An entry that is here
+    already is updated when the imported one was accessed later; importing twice changes nothing. Bad items are
+    named on standard error with file and line, and skipped. The exit status is 1 only when a file can't be read at all.
+    """
+    with open_app(ctx) as app:
+        with progress_line() as show:
+            result = app.import_yaml(
+                sources, progress=lambda done, total: show(f"importing … line {done:,} of {total:,}")
+            )
+        for line in result.warnings:
+            warn(_printable(line))
+        for item in result.refused:
+            warn(f"refused: {_printable(str(item))}")
+        for file in result.unreadable:
+            complain(_printable(str(file)))
+        emit(result.plain(), ctx, _imported_view)
+    return 1 if result.unreadable else 0
+
+
+def _printable(line: str) -> str:
+    return "".join(char if char.isprintable() else "\ufffd" for char in line)
+
+
+def _imported_view(value: dict[str, Any]) -> str:
+    names = ("imported", "updated", "unchanged", "archived", "refused", "auto_archived", "lru_evicted")
+    lines = [f"{value[name]:>7}  {name.replace('_', '-')}" for name in names if value[name]]
+    return "\n".join([*lines, f"{value['index_count']:>7}  entries now"])
