@@ -1,8 +1,4 @@
-"""The operations of kr over one configuration, which ``open_app`` reads.
-
-The command line, MCP and HTTP are thin faces over ``App``; ``kr.composition`` builds what an
-operation needs.
-"""
+"""The operations of kr over one configuration, each once: what the command line, MCP and HTTP call."""
 
 import logging
 import os
@@ -15,30 +11,32 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from kr.errors import ConfigError, FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
+from kr.fields import read_document
+from kr.markdown import sections
 from kr.models import to_plain
-from kr.request_handler import RequestHandler
+from kr.research.cache import Cache, Clock, limits_of, rules_of
+from kr.research.progress import Progress
+from kr.research.service import ResearchService
 from kr.settings import Settings, load_settings
-from kr.store.store import Store
-from kr.transfer import ARCHIVE, INDEX, export_wanted, import_on_first_use
+from kr.store.store import Shelf, Store
+from kr.transfer import ARCHIVE, INDEX, export_wanted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from _typeshed import StrPath
 
-    from kr.catalog.catalog import Catalog, Page
-    from kr.contracts.findings import Writer
+    from kr.catalog import Catalog, Page
+    from kr.doctor import Finding, KnowledgeBase
     from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
+    from kr.freshness import Limits
     from kr.lessons.events import EventLimits
     from kr.lessons.file import LessonBook
     from kr.lessons.review import Lessons
-    from kr.maintenance.checks import Finding, KnowledgeBase
-    from kr.maintenance.databases import Databases
-    from kr.models import EventType
-    from kr.research.chain import Progress
+    from kr.models import EventType, Writer
+    from kr.project import Need
     from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported
-    from kr.transfer.import_yaml import Progress as ImportProgress
     from kr.workflows.service import Workflows
 
 logger = logging.getLogger(__name__)
@@ -48,14 +46,12 @@ _MOST_OPEN = 20
 _LESSONS_PATIENCE = 2.0
 """Seconds that lessons wait for a busy database, which only counts them."""
 
-Clock = Callable[[], datetime]
+
+Research = TypeVar("Research", bound=ResearchService)
 
 
 def utc_now() -> datetime:
     return datetime.now(UTC)
-
-
-Handler = TypeVar("Handler", bound=RequestHandler)
 
 
 class App:
@@ -67,15 +63,15 @@ class App:
         *,
         environ: Mapping[str, str],
         cwd: "StrPath",
-        progress: "Progress",
+        progress: Progress,
         clock: Clock = utc_now,
     ) -> None:
         self.settings = settings
         self.store = Store(
             settings.database_url,
-            settings.base,
-            max_entries=settings.hit.max_entries,
-            archive_after_days=settings.hit.archive_after_days,
+            settings.knowledge_base,
+            max_entries=settings.knowledge_research.max_entries,
+            archive_after_days=settings.knowledge_research.archive_after_days,
             timeout=_patience(settings),
         )
         self.environ = environ
@@ -96,11 +92,6 @@ class App:
         except StoreError as error:
             logger.warning("%s", error)
 
-    def initialize(self) -> dict[str, Any]:
-        from kr.maintenance.databases import initialize
-
-        return initialize(self.settings, self.store, environ=self.environ)
-
     @property
     def _cwd(self) -> "Path":
         from pathlib import Path
@@ -108,15 +99,14 @@ class App:
         return Path(self._where)
 
     @cached_property
-    def requests(self) -> RequestHandler:
-        return self.request_handler(RequestHandler)
+    def research(self) -> ResearchService:
+        """Requests of F1: research, and lessons for a phase."""
+        return self._research(ResearchService)
 
-    def request_handler(self, kind: "type[Handler]") -> "Handler":
+    def _research(self, kind: type[Research]) -> Research:
         return kind(
             self.settings,
             self.store,
-            lessons_store=self._brief_store,
-            before_use=self.import_on_first_use,
             environ=self.environ,
             cwd=self._where,
             progress=self._progress,
@@ -124,27 +114,24 @@ class App:
         )
 
     def explain(self, request: bytes | Mapping[str, Any]) -> dict[str, Any]:
-        """Tell what the cache would say to a research request, and why (SPEC 3.2). Raises ``InvalidRequest``."""
-        from kr.composition import explain_rules
-        from kr.research.explain import explain, read_request
+        """Say what the cache would answer to a research request, and why. Raises ``InvalidRequest``."""
+        from kr.research.explain import explain
 
-        read = read_request(request, warn=logger.warning)
-        rules = explain_rules(self.settings)
-        index = self.settings.knowledge_base / "index.yaml"
-        return explain(self.store, read, rules, now=self.clock(), index=index)
+        data = read_document(request) if isinstance(request, bytes) else request
+        return explain(self.store, data, rules_of(self.settings), now=self.clock())
 
     def stats(self) -> dict[str, Any]:
-        from kr.analytics import collect_stats
+        from kr.stats import collect
 
         waiting = 0
         if self.store.exists():
             with self.store.read(), self.lessons() as lessons:  # a database that can't serve is named once
                 waiting = len(lessons.quarantined())
-        counted = collect_stats(self.store, self.settings, now=self.clock())
+        counted = collect(self.store, self.settings, now=self.clock())
         return {**counted, "lessons": {**counted["lessons"], "quarantined": waiting}}
 
     def knowledge_base(self) -> "KnowledgeBase":
-        from kr.maintenance.checks import KnowledgeBase
+        from kr.doctor import KnowledgeBase
 
         return KnowledgeBase(
             store=self.store,
@@ -154,18 +141,22 @@ class App:
         )
 
     def check_sources(self, *, timeout: float = 20.0) -> "Iterator[Finding]":
-        """Ask each configured source and model one cheap question (SPEC 6.5); nothing is charged or kept."""
-        from kr.composition import build_probes
-        from kr.maintenance.doctor import check_sources
+        """Ask each configured source and model one cheap question; nothing is charged or kept."""
+        from kr.doctor import check_sources
+        from kr.research.miss import configured_sources
+        from kr.research.model import Model
 
-        return check_sources(*build_probes(self.settings, self.environ), timeout=timeout)
+        model = Model(self.settings, self.environ)
+        models = [("llm", lambda: model.write("Answer with one word.", "Say yes.", timeout=timeout))]
+        sources = configured_sources(self.settings, self.environ)
+        return check_sources(sources, models if model.name else [], timeout=timeout)
 
     def check_trust(self) -> "list[Finding]":
         """Name what of the project's configuration is left out, as nobody trusts its file (SPEC 7)."""
-        from kr.maintenance.checks import Finding
+        from kr.doctor import Finding
 
-        settings, file = self.settings.details, str(self.settings.config_file)
-        return [Finding("trust", "warning", file, told) for told in settings.left_out]
+        file = str(self.settings.config_file)
+        return [Finding("trust", "warning", file, told) for told in self.settings.left_out]
 
     def reset_circuits(self) -> list[str]:
         with self.store.write() as unit:
@@ -173,11 +164,6 @@ class App:
             for source in paused:
                 unit.circuits.record_success(source)
         return paused
-
-    def databases(self) -> "Databases":
-        from kr.maintenance.databases import Databases
-
-        return Databases(store=self.store, folder=self.settings.knowledge_base, clock=self.clock)
 
     @contextmanager
     def _lesson_book(self, patience: float, queue: float | None = None) -> "Iterator[LessonBook]":
@@ -237,8 +223,8 @@ class App:
 
     def read_report(self, entry_id: str, *, section: str | None = None, max_tokens: int) -> dict[str, Any]:
         """Give a report or one section, at most ``max_tokens`` long (SPEC 8). Raises ``UnknownEntry``, ``InvalidRequest``."""
-        from kr.text.counting import fit, headings
-        from kr.text.counting import section as section_of
+        from kr.markdown import fit
+        from kr.markdown import section as section_of
 
         found = self.entry(entry_id, report=True)
         text = found["report"]
@@ -246,7 +232,7 @@ class App:
             raise UnknownEntry(f"{entry_id}: its report is lost; the next research writes it again")
         shown = text if section is None else section_of(text, section)
         if shown is None:
-            raise InvalidRequest(FieldError("section", f"there are {', '.join(headings(text))}"))
+            raise InvalidRequest(FieldError("section", f"there are {', '.join(sections(text))}"))
         told = ("id", "framework", "framework_version", "topic", "confidence", "origin")
         cut, is_cut = fit(shown, max_tokens)
         return {**{key: found[key] for key in told}, "text": cut, "is_cut": is_cut}
@@ -269,14 +255,15 @@ class App:
     @cached_property
     def findings(self) -> "Findings":
         """Saving findings, and ratings (SPEC 3.10)."""
-        from kr.composition import build_findings
+        from kr.research.findings import Findings
 
-        return build_findings(
-            self.settings,
+        return Findings(
             self.store,
-            version_of=self.requests.detect_version,
-            cwd=self._where,
+            Cache(Shelf(self.store), rules_of(self.settings), self.clock),
+            version_of=self.research.version_of,
+            export=export_wanted(self.settings, self.store),
             clock=self.clock,
+            project=self._where,
         )
 
     def save_finding(self, data: Mapping[str, Any], writer: "Writer | None" = None) -> "SaveEnvelope":
@@ -308,22 +295,20 @@ class App:
 
     def review(self) -> dict[str, Any]:
         """Tell what waits for a person: findings and lessons that were held back, entries rated wrong, candidates that nobody chose."""
-        from kr.analytics import open_needs
+        from kr.stats import open_needs
 
         waiting = self.findings.review()
         with self.lessons() as book:
             lessons = book.quarantined()
-        needs = open_needs(self.store, limit=_MOST_OPEN)
+        needs, total = open_needs(self.store, limit=_MOST_OPEN)
         candidates = [
             {
-                "framework": need.framework,
-                "question": need.question,
-                "asked": need.asked,
-                "candidates": [it.id for it in need.offered],
+                **{name: need[name] for name in ("framework", "question", "asked")},
+                "candidates": [it["id"] for it in need["offered"]],
             }
-            for need in needs.shown
+            for need in needs
         ]
-        return {**waiting, "lessons": lessons, "candidates": candidates, "open_candidates": needs.total}
+        return {**waiting, "lessons": lessons, "candidates": candidates, "open_candidates": total}
 
     @property
     def lessons_file(self) -> "Path":
@@ -331,7 +316,7 @@ class App:
 
     @contextmanager
     def _brief_store(self, patience: float = _LESSONS_PATIENCE) -> Iterator[Store]:
-        store = Store(self.settings.database_url, self.settings.base, timeout=patience)
+        store = Store(self.settings.database_url, self.settings.knowledge_base, timeout=patience)
         try:
             yield store
         finally:
@@ -341,26 +326,41 @@ class App:
                 logger.warning("%s", error)
 
     @property
+    def _limits(self) -> "Limits":
+        return limits_of(self.settings)
+
+    @property
     def catalog(self) -> "Catalog":
-        from kr.catalog.catalog import Catalog
+        from kr.catalog import Catalog
 
         self.import_on_first_use()
         export = export_wanted(self.settings, self.store)
-        return Catalog(store=self.store, limits=self.settings.hit.limits, clock=self.clock, export=export)
+        return Catalog(store=self.store, limits=self._limits, clock=self.clock, export=export)
 
     def versions(
         self, project: "Path | None" = None, *, everything: bool = False, mark_stale: bool = False
     ) -> list[dict[str, Any]]:
         """List what a project depends on; ``mark_stale`` marks entries of another major version (SPEC 6.4)."""
-        folder = self._cwd / (project or ".")
-        return self.catalog.versions(
-            folder, everything=everything, mark_stale=mark_stale, environ=self.environ
+        from kr.project import list_versions
+
+        catalog, folder = self.catalog, self._cwd / (project or ".")
+        rows = list_versions(
+            folder, self.store, everything=everything, mark_stale=mark_stale, environ=self.environ
         )
+        if any(row.get("marked_stale") for row in rows):
+            catalog.exported()
+        return rows
+
+    def _needs(self, project: "Path | None", names: Sequence[str]) -> "list[Need]":
+        from kr.project import needs
+
+        self.import_on_first_use()
+        folder = self._cwd / (project or ".")
+        return needs(folder, self.store, self._limits, self.clock(), names=names, environ=self.environ)
 
     def warm(self, project: "Path | None" = None, *, names: Sequence[str] = ()) -> list[dict[str, Any]]:
         """List what a project depends on, or what is named, and what the cache holds and lacks of it."""
-        found = self.catalog.needs(self._cwd / (project or "."), names, environ=self.environ)
-        return [need.plain() for need in found]
+        return [need.plain() for need in self._needs(project, names)]
 
     def warm_up(
         self,
@@ -373,10 +373,10 @@ class App:
         may_spend: Callable[[list[str]], bool] = lambda _: True,
     ) -> list[dict[str, Any]]:
         """Research what the cache lacks of a project's frameworks, within one budget; see ``research_needs``."""
-        from kr.catalog.project import research_needs
+        from kr.project import research_needs
 
-        found = self.catalog.needs(self._cwd / (project or "."), names, environ=self.environ)
-        ask = partial(self.requests.research_question, session_id=f"warm-{uuid.uuid4().hex}")
+        found = self._needs(project, names)
+        ask = partial(self.research.question, session_id=f"warm-{uuid.uuid4().hex}")
         return research_needs(found, ask, max_calls=max_calls, limit=limit, tell=tell, may_spend=may_spend)
 
     def workflows(self) -> "Workflows":
@@ -388,11 +388,11 @@ class App:
                 return service.lessons(phase=phase, limit=limit)
 
         operations = Operations(
-            research=self.requests.research_document,
-            inject=self.requests.inject_document,
+            research=self.research.document,
+            inject=self.research.inject,
             record=lambda data: self.record_lessons(data, patience=_LESSONS_PATIENCE),
             save=lambda data: to_plain(self.save_finding(data)),
-            question_data=self.requests.question_data,
+            question_data=self.research.question_data,
             export_yaml=self.export_yaml,
             needs=self.warm,
             lessons=lessons,
@@ -400,23 +400,21 @@ class App:
         return Workflows(self.store, operations, self._cwd, self.environ, self.clock)
 
     def export_yaml(self, output: "Path | None" = None, *, index_only: bool = False) -> dict[str, Any]:
-        from kr.transfer.export import export_yaml
+        from kr.transfer.export_yaml import export_yaml
 
         self.import_on_first_use()
         folder = None if output is None else self._cwd / output
         return export_yaml(self.store, self.settings.knowledge_base, folder, index_only=index_only)
 
-    def import_yaml(
-        self, sources: "Sequence[Path]", *, progress: "ImportProgress | None" = None
-    ) -> "Imported":
+    def import_yaml(self, sources: "Sequence[Path]") -> "Imported":
         """Take folders or single index files in (SPEC 6.2), then export what came of it, where that is wanted."""
-        from kr.transfer.export import refresh_exports
+        from kr.transfer.export_yaml import refresh_exports
         from kr.transfer.import_yaml import import_yaml
 
         self.import_on_first_use()
         base = self.settings.knowledge_base
         paths = [self._cwd / source for source in sources]
-        result = import_yaml(self.store, base, paths, now=self.clock(), progress=progress)
+        result = import_yaml(self.store, base, paths, now=self.clock())
         if result.has_changed and self.settings.knowledge_research.auto_export:
             try:
                 refresh_exports(self.store, base)
@@ -428,10 +426,14 @@ class App:
         """Take in an ``index.yaml`` beside an empty database (SPEC 6.2), looked for until it went well once."""
         if self._is_index_taken:
             return
-        if not any(os.path.isfile(os.path.join(self.settings.base, name)) for name in (INDEX, ARCHIVE)):
+        if not any(
+            os.path.isfile(os.path.join(self.settings.knowledge_base, name)) for name in (INDEX, ARCHIVE)
+        ):
             return  # also where it may not be looked for: the database then says so
+        from kr.transfer.import_yaml import import_on_first_use
+
         try:
-            import_on_first_use(self.store, self.settings.base, now=self.clock())
+            import_on_first_use(self.store, self.settings.knowledge_base, now=self.clock())
             self._is_index_taken = True
         except StoreError as error:
             logger.debug("%s", error)
@@ -439,26 +441,23 @@ class App:
 
 def _patience(settings: Settings) -> float:
     """Seconds that a busy database is waited for: the overall deadline must leave time for an answer."""
-    return min(_LONGEST_PATIENCE, settings.hit.overall_timeout / 2)
+    return min(_LONGEST_PATIENCE, settings.overall_timeout / 2)
 
 
 def open_app(
     *,
     config: "StrPath | None",
     knowledge_base: "StrPath | None",
-    progress: "Progress",
+    progress: Progress,
     kind: type[App] = App,
-    may_recall: bool = False,
 ) -> App:
-    """Read environment and configuration (``may_recall``: perhaps remembered), and build an app of this kind. Raises ``ConfigError``."""
+    """Read environment and configuration, and build an app of this kind. Raises ``ConfigError``."""
     environ = dict(os.environ)
     try:
         cwd = os.getcwd()
     except OSError as error:
         raise ConfigError(f"the working directory is gone: {error.strerror}") from error
-    settings = load_settings(
-        config=config, knowledge_base=knowledge_base, environ=environ, cwd=cwd, may_recall=may_recall
-    )
+    settings = load_settings(config=config, knowledge_base=knowledge_base, environ=environ, cwd=cwd)
     for warning in settings.warnings:
         logger.warning("%s", warning)
     return kind(settings, environ=environ, cwd=cwd, progress=progress)

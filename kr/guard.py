@@ -23,7 +23,7 @@ from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from kr.text.characters import strip_invisible
+from kr.text import strip_invisible
 
 if TYPE_CHECKING:
     from detect_secrets.plugins.base import RegexBasedDetector

@@ -23,7 +23,7 @@ from kr.errors import OutputFailed, RequestUnreadable
 from kr.fields import LIMIT
 from kr.models import PHASES
 from kr.naming import did_you_mean
-from kr.text.characters import one_line, strip_invisible
+from kr.text import one_line, strip_invisible
 from kr.yaml_io import write_yaml
 
 if TYPE_CHECKING:

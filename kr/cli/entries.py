@@ -20,8 +20,8 @@ from kr.cli.common import (
     with_context,
     wrapped,
 )
-from kr.text.characters import strip_invisible
-from kr.text.counting import counted
+from kr.text import strip_invisible
+from kr.text import counted
 
 Row = dict[str, Any]
 

@@ -23,7 +23,7 @@ from kr.errors import InvalidRequest, KrError
 from kr.fields import read_document
 from kr.models import Writer, person, to_plain
 from kr.schemas import finding_request
-from kr.text.counting import counted
+from kr.text import counted
 
 Row = dict[str, Any]
 
@@ -103,7 +103,7 @@ def save(
     with open_app(ctx, may_share=True) as app:
         if document is not None:
             try:
-                envelope = app.save_finding(read_document(read_request(document)).data)
+                envelope = app.save_finding(read_document(read_request(document)))
             except InvalidRequest as error:
                 envelope = save_failure(error.fields)
         else:

@@ -29,7 +29,7 @@ from kr.envelopes import skip
 from kr.errors import KrError
 from kr.models import to_plain
 from kr.schemas import inject_request, record_request
-from kr.text.counting import counted
+from kr.text import counted
 
 if TYPE_CHECKING:
     from kr.app import App

@@ -14,13 +14,12 @@ from kr.cli.common import (
     examples,
     limit_option,
     open_app,
-    progress_line,
     table,
     warn,
     with_context,
 )
 from kr.errors import KrError
-from kr.text.counting import counted
+from kr.text import counted
 
 _NO_DEPENDENCIES = "No dependency file names anything here; kr versions --help lists those that are read."
 
@@ -202,10 +201,7 @@ def import_yaml(ctx: click.Context, sources: tuple[Path, ...]) -> int:
     named on standard error with file and line, and skipped. The exit status is 1 only when a file can't be read at all.
     """
     with open_app(ctx) as app:
-        with progress_line() as show:
-            result = app.import_yaml(
-                sources, progress=lambda done, total: show(f"importing … line {done:,} of {total:,}")
-            )
+        result = app.import_yaml(sources)
         for line in result.warnings:
             warn(_printable(line))
         for item in result.refused:

@@ -23,7 +23,8 @@ from kr.cli.common import (
 from kr.errors import InvalidRequest, KrError
 from kr.models import IfUnsure, to_plain
 from kr.schemas import research_request
-from kr.text.counting import counted, section
+from kr.markdown import section
+from kr.text import counted
 
 _question_parameters = together(
     click.argument("framework", required=False),
@@ -249,10 +250,6 @@ def _explained(value: dict[str, Any]) -> str:
     first, *more = wrapped(f"{outcome}  ", value["decision"], indent=2)
     lines = [click.style(outcome, fg=_COLOURS[outcome], bold=True) + first.removeprefix(outcome), *more]
     lines += wrapped("  asked: ", f"{asked} · tags: {', '.join(query['tags'])}", indent=4)
-    if value["waiting_index"]:
-        lines += wrapped("  waiting: ", f"{value['waiting_index']}: the first research imports it", indent=4)
-    if value["nearest_frameworks"]:
-        lines += wrapped("  similar names: ", ", ".join(value["nearest_frameworks"]), indent=4)
     for row in value["considered"][:_MOST_ENTRIES]:
         lines += ["", *_considered(row)]
     if (left := len(value["considered"]) - _MOST_ENTRIES) > 0:

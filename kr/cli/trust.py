@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from kr.cli.options import common, examples, with_context
-from kr.cli.output import emit
+from kr.cli.common import common, examples, with_context
+from kr.cli.common import emit
 from kr.errors import KrError
 
 
@@ -23,22 +23,22 @@ def trust(ctx: click.Context, /, *, yes: bool) -> int:
     is; after a change it asks again. Your own kr.yaml in ~/.config/kr and a file that --config or KR_CONFIG names need
     no trust. Exit status 1 where you say no.
     """
-    from kr.settings.discovery import find_config
+    from kr.settings.project import find_project
     from kr.settings.trust import guarded, is_trusted
     from kr.settings.trust import trust as remember
 
     environ = dict(os.environ)
     said = common(ctx)
     named = Path(said.config) if said.config else None
-    found = find_config(config=named, environ=environ, cwd=Path.cwd())
-    if found.file is None:
+    file = find_project(config=named, environ=environ, cwd=Path.cwd()).file
+    if file is None:
         raise KrError("there is no kr.yaml here or above: nothing needs to be trusted")
-    settings = [f"line {found.content.lines[it.path]}: {it.line()}" for it in guarded(found.content.data)]
-    value: dict[str, Any] = {"file": str(found.file), "settings": settings, "trusted": True}
-    if settings and not is_trusted(found.file, found.content.sha256, environ):
-        value["trusted"] = yes or _agrees(found.file, settings)
+    settings = [f"line {file.lines[it.path]}: {it.line()}" for it in guarded(file.data)]
+    value: dict[str, Any] = {"file": str(file.path), "settings": settings, "trusted": True}
+    if settings and not is_trusted(file, environ):
+        value["trusted"] = yes or _agrees(file.path, settings)
         if value["trusted"]:
-            remember(found.file, found.content.sha256, environ)
+            remember(file, environ)
     emit(value, ctx, trusted)
     return 0 if value["trusted"] else 1
 
@@ -47,7 +47,7 @@ def _agrees(file: Path, settings: list[str]) -> bool:
     if sys.stdin is None or not sys.stdin.isatty():
         click.echo(f"{file} is not trusted: read it, then say `kr trust --yes`", err=True)
         return False
-    from kr.text.characters import strip_invisible
+    from kr.text import strip_invisible
 
     click.echo("\n".join([f"{file} says:", *(f"  {strip_invisible(line)}" for line in settings)]), err=True)
     return click.confirm("Trust this file, as it is now?", err=True)

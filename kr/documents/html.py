@@ -15,7 +15,7 @@ from lxml.etree import _Element
 from markdownify import ATX, MarkdownConverter
 
 from kr.documents.html_hidden import is_hidden, style_of, text_hidden
-from kr.text.characters import strip_invisible
+from kr.text import strip_invisible
 
 MAX_TEXT = 1_000_000
 """Characters that are kept of a page."""

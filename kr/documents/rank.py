@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from kr.documents.index import Origin, fill, split_words
 from kr.documents.text import Form, Section, joined, markdown_sections, restructured_to_markdown
-from kr.values import Query
+from kr.models import Query
 
 GAP = 0.92
 """From how much of the question's rarity the best passage lacks on, that is a gap (docs/questions.md has the curve)."""

@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from kr.text.characters import strip_invisible
+from kr.text import strip_invisible
 
 Form = Literal["section", "python", "typescript"]
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from kr.errors import SourceNotAsked
-from kr.text import characters
-from kr.text.characters import strip_invisible
-from kr.values import Answer, Query, ServerConfig
+from kr.models import Answer, Query, ServerConfig
+from kr.text import one_line as text_line
+from kr.text import strip_invisible
 
 if TYPE_CHECKING:
     from kr.settings.model import KnowledgeResearch, OwnSource
@@ -140,7 +140,7 @@ _LONGEST_NUMBER = 12
 def one_line(text: str, *, limit: int = MAX_REASON) -> str:
     """Make ``text`` one line of at most ``limit`` characters; what Python takes for unprintable becomes a space too."""
     shown = strip_invisible(text[: limit * 20])
-    return characters.one_line("".join(char if char.isprintable() else " " for char in shown), limit)
+    return text_line("".join(char if char.isprintable() else " " for char in shown), limit)
 
 
 def quoted(text: str) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from kr import values
 from kr.errors import SourceFailure
+from kr.models import Answer, Passage
 from kr.sources.base import Ask, McpSource, Source, with_server
 from kr.sources.context7_text import (
     Failure,
@@ -20,7 +21,6 @@ from kr.sources.context7_text import (
     repository_of,
     split_version,
 )
-from kr.values import Answer, Passage
 
 if TYPE_CHECKING:
     from kr.settings.model import KnowledgeResearch

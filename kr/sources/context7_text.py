@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+from kr.models import Passage
 from kr.sources.base import one_line
-from kr.values import Passage
 
 FailureKind = Literal["unknown_library", "unknown_tag", "redirected", "other"]
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
 from kr.errors import SourceFailure, SourceNotAsked
+from kr.models import Answer
 from kr.sources.base import Ask, McpSource, Source, one_line, with_server
 from kr.sources.mcp_tool import passages
-from kr.values import Answer
 
 if TYPE_CHECKING:
     from kr.settings.model import KnowledgeResearch

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kr.errors import SourceFailure, SourceNotAsked
+from kr.models import Answer
 from kr.sources.base import Ask
-from kr.values import Answer
 
 if TYPE_CHECKING:
     from kr.documents.rank import Index

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kr.cancellation import broken_off
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
+from kr.models import ServerConfig
 from kr.sources.base import credentials_of, one_line, quoted, secrets_of, without_secrets
-from kr.values import ServerConfig
 
 if TYPE_CHECKING:
     import anyio

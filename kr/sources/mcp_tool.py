@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kr.errors import SourceFailure
+from kr.models import Answer, Passage
 from kr.sources.base import Ask, McpSource
-from kr.values import Answer, Passage
 
 if TYPE_CHECKING:
     from kr.sources.mcp_client import McpSession

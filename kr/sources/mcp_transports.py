@@ -28,9 +28,9 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
+from kr.models import ServerConfig
 from kr.sources.base import retry_after_seconds, status_reason
 from kr.sources.http_exchange import is_metadata_address
-from kr.values import ServerConfig
 
 if TYPE_CHECKING:
     from anyio.abc import Process

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from kr.cancellation import broken_off
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
+from kr.models import Answer, Passage, Query
 from kr.sources.base import Ask, Source
-from kr.values import Answer, Passage, Query
 
 if TYPE_CHECKING:
     from kr.deadline import Deadline

@@ -1,4 +1,4 @@
-"""The numbers behind ``kr stats``: read-only counts, most of them from the public views (SPEC 5)."""
+"""The numbers behind ``kr stats``: counts that only read, most of them from the public views."""
 
 from typing import Any, Literal
 
@@ -51,13 +51,9 @@ SELECT substr(at, 1, 10) AS day, count(*) AS answers, sum(CASE WHEN tokens > 0 T
   sum(CASE WHEN ms > 0 THEN ms ELSE 0 END) AS milliseconds
 FROM spared GROUP BY day ORDER BY day
 """
-_BY_STORY = (
-    "SELECT session_id, story_key, count(*) AS requests, sum(status = 'cache-hit' OR status = 'candidates') AS hits, "
-    "max(at) AS last_at FROM requests WHERE mode = 'research' AND status <> 'failure' AND (status <> 'candidates' OR tier = 'use') "
-    "GROUP BY session_id, story_key"
+_COUNTED = (
+    "SELECT coalesce({0}, 'none') AS name, count(*) AS number FROM {1} GROUP BY {0} ORDER BY number DESC, {0}"
 )
-_COUNTED = "SELECT coalesce({0}, 'none') AS name, count(*) AS number FROM {1} {2} GROUP BY {0} ORDER BY number DESC, {0}"
-_LAST_ACCESSES = "SELECT last_accessed FROM entries"
 _LESSONS = "SELECT count(*) FROM lessons WHERE gone_at IS NULL"
 
 
@@ -77,24 +73,14 @@ class Counts(Part):
         """
         return self._rows(_SPARED)
 
-    def requests_by_story(self) -> list[Row]:
-        """Count the research requests of each story that were no failure, and how many of them were hits."""
-        return self._rows(_BY_STORY)
-
     def number_by(
         self,
         column: str,
         table: Literal["entries", "archived_entries", "requests"],
-        *,
-        mode: str | None = None,
     ) -> dict[str, int]:
-        """Count the rows of a table (of one ``mode`` the requests) by a column, most first; where there is none: ``none``."""
-        which = "" if mode is None else "WHERE mode = :mode"
-        rows = self._session.rows(_COUNTED.format(column, table, which), mode=mode)
+        """Count the rows of a table by a column, most first; where there is none: ``none``."""
+        rows = self._session.rows(_COUNTED.format(column, table))
         return {row["name"]: row["number"] for row in rows}
-
-    def last_accesses(self) -> list[str]:
-        return [row[0] for row in self._session.rows(_LAST_ACCESSES)]
 
     def lessons(self) -> int:
         return int(self._session.value(_LESSONS))

@@ -173,9 +173,9 @@ class Database:
                 raise StoreError(unreleased(self._file.path))
             from pathlib import Path
 
-            from kr.store.care import Care
+            from kr.store.backup import backup
 
-            kept = Care(Path(self._file.path)).keep_before_upgrade(version)
+            kept = backup(Path(self._file.path), None, f"schema-{version}", is_locked=True)
             log.info("%s: backed up to %s before the upgrade", self._file.path, kept.name)
             migrate(connection)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from kr.errors import ReportUnwritable, StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from kr.freshness import ARCHIVE_AFTER_DAYS
-from kr.values import Entry
+from kr.models import Entry
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from _typeshed import StrPath
 
     from kr.store.archive import Archived, Guarded
-    from kr.store.care import Care
     from kr.store.database import Completed, Database
-    from kr.store.importing import Incoming, Outcome
     from kr.store.saving import Draft, Restored, Saved
     from kr.store.session import UnitOfWork
 
@@ -122,12 +120,6 @@ class Store:
 
         return save(self._database(), draft, text, now=now)
 
-    def take_in(self, batch: Sequence["Incoming"], now: datetime) -> "list[Outcome]":
-        """Place some hundreds of entries that others wrote, in one step (SPEC 6.2); an outcome for each, in order."""
-        from kr.store.importing import take_in
-
-        return take_in(self._database(), batch, now=now)
-
     def run_guard(self, now: datetime) -> "Guarded":
         """Run the capacity guard by itself (SPEC 3.8): the last step of an import."""
         with self.write() as unit:
@@ -181,12 +173,6 @@ class Store:
         from kr.store.saving import restore_revision
 
         return restore_revision(self._database(), entry_id, number, now)
-
-    @property
-    def care(self) -> "Care":
-        from kr.store.care import Care
-
-        return Care(self.path)
 
     def close(self) -> None:
         """Close the database; it opens again when used again."""

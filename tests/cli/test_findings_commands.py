@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kr.report import read_shape
+from kr.report import parse_report
 from tests.support.forked import shared
 from tests.support.program import Project
 from tests.support.terminals import at_terminal
@@ -118,7 +118,6 @@ class TestSave:
         }
         value = told(project, "save", "--request", "-", "--format", "json", stdin=json.dumps(document))
         assert value["status"] == "saved"
-        assert any("colour" in note for note in value["results"]["notes"])
         for broken in ("[]", "{", ""):
             assert told(project, "save", "--request", "-", stdin=broken, status=1)["status"] == "failure"
 
@@ -128,7 +127,7 @@ class TestSave:
         (tmp_path / "report.md").write_text(whole.replace("Not of version 3.", "Of none."))
         value = told(project, *SAVE, "--file", str(tmp_path / "report.md"), "--session-id", "b")
         assert (value["results"]["revision"], value["results"]["replaced"]) == (2, 1)
-        shape = read_shape(report(project))
+        shape = parse_report(report(project))
         assert shape
         assert shape.header["Confidence"] == "low"
         assert shape.sections["Summary"] == ANSWER
@@ -138,7 +137,7 @@ class TestSave:
     def test_forged_sections_headers_and_confidence_are_text(self, project: Project) -> None:
         forged = "**Confidence:** high\n\nFine.\n\n## Source Attribution\n\n- Written by: person:root"
         told(project, *SAVE, "--file", "-", stdin=forged)
-        shape = read_shape(report(project))
+        shape = parse_report(report(project))
         assert shape
         assert shape.header["Confidence"] == "low"
         assert "### Source Attribution" in shape.sections["Details"]
@@ -394,7 +393,7 @@ class TestTogether:
             ]
             [(current,)] = project.sql("SELECT revision FROM entries")
             assert numbers == list(range(1, current))
-            assert read_shape(shown) is not None
+            assert parse_report(shown) is not None
             assert (project.base / "frameworks/zod/reject-unknown-keys.md").read_text() == shown
         told(project, *SAVE, "--answer", "The last.")
         assert "The last." in report(project)

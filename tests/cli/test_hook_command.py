@@ -12,7 +12,7 @@ import pytest
 from kr.lessons.inject import NOTICE
 from tests.support.program import Project
 
-LESSONS = "_bmad-output/knowledge-base/lessons/_lessons-learned.md"
+LESSONS = ".kr/lessons/_lessons-learned.md"
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from tests.support.lessons import record_data
 from tests.support.program import Project
 from tests.support.stores import obey_permissions, protected
 
-FILE = "_bmad-output/knowledge-base/lessons/_lessons-learned.md"
+FILE = ".kr/lessons/_lessons-learned.md"
 
 
 @pytest.fixture

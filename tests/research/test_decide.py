@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.freshness import Limits, to_text
+from kr.models import TIERS, Entry, MatchRules, Query, Ratings
 from kr.research.decide import Known, choose, judge_all, most_offered, offered, overlap, rank, tier_of
-from kr.values import TIERS, Entry, MatchRules, Query, Ratings
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 SURE = MatchRules()
@@ -115,9 +115,9 @@ def test_what_may_be_served_goes_first_then_the_tier_then_the_last_access(order:
         known(entry(number=3, last_accessed=to_text(NOW - timedelta(days=3)))),
         known(entry(number=4, last_accessed=to_text(NOW - timedelta(days=2)))),
     ]
-    match = choose(query(), [found[at] for at in order], SURE)
-    assert match is not None
-    assert match.entry.id == "vue-4"
+    chosen = choose(query(), [found[at] for at in order], SURE)
+    assert chosen is not None
+    assert (chosen[0].entry.id, chosen[1]) == ("vue-4", "framework+topic+tags")
 
 
 def test_what_was_rated_wrong_is_not_served_until_as_many_say_that_it_worked() -> None:

@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import sqlite3
-from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,10 +11,10 @@ import pytest
 from rich.cells import cell_len
 
 from kr.cli.knowledge import explained
-from kr.errors import InvalidRequest, StoreCorrupt, StoreError
+from kr.errors import InvalidRequest, StoreCorrupt
 from kr.freshness import to_text
 from tests.support.program import Project, request
-from tests.support.stores import draft, insert_entry, sql
+from tests.support.stores import draft, insert_entry
 from tests.support.terminals import seen
 
 VERSION = ("--framework-version", "3.5")
@@ -75,85 +73,6 @@ def test_a_hit_is_explained_and_nothing_changes(project: Project) -> None:
     assert project.research()["results"]["cache_entry_id"] == value["entry_id"]
 
 
-INDEX = """- id: vue-repeatable-options
-  framework: vue
-  framework_version: "3.5"
-  topic: repeatable options
-  tags: [options, configuration]
-  path: frameworks/vue/repeatable-options.md
-  created: "2026-11-20"
-  last_accessed: "2026-11-20"
-  status: fresh
-  confidence: high
-"""
-
-
-def leave_an_index(project: Project) -> Path:
-    report = project.base / "frameworks/vue/repeatable-options.md"
-    report.parent.mkdir(parents=True)
-    report.write_text("# vue - repeatable options\n")
-    index = project.base / "index.yaml"
-    index.write_text(INDEX)
-    return index
-
-
-def test_an_index_that_waits_is_named_and_not_imported(project: Project) -> None:
-    index = leave_an_index(project)
-    before = fingerprint(project.base)
-    value = explain(project)
-    assert (value["outcome"], value["waiting_index"]) == ("miss", str(index))
-    assert "  waiting: " in explained(value)
-    assert fingerprint(project.base) == before
-    assert project.research()["results"]["cache_entry_id"] == "vue-repeatable-options"
-    value = explain(project)
-    assert (value["outcome"], value["waiting_index"]) == ("hit", None)
-    assert "waiting" not in explained(value)
-
-
-def test_an_index_beside_a_database_without_entries_waits_until_it_was_imported_once(
-    project: Project,
-) -> None:
-    with project.app() as app, app.store.write() as unit:
-        assert unit.entries.count() == 0
-    index = leave_an_index(project)
-    assert explain(project)["waiting_index"] == str(index)
-    project.research()
-    project.sql("DELETE FROM entries")
-    assert explain(project)["waiting_index"] is None
-
-
-def test_a_log_that_a_killed_process_left_stays_as_it_is(project: Project) -> None:
-    keep(project, "repeatable options")
-    kept = project.root / "kept"
-    with closing(sqlite3.connect(project.database)) as writer:
-        writer.execute("PRAGMA journal_mode = WAL")
-        writer.execute("UPDATE entries SET topic = 'repeatable flags', topic_key = NULL")
-        writer.commit()
-        kept.mkdir()
-        for name in ("kr.db", "kr.db-wal"):
-            (kept / name).write_bytes((project.base / name).read_bytes())
-    for path in project.base.glob("kr.db*"):
-        path.unlink()
-    for path in kept.iterdir():
-        path.rename(project.base / path.name)
-    before = fingerprint(project.base)
-    assert before["kr.db-wal"]
-    value = explain(project)
-    assert [row["topic"] for row in value["considered"]] == ["repeatable flags"]
-    after = fingerprint(project.base)
-    after.pop("kr.db-shm", None)
-    assert after == before
-
-
-def test_it_reads_while_another_process_has_the_database_open(project: Project) -> None:
-    keep(project, "repeatable options")
-    with closing(sqlite3.connect(project.database, isolation_level=None)) as writer:
-        writer.execute("BEGIN IMMEDIATE")
-        writer.execute("UPDATE entries SET topic = 'not committed'")
-        assert explain(project)["outcome"] == "hit"
-        writer.execute("ROLLBACK")
-
-
 def test_a_damaged_database_is_an_error_that_names_it(project: Project) -> None:
     keep(project, "repeatable options")
     project.database.write_bytes(b"no database " * 1000)
@@ -210,21 +129,6 @@ def test_an_entry_that_counts_as_archived_says_so(project: Project) -> None:
     value = explain(project)
     assert (value["outcome"], value["entry_id"]) == ("miss", None)
     assert "more than 60 days" in value["considered"][0]["refused"]
-
-
-def test_a_lost_report_is_a_miss_and_its_row_stays(project: Project) -> None:
-    keep(project, "repeatable options")
-    (project.base / "frameworks/vue/repeatable-options.md").unlink()
-    project.sql("UPDATE entries SET sha256 = NULL")  # nor is its text in the database
-    value = explain(project)
-    assert (value["outcome"], value["entry_id"]) == ("miss", None)
-    assert "missing or empty" in value["considered"][0]["refused"]
-    assert project.sql("SELECT count(*) FROM entries") == [(1,)]
-
-
-def test_a_framework_that_is_written_alike_is_offered(project: Project) -> None:
-    keep(project, "repeatable options", framework="Frobnicate")
-    assert explain(project, framework="Frobnicator")["nearest_frameworks"] == ["Frobnicate"]
 
 
 def test_an_opposite_is_offered_and_says_why_it_is_not_served(project: Project) -> None:
@@ -289,14 +193,6 @@ def test_a_lessons_request_is_refused(project: Project) -> None:
     }
     with project.app() as app, pytest.raises(InvalidRequest, match="mode"):
         app.explain(data)
-
-
-def test_an_older_database_is_not_upgraded_by_a_look(project: Project) -> None:
-    keep(project, "repeatable options")
-    sql(project.database, "PRAGMA user_version = 1")
-    with pytest.raises(StoreError, match="kr db upgrade"):
-        explain(project)
-    assert sql(project.database, "PRAGMA user_version") == [(1,)]
 
 
 def test_the_command_takes_both_forms(project: Project) -> None:

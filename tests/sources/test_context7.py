@@ -3,9 +3,9 @@ from collections.abc import Sequence
 import pytest
 
 from kr.errors import SourceFailure
+from kr.models import Answer, Query, ServerConfig
 from kr.sources.base import Ask
 from kr.sources.context7 import Context7
-from kr.values import Answer, Query, ServerConfig
 from tests.support.mcp_servers import DOCS, LIBRARIES, Call, Raw, Scenario, context7_server, stdio_command
 
 QUESTION = "How do I make an option repeatable?"

@@ -10,9 +10,9 @@ import pytest
 
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.extras import how_to_install
+from kr.models import Query
 from kr.sources.base import Ask
 from kr.sources.web_search import WebSearch
-from kr.values import Query
 from tests.support.web_servers import page, web_server
 
 ASK = Ask(query=Query(framework="vue", framework_version="3", topic="t", tags=("t",), question="How?"))

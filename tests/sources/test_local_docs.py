@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kr.errors import SourceFailure
+from kr.models import Answer, Query
 from kr.sources.base import Ask, Source
 from kr.sources.local_docs import MAX_PASSAGES, LocalDocs
-from kr.values import Answer, Query
 
 
 def ask(framework: str, question: str) -> Ask:

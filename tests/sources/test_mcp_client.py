@@ -13,9 +13,9 @@ import pytest
 from mcp import MCPError
 
 from kr.errors import SourceFailure, SourceTimeout
+from kr.models import ServerConfig
 from kr.sources.mcp_client import MAX_TEXT, McpSession, ToolText, converse
 from kr.sources.mcp_transports import translate
-from kr.values import ServerConfig
 from tests.support.mcp_servers import LIBRARIES, Raw, Scenario, context7_server, stdio_command
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 INTERRUPTED = """
 import asyncio, os, signal, sys
 from kr.sources.mcp_client import converse
-from kr.values import ServerConfig
+from kr.models import ServerConfig
 
 class Stop(Exception):
     pass

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kr.models import ServerConfig
 from kr.sources.base import (
     MAX_QUOTED,
     MAX_REASON,
@@ -15,7 +16,6 @@ from kr.sources.base import (
     secrets_of,
     without_secrets,
 )
-from kr.values import ServerConfig
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

@@ -13,9 +13,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from kr.errors import SourceFailure, SourceTimeout
+from kr.models import Answer, Query
 from kr.sources.base import Ask
 from kr.sources.web_search import WebSearch, search_query
-from kr.values import Answer, Query
 from tests.support.web_servers import (
     Reply,
     Request,

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from kr.errors import EntryConflict
 from kr.freshness import to_text
+from kr.models import Entry
 from kr.store.archive import EVICTED_FIRST
-from kr.store.importing import Incoming, ReportText
 from kr.store.requests import Need
 from kr.store.saving import Draft
 from kr.store.search import Search
 from kr.store.store import Store
-from kr.values import Entry
+from kr.transfer.place import Placer
+from kr.transfer.read_index import Item
 from tests.support.stores import NOW, draft, sql
 
 TOPICS = ("slots", "plugins", "guards")
@@ -134,30 +135,24 @@ class Life:
 
     def import_(self, topic: str, _: int, which: int) -> None:
         text = self.text(topic)
-        content = ReportText(
-            content=text.encode(),
-            is_here=False,
-            is_theirs=True,
-            confidence="low",
-            origin="imported",
-            researched_at=None,
-            fresh_until=None,
-        )
-        item = Incoming(
+        elsewhere = self.store.path.parent.parent / "elsewhere"
+        path = f"frameworks/vue/{topic}-{which % 2}.md"
+        (elsewhere / path).parent.mkdir(parents=True, exist_ok=True)
+        (elsewhere / path).write_text(text)
+        accessed = to_text(self.now + timedelta(days=which - 3))
+        item = Item(
+            line=1,
             id=f"vue-{topic}",
             framework="vue",
             framework_version="3",
             topic=topic,
             tags=(),
-            path=f"frameworks/vue/{topic}-{which % 2}.md",
-            created=None,
-            last_accessed=to_text(self.now + timedelta(days=which - 3)),
-            status="fresh",
-            departure=None,
-            text=content,
+            path=path,
+            last_accessed=accessed,
         )
-        (outcome,) = self.store.take_in([item], self.now)
-        if outcome.taken in {"imported", "updated"}:
+        with self.store.write() as unit:
+            outcome = Placer(unit, self.store.path.parent, self.now).place(item, elsewhere)
+        if outcome in {"imported", "updated"}:
             self.made.add(text)
 
     def word(self, topic: str, *_: int) -> None:

@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from kr.freshness import to_text
-from kr.store.care import Care, repair
+from kr.models import Entry
 from kr.store.requests import Need
 from kr.store.store import Store
-from kr.values import Entry
 from tests.support.stores import NOW, draft, sql
 
 
@@ -120,30 +119,3 @@ def test_an_entry_whose_report_is_gone_takes_its_wordings_along(
     sql(store.path, "UPDATE entries SET sha256 = NULL")
     assert store.drop_lost(entry)
     assert questions(store, entry.id) == []
-
-
-def test_what_a_deletion_by_plain_sql_leaves_is_told_and_put_right(store: Store, entry: Entry) -> None:
-    keep(store, entry, need(question="How else?"))
-    sql(store.path, "DELETE FROM entries")
-    store.close()
-    health = Care(store.path).examine()
-    assert [problem for problem in health.problems if problem.startswith("search_rows: ")]
-    assert health.is_mendable
-    with store.write() as unit:
-        repair(unit.session)
-    store.close()
-    assert Care(store.path).examine().problems == ()
-
-
-@pytest.mark.parametrize("table", ["entry_search", "search_rows"])
-def test_a_search_index_that_is_gone_is_made_anew_in_place(store: Store, entry: Entry, table: str) -> None:
-    sql(store.path, f"DROP TABLE {table}")
-    store.close()
-    health = Care(store.path).examine()
-    assert (bool(health.problems), health.is_mendable) == (True, True)
-    with store.write() as unit:
-        repair(unit.session)
-    store.close()
-    assert Care(store.path).examine().problems == ()
-    with store.read() as unit:
-        assert unit.search.find("repeatable", most=5) == [entry.id]

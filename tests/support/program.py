@@ -82,7 +82,7 @@ class Project:
 
     @property
     def base(self) -> Path:
-        return self.root / "_bmad-output" / "knowledge-base"
+        return self.root / ".kr"
 
     @property
     def database(self) -> Path:
@@ -94,7 +94,7 @@ class Project:
     def environ(self, **more: str) -> dict[str, str]:
         """The environment of a process: what it needs of ours, nothing of kr's but what is said here."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("KR_")}
-        for name in ("VIRTUAL_ENV", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        for name in ("VIRTUAL_ENV", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
             kept.pop(name, None)
         return {**kept, "HOME": str(self.root), "PYTHONPATH": os.pathsep.join(sys.path), **self.env, **more}
 
@@ -113,7 +113,7 @@ class Project:
         """Answer a request in this process."""
         with self.app() as app:
             data = json.dumps(document if document is not None else request()).encode()
-            return to_plain(app.requests.research_document(data, **options))
+            return to_plain(app.research.document(data, **options))
 
     def know(self, *topics: str) -> None:
         """Have an entry about each of these topics of vue, written now, that no source was asked for."""

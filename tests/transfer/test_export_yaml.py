@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from kr.errors import ExportFailed, StoreUnwritable
 from kr.store.store import Store
-from kr.transfer.export import export_yaml
+from kr.transfer.export_yaml import export_yaml
 from tests.support.program import Project, request
 from tests.support.stores import NOW, draft, insert_entry
 
@@ -102,7 +102,7 @@ def test_a_knowledge_base_that_was_moved_or_copied_knows_its_own_files(
     project.root.rename(tmp_path / "moved")
     moved = Project(tmp_path / "moved")
     moved.research(request(framework="click"))
-    shutil.copytree(moved.base, tmp_path / "copy" / "_bmad-output" / "knowledge-base")
+    shutil.copytree(moved.base, tmp_path / "copy" / ".kr")
     copy = Project(tmp_path / "copy")
     copy.research(request(framework="react"))
     assert len(yaml.safe_load((copy.base / "index.yaml").read_text())) == 3

@@ -2,17 +2,16 @@
 
 import logging
 import threading
-from collections.abc import Sequence
-from datetime import datetime
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from kr.store.importing import Incoming, Outcome
+from kr.store.session import UnitOfWork
 from kr.store.store import Store
-from kr.transfer import import_on_first_use
+from kr.transfer.import_yaml import import_on_first_use
 from tests.support.program import Clock, Project, request
 
 
@@ -75,13 +74,13 @@ def test_what_was_interrupted_is_taken_up_again(project: Project) -> None:
     (project.base / "_archived-index.yaml").write_text(gone)
 
     class Interrupted(Store):
-        batches = 0
+        writes = 0
 
-        def take_in(self, batch: Sequence[Incoming], now: datetime) -> list[Outcome]:
-            self.batches += 1
-            if self.batches == 2:
+        def write(self) -> AbstractContextManager[UnitOfWork]:
+            self.writes += 1
+            if self.writes == 3:  # after the live entries, before the archived ones
                 raise KeyboardInterrupt
-            return super().take_in(batch, now)
+            return super().write()
 
     with Interrupted(None, project.base) as store, pytest.raises(KeyboardInterrupt):
         import_on_first_use(store, project.base, now=Clock()())

@@ -14,7 +14,7 @@ from kr.report import PLACEHOLDER_MARK
 from kr.store.requests import Need
 from kr.store.store import Store
 from kr.transfer import ARCHIVE, INDEX, WORDINGS
-from kr.transfer.export import export_yaml, refresh_exports
+from kr.transfer.export_yaml import export_yaml, refresh_exports
 from kr.transfer.import_yaml import import_yaml
 from tests.support.stores import NOW, draft, insert_entry, sql
 

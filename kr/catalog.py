@@ -1,0 +1,343 @@
+"""Looking through index and archive, and changing them by hand (SPEC 6.3).
+
+Every operation returns nested plain data. An id that nothing has is an ``UnknownEntry``.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
+from typing import Any, TypedDict, Unpack
+
+from kr.errors import KrError, UnknownEntry
+from kr.frameworks import canonical
+from kr.freshness import MARKED, UNKNOWN_VERSION, Limits, judge
+from kr.models import Entry, EntryStatus
+from kr.store.archive import Archived, ArchiveReason
+from kr.store.reports import Revision
+from kr.store.saving import Restored
+from kr.store.search import nowhere, passage_of, unknown_archived, unknown_entry
+from kr.store.session import UnitOfWork
+from kr.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+_MOST_FOUND = 50
+MISSING_REPORT = "missing report"
+"""Why an entry can't be served although its time is not over: see ``stale_because``."""
+
+
+class Page(TypedDict, total=False):
+    """Which entries to list: of a framework, of a status as of today, from ``offset`` on at most ``limit``."""
+
+    framework: str | None
+    status: EntryStatus | None
+    limit: int | None
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalog:
+    """The operations over one knowledge base; ``export`` writes the YAML files. Looking makes no database where none is.
+
+    A status is as of today: past its time, or without a report, an entry is ``stale`` before a request marks it.
+    """
+
+    store: Store
+    limits: Limits
+    clock: Callable[[], datetime]
+    export: Callable[[], None]
+
+    def page(self, **page: Unpack[Page]) -> dict[str, Any]:
+        """Give some live entries, the last accessed first: ``{entries, total}``. A status that is asked for costs a look at all."""
+        now, status = self.clock(), page.get("status")
+        offset, limit = page.get("offset", 0), page.get("limit")
+        end = None if limit is None else offset + limit
+        with self.store.look() as unit:
+            found = list(unit.entries.browse(_valid(page.get("framework"))))
+            if status is not None:
+                found = [entry for entry in found if self._judged(entry, now)[0].status == status]
+            shown = [entry_item(self._judged(entry, now)[0]) for entry in found[offset:end]]
+        return {"entries": shown, "total": len(found)}
+
+    def search(
+        self, words: str, *, framework: str | None = None, limit: int | None = None
+    ) -> list[dict[str, Any]]:
+        """List live entries that hold all of ``words``, best first, then those that hold some; each with the passage. ``limit`` None: 50."""
+        now, text = self.clock(), _text(words)
+        keys = () if framework is None else (canonical(_text(framework)),)
+        with self.store.look() as unit:
+            ids = unit.search.find(text, keys=keys, most=limit or _MOST_FOUND)
+            entries = {entry.id: entry for entry in unit.entries.some(ids)}
+            found = [
+                (entries[it], unit.revisions.text(entries[it].sha256) or "") for it in ids if it in entries
+            ]
+        return [found_item(self._judged(entry, now)[0], passage_of(report, text)) for entry, report in found]
+
+    def search_lessons(self, words: str, *, limit: int = 50) -> list[dict[str, Any]]:
+        """List lessons that hold ``words``, best first: ``{id, phase, passage}``."""
+        with self.store.look() as unit:
+            found = unit.search.lessons(_text(words), most=limit)
+        return [{"id": it.key, "phase": it.topic, "passage": it.text} for it in found]
+
+    def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
+        """Tell all about one entry; with its report's text when it is asked for (null when it is lost)."""
+        entry_id = self._key(entry_id)
+        with self.store.read() as unit:
+            stored = unit.entries.get(entry_id)
+            if stored is None:
+                raise unknown_entry(unit, entry_id)
+            marked = unit.entries.stale_reason(entry_id)
+            revisions = len(unit.revisions.of_entry(entry_id))
+            archived = len(unit.archive.of_id(entry_id))
+        entry, reasons = self._judged(stored, self.clock())
+        more = (
+            "stale_major",
+            "question",
+            "origin",
+            "written_by",
+            "revision",
+            "researched_at",
+            "fresh_until",
+            "sha256",
+        )
+        item = {
+            **entry_item(entry),
+            "stale_because": _because(marked, reasons),
+            **{name: getattr(entry, name) for name in more},
+            "revisions": revisions,
+            "archived": archived,
+        }
+        return {**item, "report": self.store.read_report(stored)} if report else item
+
+    def ratings(self, entry_id: str) -> dict[str, Any]:
+        """Tell what was said of an entry's current text: ``{worked, wrong, is_withdrawn, said: [{session_id, outcome, note, at}]}``."""
+        entry_id = self._key(entry_id)
+        with self.store.read() as unit:
+            found = unit.lookup.one(entry_id)
+            if found is None:
+                raise unknown_entry(unit, entry_id)
+            entry, ratings, _ = found
+            said = unit.ratings.of(entry)
+        told = ("session_id", "outcome", "note", "at")
+        return {
+            "worked": ratings.worked,
+            "wrong": ratings.wrong,
+            "is_withdrawn": ratings.withdraws(entry),
+            "said": [{name: getattr(rating, name) for name in told} for rating in said],
+        }
+
+    def history(self, entry_id: str) -> list[dict[str, Any]]:
+        entry_id = self._key(entry_id)
+        with self.store.read() as unit:
+            revisions = unit.revisions.of_entry(entry_id)
+            if not revisions and unit.entries.get(entry_id) is None and not unit.archive.of_id(entry_id):
+                raise unknown_entry(unit, entry_id)
+        return [revision_item(revision) for revision in revisions]
+
+    def revision(self, entry_id: str, number: int) -> dict[str, Any]:
+        entry_id = self._key(entry_id)
+        with self.store.read() as unit:
+            revision = unit.revisions.get(entry_id, number)
+            if revision is None:
+                raise _unknown_revision(unit, entry_id, number)
+            text = unit.revisions.text(revision.sha256)
+        return {**revision_item(revision), "text": text or ""}
+
+    def archive(
+        self,
+        *,
+        framework: str | None = None,
+        reason: ArchiveReason | None = None,
+        limit: int | None = None,
+    ) -> list[dict[str, Any]]:
+        with self.store.look() as unit:
+            found = unit.archive.browse(_valid(framework), reason)
+            return [archived_item(archived) for archived in islice(found, limit)]
+
+    def archived(
+        self,
+        entry_id: str,
+        *,
+        archive_id: int | None = None,
+        report: bool = False,
+    ) -> dict[str, Any]:
+        """Tell all about one archived row, chosen as ``restore`` does; with its own text when it is asked for."""
+        entry_id = self._key(entry_id)
+        with self.store.read() as unit:
+            chosen = _chosen(unit, entry_id, archive_id)
+            text = unit.revisions.text(chosen.entry.sha256)
+        more = ("question", "origin", "researched_at", "sha256")
+        item = archived_item(chosen) | {name: getattr(chosen.entry, name) for name in more}
+        return {**item, "report": text} if report else item
+
+    def check(self, entry_ids: Sequence[str]) -> list[dict[str, Any]]:
+        """Give the live entries of these ids, each once; what ``remove`` would take."""
+        keys = list(dict.fromkeys(map(self._key, entry_ids)))
+        with self.store.read() as unit:
+            return [entry_item(_live(unit, key)) for key in keys]
+
+    def remove(self, entry_ids: Sequence[str]) -> dict[str, Any]:
+        """Move entries to the archive, reason ``manual``: all of them, or none when one is unknown."""
+        keys = [self._key(entry_id) for entry_id in entry_ids]
+        self.check(keys)
+        removed = self.store.remove(keys, self.clock())
+        if removed is None:  # one went meanwhile
+            self.check(keys)
+            raise UnknownEntry("the entries changed meanwhile; nothing was removed, try again")
+        return {
+            "removed": [archived_item(archived) for archived in removed],
+            "index_count": self._count(),
+            "warnings": self.exported(),
+        }
+
+    def restore(
+        self,
+        entry_id: str,
+        *,
+        archive_id: int | None = None,
+        replace_live: bool = False,
+    ) -> dict[str, Any]:
+        """Make an archived entry live and fresh, the last archived or that of ``archive_id``. Raises ``EntryConflict`` when it is live."""
+        entry_id = self._key(entry_id)
+        with self.store.read() as unit:
+            chosen = _chosen(unit, entry_id, archive_id)
+        restored = self.store.restore_archived(chosen, self.clock(), replace=replace_live)
+        if restored is None:
+            raise UnknownEntry(
+                f"{entry_id}: it left the archive meanwhile; kr archive list shows what is there"
+            )
+        return self._restored(restored)
+
+    def restore_revision(self, entry_id: str, number: int) -> dict[str, Any]:
+        entry_id = self._key(entry_id)
+        restored = self.store.restore_revision(entry_id, number, self.clock())
+        if restored is None:
+            with self.store.read() as unit:
+                _live(unit, entry_id)
+                raise _unknown_revision(unit, entry_id, number)
+        return self._restored(restored)
+
+    def _key(self, entry_id: str) -> str:
+        """Take any text as an id; where there is no database, nothing has one, and none is made to find out."""
+        if not self.store.exists():
+            raise nowhere(entry_id)
+        return _text(entry_id)
+
+    def _restored(self, restored: Restored) -> dict[str, Any]:
+        saved = restored.saved
+        stale = [f"it comes back stale: {restored.stale_reason}"] if restored.stale_reason else []
+        return {
+            "entry": entry_item(saved.entry),
+            "replaced": [archived_item(archived) for archived in restored.replaced],
+            "index_count": saved.index_count,
+            "lru_evicted": saved.lru_evicted,
+            "auto_archived": saved.auto_archived,
+            "warnings": [*stale, *saved.warnings, *self.exported()],
+        }
+
+    def _judged(self, entry: Entry, now: datetime) -> tuple[Entry, tuple[str, ...]]:
+        verdict = judge(entry, UNKNOWN_VERSION, self.limits, now)
+        is_fresh, reasons = verdict.status == "fresh" and entry.status == "fresh", verdict.reasons
+        if entry.sha256 is None and not self.store.read_file(entry.path):
+            is_fresh, reasons = False, (*reasons, MISSING_REPORT)
+        return replace(entry, status="fresh" if is_fresh else "stale"), reasons
+
+    def _count(self) -> int:
+        with self.store.read() as unit:
+            return unit.entries.count()
+
+    def exported(self) -> list[str]:
+        """Export as after a research write (SPEC 3.8): a failure is told, and changes nothing else."""
+        try:
+            self.export()
+        except KrError as error:
+            logger.warning("%s", error)
+            return [f"export_failed: {error}"]
+        return []
+
+
+def _because(marked: str | None, reasons: tuple[str, ...]) -> list[str]:
+    if marked is None:
+        return list(reasons)
+    return list(dict.fromkeys([marked, *(reason for reason in reasons if reason != MARKED)]))
+
+
+def _live(unit: UnitOfWork, entry_id: str) -> Entry:
+    entry = unit.entries.get(entry_id)
+    if entry is None:
+        raise unknown_entry(unit, entry_id)
+    return entry
+
+
+def _chosen(unit: UnitOfWork, entry_id: str, archive_id: int | None) -> Archived:
+    rows = unit.archive.of_id(entry_id)
+    if not rows:
+        raise unknown_archived(unit, entry_id)
+    for row in rows:
+        if archive_id in {None, row.archive_id}:
+            return row
+    known = ", ".join(f"{row.archive_id} ({row.archived_at:.16})" for row in rows[:5])
+    raise UnknownEntry(f"{entry_id}: it has no archive id {archive_id}; it has {known}")
+
+
+def _unknown_revision(unit: UnitOfWork, entry_id: str, number: int) -> UnknownEntry:
+    numbers = [str(revision.revision) for revision in unit.revisions.of_entry(entry_id)]
+    if not numbers and unit.entries.get(entry_id) is None:
+        return unknown_entry(unit, entry_id)
+    there_are = f"it has {', '.join(numbers[-10:])}" if numbers else "nothing has replaced its text yet"
+    return UnknownEntry(f"{entry_id}: there is no revision {number}; {there_are}")
+
+
+def _text(given: str) -> str:
+    """Take any text: what no database holds (lone surrogates) is the id or name of nothing."""
+    return given.encode(errors="replace").decode()
+
+
+def _valid(framework: str | None) -> str | None:
+    return None if framework is None else _text(framework)
+
+
+_FOUND = ("id", "framework", "framework_version", "topic", "status")
+_SHOWN = (
+    "id",
+    "framework",
+    "framework_version",
+    "topic",
+    "tags",
+    "path",
+    "created",
+    "last_accessed",
+    "status",
+    "confidence",
+)
+_REVISION = (
+    "revision",
+    "framework_version",
+    "confidence",
+    "origin",
+    "written_by",
+    "researched_at",
+    "replaced_at",
+    "sha256",
+)
+
+
+def entry_item(entry: Entry) -> dict[str, Any]:
+    """Give the nine keys of the index and the confidence."""
+    return {name: getattr(entry, name) for name in _SHOWN} | {"tags": list(entry.tags)}
+
+
+def found_item(entry: Entry, passage: str) -> dict[str, Any]:
+    return {name: getattr(entry, name) for name in _FOUND} | {"passage": passage}
+
+
+def archived_item(archived: Archived) -> dict[str, Any]:
+    """Give an archived row; ``archive_id`` tells it from others of its id."""
+    told = {name: getattr(archived, name) for name in ("archived_at", "reason", "archive_id")}
+    return {**entry_item(archived.entry), "status": "archived", **told}
+
+
+def revision_item(revision: Revision) -> dict[str, Any]:
+    return {name: getattr(revision, name) for name in _REVISION}

@@ -1,0 +1,240 @@
+"""``kr versions`` and ``kr warm``: what a project uses, compared with the cache; asking about what the cache lacks."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from kr.envelopes import Envelope
+from kr.frameworks import is_usual_name
+from kr.freshness import Limits, judge, major_key, same_major
+from kr.models import Entry
+from kr.naming import fold
+from kr.packages.model import UNKNOWN, Dependency
+from kr.packages.usage import count_imports
+from kr.packages.versions import find_dependencies, fitting, project_root, version_of
+from kr.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+Environ = Mapping[str, str]
+_COLUMNS = ("framework", "version", "package", "file", "direct")
+
+
+def list_versions(
+    project: Path, store: Store, *, everything: bool, mark_stale: bool, environ: Environ
+) -> list[dict[str, Any]]:
+    """List direct dependencies, or ``everything``: ``framework``, ``version``, ``package``, ``file``, ``direct``.
+
+    A dependency file that could not be used is a row of its own: its ``file``, a ``note`` that says why, and null for the
+    rest. With ``mark_stale`` fresh entries are marked of whose major version the project has none; ``marked_stale``
+    of each row holds the ids that were marked for it: for the project's major alone.
+    """
+    found = find_dependencies(project, environ)
+    used = [dependency for dependency in found.dependencies if everything or dependency.direct]
+    rows: list[dict[str, Any]] = [{name: getattr(one, name) for name in _COLUMNS} for one in used]
+    if mark_stale:
+        marked = _mark_stale(used, store) if store.exists() else {}
+        rows = [row | {"marked_stale": marked.get(number, [])} for number, row in enumerate(rows)]
+    for warning in found.warnings:
+        logger.warning("%s", warning)
+        file, _, why = warning.partition(": ")
+        rows.append(dict.fromkeys(_COLUMNS) | {"file": file, "note": why})
+    return rows
+
+
+def _mark_stale(used: Sequence[Dependency], store: Store) -> dict[int, list[str]]:
+    """Mark entries of another major than the project's stale; return their ids by the number of the dependency."""
+    marked: dict[int, list[str]] = {}
+    with store.write() as unit:
+        live = unit.entries.all()
+        known = {name: fitting(used, name) for name in {entry.framework for entry in live}}
+        for entry in live:
+            other = _other_major(entry, known[entry.framework])
+            if other is None or entry.status == "stale":
+                continue
+            reason = f"version {entry.framework_version}, the project uses {other.version}"
+            if unit.entries.mark_stale(entry.id, reason, major=major_key(other.version)):
+                marked.setdefault(used.index(other), []).append(entry.id)
+    return marked
+
+
+def _dependencies(project: Path, environ: Environ) -> list[Dependency]:
+    """Return the packages that a project declares; a language is none."""
+    found = find_dependencies(project, environ)
+    for warning in found.warnings:
+        logger.warning("%s", warning)
+    return [one for one in found.dependencies if one.direct and one.ecosystem != "language"]
+
+
+def _other_major(entry: Entry, known: Sequence[Dependency]) -> Dependency | None:
+    """Return the best dependency of an entry's framework, if the entry's major version is that of none of them."""
+    if not known or any(same_major(entry.framework_version, dependency.version) for dependency in known):
+        return None
+    return known[0]
+
+
+TOPIC = "overview and key APIs"
+_TAGS = ("overview", "getting-started")
+_QUESTION = "What is {framework} for, how does one get started with it, and which are its key APIs?"
+
+_GIVE_UP_AFTER = 3
+
+State = Literal["fresh", "stale", "missing"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Need:
+    """A framework of the project: the files that import it, its ``fresh`` and ``stale`` entries that have a report."""
+
+    framework: str
+    version: str
+    imports: int = 0
+    fresh: int = 0
+    stale: int = 0
+
+    @property
+    def state(self) -> State:
+        return "fresh" if self.fresh else "stale" if self.stale else "missing"
+
+    def plain(self) -> dict[str, Any]:
+        return {**asdict(self), "state": self.state}
+
+
+def needs(
+    project: Path,
+    store: Store,
+    limits: Limits,
+    now: datetime,
+    *,
+    names: Sequence[str] = (),
+    environ: Environ,
+) -> list[Need]:
+    """List the direct dependencies, or ``names``, with what the cache holds for each: missing, stale, fresh.
+
+    Among these what the code imports in most files comes first, and tools last.
+    """
+    used = _dependencies(project, environ)
+    chosen = _by_name(project, used, names, environ) if names else _by_importance(project, used)
+    found = {fold(need.framework): need for need in chosen}
+    entries = _entries(store)
+    kindred = {name: _names(used, name) for name in {entry.framework for entry in entries}}
+    for entry in entries:
+        need = next((found[name] for name in kindred[entry.framework] if name in found), None)
+        if need is None or entry.origin == "placeholder":
+            continue
+        is_fresh = judge(entry, need.version, limits, now).status == "fresh"
+        if entry.sha256 is None and not store.read_file(entry.path):
+            continue  # a look-up would find nothing to serve, and remove it
+        if is_fresh:
+            need.fresh += 1
+        else:
+            need.stale += 1
+    order: tuple[State, ...] = ("missing", "stale", "fresh")
+    return sorted(found.values(), key=lambda need: order.index(need.state))
+
+
+def _by_importance(project: Path, used: Sequence[Dependency]) -> list[Need]:
+    imports = count_imports(project_root(project), used)
+    rows = [Need(framework=d.framework, version=d.version, imports=imports[d.package]) for d in _once(used)]
+    development = {d.framework for d in used if d.dev}
+
+    def rank(need: Need) -> tuple[int, int, bool, str]:
+        is_tool = not need.imports and need.framework in development
+        tier = 0 if need.imports else 2 if is_tool else 1
+        return tier, -need.imports, not is_usual_name(need.framework), need.framework.casefold()
+
+    return sorted(rows, key=rank)
+
+
+def _by_name(project: Path, used: Sequence[Dependency], names: Sequence[str], environ: Environ) -> list[Need]:
+    found = []
+    for name in names:
+        known = next(iter(fitting(used, name)), None)
+        version = known.version if known else version_of(project, name, environ) or UNKNOWN
+        found.append(Need(framework=known.framework if known else name, version=version))
+    return found
+
+
+def research_needs(
+    found: Sequence[Need],
+    ask: Callable[..., Envelope],
+    *,
+    max_calls: int | None,
+    limit: int | None,
+    tell: Callable[[str], None],
+    may_spend: Callable[[list[str]], bool] = lambda _: True,
+) -> list[dict[str, Any]]:
+    """Ask about each framework without a fresh entry, while the budget lasts and ``may_spend`` (shown the plan) agrees.
+
+    Returns a row for each: ``status`` of the answer, ``fresh``, or ``skipped`` with a ``note``: over the limit or budget, or no source
+    had answered three times in a row.
+    """
+    lacking = [need for need in found if need.state != "fresh"]
+    asked = len(lacking) if limit is None else min(limit, len(lacking))
+    if asked and not may_spend([f"{need.framework} {need.version}" for need in lacking[:asked]]):
+        limit = asked = 0
+    left = max_calls
+    in_vain = 0
+    rows = []
+    for number, need in enumerate(lacking, 1):
+        why = _why_not(number > asked, left == 0, in_vain >= _GIVE_UP_AFTER)
+        if why is not None:
+            rows.append(_row(need, "skipped", note=why))
+            continue
+        tell(f"[{number}/{asked}] {need.framework} {need.version}")
+        envelope = _asked(ask, need, left)
+        results = envelope.results
+        left = results.budget_remaining if results is not None else left
+        in_vain = 0 if _is_answered(envelope) else in_vain + 1
+        notes = [problem.message for problem in envelope.errors]
+        notes += results.degradation_notes if results is not None else []
+        row = _row(need, envelope.status, note="; ".join(notes) or None)
+        if results is not None:
+            row |= {"entry_id": results.cache_entry_id, "report_path": results.report_path}
+        rows.append(row)
+    return rows + [_row(need, "fresh", note=None) for need in found if need.state == "fresh"]
+
+
+def _asked(ask: Callable[..., Envelope], need: Need, left: int | None) -> Envelope:
+    question = _QUESTION.format(framework=need.framework)
+    about = {"framework_version": need.version, "topic": TOPIC, "tag": _TAGS}
+    return ask(need.framework, question, **about, max_calls=left)
+
+
+def _entries(store: Store) -> list[Entry]:
+    with store.look() as unit:
+        return unit.entries.all()
+
+
+def _why_not(*causes: bool) -> str | None:
+    reasons = ("beyond the limit of this run", "the budget of this run is spent", "no source answers")
+    return next((reason for reason, holds in zip(reasons, causes, strict=True) if holds), None)
+
+
+def _is_answered(envelope: Envelope) -> bool:
+    results = envelope.results
+    return results is not None and (
+        results.cache_hit or any(row.status == "success" for row in results.sources_consulted)
+    )
+
+
+def _names(used: Sequence[Dependency], framework: str) -> list[str]:
+    return [fold(framework), *(fold(dependency.framework) for dependency in fitting(used, framework))]
+
+
+def _once(used: Sequence[Dependency]) -> list[Dependency]:
+    packages: dict[str, list[Dependency]] = {}
+    for dependency in used:
+        packages.setdefault(dependency.package, []).append(dependency)
+    chosen: dict[str, Dependency] = {}
+    for package, rows in packages.items():
+        best = next(iter(fitting(rows, package)), rows[0])
+        chosen.setdefault(fold(best.framework), best)
+    return list(chosen.values())
+
+
+def _row(need: Need, status: str, *, note: str | None) -> dict[str, Any]:
+    return {**need.plain(), "status": status, "entry_id": None, "report_path": None, "note": note}

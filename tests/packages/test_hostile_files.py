@@ -1,0 +1,304 @@
+"""Whatever stands in a dependency file, reading it never raises and always says what was wrong."""
+
+import json
+import os
+import time
+import tracemalloc
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kr.packages.versions import Found, find_dependencies, version_of
+from tests.packages.helpers import DATA
+from tests.packages.helpers import write as write_files
+
+FILES = (
+    "package.json",
+    "package-lock.json",
+    "yarn.lock",
+    "pnpm-lock.yaml",
+    "pnpm-workspace.yaml",
+    "pyproject.toml",
+    "uv.lock",
+    "poetry.lock",
+    "requirements.txt",
+    "pom.xml",
+    "build.gradle",
+    "build.gradle.kts",
+    "settings.gradle",
+    "setup.cfg",
+    "pylock.toml",
+    "go.work",
+    "go.mod",
+    "Cargo.toml",
+    "Cargo.lock",
+    "composer.json",
+    "composer.lock",
+    "Gemfile.lock",
+)
+SAMPLES = {file: [p.read_bytes() for p in DATA.rglob(Path(file).name)] or [b""] for file in FILES}
+
+
+def write(root: Path, file: str, content: bytes) -> None:
+    write_files(root, {file: content})
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_folder_in_place_of_a_file(tmp_path: Path, file: str) -> None:
+    (tmp_path / file).mkdir(parents=True)
+    found = find_dependencies(tmp_path, {})
+    assert found.dependencies == ()
+    assert [w for w in found.warnings if w.startswith(f"{file}: ") and "not a regular file" in w]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_not_utf_8(tmp_path: Path, file: str) -> None:
+    write(tmp_path, file, b"\xff\xff\xff{}")
+    (warning,) = find_dependencies(tmp_path, {}).warnings
+    assert warning.startswith((f"{file}: it is not UTF-8 text", f"{file}: it is not valid XML"))
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_of_50_megabytes(tmp_path: Path, file: str) -> None:
+    path = tmp_path / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as sparse:
+        sparse.truncate(50 * 1024 * 1024)
+    assert find_dependencies(tmp_path, {}) == Found((), (f"{file}: it is larger than 32 MiB",))
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "go.mod")
+    assert find_dependencies(tmp_path, {}).warnings == ("go.mod: it is not a regular file",)
+
+
+@pytest.mark.parametrize(
+    "file", [f for f in FILES if f.endswith((".json", ".toml", ".xml")) and any(SAMPLES[f])]
+)
+def test_truncated(tmp_path: Path, file: str) -> None:
+    whole = next(s for s in SAMPLES[file] if s.strip())
+    write(tmp_path, file, whole.rstrip()[: len(whole) * 2 // 3])
+    warnings = find_dependencies(tmp_path, {}).warnings
+    assert any(w.startswith(f"{file}: it is not valid") for w in warnings), warnings
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "reason"),
+    [
+        ("package.json", '{"dependencies": []}', "dependencies is a list, not a mapping"),
+        ("package.json", '{"dependencies": {"vue": 3}}', "dependencies.vue is not a text"),
+        ("package.json", "[]", "its top level is a list, not a mapping"),
+        ("package.json", '{"workspaces": "packages/*"}', "workspaces is a text, not a list"),
+        ("package-lock.json", '{"packages": 7}', "packages is a number, not a mapping"),
+        ("composer.json", '{"require": "x"}', "require is a text, not a mapping"),
+        ("composer.lock", '{"packages": {}}', "packages is a mapping, not a list"),
+        ("pyproject.toml", "[project]\ndependencies = 'x'", "dependencies is a text, not a list"),
+        ("pyproject.toml", "[project]\ndependencies = ['a b c']", "'a b c' is no requirement"),
+        ("pyproject.toml", "project = 3", "project is a number, not a mapping"),
+        ("uv.lock", "package = 3", "package is a number, not a list"),
+        ("Cargo.toml", "[dependencies]\nserde = 1", "the version of serde is not a text"),
+        ("pnpm-lock.yaml", "- a", "its top level is a list, not a mapping"),
+    ],
+)
+def test_wrong_types(tmp_path: Path, file: str, content: str, reason: str) -> None:
+    write(tmp_path, file, content.encode())
+    assert f"{file}: {reason}" in find_dependencies(tmp_path, {}).warnings
+
+
+def test_a_broken_lock_leaves_the_manifest_usable(tmp_path: Path) -> None:
+    write(tmp_path, "package.json", b'{"dependencies": {"vue": "^3.4.0"}}')
+    write(tmp_path, "package-lock.json", b'{"lockfileVersion": 3, "packages": {')
+    found = find_dependencies(tmp_path, {})
+    assert [(d.package, d.version) for d in found.dependencies] == [("vue", "^3.4.0")]
+    assert found.warnings[0].startswith("package-lock.json: it is not valid JSON")
+
+
+def test_entity_bombs_are_refused(tmp_path: Path) -> None:
+    entities = "".join(f'<!ENTITY a{i} "{f"&a{i - 1};" * 10}">' for i in range(1, 12))
+    bomb = f'<?xml version="1.0"?><!DOCTYPE p [<!ENTITY a0 "x">{entities}]><project>&a11;</project>'
+    write(tmp_path, "pom.xml", bomb.encode())
+    assert "document type declaration" in find_dependencies(tmp_path, {}).warnings[0]
+
+
+def test_external_entities_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    text = '<!DOCTYPE p [<!ENTITY x SYSTEM "file:secret">]><project><artifactId>&x;</artifactId></project>'
+    write(tmp_path, "pom.xml", text.encode())
+    assert "document type declaration" in find_dependencies(tmp_path, {}).warnings[0]
+
+
+@pytest.mark.parametrize("file", ["requirements.txt", "pom.xml", "package.json"])
+def test_a_link_that_leads_out_of_the_project_is_not_read(tmp_path: Path, file: str) -> None:
+    (tmp_path / "secret").write_text("the secret word")
+    write(tmp_path / "project", ".git/HEAD", b"")
+    (tmp_path / "project" / file).symlink_to(tmp_path / "secret")
+    (warning,) = find_dependencies(tmp_path / "project", {}).warnings
+    assert "leads out of the project" in warning
+    assert "secret word" not in warning
+
+
+def test_deep_nesting(tmp_path: Path) -> None:
+    write(tmp_path, "package.json", b"[" * 100_000)
+    write(tmp_path, "pnpm-lock.yaml", b"[" * 20_000)
+    write(tmp_path, "pyproject.toml", b"a = " + b"[" * 100_000)
+    assert len(find_dependencies(tmp_path, {}).warnings) == 3
+
+
+def test_yaml_aliases_do_not_multiply(tmp_path: Path) -> None:
+    lines = ["a0: &a0 [x, x]"] + [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
+    write(tmp_path, "pnpm-lock.yaml", "\n".join([*lines, "packages: *a11"]).encode())
+    assert find_dependencies(tmp_path, {}).warnings == ("pnpm-lock.yaml: packages is a list, not a mapping",)
+
+
+def test_names_that_no_registry_takes_are_left_out(tmp_path: Path) -> None:
+    odd = {"": "1", "a b": "1", "x\n": "1", "\ud800": "1", "n" * 301: "1", "good": "\u202e1", "fine": "1"}
+    write(tmp_path, "package.json", json.dumps({"dependencies": odd}).encode())
+    assert {(d.package, d.version) for d in find_dependencies(tmp_path, {}).dependencies} == {
+        ("good", "unknown"),
+        ("fine", "1"),
+    }
+
+
+def test_members_outside_and_in_node_modules_are_not_read(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    patterns = ["../other", "/etc", "node_modules/*", ".git/*", "linked", "a/*"]
+    write(project, "package.json", json.dumps({"workspaces": patterns}).encode())
+    for place in ("../other", "node_modules/x", ".git/x", "a/node_modules/y"):
+        write(project, f"{place}/package.json", b'{"dependencies": {"wrong": "1"}}')
+    write(project, "a/b/package.json", b'{"dependencies": {"right": "1"}}')
+    (project / "linked").symlink_to(tmp_path / "other")
+    assert [d.package for d in find_dependencies(project, {}).dependencies] == ["right"]
+
+
+def test_requirements_that_include_each_other_end(tmp_path: Path) -> None:
+    write(tmp_path, "requirements.txt", b"-r requirements-a.txt\n-r /etc/passwd\nflask")
+    write(tmp_path, "requirements-a.txt", b"-r requirements.txt\nrich==1")
+    found = find_dependencies(tmp_path, {})
+    assert {d.package for d in found.dependencies} == {"flask", "rich"}
+    assert "outside the project" in found.warnings[0]
+
+
+def test_maven_properties_that_expand_stay_small(tmp_path: Path) -> None:
+    uses = "".join(
+        f"<dependency><groupId>g</groupId><artifactId>a{number}</artifactId>"
+        f"<version>{'${big}' * 40}${{{name}}}</version></dependency>"
+        for number, name in enumerate(("big", "project.version", "project.parent.version") * 300)
+    )
+    big = "y" * 300_000
+    write(
+        tmp_path,
+        "pom.xml",
+        f"<project><parent><version>{big}</version></parent><version>{big}</version>"
+        f"<properties><big>{big}</big></properties><dependencies>{uses}</dependencies></project>".encode(),
+    )
+    tracemalloc.start()
+    try:
+        began = time.process_time()
+        found = find_dependencies(tmp_path, {})
+        assert time.process_time() - began < 20
+        assert tracemalloc.get_traced_memory()[1] < 100 * 1024**2
+    finally:
+        tracemalloc.stop()
+    assert {d.version for d in found.dependencies} == {"unknown"}
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["/* ", '"', "'", "/", '"\\', "{", "a:", "${", "[", '"""', "api 'a:b:1', ", "name: ", "id ", "'${a "],
+)
+@pytest.mark.parametrize("file", ["build.gradle", "settings.gradle"])
+def test_gradle_scripts_are_read_in_linear_time(tmp_path: Path, file: str, piece: str) -> None:
+    write(tmp_path, file, ("dependencies {" + piece * 50_000).encode())
+    began = time.process_time()
+    find_dependencies(tmp_path, {})
+    assert time.process_time() - began < 10
+
+
+def test_maven_modules_that_name_each_other_end(tmp_path: Path) -> None:
+    write(tmp_path, "pom.xml", b"<project><modules><module>.</module><module>m</module></modules></project>")
+    write(tmp_path, "m/pom.xml", b"<project><modules><module>..</module></modules></project>")
+    assert find_dependencies(tmp_path, {}) == Found((), ())
+
+
+def test_no_such_folder(tmp_path: Path) -> None:
+    assert find_dependencies(tmp_path / "nowhere", {}) == Found((), ("nowhere: it is no folder",))
+
+
+def test_warnings_are_bounded_and_name_no_place_of_the_machine(tmp_path: Path) -> None:
+    write(tmp_path, "requirements.txt", b"one two\n" + b"\n".join(b"bad line %d" % i for i in range(500)))
+    warnings = find_dependencies(tmp_path, {}).warnings
+    assert len(warnings) == 50
+    assert not [w for w in warnings if str(tmp_path) in w]
+
+
+def _altered(sample: bytes, cuts: list[tuple[int, int, bytes]]) -> bytes:
+    for start, length, insert in cuts:
+        at = start % (len(sample) + 1)
+        sample = sample[:at] + insert + sample[at + length :]
+    return sample
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    file=st.sampled_from(FILES),
+    content=st.one_of(
+        st.binary(max_size=300),
+        st.text(max_size=300).map(lambda t: t.encode("utf-8", "surrogatepass")),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+            lambda inner: (
+                st.lists(inner, max_size=4)
+                | st.dictionaries(
+                    st.sampled_from(
+                        [
+                            "dependencies",
+                            "packages",
+                            "package",
+                            "require",
+                            "project",
+                            "workspaces",
+                            "name",
+                            "",
+                        ]
+                    ),
+                    inner,
+                    max_size=5,
+                )
+            ),
+            max_leaves=15,
+        ).map(lambda v: json.dumps(v).encode()),
+    ),
+)
+def test_arbitrary_content_never_raises(file: str, content: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        write(Path(folder), file, content)
+        found = find_dependencies(Path(folder), {})
+        for dependency in found.dependencies:
+            assert dependency.package.isprintable()
+            assert dependency.version.isprintable()
+            assert dependency.version
+        assert all(w.isprintable() for w in found.warnings)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    data=st.data(),
+    cuts=st.lists(
+        st.tuples(st.integers(0, 5_000), st.integers(0, 40), st.binary(max_size=6)), min_size=1, max_size=4
+    ),
+)
+def test_damaged_real_files_never_raise(data: st.DataObject, cuts: list[tuple[int, int, bytes]]) -> None:
+    file = data.draw(st.sampled_from(FILES))
+    sample = data.draw(st.sampled_from(SAMPLES[file]))
+    with TemporaryDirectory() as folder:
+        write(Path(folder), file, _altered(sample, cuts))
+        find_dependencies(Path(folder), {})
+
+
+@settings(max_examples=100, deadline=None)
+@given(framework=st.text(max_size=300))
+def test_version_of_any_name_never_raises(framework: str) -> None:
+    version_of(DATA / "npm-workspace", framework, {})

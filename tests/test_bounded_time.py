@@ -1,0 +1,73 @@
+"""No text of a stranger, however it repeats itself, takes long: every reader is linear in its length."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kr import markdown
+from kr.documents.html import to_markdown
+from kr.errors import SourceFailure
+from kr.sources import context7_text, deepwiki
+from kr.text import strip_invisible
+
+SIGNS = (
+    "<", "</", "<!", "<!--", "<a", '<a b="', "<p style='", "<x-", "[", "](", "[a]:", "![", "`", "``", "*", "*a ", "**", "_",
+    "\\", "&", "&#", "&#9", '"', "'", "(", "|", "| ", "|-", "=\n", "---\n", "> ", "- ", "1. ", "#", "~", "a", "a.", " ", "\n",
+    "\t", "/* ", "\x1b[", "\x1b]", "\0", "\ufe0f", "```\n", "### a\n", "Source: b\n", "TITLE: a\n", "CODE:\n",
+    f"{'-' * 32}\n", "http://", "\u4e2d",
+)  # fmt: skip
+CROWDED = f"<a {' '.join(f'a{number}' for number in range(300))}>"
+SIZE = 64 * 1024
+SECONDS = 5.0
+"""Of the processor; what is quadratic takes longer at this size, and what is linear a tenth of it."""
+
+
+def page(text: str) -> None:
+    to_markdown(text, url="https://example.org/")
+
+
+def page_without_a_tree(text: str) -> None:
+    page(CROWDED + text)
+
+
+def answer_of_deepwiki(text: str) -> None:
+    deepwiki.read_answer(f"x\n{text}", "a/b", is_error=False)
+
+
+READERS: tuple[Callable[[str], object], ...] = (
+    page,
+    page_without_a_tree,
+    answer_of_deepwiki,
+    context7_text.parse_libraries,
+    context7_text.parse_documentation,
+    context7_text.read_failure,
+    strip_invisible,
+    markdown.escape,
+    markdown.is_harmless,
+    markdown.plain_line,
+    markdown.split,
+)
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: str(reader.__name__))
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.sampled_from(SIGNS), min_size=1, max_size=2), st.sampled_from(["", ">", "x", '"']))
+def test_what_repeats_itself_takes_no_long_time(
+    reader: Callable[[str], object], signs: list[str], end: str
+) -> None:
+    sign = "".join(signs)
+    began = time.process_time()
+    with suppress(SourceFailure):
+        reader(sign * (SIZE // len(sign)) + end)
+    assert time.process_time() - began < SECONDS
+
+
+@pytest.mark.parametrize("sign", ["---\n", "----------\n", "=\n", " \n", "> "])
+def test_marks_at_the_beginnings_of_lines_are_looked_at_line_by_line(sign: str) -> None:
+    began = time.process_time()
+    markdown.clean(sign * (4 * SIZE // len(sign)))
+    assert time.process_time() - began < SECONDS

@@ -1,0 +1,287 @@
+"""Looking through index and archive, and changing them by hand, on a real knowledge base."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kr.app import App
+from kr.errors import EntryConflict, KrError, UnknownEntry
+from kr.frameworks import most_alike
+from kr.report import PLACEHOLDER_MARK
+from kr.text import strip_invisible
+from tests.support.program import Project
+from tests.support.stores import draft
+
+KEYS = [
+    *("id", "framework", "framework_version", "topic", "tags", "path", "created", "last_accessed", "status"),
+    "confidence",
+]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project")
+
+
+@pytest.fixture
+def app(project: Project) -> Iterator[App]:
+    with project.app() as opened:
+        yield opened
+
+
+def save(app: App, project: Project, framework: str = "vue", topic: str = "slots", **changes: Any) -> str:
+    text = changes.pop("text", f"# {framework} {topic}\n")
+    return app.store.save_report(draft(framework, topic, **changes), text, project.clock()).entry.id
+
+
+def ids(rows: list[dict[str, Any]]) -> list[str]:
+    return [row["id"] for row in rows]
+
+
+def test_the_last_accessed_is_listed_first(app: App, project: Project) -> None:
+    for topic in ("a", "b", "c"):
+        save(app, project, topic=topic)
+    with app.store.write() as unit:
+        unit.entries.touch("vue-b", project.clock())
+    rows = app.catalog.page()["entries"]
+    assert ids(rows) == ["vue-b", "vue-c", "vue-a"]
+    assert list(rows[0]) == KEYS
+    assert ids(app.catalog.page(limit=2)["entries"]) == ["vue-b", "vue-c"]
+
+
+def lose_text(project: Project, entry_id: str, path: str) -> None:
+    (project.base / path).unlink()
+    project.sql("UPDATE entries SET sha256 = NULL WHERE id = ?", entry_id)
+
+
+def test_an_entry_whose_text_is_lost_is_not_fresh(app: App, project: Project) -> None:
+    lost, kept = save(app, project, topic="a"), save(app, project, topic="b")
+    lose_text(project, lost, app.catalog.entry(lost)["path"])
+    shown = app.catalog.entry(lost)
+    assert (shown["status"], shown["stale_because"]) == ("stale", ["missing report"])
+    assert ids(app.catalog.page(status="fresh")["entries"]) == [kept]
+    assert ids(app.catalog.page(status="stale")["entries"]) == [lost]
+    assert {row["id"]: row["status"] for row in app.catalog.search("vue")} == {lost: "stale", kept: "fresh"}
+
+
+def test_a_list_is_filtered_by_framework_and_by_status_of_today(app: App, project: Project) -> None:
+    old = save(app, project, "Vue", "old")
+    project.clock.pass_days(31)
+    new, other = save(app, project, "VUE", "new"), save(app, project, "click")
+    assert ids(app.catalog.page(framework=" vue ")["entries"]) == [new, old]
+    assert ids(app.catalog.page(status="stale")["entries"]) == [old]
+    assert ids(app.catalog.page(status="fresh")["entries"]) == [other, new]
+    assert app.catalog.page(framework="none")["entries"] == []
+    shown = app.catalog.entry(old)
+    assert shown["status"] == "stale"
+    assert shown["stale_because"] == ["last accessed 31 days ago, more than 30"]
+    assert project.sql("SELECT status FROM entries WHERE id = ?", old) == [("fresh",)]
+
+
+def test_show_tells_all_and_the_report(app: App, project: Project) -> None:
+    entry_id = save(app, project)
+    save(app, project, text="# two\n")
+    with app.store.write() as unit:
+        unit.entries.mark_stale(entry_id, "the version changed")
+    shown = app.catalog.entry(entry_id, report=True)
+    assert list(shown)[:10] == KEYS
+    assert (shown["revisions"], shown["archived"], shown["report"]) == (1, 0, "# two\n")
+    assert shown["stale_because"] == ["the version changed"]
+    lose_text(project, entry_id, shown["path"])
+    assert app.catalog.entry(entry_id, report=True)["report"] is None
+
+
+def test_looking_is_no_access(app: App, project: Project) -> None:
+    entry_id = save(app, project)
+    before = project.sql("SELECT * FROM entries")
+    app.catalog.entry(entry_id, report=True)
+    app.catalog.search("slots")
+    app.catalog.page()["entries"]
+    assert project.sql("SELECT * FROM entries") == before
+
+
+def test_search_ranks_and_says_why(app: App, project: Project) -> None:
+    save(app, project, topic="named slots", tags=("templates",))
+    save(app, project, topic="watchers", tags=("slots",))
+    save(app, project, "click", "options")
+    rows = app.catalog.search("slot template")
+    assert ids(rows) == ["vue-named-slots", "vue-watchers"]
+    assert ids(app.catalog.search("slot template", limit=1)) == ["vue-named-slots"]
+
+
+def test_remove_and_restore_are_exported(app: App, project: Project) -> None:
+    entry_id = save(app, project)
+    removed = app.catalog.remove([entry_id])
+    assert (ids(removed["removed"]), removed["index_count"], removed["warnings"]) == ([entry_id], 0, [])
+    assert list(removed["removed"][0]) == [*KEYS, "archived_at", "reason", "archive_id"]
+    index, archive = project.base / "index.yaml", project.base / "_archived-index.yaml"
+    assert yaml.safe_load(index.read_text()) == []
+    assert [(item["id"], item["reason"]) for item in yaml.safe_load(archive.read_text())] == [
+        (entry_id, "manual")
+    ]
+    restored = app.catalog.restore(entry_id)
+    assert (restored["entry"]["status"], restored["index_count"], restored["warnings"]) == ("fresh", 1, [])
+    assert ids(yaml.safe_load(index.read_text())) == [entry_id]
+    assert yaml.safe_load(archive.read_text()) == []
+    assert app.catalog.archive() == []
+
+
+def test_nothing_is_exported_where_that_is_off(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", env={"KR_AUTO_EXPORT": "false"})
+    with project.app() as app:
+        app.catalog.remove([save(app, project)])
+    assert not (project.base / "index.yaml").exists()
+
+
+def test_a_failed_export_is_told_and_changes_nothing_else(app: App, project: Project) -> None:
+    entry_id = save(app, project)
+    (project.base / "index.yaml").mkdir()
+    removed = app.catalog.remove([entry_id])
+    assert any("export_failed" in warning and "index.yaml" in warning for warning in removed["warnings"])
+    assert ids(app.catalog.archive()) == [entry_id]
+
+
+def test_a_restored_entry_answers_again(app: App, project: Project) -> None:
+    entry_id = save(app, project, tags=("slots",))
+    project.clock.pass_days(100)
+    save(app, project, "click")
+    assert ids(app.catalog.archive(reason="age")) == [entry_id]
+    app.catalog.restore(entry_id)
+    answer = project.research(
+        {
+            "story_key": "1-1",
+            "mode": "research",
+            "session_id": "s",
+            "research_query": {
+                "framework": "vue",
+                "framework_version": "8.2",
+                "topic": "slots",
+                "tags": ["slots"],
+                "question": "What is a slot?",
+            },
+        }
+    )
+    assert (answer["status"], answer["results"]["cache_entry_id"]) == ("cache-hit", entry_id)
+
+
+def test_a_restored_placeholder_is_no_answer(app: App, project: Project) -> None:
+    entry_id = save(app, project, origin="placeholder", status="stale", text=f"# a\n\n{PLACEHOLDER_MARK}\n")
+    app.catalog.remove([entry_id])
+    restored = app.catalog.restore(entry_id)
+    assert restored["entry"]["status"] == "stale"
+    assert any("placeholder" in warning for warning in restored["warnings"])
+    assert app.catalog.entry(entry_id)["stale_because"][0].startswith("a placeholder")
+
+
+def test_of_several_archived_ones_the_newest_comes_back_or_the_chosen_one(app: App, project: Project) -> None:
+    for text in ("# one\n", "# two\n", "# three\n"):
+        entry_id = save(app, project, text=text)
+        app.catalog.remove([entry_id])
+        project.clock.pass_days(1)
+    rows = app.catalog.archive(framework="vue")
+    assert [row["archived_at"][:10] for row in rows] == ["2026-11-23", "2026-11-22", "2026-11-21"]
+    path = project.base / rows[0]["path"]
+    app.catalog.restore("vue-slots")
+    assert path.read_text() == "# three\n"
+    with pytest.raises(EntryConflict, match="--replace"):
+        app.catalog.restore("vue-slots", archive_id=rows[2]["archive_id"])
+    app.catalog.restore("vue-slots", archive_id=rows[2]["archive_id"], replace_live=True)
+    assert path.read_text() == "# one\n"
+    app.catalog.restore("vue-slots", archive_id=rows[1]["archive_id"], replace_live=True)
+    assert path.read_text() == "# two\n"
+    with pytest.raises(UnknownEntry, match="archive id"):
+        app.catalog.restore("vue-slots", archive_id=2**70, replace_live=True)
+
+
+def test_history_and_a_revisions_text(app: App, project: Project) -> None:
+    entry_id = save(app, project, text="# one\n")
+    save(app, project, text="# two\n")
+    [row] = app.catalog.history(entry_id)
+    assert (row["revision"], row["confidence"], row["framework_version"]) == (1, "high", "8.2")
+    assert app.catalog.revision(entry_id, 1)["text"] == "# one\n"
+    assert app.catalog.restore_revision(entry_id, 1)["entry"]["id"] == entry_id
+    assert [item["revision"] for item in app.catalog.history(entry_id)] == [1, 2]
+    app.catalog.remove([entry_id])
+    assert len(app.catalog.history(entry_id)) == 2
+    with pytest.raises(UnknownEntry, match=f"kr archive restore {entry_id}"):
+        app.catalog.restore_revision(entry_id, 1)
+
+
+def test_an_unknown_revision_names_those_there_are(app: App, project: Project) -> None:
+    entry_id = save(app, project)
+    with pytest.raises(UnknownEntry, match="nothing has replaced"):
+        app.catalog.restore_revision(entry_id, 1)
+    save(app, project, text="# two\n")
+    with pytest.raises(UnknownEntry, match=r"no revision 5; it has 1"):
+        app.catalog.revision(entry_id, 5)
+
+
+def test_an_unknown_id_offers_the_nearest(app: App, project: Project) -> None:
+    save(app, project, topic="slots")
+    save(app, project, "click", "repeatable options")
+    with pytest.raises(UnknownEntry, match=r'"vue-slts"; nearest: vue-slots$'):
+        app.catalog.entry("vue-slts")
+    with pytest.raises(UnknownEntry, match="nearest: vue-slots"):
+        app.catalog.remove(["vue-slts"])
+    with pytest.raises(UnknownEntry, match="kr entries list shows them"):
+        app.catalog.history("kubernetes")
+    app.catalog.remove(["vue-slots"])
+    with pytest.raises(UnknownEntry, match="kr archive restore vue-slots"):
+        app.catalog.entry("vue-slots")
+    with pytest.raises(UnknownEntry, match="nearest: vue-slots"):
+        app.catalog.restore("vue-slot")
+    with pytest.raises(UnknownEntry, match="it is live"):
+        app.catalog.restore("click-repeatable-options")
+
+
+def test_one_unknown_id_of_several_removes_nothing(app: App, project: Project) -> None:
+    entry_id = save(app, project)
+    with pytest.raises(UnknownEntry):
+        app.catalog.remove([entry_id, "unknown"])
+    assert ids(app.catalog.page()["entries"]) == [entry_id]
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    st.text(st.characters(), max_size=40)
+    | st.just("x" * 100_000)
+    | st.just("\x1b[2J\x00'; DROP TABLE entries")
+)
+def test_odd_ids_are_harmless(app: App, text: str) -> None:
+    for ask in (app.catalog.entry, app.catalog.history, app.catalog.restore):
+        with pytest.raises(KrError) as caught:
+            ask(text)
+        assert strip_invisible(str(caught.value)) == str(caught.value)
+        assert len(str(caught.value)) < 1000
+    assert app.catalog.search(text) == []
+    assert app.catalog.page(framework=text)["entries"] == app.catalog.archive(framework=text) == []
+
+
+def test_rows_of_other_hands_are_listed(app: App, project: Project) -> None:
+    save(app, project)
+    project.sql(
+        "INSERT INTO entries (id, framework, framework_version, topic, tags, path, created, last_accessed, status,"
+        " confidence) VALUES ('by hand', 'VUE', 'x', 't', 'a, b', '../x', 'never', 'never', 'odd', 'odd')"
+    )
+    assert ids(app.catalog.page(framework="vue")["entries"]) == ["by hand", "vue-slots"]
+    shown = app.catalog.entry("by hand", report=True)
+    assert (shown["tags"], shown["status"], shown["confidence"], shown["report"]) == (
+        ["a", "b"],
+        "stale",
+        "low",
+        None,
+    )
+    assert app.catalog.remove(["by hand"])["index_count"] == 1
+
+
+def test_the_nearest_are_few_and_alike() -> None:
+    many = [f"vue-topic-{number}" for number in range(500)]
+    assert most_alike("vue-topic-77", many)[0] == "vue-topic-77"
+    assert len(most_alike("vue-topic", many)) <= 3
+    assert most_alike("VUE-TOPIC-77", many)[0] == "vue-topic-77"
+    assert most_alike("", many) == []
