@@ -11,7 +11,7 @@ import click
 
 from kr.app import App
 from kr.cli import entries, knowledge, lessons, maintenance, research, stats
-from kr.cli.output import LineProgress
+from kr.cli.common import TerminalProgress
 from kr.doctor import report
 from kr.models import to_plain
 from kr.settings import load_settings
@@ -92,7 +92,7 @@ def outputs() -> dict[str, dict[str, str]]:
         (folder / "package.json").write_text(_PACKAGE)
         settings = load_settings(config=None, knowledge_base=folder / "kb", environ=environ, cwd=folder)
         with App(
-            settings, environ=environ, cwd=folder, progress=LineProgress(is_watched=False), clock=lambda: _NOW
+            settings, environ=environ, cwd=folder, progress=TerminalProgress(), clock=lambda: _NOW
         ) as app:
             fill_sprint(app.store, app.lessons_file, _NOW, entries=40, requests=120)
             return {

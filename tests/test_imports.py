@@ -19,7 +19,7 @@ MODULES = {
 
 KNOWN_CIRCLES = set(
     """
-    kr.cli.completion kr.cli.options kr.cli.output
+    
     kr.sources.base kr.sources.folder kr.sources.http_exchange kr.sources.local_docs kr.sources.mcp_client
     kr.sources.mcp_tool kr.sources.mcp_transports
     kr.store.care kr.store.database

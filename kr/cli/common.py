@@ -198,11 +198,11 @@ def open_app(
             from kr.remote import SharedApp  # heavy
 
             app = build(config=given.config, knowledge_base=given.kb, progress=progress, kind=SharedApp)
-            cast("SharedApp", app).seconds = server_seconds
+            cast("SharedApp", app).hurry = server_seconds
             return app
         warn(f"KR_SERVER is set; {ctx.command_path} works on the local knowledge base")
     app = build(config=given.config, knowledge_base=given.kb, progress=progress)
-    if only_reads and not app.has_knowledge():
+    if only_reads and not (app.store.exists() or app.lessons_file.exists()):
         warn(f"there is no knowledge base at {app.settings.knowledge_base}: `kr init` makes one")
     return app
 
@@ -275,9 +275,7 @@ def emit(value: Any, ctx: click.Context, view: View, *, is_line: bool = False) -
 
 def wants_text(given: Common) -> bool:
     """Tell whether a person reads the answer: asked for, or at a terminal."""
-    return given.format == "text" or (
-        given.format is None and sys.stdout is not None and sys.stdout.isatty()
-    )
+    return given.format == "text" or (given.format is None and sys.stdout is not None and sys.stdout.isatty())
 
 
 def to_json(value: Any) -> str:

@@ -20,8 +20,7 @@ from kr.cli.common import (
     with_context,
     wrapped,
 )
-from kr.text import strip_invisible
-from kr.text import counted
+from kr.text import counted, strip_invisible
 
 Row = dict[str, Any]
 
@@ -272,7 +271,10 @@ def _entry_view(row: Row) -> str:
 
 def _changed_view(value: Row) -> str:
     """Say what was archived or restored, and how many entries are live now."""
-    lines = [f"archived  {cell(row['id'])}  (kr archive restore brings it back)" for row in value.get("removed", ())]
+    lines = [
+        f"archived  {cell(row['id'])}  (kr archive restore brings it back)"
+        for row in value.get("removed", ())
+    ]
     if "entry" in value:
         entry = value["entry"]
         lines.append(f"restored  {cell(entry['id'])}, {entry['status']}: {cell(entry['path'])}")

@@ -240,11 +240,15 @@ def _review_view(value: Row) -> str:
     if value["wrong"]:
         lines.append("Rated wrong; served to nobody until somebody improves it (kr save … --entry ID):")
     for it in value["wrong"]:
-        lines += wrapped(f"  {it['id']}  by {it['wrong']} of {it['wrong'] + it['worked']}: ", it["question"], indent=4)
+        lines += wrapped(
+            f"  {it['id']}  by {it['wrong']} of {it['wrong'] + it['worked']}: ", it["question"], indent=4
+        )
         for note in it["notes"]:
             lines += wrapped(f"    {note['by']}: ", note["note"] or "no note", indent=6)
     if value["candidates"]:
-        lines.append("Asked, and nobody chose what was offered (kr research … --use ID answers it from then on):")
+        lines.append(
+            "Asked, and nobody chose what was offered (kr research … --use ID answers it from then on):"
+        )
     for it in value["candidates"]:
         lines += wrapped(f"  {counted(it['asked'], 'time')}  {it['framework']}: ", it["question"], indent=4)
         lines += wrapped("    offered: ", ", ".join(it["candidates"]), indent=6)

@@ -14,7 +14,7 @@ from kr.cli.common import colour, common_options, complain
 from kr.errors import KrError, NotInstalled
 from kr.extras import how_to_install
 
-_GROUPS = {
+GROUPS = {
     "Ask": (
         ("research", "research:command", "Answer a question from the cache, or research it once."),
         ("search", "entries:search", "Find words in reports, topics, questions and lessons."),
@@ -53,17 +53,19 @@ _GROUPS = {
         ("completion", "completion:command", "Print the script that completes kr in a shell."),
     ),
 }
-_MODULES = {name: where for rows in _GROUPS.values() for name, where, _ in rows}
+"""The commands by group: name, module and name there, summary."""
+
+_MODULES = {name: where for rows in GROUPS.values() for name, where, _ in rows}
 
 
 class LazyGroup(click.Group):
     """Groups the commands in the help, and imports one only when it is run."""
 
-    def list_commands(self, _: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the names of the commands."""
         return [*_MODULES]
 
-    def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - the same
         """Import a command."""
         if cmd_name not in _MODULES:
             return None
@@ -71,10 +73,10 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(f"kr.cli.{module}"), name)
         return command
 
-    def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - the same
         """Write the commands, group by group."""
         width = max(map(len, _MODULES))
-        for group, rows in _GROUPS.items():
+        for group, rows in GROUPS.items():
             with formatter.section(group):
                 formatter.write_dl([(f"{name:<{width}}", summary) for name, _, summary in rows])
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from kr.cli.common import Group, common_options, examples, open_app, with_context
-from kr.cli.common import emit, wrapped
+from kr.cli.common import Group, common_options, emit, examples, open_app, with_context, wrapped
 from kr.doctor import Finding, remains, report
 from kr.doctor import repair as repair_all
 from kr.store import backup as backups

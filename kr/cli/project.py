@@ -180,7 +180,10 @@ def export_yaml(ctx: click.Context, output: Path | None, *, index_only: bool) ->
 
 
 def _exported_view(value: dict[str, Any]) -> str:
-    lines = [f"{counted(value['entries'], 'entry', 'entries')}, {value['archived']} archived", *value["files"]]
+    lines = [
+        f"{counted(value['entries'], 'entry', 'entries')}, {value['archived']} archived",
+        *value["files"],
+    ]
     return "\n".join([*lines, counted(value["reports"], "report")] if value["reports"] else lines)
 
 

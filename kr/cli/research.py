@@ -21,9 +21,9 @@ from kr.cli.common import (
     wrapped,
 )
 from kr.errors import InvalidRequest, KrError
+from kr.markdown import section
 from kr.models import IfUnsure, to_plain
 from kr.schemas import research_request
-from kr.markdown import section
 from kr.text import counted
 
 _question_parameters = together(
@@ -118,7 +118,7 @@ def command(
         raise click.UsageError("--use takes an entry as it is, and --refresh researches again: give one.")
     overrides = {"refresh": refresh or None, "use": use, "if_unsure": if_unsure}
     is_whole = include_report or use is not None  # who chose an entry wants to read it
-    answer = {
+    answer: dict[str, Any] = {
         "include_report": is_whole or wants_text(common(ctx)),
         "max_tokens": max_tokens,
         "overrides": {name: value for name, value in overrides.items() if value is not None},
@@ -129,11 +129,11 @@ def command(
         else:
             envelope = app.research.question(str(framework), str(question), **answer, **options)
     value = to_plain(envelope)
-    emit(value, ctx, partial(_view, is_whole=is_whole))
+    emit(value, ctx, partial(research_view, is_whole=is_whole))
     return 1 if value["status"] == "failure" else 0
 
 
-def _view(value: dict[str, Any], *, is_whole: bool) -> str:
+def research_view(value: dict[str, Any], *, is_whole: bool) -> str:
     """Make the readable view: what happened, then the report or its summary."""
     results = value["results"]
     lines = [f"{click.style(value['status'], bold=True)}  {_outcome(results)}"]
@@ -202,7 +202,9 @@ def _related(results: dict[str, Any]) -> list[str]:
         lines += wrapped(f"    {item['id']}  ", facts, indent=6)
         if _is_offer(results) and (item is not related[0] or not results["candidate_report"]):
             lines += wrapped("      ", item["summary"], indent=6)
-    advice = f"read one: kr entries show {related[0]['id']} --report; take it: the same question with --use ID"
+    advice = (
+        f"read one: kr entries show {related[0]['id']} --report; take it: the same question with --use ID"
+    )
     if _is_offer(results):
         advice += "; none answers: with --if-unsure research"
     return [*lines, *wrapped("  ", advice, indent=4)]
@@ -241,10 +243,10 @@ def explain(
                 value = app.explain(read_request(document))
             except InvalidRequest as error:
                 raise KrError(f"{document}: {str(error).removeprefix('request: ')}") from error
-    emit(value, ctx, _explained)
+    emit(value, ctx, explained_view)
 
 
-def _explained(value: dict[str, Any]) -> str:
+def explained_view(value: dict[str, Any]) -> str:
     outcome, query = value["outcome"], value["query"]
     asked = f"{query['framework']} {query['framework_version']} · {query['topic']}"
     first, *more = wrapped(f"{outcome}  ", value["decision"], indent=2)

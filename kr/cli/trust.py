@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from kr.cli.common import common, examples, with_context
-from kr.cli.common import emit
+from kr.cli.common import common, emit, examples, with_context
 from kr.errors import KrError
 
 

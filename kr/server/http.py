@@ -22,11 +22,7 @@ from kr.envelopes import Envelope, RateResults, RecordEnvelope, ResearchEnvelope
 from kr.errors import InvalidRequest, KrError, Overloaded
 from kr.fields import read_document
 from kr.models import EntryStatus, IfUnsure, to_plain
-from kr.server.guard import MAX_BODY, PROBLEM, RETRY_AFTER, Guard, Policy, defect, problem
-from kr.server.mcp import InjectEnvelope, create_mcp_server
-from kr.server.metrics import CONTENT_TYPE, MCP_PATHS, Metrics
-from kr.server.page.router import page_router
-from kr.server.schemas import (
+from kr.schemas import (
     Schema,
     finding_request,
     inject_request,
@@ -34,6 +30,10 @@ from kr.server.schemas import (
     record_request,
     research_request,
 )
+from kr.server.guard import MAX_BODY, PROBLEM, RETRY_AFTER, Guard, Policy, defect, problem
+from kr.server.mcp import InjectEnvelope, create_mcp_server
+from kr.server.metrics import CONTENT_TYPE, MCP_PATHS, Metrics
+from kr.server.page.router import page_router
 from kr.server.service import Service
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many.")]

@@ -14,7 +14,7 @@ import click
 import pytest
 import yaml
 
-from kr.cli.research import view
+from kr.cli.research import research_view
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.program import Project, request
 from tests.support.terminals import seen
@@ -445,7 +445,9 @@ def test_a_person_is_told_what_answers_and_what_may_answer_better() -> None:
     }
 
     def lines(**changes: Any) -> list[str]:
-        told = view({"status": "degraded", "errors": [], "results": {**results, **changes}}, is_whole=False)
+        told = research_view(
+            {"status": "degraded", "errors": [], "results": {**results, **changes}}, is_whole=False
+        )
         return click.unstyle(told).splitlines()
 
     told = lines()
