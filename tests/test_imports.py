@@ -19,7 +19,6 @@ MODULES = {
 
 KNOWN_CIRCLES = set(
     """
-    
     kr.sources.base kr.sources.folder kr.sources.http_exchange kr.sources.local_docs kr.sources.mcp_client
     kr.sources.mcp_tool kr.sources.mcp_transports
     kr.store.care kr.store.database
