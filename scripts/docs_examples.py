@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from kr.app import App
-from kr.cli import entries, knowledge, lessons, maintenance, research, stats
+from kr.cli import entries, lessons, maintenance, project, research, stats
 from kr.cli.common import TerminalProgress
 from kr.doctor import report
 from kr.models import to_plain
@@ -29,7 +29,7 @@ _FRAMEWORK, _QUESTION = (
 
 def _research(app: App) -> str:
     answer = app.research.question(_FRAMEWORK, _QUESTION, framework_version="0.115", include_report=True)
-    return research.view(to_plain(answer), is_whole=False)
+    return research.research_view(to_plain(answer), is_whole=False)
 
 
 def _lessons(app: App) -> str:
@@ -39,7 +39,7 @@ def _lessons(app: App) -> str:
 
 def _explain(app: App) -> str:
     asked = app.research.question_data(_FRAMEWORK, _QUESTION, framework_version="0.115")
-    return knowledge.explained(app.explain(asked))
+    return research.explained_view(app.explain(asked))
 
 
 def _inject(app: App) -> str:
@@ -54,15 +54,15 @@ _SHOWN: dict[str, dict[str, Callable[[App], str]]] = {
         "kr lessons list --phase dev-execution --limit 2": _lessons,
         "kr lessons inject --phase e2e-inspection --dry-run": _inject,
     },
-    "versions": {"kr versions": lambda app: knowledge.versions_view(app.versions())},
-    "warm": {"kr warm": lambda app: knowledge.warm_view(app.warm())},
+    "versions": {"kr versions": lambda app: project.versions_view(app.versions())},
+    "warm": {"kr warm": lambda app: project.warm_view(app.warm())},
     "doctor": {"kr doctor": lambda app: maintenance.examined(report(app.knowledge_base()))},
     "export-yaml": {
-        "kr export-yaml --output moved": lambda app: knowledge.exported_view(app.export_yaml(Path("moved")))
+        "kr export-yaml --output moved": lambda app: project.exported_view(app.export_yaml(Path("moved")))
     },
     "stats": {"kr stats": lambda app: stats.stats_view(app.stats())},
     "search": {
-        "kr search context provider --limit 2": lambda app: entries.found_view(
+        "kr search context provider --limit 2": lambda app: entries.search_view(
             app.search_all("context provider", limit=2)
         )
     },

@@ -49,10 +49,10 @@ def search(ctx: click.Context, /, words: tuple[str, ...], framework: str | None,
         found = app.search_all(" ".join(words), framework=framework, limit=limit + 1)
         if framework and not found["entries"]:
             warn_of_unknown_framework(framework, (row["framework"] for row in app.entries()["entries"]))
-    emit({name: at_most(limit, rows) for name, rows in found.items()}, ctx, _search_view)
+    emit({name: at_most(limit, rows) for name, rows in found.items()}, ctx, search_view)
 
 
-def _search_view(value: dict[str, list[Row]]) -> str:
+def search_view(value: dict[str, list[Row]]) -> str:
     lines = []
     for row in value["entries"]:
         title = row.get("question") or row["topic"]
@@ -103,7 +103,7 @@ def list_entries(ctx: click.Context, /, **page: Any) -> None:
             )
     if (shown := len(found["entries"])) < found["total"]:
         click.echo(f"the first {shown} of {found['total']} shown; --limit N shows more", err=True)
-    emit(found["entries"], ctx, _entries_view)
+    emit(found["entries"], ctx, entries_view)
 
 
 @command.command("show", epilog=examples("kr entries show vue-slots", "kr entries show vue-slots --report"))
@@ -113,7 +113,7 @@ def list_entries(ctx: click.Context, /, **page: Any) -> None:
 def show(ctx: click.Context, /, entry_id: str, *, report: bool) -> None:
     """Show one entry: its row, why it is stale, and how many earlier texts there are."""
     with open_app(ctx, may_share=True, only_reads=True) as app:
-        emit(app.entry(entry_id, report=report), ctx, _entry_view)
+        emit(app.entry(entry_id, report=report), ctx, entry_view)
 
 
 @command.command(
@@ -130,11 +130,11 @@ def remove(ctx: click.Context, /, entry_ids: tuple[str, ...], *, yes: bool) -> i
     with open_app(ctx) as app:
         found = app.catalog.check(entry_ids)
         if not yes and sys.stdin.isatty():
-            click.echo(_entries_view(found), err=True)
+            click.echo(entries_view(found), err=True)
             if not click.confirm("Move to the archive?", err=True):
                 click.echo("Nothing was removed.", err=True)
                 return 1
-        emit(app.catalog.remove(entry_ids), ctx, _changed_view)
+        emit(app.catalog.remove(entry_ids), ctx, changed_view)
     return 0
 
 
@@ -148,9 +148,9 @@ def history(ctx: click.Context, /, entry_id: str, revision: int | None) -> None:
     """List the texts that an entry's report had before, the oldest first."""
     with open_app(ctx) as app:
         if revision is None:
-            emit(app.catalog.history(entry_id), ctx, _history_view)
+            emit(app.catalog.history(entry_id), ctx, history_view)
         else:
-            emit(app.catalog.revision(entry_id, revision), ctx, _revision_view)
+            emit(app.catalog.revision(entry_id, revision), ctx, revision_view)
 
 
 @command.command("restore", epilog=examples("kr entries history vue-slots", "kr entries restore vue-slots 1"))
@@ -163,7 +163,7 @@ def restore(ctx: click.Context, /, entry_id: str, revision: int) -> None:
     To bring an archived entry back, see kr archive restore.
     """
     with open_app(ctx) as app:
-        emit(app.catalog.restore_revision(entry_id, revision), ctx, _changed_view)
+        emit(app.catalog.restore_revision(entry_id, revision), ctx, changed_view)
 
 
 @click.group(
@@ -187,7 +187,7 @@ def list_archive(ctx: click.Context, /, limit: int | None, **wanted: Any) -> Non
     """List the archived entries, the last archived first."""
     with open_app(ctx, only_reads=True) as app:
         found = app.catalog.archive(**wanted, limit=limit and limit + 1)
-    emit(at_most(limit, found), ctx, _archive_view)
+    emit(at_most(limit, found), ctx, archive_view)
 
 
 _NUMBER = click.option(
@@ -205,7 +205,7 @@ _NUMBER = click.option(
 def show_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> None:
     """Show one archived entry: its row, when and why it left. Of several of one id the last archived."""
     with open_app(ctx) as app:
-        emit(app.catalog.archived(entry_id, **wanted), ctx, _entry_view)
+        emit(app.catalog.archived(entry_id, **wanted), ctx, entry_view)
 
 
 @archive.command(
@@ -223,19 +223,19 @@ def restore_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> Non
     capacity: the entry accessed longest ago may leave it.
     """
     with open_app(ctx) as app:
-        emit(app.catalog.restore(entry_id, **wanted), ctx, _changed_view)
+        emit(app.catalog.restore(entry_id, **wanted), ctx, changed_view)
 
 
 def _title(row: Row) -> str:
     return str(row.get("question") or row["topic"])
 
 
-def _entries_view(rows: list[Row]) -> str:
+def entries_view(rows: list[Row]) -> str:
     facts = "{framework} {framework_version}; {status}, confidence {confidence}, used {last_accessed:.10}"
     return _listed(rows, facts)
 
 
-def _archive_view(rows: list[Row]) -> str:
+def archive_view(rows: list[Row]) -> str:
     return _listed(rows, "{framework} {framework_version}; no {archive_id}, {reason}, {archived_at:.16}")
 
 
@@ -247,18 +247,18 @@ def _listed(rows: list[Row], facts: str) -> str:
     return "\n".join(lines) or "none"
 
 
-def _history_view(rows: list[Row]) -> str:
+def history_view(rows: list[Row]) -> str:
     columns = ("revision", "framework_version", "confidence", "researched_at", "replaced_at")
     lines = [[str(row[name] or "-")[:19] for name in columns] for row in rows]
     shown = ("no", "version", "confidence", "researched at", "replaced at")
     return table(shown, lines, wide="version") if rows else "no earlier text"
 
 
-def _revision_view(row: Row) -> str:
-    return f"{_history_view([row])}\n\n{strip_invisible(row['text'])}"
+def revision_view(row: Row) -> str:
+    return f"{history_view([row])}\n\n{strip_invisible(row['text'])}"
 
 
-def _entry_view(row: Row) -> str:
+def entry_view(row: Row) -> str:
     facts = {name: value for name, value in row.items() if name != "report"}
     width = max(map(len, facts))
     lines: list[str] = []
@@ -269,7 +269,7 @@ def _entry_view(row: Row) -> str:
     return "\n".join(lines)
 
 
-def _changed_view(value: Row) -> str:
+def changed_view(value: Row) -> str:
     """Say what was archived or restored, and how many entries are live now."""
     lines = [
         f"archived  {cell(row['id'])}  (kr archive restore brings it back)"

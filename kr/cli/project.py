@@ -60,10 +60,10 @@ def versions(ctx: click.Context, /, project: Path | None, *, everything: bool, m
     """
     with open_app(ctx) as app:
         rows = app.versions(project, everything=everything, mark_stale=mark_stale)
-    emit(rows, ctx, _versions_view)
+    emit(rows, ctx, versions_view)
 
 
-def _versions_view(rows: list[dict[str, Any]]) -> str:
+def versions_view(rows: list[dict[str, Any]]) -> str:
     if not rows:
         return _NO_DEPENDENCIES
     lines = [(row["framework"], row["version"], row["file"]) for row in rows]
@@ -121,7 +121,7 @@ def warm(
         raise click.UsageError("--max-calls and --limit need --research.")
     with open_app(ctx) as app:
         if not research:
-            emit(app.warm(project, names=names), ctx, _warm_view)
+            emit(app.warm(project, names=names), ctx, warm_view)
             return 0
         calls = app.settings.knowledge_research.max_calls_per_story if max_calls is None else max_calls
 
@@ -132,7 +132,7 @@ def warm(
         rows = app.warm_up(
             project, names=names, max_calls=max_calls, limit=limit, tell=_print, may_spend=may_spend
         )
-    emit(rows, ctx, _warm_view)
+    emit(rows, ctx, warm_view)
     return 1 if any(row["status"] == "failure" for row in rows) else 0
 
 
@@ -140,7 +140,7 @@ def _print(line: str) -> None:
     click.echo(line, err=True)
 
 
-def _warm_view(rows: list[dict[str, Any]]) -> str:
+def warm_view(rows: list[dict[str, Any]]) -> str:
     if not rows:
         return _NO_DEPENDENCIES
     columns = ["framework", "version", "imports", "fresh", "stale", "state"]
@@ -176,10 +176,10 @@ def export_yaml(ctx: click.Context, output: Path | None, *, index_only: bool) ->
     kept beside it as .bak.
     """
     with open_app(ctx, only_reads=True) as app:
-        emit(app.export_yaml(output, index_only=index_only), ctx, _exported_view)
+        emit(app.export_yaml(output, index_only=index_only), ctx, exported_view)
 
 
-def _exported_view(value: dict[str, Any]) -> str:
+def exported_view(value: dict[str, Any]) -> str:
     lines = [
         f"{counted(value['entries'], 'entry', 'entries')}, {value['archived']} archived",
         *value["files"],
@@ -211,7 +211,7 @@ def import_yaml(ctx: click.Context, sources: tuple[Path, ...]) -> int:
             warn(f"refused: {_printable(str(item))}")
         for file in result.unreadable:
             complain(_printable(str(file)))
-        emit(result.plain(), ctx, _imported_view)
+        emit(result.plain(), ctx, imported_view)
     return 1 if result.unreadable else 0
 
 
@@ -219,7 +219,7 @@ def _printable(line: str) -> str:
     return "".join(char if char.isprintable() else "\ufffd" for char in line)
 
 
-def _imported_view(value: dict[str, Any]) -> str:
+def imported_view(value: dict[str, Any]) -> str:
     names = ("imported", "updated", "unchanged", "archived", "refused", "auto_archived", "lru_evicted")
     lines = [f"{value[name]:>7}  {name.replace('_', '-')}" for name in names if value[name]]
     return "\n".join([*lines, f"{value['index_count']:>7}  entries now"])
