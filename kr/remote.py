@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from pydantic import TypeAdapter
@@ -28,7 +28,6 @@ from kr.research.service import ResearchService
 from kr.store.requests import RequestRow
 
 if TYPE_CHECKING:
-    from kr.catalog import Page
     from kr.models import Writer
 
 logger = logging.getLogger(__name__)
@@ -299,7 +298,7 @@ class SharedApp(App):
             lambda: super(SharedApp, self).search_all(query, framework=framework, limit=limit),
         )
 
-    def entries(self, **page: "Unpack[Page]") -> dict[str, Any]:
+    def entries(self, **page: Any) -> dict[str, Any]:
         return self._asked(
             lambda: self.server.get("/v1/entries", **page), lambda: super(SharedApp, self).entries(**page)
         )

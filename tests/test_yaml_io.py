@@ -62,7 +62,7 @@ def test_keys_and_members_know_where_they_stand() -> None:
     [
         ("a: &x 1\nb: {c: [0, *x]}", (2, 12), ("b", "c", 1), "aliases"),
         ("*x : 1", (1, 1), (), "aliases"),
-        ("a: *emphasis*", (1, 4), ("a",), "needs quotes"),
+        ("a: *emphasis*", (1, 13), (), "needs quotes"),
         ("a: !!binary aGk=", (1, 4), ("a",), "tag"),
         ("a: !mine 1", (1, 4), ("a",), "the tag !mine"),
         ("a: !!int 1", (1, 4), ("a",), "tag"),

@@ -52,10 +52,9 @@ OWN_NAMES = frozenset(
 )
 """Variables that are no keys: kr's own, and those of the scripts in the repository."""
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-_DATABASE_URL = re.compile(r"(?:sqlite|postgresql)(?:\+\w+)?://")
+_VARIABLE = r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}"
+_DATABASES = ("sqlite:", "sqlite+", "postgresql:", "postgresql+")
 _URLS = frozenset({"url", "base_url"})
-_PLACEHOLDER = re.compile(r"\{[A-Za-z_-]+\}")
 _BASE = (MAIN_SECTION, "knowledge_base_path")
 _PERSONA = ("role_mapping", "knowledge_researcher_persona")
 
@@ -175,12 +174,10 @@ class _Written:
         settings = list(guarded(file.data))
         if not settings or is_trusted(file, self.environ):
             return
-        for one in settings:
-            self.left_out.append(
-                f"{file.path}, line {file.lines[one.path]}: {show_path(one.path)} is left out until you trust this file: "
-                "`kr trust` shows it"
-            )
-            leave_out(file, one)
+        for path, _ in settings:
+            place = f"{file.path}, line {file.lines[path]}: {show_path(path)}"
+            self.left_out.append(f"{place} is left out until you trust this file: `kr trust` shows it")
+            leave_out(file, path)
         self.warnings += self.left_out
 
     def add_variables(self) -> None:
@@ -231,7 +228,7 @@ class _Written:
         """Put paths in the place of ``{project-root}`` and ``{output_folder}``."""
         written = self.data.get("output_folder")
         filled = fill(text, root, lambda: output_folder(root, written, self.environ, self.warnings.append))
-        if unknown := _PLACEHOLDER.search(filled):
+        if unknown := re.search(r"\{[A-Za-z_-]+\}", filled):
             told = "only {project-root} and {output_folder} are expanded"
             self.problems.append((path, f"holds {unknown[0]}; {told}"))
         return filled
@@ -250,7 +247,7 @@ class _Written:
     def checked(self) -> Configuration:
         """Return the sections. Raises ``ConfigError`` with all that is wrong."""
         url = self.database_url()
-        if url is not None and not _DATABASE_URL.match(url):  # it may hold a password
+        if url is not None and not url.startswith(_DATABASES):  # it may hold a password
             self.origins["database_url",] = "KR_DATABASE_URL"
             self.problems.append((("database_url",), "must begin with sqlite:/// or postgresql://"))
         configuration = Configuration()
@@ -341,7 +338,7 @@ def _expand(text: str, environ: Mapping[str, str]) -> tuple[str, list[str]]:
             missing.append(found[1])
         return environ.get(found[1]) or found[2] or ""
 
-    return _VARIABLE.sub(value, text), missing
+    return re.sub(_VARIABLE, value, text), missing
 
 
 def _unknown(section: type, tree: Tree, path: KeyPath) -> Iterator[tuple[KeyPath, list[str]]]:

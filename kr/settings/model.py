@@ -60,7 +60,9 @@ def or_null(kind: Kind) -> Kind:
 
 def whole(low: int, high: int) -> Kind:
     def read(value: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,9}", value) or not low <= int(value) <= high:
+        if not (value.isascii() and value.isdigit() and len(value) <= len(str(high))):
+            raise ValueError
+        if not low <= int(value) <= high:
             raise ValueError
         return int(value)
 
@@ -71,11 +73,11 @@ def choice(*names: str) -> Kind:
     return Kind(f"one of {', '.join(names)}", lambda value: names[names.index(value)])
 
 
-def text(allowed: str = "text", pattern: str = r".*\S.*", *, is_secret: bool = False) -> Kind:
-    """Take printable text of one line that wholly matches the pattern."""
+def text(allowed: str = "text", pattern: str | None = None, *, is_secret: bool = False) -> Kind:
+    """Take printable text of one line that wholly matches the pattern, or is not blank."""
 
     def read(value: str) -> str:
-        if not re.fullmatch(pattern, value) or not value.isprintable():
+        if not value.isprintable() or not (re.fullmatch(pattern, value) if pattern else value.strip()):
             raise ValueError
         return value
 
@@ -269,7 +271,7 @@ class KnowledgeResearch:
     cache_ttl_days: int = setting(30, DAYS, "An entry that was not read for more days is stale.")
     archive_after_days: int = setting(60, DAYS, "An entry that was not read for more days is archived.")
     max_age_days: int | None = setting(None, or_null(DAYS), "An entry whose text is older is stale.")
-    max_entries: int = setting(200, whole(1, 1_000_000), "Entries at most; the others are archived.")
+    max_entries: int = setting(200, whole(1, 1_000_000), "Live entries at most; then some are archived.")
     max_calls_per_story: int = setting(
         3, whole(0, 1000), "Answered calls to sources that one story may cost."
     )
@@ -280,7 +282,9 @@ class KnowledgeResearch:
         choice(*get_args(CacheMatch)),
         "seed serves each tier at or above cache_match_floor by itself.",
     )
-    cache_match_floor: Tier = setting("framework+tags", choice(*reversed(TIERS)), "With cache_match: seed.")
+    cache_match_floor: Tier = setting(
+        "framework+tags", choice(*reversed(TIERS)), "With seed: the least tier."
+    )
     judge: Literal["llm"] | None = setting(
         None, or_null(choice("llm")), "llm: its model chooses among candidates for who does not read them."
     )

@@ -597,9 +597,6 @@ class TestWhatIsRefused:
         assert told["errors"][0]["field"] == "entry"
         assert ID in told["errors"][0]["message"]
 
-    def test_an_unknown_key_is_told_and_the_rest_kept(self, app: App) -> None:
-        assert any("colour" in note for note in saved(app, colour="red")["notes"])
-
     def test_lists_may_be_json_text_as_clients_send_them(self, app: App) -> None:
         saved(app, sources='["https://a.example", "https://b.example"]', tags="strict")
         assert "https://b.example" in text(app)
