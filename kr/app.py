@@ -81,6 +81,8 @@ class App:
         self._progress = progress
         self.clock = clock
         self._is_index_taken = False
+        self.serves_one = False
+        """Whether one client alone talks to this process (``kr mcp``): its sessions are not independent of each other."""
 
     def __enter__(self) -> Self:
         return self
@@ -265,6 +267,7 @@ class App:
             export=export_wanted(self.settings, self.store),
             clock=self.clock,
             project=str(self._cwd),
+            serves_one=self.serves_one,
         )
 
     def save_finding(self, data: Mapping[str, Any], writer: "Writer | None" = None) -> "SaveEnvelope":
