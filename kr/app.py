@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from kr.contracts.findings import Writer
     from kr.doctor import Finding, KnowledgeBase
     from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
+    from kr.lessons.book import LessonBook
     from kr.lessons.events import EventLimits
-    from kr.lessons.file import LessonBook
     from kr.lessons.review import Lessons
     from kr.models import EventType
     from kr.project import Need
@@ -170,7 +170,8 @@ class App:
     @contextmanager
     def _lesson_book(self, patience: float, queue: float | None = None) -> "Iterator[LessonBook]":
         """Open the lessons file with its database: wait ``patience`` seconds for that, ``queue`` (None: 60) for other writers."""
-        from kr.lessons.file import LOCK_TIMEOUT, LessonBook, LessonsFile  # heavy
+        from kr.lessons.book import LessonBook  # heavy
+        from kr.lessons.file import LOCK_TIMEOUT, LessonsFile  # heavy
 
         with self._brief_store(patience) as store:
             lock_timeout = LOCK_TIMEOUT if queue is None else queue

@@ -18,7 +18,8 @@ from kr.errors import StoreError
 from kr.frameworks import canonical
 from kr.freshness import to_text
 from kr.guard import safe
-from kr.lessons.file import LessonBook, LessonsUnreadable, held_because, judged_rows, session_name
+from kr.lessons.book import LessonBook, held_because, judged_rows, session_name
+from kr.lessons.file import LessonsUnreadable
 from kr.lessons.line import LINE_COLUMNS, Lesson, cut_start, fit_summary, one_line
 from kr.models import PHASES, to_plain
 from kr.store.lessons import LessonState
