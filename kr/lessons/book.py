@@ -15,7 +15,7 @@ from kr.errors import StoreError
 from kr.freshness import to_text
 from kr.guard import find_odd, mask_secrets, reasons_to_hold
 from kr.lessons.file import AppendFailed, FileMark, LessonsFile, LessonsUnreadable
-from kr.lessons.line import KnownLessons, Lesson, is_duplicate, lesson_keywords, rarest
+from kr.lessons.line import KnownLessons, Lesson, format_line, is_duplicate, lesson_keywords, rarest
 from kr.models import EventType
 from kr.naming import sha256_of
 from kr.store.lessons import LessonRow, LessonState
@@ -24,7 +24,7 @@ from kr.store.store import Store
 
 logger = logging.getLogger(__name__)
 
-SYNC_LIMIT = 1000
+SYNC_LIMIT = 300
 """Lines of others that one recording takes in: a long file that is new to the database delays nobody for long."""
 
 _PLAIN_SESSION = re.compile(r"[\w.:-]{0,15}|[0-9a-z._:-]*")
@@ -202,7 +202,7 @@ class LessonBook:
 
 def judged_rows(lessons: Sequence[Lesson]) -> list[LessonRow]:
     """Return lines of others as rows: without secrets, and with why they must wait."""
-    odd = find_odd([f"{lesson.summary} {lesson.ref or ''}" for lesson in lessons])
+    odd = find_odd([format_line(lesson) for lesson in lessons])
     rows = [row_of(lesson) for lesson in lessons]
     for at in odd:
         lesson = lessons[at]
