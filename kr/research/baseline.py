@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from datetime import date
 
+from kr.markdown import is_harmless, plain_line, render, split
 from kr.models import Query
 from kr.report import (
     ATTRIBUTION,
@@ -20,8 +21,7 @@ from kr.report import (
     render_report,
     title_of,
 )
-from kr.text.characters import strip_invisible
-from kr.text.markdown import is_harmless, plain_line, render, split
+from kr.text import strip_invisible
 
 _OWN_NOTES = "Notes on this copy:"
 _OLD_NOTES = re.compile(rf"^{_OWN_NOTES}\n\n(?:- [^\n]*(?:\n|\Z))+\n*", re.MULTILINE)

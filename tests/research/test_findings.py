@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from kr.app import App
-from kr.contracts.findings import Finding, Writer, agent, person
 from kr.errors import InvalidRequest, KrError, UnknownEntry
 from kr.guard import clean
-from kr.models import to_plain
+from kr.markdown import section
+from kr.models import Writer, agent, person, to_plain
 from kr.report import HEADER, SECTIONS, parse_report
+from kr.requests import Finding
 from kr.research.finding_text import contained, render_finding
-from kr.text.counting import section, tokens_of
+from kr.text import tokens_of
 from tests.support.program import Project
 
 QUESTION = "How do I reject unknown keys?"
@@ -420,7 +421,7 @@ class TestForgery:
         """With the template's five sections; each word of the writer's stands in one of them, but for comments and their like."""
         from datetime import UTC, datetime
 
-        from kr.values import Query
+        from kr.models import Query
 
         written = clean(written)
         finding = Finding(
