@@ -14,6 +14,7 @@ from typing import NamedTuple
 from kr import naming
 from kr.errors import EntryConflict, ReportUnwritable, StoreError, UnknownEntry
 from kr.freshness import PLACEHOLDER, major_key, parse_time, same_major, to_text
+from kr.models import Confidence, Entry, EntryStatus, Origin
 from kr.naming import decoded, digest
 from kr.store.archive import Archived
 from kr.store.database import Database
@@ -22,7 +23,7 @@ from kr.store.reports import ReportFiles, Revision, Staged, edit_at, guarded, ta
 from kr.store.requests import Need
 from kr.store.search import unknown_entry
 from kr.store.session import UnitOfWork
-from kr.values import Confidence, Entry, EntryStatus, Origin, Value, replace
+from kr.values import Value, replace
 
 log = logging.getLogger(__name__)
 
@@ -336,18 +337,6 @@ def _named(unit: UnitOfWork, draft: Draft) -> Entry:
     if framework_key(live.framework) != framework_key(draft.framework):
         raise UnknownEntry(f"{live.id} is about {live.framework}, not about {draft.framework}")
     return live
-
-
-def adopt(unit: UnitOfWork, entry: Entry, content: bytes) -> Entry | None:
-    """Index a report that no row speaks of, under a free id. None when its framework, topic and major have a live entry."""
-    subject = subject_of(entry)
-    if unit.entries.of_topic(*subject) is not None:
-        return None
-    own_id = free_name(unit, subject, path=entry.path).id
-    sha256, number = unit.revisions.keep(decoded(content)), unit.revisions.next_number(own_id)
-    adopted = replace(entry, id=own_id, sha256=sha256, revision=number)
-    unit.entries.put(adopted)
-    return adopted
 
 
 class Restored(Value):

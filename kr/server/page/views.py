@@ -8,12 +8,11 @@ from urllib.parse import quote
 
 from kr import stats as numbers
 from kr.app import App
-from kr.contracts.findings import Writer
 from kr.errors import FieldError, InvalidRequest, ReviewerNeeded, UnknownEntry
+from kr.models import EntryStatus, Writer
 from kr.server.page.charts import Chart, bar_chart, day_label, rate_chart
 from kr.server.page.markdown import report_page
 from kr.server.page.rendering import number, percent, plural
-from kr.values import EntryStatus
 
 PER_PAGE = 50
 _MOST_FOUND = 200
@@ -191,7 +190,9 @@ def archive(app: App, asked: Asked) -> Context:
 
 def spending(app: App, asked: Asked) -> Context:
     """List stories by what they spent, the dearest first."""
-    found, total = numbers.stories(app.store, limit=PER_PAGE, offset=asked.offset())
+    with app.store.look() as unit:
+        stories = unit.counts.view("spending_by_story")
+    found = stories[asked.offset() : asked.offset() + PER_PAGE]
     course = numbers.last_days(app.store, app.clock())
     stats = app.stats()
     return {
@@ -201,7 +202,7 @@ def spending(app: App, asked: Asked) -> Context:
         "chart": _chart(course, hit="charged", bad="failed"),
         "spending": stats["spending"],
         "spared": stats["spared"],
-        **_paging(asked, total),
+        **_paging(asked, len(stories)),
     }
 
 
