@@ -14,8 +14,8 @@ from kr import cancellation
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.freshness import to_text
 from kr.models import Answer, Consulted, Learned, SourceOutcome
-from kr.research.cache import Run
 from kr.research.progress import Progress
+from kr.research.run import Run
 from kr.settings.model import CircuitBreaker
 from kr.sources.base import Ask, Source
 from kr.store.requests import Reservation, SourceCall

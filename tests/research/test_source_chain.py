@@ -279,13 +279,13 @@ def test_a_question_that_never_reached_a_source_says_nothing_about_it(world: Wor
 def test_the_overall_deadline_caps_everything(world: World) -> None:
     (world.project.root / "kr.yaml").write_text(
         "role_mapping: {knowledge_researcher_persona: lean}\nknowledge_research: {}\n"
-        "defaults: {agent_timeout_seconds: {knowledge_research: 3}}\n"
+        "defaults: {agent_timeout_seconds: {knowledge_research: 6}}\n"
     )
     world.context7(Scenario(delay=30))
     world.web({"/a": page("<main>late</main>")})
     began = time.monotonic()
     answer = world.ask()
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < 9
     assert answer["status"] == "timeout"  # the hung source took its share, and left the next one its own
     assert consulted(answer) == {"context7": "timeout", "deepwiki": "unavailable", "web_search": "success"}
     assert answer["results"]["index_updated"] is True
