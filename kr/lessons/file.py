@@ -21,6 +21,7 @@ from kr.freshness import to_text
 from kr.guard import find_odd, mask_secrets, reasons_to_hold
 from kr.lessons.line import (
     HEADER,
+    KnownLessons,
     Lesson,
     ParsedLines,
     format_line,
@@ -298,14 +299,17 @@ class LessonBook:
         """Add the rows of new candidates; return these, and the ids of the lessons that the others repeat."""
         fresh: dict[str, Candidate] = {}
         known: dict[str, None] = {}
+        batch = KnownLessons()
         for candidate in candidates:
             lesson = candidate.lesson
             if same := self._find(unit, lesson):
-                known.update(dict.fromkeys(it.id for it in same if it.id not in fresh))
-                continue
-            fresh[lesson.id] = candidate
-            row = replace(
-                row_of(lesson),
+                known.update(dict.fromkeys(other.id for other in same))
+            elif not batch.find(lesson):
+                fresh[lesson.id] = candidate
+                batch.add(lesson)
+        rows = [
+            replace(
+                row_of(candidate.lesson),
                 event_type=candidate.event,
                 story_key=story_key,
                 session_id=session,
@@ -314,11 +318,13 @@ class LessonBook:
                 held=candidate.held,
                 gone_at=at if candidate.held else None,
             )
-            unit.lessons.add([row], {row.id: lesson_keywords(row.summary)})
+            for candidate in fresh.values()
+        ]
+        unit.lessons.add(rows, {row.id: lesson_keywords(row.summary) for row in rows})
         return tuple(fresh.values()), list(known)
 
     def _find(self, unit: UnitOfWork, lesson: Lesson) -> list[Lesson]:
-        """Return the known lessons that say the same: those in quarantine as well."""
+        """Return the lessons of the database that say the same: those in quarantine as well."""
         words = lesson_keywords(lesson.summary)
         some = rarest(unit.lessons.frequency(words), len(words))
         others = map(lesson_of, unit.lessons.sharing(some) if some else ())
@@ -337,12 +343,12 @@ class LessonBook:
         """Append without the database, unless that is done already: the whole file is compared."""
         try:
             if written is None:
-                present = list(self.file.read().lessons)
+                known = KnownLessons(self.file.read().lessons)
                 fresh: list[Candidate] = []
                 for candidate in candidates:
-                    if not candidate.held and not any(is_duplicate(candidate.lesson, it) for it in present):
+                    if not candidate.held and not known.find(candidate.lesson):
                         fresh.append(candidate)
-                        present.append(candidate.lesson)
+                        known.add(candidate.lesson)
                 written = self._write(fresh)
             return Recorded(written, len(self.file.read().lessons))
         except LessonsUnreadable as error:
