@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from kr.catalog import Catalog
     from kr.contracts.findings import Writer
-    from kr.doctor import Finding, KnowledgeBase
+    from kr.doctor import Doctor, Finding
     from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
     from kr.lessons.events import EventLimits
     from kr.lessons.file import LessonBook
@@ -130,15 +130,12 @@ class App:
         counted = collect(self.store, self.settings, now=self.clock())
         return {**counted, "lessons": {**counted["lessons"], "quarantined": waiting}}
 
-    def knowledge_base(self) -> "KnowledgeBase":
-        from kr.doctor import KnowledgeBase  # heavy
+    def doctor(self) -> "Doctor":
+        """Give what examines and repairs the knowledge base."""
+        from kr.doctor import Doctor  # heavy
 
-        return KnowledgeBase(
-            store=self.store,
-            folder=self.settings.knowledge_base,
-            auto_export=self.settings.knowledge_research.auto_export,
-            clock=self.clock,
-        )
+        wanted = self.settings.knowledge_research.auto_export
+        return Doctor(self.store, self.settings.knowledge_base, auto_export=wanted, clock=self.clock)
 
     def check_sources(self, *, timeout: float = 20.0) -> "Iterator[Finding]":
         """Ask each configured source and model one cheap question; nothing is charged or kept."""

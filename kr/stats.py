@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kr.errors import UnknownEntry
-from kr.frameworks import canonical
 from kr.freshness import parse_time, to_text
 from kr.models import Entry
 from kr.naming import fold
@@ -29,17 +28,27 @@ _MOST_STORIES = 20
 def collect(store: Store, settings: Settings, *, now: datetime) -> Row:
     """Count everything, the 20 stories that cost most and the last 30 days; rates are 0.0 to 1.0 or None. Raises a ``StoreError``."""
     with store.look() as unit:
-        counts = unit.counts
+        counts, stories = unit.counts, unit.counts.view("spending_by_story")
         return {
             "database": store.place,
             "today": now.astimezone(UTC).date().isoformat(),
             "requests": _requests(unit),
             "spared": spared(counts.spared_by_day()),
-            "index": _index(unit, settings),
+            "index": {
+                "entries": unit.entries.count(),
+                "max_entries": settings.knowledge_research.max_entries,
+                "by_status": counts.number_by("status", "entries"),
+                "by_framework": counts.number_by("framework", "entries"),
+            },
             "archive": _by(counts.number_by("reason", "archived_entries"), "entries", "by_reason"),
             "hit_rate_by_day": counts.view("hit_rate_by_day")[-DAYS:],
-            "hit_rate_by_framework": _hit_rates(unit, settings.knowledge_research.aliases),
-            "spending": _spending(unit, settings),
+            "hit_rate_by_framework": counts.view("hit_rate_by_framework"),
+            "spending": {
+                "charged": sum(story["charged"] for story in stories),
+                "stories": len(stories),
+                "max_calls_per_story": settings.knowledge_research.max_calls_per_story,
+                "by_story": stories[:_MOST_STORIES],
+            },
             "sources": _sources(unit, now),
             "lessons": {"total": counts.lessons(), "by_phase": counts.view("lessons_by_phase")},
             "workflows": _by(unit.workflows.by_status(), "total", "by_status"),
@@ -73,52 +82,8 @@ def _requests(unit: UnitOfWork) -> Row:
     }
 
 
-def _index(unit: UnitOfWork, settings: Settings) -> Row:
-    return {
-        "entries": unit.entries.count(),
-        "max_entries": settings.knowledge_research.max_entries,
-        "by_status": unit.counts.number_by("status", "entries"),
-        "by_confidence": unit.counts.number_by("confidence", "entries"),
-        "by_framework": _merged(
-            unit.counts.number_by("framework", "entries"), settings.knowledge_research.aliases
-        ),
-    }
-
-
 def _by(numbers: dict[str, int], total: str, name: str) -> Row:
     return {total: sum(numbers.values()), name: numbers}
-
-
-def _merged(numbers: Mapping[str, int], aliases: Mapping[str, str]) -> dict[str, int]:
-    """Count the usual names of one framework as one, under the name that comes first: the one with most."""
-    names: dict[str, str] = {}
-    merged = Counter[str]()
-    for name, number in numbers.items():
-        merged[names.setdefault(canonical(name, aliases), name)] += number
-    return dict(merged.most_common())
-
-
-def _hit_rates(unit: UnitOfWork, aliases: Mapping[str, str]) -> list[Row]:
-    rows = unit.counts.view("hit_rate_by_framework")
-    requests = _merged({row["framework"]: row["requests"] for row in rows}, aliases)
-    hits = Counter[str]()
-    for row in rows:
-        hits[canonical(row["framework"], aliases)] += row["hits"]
-    return [
-        {"framework": name, "requests": number, "hits": found, "hit_rate": _rate(found, number)}
-        for name, number in requests.items()
-        for found in [hits[canonical(name, aliases)]]
-    ]
-
-
-def _spending(unit: UnitOfWork, settings: Settings) -> Row:
-    stories = unit.counts.view("spending_by_story")
-    return {
-        "charged": sum(story["charged"] for story in stories),
-        "stories": len(stories),
-        "max_calls_per_story": settings.knowledge_research.max_calls_per_story,
-        "by_story": stories[:_MOST_STORIES],
-    }
 
 
 def _sources(unit: UnitOfWork, now: datetime) -> list[Row]:
@@ -174,13 +139,6 @@ def last_days(store: Store, now: datetime) -> Row:
         )
     sums = ("requests", "hits", "spared_tokens", "measured", "charged")
     return {"days": days, **{name: sum(day[name] for day in days) for name in sums}}
-
-
-def stories(store: Store, *, limit: int, offset: int = 0) -> tuple[list[Row], int]:
-    """Give stories by what they were charged, the dearest first, and how many there are."""
-    with store.look() as unit:
-        found = unit.counts.view("spending_by_story")
-    return found[offset : offset + limit], len(found)
 
 
 def open_needs(store: Store, *, limit: int, offset: int = 0) -> tuple[list[Row], int]:

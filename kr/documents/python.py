@@ -36,6 +36,8 @@ class _Module:
     imports: dict[str, str] = field(default_factory=dict)
     """Names of this module that come from elsewhere, and their whole dotted names there."""
     stars: list[str] = field(default_factory=list)
+    typing_imports: dict[str, str] = field(default_factory=dict)
+    """The same under ``if TYPE_CHECKING``: of these only what ``__all__`` lists can be imported from here, by a lazy ``__getattr__``."""
     listed: frozenset[str] = frozenset()
     """What ``__all__`` lists."""
 
@@ -82,6 +84,8 @@ def _read_module(place: str, text: str) -> _Module | None:
         _read_body(module, tree.body, module.name, 0)
     except RecursionError:
         return module  # what was read before it counts
+    lazy = {name: target for name, target in module.typing_imports.items() if name in module.listed}
+    module.imports = {**lazy, **module.imports}
     return module
 
 
@@ -95,8 +99,11 @@ def _read_body(module: _Module, body: Sequence[ast.stmt], prefix: str, depth: in
                 if known is None or (not ast.get_docstring(known) and ast.get_docstring(node)):
                     named[node.name] = node
             case ast.ImportFrom() if depth == 0:
-                _add_imports(module, node)
-            case ast.If() if not ast.unparse(node.test).endswith("TYPE_CHECKING"):
+                _add_imports(module, node, module.imports)
+            case ast.If() if ast.unparse(node.test).endswith("TYPE_CHECKING"):
+                for inner in (one for one in node.body if isinstance(one, ast.ImportFrom)):
+                    _add_imports(module, inner, module.typing_imports)
+            case ast.If():
                 _read_body(module, [*node.body, *node.orelse], prefix, depth)
             case ast.Try():
                 _read_body(module, node.body, prefix, depth)
@@ -107,7 +114,7 @@ def _read_body(module: _Module, body: Sequence[ast.stmt], prefix: str, depth: in
             _add_definition(module, f"{prefix}.{name}", node, depth)
 
 
-def _add_imports(module: _Module, node: ast.ImportFrom) -> None:
+def _add_imports(module: _Module, node: ast.ImportFrom, into: dict[str, str]) -> None:
     around = module.name.split(".")
     base = around[: len(around) - node.level + module.is_package] if node.level else []
     source = ".".join([*base, *([node.module] if node.module else [])])
@@ -115,7 +122,7 @@ def _add_imports(module: _Module, node: ast.ImportFrom) -> None:
         if alias.name == "*":
             module.stars.append(source)
         else:
-            module.imports[alias.asname or alias.name] = f"{source}.{alias.name}"
+            into[alias.asname or alias.name] = f"{source}.{alias.name}"
 
 
 def _add_assigned(

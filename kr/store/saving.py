@@ -338,18 +338,6 @@ def _named(unit: UnitOfWork, draft: Draft) -> Entry:
     return live
 
 
-def adopt(unit: UnitOfWork, entry: Entry, content: bytes) -> Entry | None:
-    """Index a report that no row speaks of, under a free id. None when its framework, topic and major have a live entry."""
-    subject = subject_of(entry)
-    if unit.entries.of_topic(*subject) is not None:
-        return None
-    own_id = free_name(unit, subject, path=entry.path).id
-    sha256, number = unit.revisions.keep(decoded(content)), unit.revisions.next_number(own_id)
-    adopted = replace(entry, id=own_id, sha256=sha256, revision=number)
-    unit.entries.put(adopted)
-    return adopted
-
-
 class Restored(Value):
     """What became of a restoration (SPEC 6.3). ``replaced`` were archived for it; ``stale_reason`` None: it is fresh."""
 
