@@ -81,6 +81,7 @@ def _read_module(place: str, text: str) -> _Module | None:
     if doc := ast.get_docstring(tree):
         module.sections += [Section(name=module.name, text=piece, place=place) for piece in pieces(doc)]
     try:
+        _read_imports(module, tree.body, module.imports)
         _read_body(module, tree.body, module.name, 0)
     except RecursionError:
         return module  # what was read before it counts
@@ -98,11 +99,6 @@ def _read_body(module: _Module, body: Sequence[ast.stmt], prefix: str, depth: in
                 # Of overloads and of a property's parts the one that is documented stands for all.
                 if known is None or (not ast.get_docstring(known) and ast.get_docstring(node)):
                     named[node.name] = node
-            case ast.ImportFrom() if depth == 0:
-                _add_imports(module, node, module.imports)
-            case ast.If() if ast.unparse(node.test).endswith("TYPE_CHECKING"):
-                for inner in (one for one in node.body if isinstance(one, ast.ImportFrom)):
-                    _add_imports(module, inner, module.typing_imports)
             case ast.If():
                 _read_body(module, [*node.body, *node.orelse], prefix, depth)
             case ast.Try():
@@ -112,6 +108,19 @@ def _read_body(module: _Module, body: Sequence[ast.stmt], prefix: str, depth: in
     for name, node in named.items():
         if not name.startswith("_"):
             _add_definition(module, f"{prefix}.{name}", node, depth)
+
+
+def _read_imports(module: _Module, body: Sequence[ast.stmt], into: dict[str, str]) -> None:
+    for node in body:
+        match node:
+            case ast.ImportFrom():
+                _add_imports(module, node, into)
+            case ast.If():
+                is_typing = ast.unparse(node.test).endswith("TYPE_CHECKING")
+                _read_imports(module, node.body, module.typing_imports if is_typing else into)
+                _read_imports(module, node.orelse, into)
+            case ast.Try():
+                _read_imports(module, node.body, into)
 
 
 def _add_imports(module: _Module, node: ast.ImportFrom, into: dict[str, str]) -> None:
