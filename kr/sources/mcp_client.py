@@ -196,7 +196,7 @@ def _http_client(server: ServerConfig, noted: _Noted) -> httpx2.AsyncClient:
         _note(response, noted)
 
     url = httpx2.URL(server.url or "")
-    is_proxied = url.scheme in getproxies() and not proxy_bypass(url.host)
+    is_proxied = not {url.scheme, "all"}.isdisjoint(getproxies()) and not proxy_bypass(url.host)
     return httpx2.AsyncClient(
         headers={**server.headers, "Accept-Encoding": "identity"},
         timeout=None,
