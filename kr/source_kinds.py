@@ -1,7 +1,7 @@
 """The sources that kr can ask: what each is called, what its text is, and how far a report from it is trusted.
 
-A new source is a line in ``_KINDS`` and a module ``kr/sources/<name>.py`` with a function ``build`` (see
-``kr.sources.base``). Settings, reports and statistics read what they need from here.
+A new source is a line in ``_KINDS`` and a module ``kr/sources/<name>.py`` that ``kr.sources.registry`` builds.
+Settings, reports and statistics read what they need from here.
 """
 
 from dataclasses import dataclass
