@@ -15,8 +15,8 @@ class SourceKind:
     """What is known of a source without asking it.
 
     ``form``: an ``answer`` to the question itself, all of which counts; ``pages`` of a search, which may confirm one another (two make
-    ``medium``); or the installed ``package``, no part of the chain (SPEC 3.5.5). ``with_code`` is a report's confidence where the answer
-    holds a code example (SPEC 3.7), ``server`` the default MCP server's address.
+    ``medium``); or the installed ``package``, no part of the chain. ``with_code`` is a report's confidence where the answer
+    holds a code example, ``server`` the default MCP server's address.
     """
 
     name: str
@@ -45,7 +45,7 @@ DEFAULT_SERVERS = {kind.name: kind.server for kind in _KINDS if kind.server is n
 
 
 def kind_of(source: str) -> SourceKind:
-    """Return what is known of a source; one of the configuration's own answers the question itself (SPEC 3.5.5)."""
+    """Return what is known of a source; one of the configuration's own answers the question itself."""
     return SOURCES.get(source) or SourceKind(
         source, f"{source}, a source of one's own", "answer", "medium", "medium"
     )
