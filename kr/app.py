@@ -23,7 +23,7 @@ from kr.research.run import limits_of, rules_of
 from kr.research.service import ResearchService
 from kr.settings import Settings, load_settings
 from kr.store.store import Shelf, Store
-from kr.transfer import ARCHIVE, INDEX, export_wanted
+from kr.transfer import ARCHIVE, INDEX
 
 if TYPE_CHECKING:
     from _typeshed import StrPath
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from kr.catalog import Catalog
     from kr.doctor import Doctor, Finding
     from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
+    from kr.lessons.book import LessonBook
     from kr.lessons.events import EventLimits
-    from kr.lessons.file import LessonBook
     from kr.lessons.review import Lessons
     from kr.models import EventType, Writer
     from kr.project import Need
@@ -80,6 +80,8 @@ class App:
         self._progress = progress
         self.clock = clock
         self._is_index_taken = False
+        self.serves_one = False
+        """Whether one client alone talks to this process (``kr mcp``): its sessions are not independent of each other."""
 
     def __enter__(self) -> Self:
         return self
@@ -160,7 +162,8 @@ class App:
     @contextmanager
     def _lesson_book(self, patience: float, queue: float | None = None) -> "Iterator[LessonBook]":
         """Open the lessons file with its database: wait ``patience`` seconds for that, ``queue`` (None: 60) for other writers."""
-        from kr.lessons.file import LOCK_TIMEOUT, LessonBook, LessonsFile  # heavy
+        from kr.lessons.book import LessonBook  # heavy
+        from kr.lessons.file import LOCK_TIMEOUT, LessonsFile  # heavy
 
         with self._brief_store(patience) as store:
             lock_timeout = LOCK_TIMEOUT if queue is None else queue
@@ -254,9 +257,10 @@ class App:
             self.store,
             Cache(Shelf(self.store), rules_of(self.settings), self.clock),
             version_of=self.research.version_of,
-            export=export_wanted(self.settings, self.store),
+            export=self._export_after_change,
             clock=self.clock,
             project=str(self._cwd),
+            serves_one=self.serves_one,
         )
 
     def save_finding(self, data: Mapping[str, Any], writer: "Writer | None" = None) -> "SaveEnvelope":
@@ -323,8 +327,12 @@ class App:
         from kr.catalog import Catalog  # heavy
 
         self.import_on_first_use()
-        export = export_wanted(self.settings, self.store)
-        return Catalog(store=self.store, limits=limits_of(self.settings), clock=self.clock, export=export)
+        return Catalog(
+            store=self.store,
+            limits=limits_of(self.settings),
+            clock=self.clock,
+            export=self._export_after_change,
+        )
 
     def versions(
         self, project: Path | None = None, *, everything: bool = False, mark_stale: bool = False
@@ -399,19 +407,24 @@ class App:
 
     def import_yaml(self, sources: Sequence[Path]) -> "Imported":
         """Take folders or single index files in, then export what came of it, where that is wanted."""
-        from kr.transfer.export_yaml import refresh_exports  # heavy
         from kr.transfer.import_yaml import import_yaml  # heavy
 
         self.import_on_first_use()
-        base = self.settings.knowledge_base
         paths = [self._cwd / source for source in sources]
-        result = import_yaml(self.store, base, paths, now=self.clock())
-        if result.has_changed and self.settings.knowledge_research.auto_export:
+        result = import_yaml(self.store, self.settings.knowledge_base, paths, now=self.clock())
+        if result.has_changed:
             try:
-                refresh_exports(self.store, base)
+                self._export_after_change()
             except KrError as error:
                 result.warnings.append(f"export failed: {error}")
         return result
+
+    def _export_after_change(self) -> None:
+        """Write the YAML files, where that is wanted. Raises ``ExportFailed``, or a ``StoreError``."""
+        if self.settings.knowledge_research.auto_export:
+            from kr.transfer.export_yaml import refresh_exports  # heavy
+
+            refresh_exports(self.store, self.settings.knowledge_base)
 
     def import_on_first_use(self) -> None:
         """Take in an ``index.yaml`` beside an empty database, looked for until it went well once."""

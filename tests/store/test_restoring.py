@@ -5,6 +5,7 @@ import random
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from kr.report import PLACEHOLDER_MARK
 from kr.store.archive import Archived
 from kr.store.requests import Rating
 from kr.store.store import Store
-from kr.values import replace
 from tests.support.stores import NOW, draft, insert_entry, sql, start, together
 
 LATER = NOW + timedelta(days=1)
