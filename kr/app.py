@@ -23,7 +23,7 @@ from kr.research.run import limits_of, rules_of
 from kr.research.service import ResearchService
 from kr.settings import Settings, load_settings
 from kr.store.store import Shelf, Store
-from kr.transfer import ARCHIVE, INDEX
+from kr.transfer import has_export
 
 if TYPE_CHECKING:
     from _typeshed import StrPath
@@ -430,7 +430,7 @@ class App:
         """Take in an ``index.yaml`` beside an empty database, looked for until it went well once."""
         if self._is_index_taken:
             return
-        if not any((self.settings.knowledge_base / name).is_file() for name in (INDEX, ARCHIVE)):
+        if not has_export(self.settings.knowledge_base):
             return  # also where it may not be looked for: the database then says so
         from kr.transfer.import_yaml import import_on_first_use  # heavy
 

@@ -56,7 +56,8 @@ def search_view(value: dict[str, list[Row]]) -> str:
     lines = []
     for row in value["entries"]:
         title = row.get("question") or row["topic"]
-        lines += wrapped(f"{row['id']}  ", f"{title} ({row['status']})", indent=4)
+        lines += wrapped("", row["id"], indent=0)
+        lines += wrapped("    ", f"{title} ({row['status']})", indent=4)
         lines += wrapped("    ", _without_marks(row["passage"]), indent=4)
     for row in value["lessons"]:
         lines.append(f"{cell(row['id'])}  lesson of {cell(row['phase'])}")
@@ -82,7 +83,8 @@ def _without_marks(passage: str) -> str:
 def command() -> None:
     """Look through the index, and change it by hand.
 
-    An id that no entry has is an error on standard error, which names the nearest ids; the exit status is 1.
+    An id that no entry has is an error on standard error, which names the nearest ids; standard output stays empty, and the
+    exit status is 1.
     """
 
 
@@ -272,7 +274,7 @@ def entry_view(row: Row) -> str:
 def changed_view(value: Row) -> str:
     """Say what was archived or restored, and how many entries are live now."""
     lines = [
-        f"archived  {cell(row['id'])}  (kr archive restore brings it back)"
+        f"archived  {cell(row['id'])}  (kr archive restore {cell(row['id'])} brings it back)"
         for row in value.get("removed", ())
     ]
     if "entry" in value:

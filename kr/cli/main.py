@@ -1,6 +1,7 @@
 """The ``kr`` program: its groups of commands, and what every way out of it has in common."""
 
 import importlib
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -73,6 +74,16 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(f"kr.cli.{module}"), name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; of a mistyped one name the nearest."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:
+            names = self.list_commands(ctx)
+            raise click.exceptions.NoSuchCommand(error.command_name, possibilities=names, ctx=ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - the same
         """Write the commands, group by group."""
         width = max(map(len, _MODULES))
@@ -129,14 +140,17 @@ class _Signals:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status: 128 and the signal's number after a signal."""
+    given = sys.argv[1:] if arguments is None else arguments
+    # What a locale that knows ASCII alone could not decode is UTF-8 all the same.
+    given = [os.fsencode(argument).decode(errors="replace") for argument in given]
     signals = _Signals()
     try:
-        status = _run(arguments)
+        status = _run(given)
     except (KeyboardInterrupt, Terminated):
         status = 0
     except Exception as error:  # the last line of defence
         if signals.received is None:
-            if {"--verbose", "-v"} & set(sys.argv[1:] if arguments is None else arguments):
+            if {"--verbose", "-v"} & set(given):
                 raise
             complain(
                 f"unexpected {type(error).__name__}: {error}\nThis is a bug in kr; --verbose shows where."
@@ -145,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status if signals.received is None else 128 + signals.received
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def _run(arguments: Sequence[str]) -> int:
     try:
         status: Any = cli.main(args=arguments, prog_name="kr", standalone_mode=False, color=colour())
     except click.exceptions.NoArgsIsHelpError as error:

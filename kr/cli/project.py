@@ -128,7 +128,8 @@ def warm(
         calls = app.settings.knowledge_research.max_calls_per_story if max_calls is None else max_calls
 
         def may_spend(asked: list[str]) -> bool:
-            _print(f"asking about {', '.join(asked)}: {counted(calls, 'call')} to sources at most")
+            _print(f"asking about {', '.join(asked)}")
+            _print(f"{counted(len(asked), 'question')}, {counted(calls, 'call')} to sources at most")
             return yes or not sys.stdin.isatty() or click.confirm("Go on?", default=True, err=True)
 
         rows = app.warm_up(

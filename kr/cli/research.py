@@ -23,7 +23,9 @@ from kr.cli.common import (
 from kr.errors import InvalidRequest, KrError
 from kr.markdown import section
 from kr.models import IfUnsure, to_plain
+from kr.report import PLACEHOLDER_MARK
 from kr.schemas import research_request
+from kr.source_kinds import LOCAL_DOCS
 from kr.text import counted
 
 _question_parameters = together(
@@ -115,7 +117,9 @@ def command(
     options = {name: value for name, value in given.items() if value is not None and value != ()}
     _check_form(framework, question, document, options, "research")
     if refresh and use is not None:
-        raise click.UsageError("--use takes an entry as it is, and --refresh researches again: give one.")
+        raise click.UsageError(
+            "--use takes an entry as it is, and --refresh researches again: give only one of them."
+        )
     overrides = {"refresh": refresh or None, "use": use, "if_unsure": if_unsure}
     is_whole = include_report or use is not None  # who chose an entry wants to read it
     answer: dict[str, Any] = {
@@ -129,17 +133,18 @@ def command(
         else:
             envelope = app.research.question(str(framework), str(question), **answer, **options)
     value = to_plain(envelope)
-    emit(value, ctx, partial(research_view, is_whole=is_whole))
+    emit(value, ctx, partial(research_view, is_whole=is_whole, is_typed=document is None))
     return 1 if value["status"] == "failure" else 0
 
 
-def research_view(value: dict[str, Any], *, is_whole: bool) -> str:
-    """Make the readable view: what happened, then the report or its summary."""
+def research_view(value: dict[str, Any], *, is_whole: bool, is_typed: bool = True) -> str:
+    """Make the readable view: what happened, then the report or its summary. ``is_typed``: errors are named by their option."""
     results = value["results"]
     lines = [f"{click.style(value['status'], bold=True)}  {_outcome(results)}"]
     for problem in value["errors"]:
-        field = f"{problem['field']}: " if problem.get("field") else ""
-        lines.append(f"  {click.style('error', fg='red')}  {field}{problem['message']}")
+        named = f"{_named(str(problem['field']), is_typed)}: " if problem.get("field") else ""
+        message = str(problem["message"]).removeprefix("Validation failed: ")
+        lines.append(f"  {click.style('error', fg='red')}  {named}{message}")
     if results is None:
         return "\n".join(lines)
     lines += [f"  {click.style('note', fg='yellow')}  {note}" for note in results["degradation_notes"]]
@@ -156,6 +161,15 @@ def research_view(value: dict[str, Any], *, is_whole: bool) -> str:
     return "\n".join(lines)
 
 
+_OPTIONS = {"framework": "FRAMEWORK", "question": "QUESTION", "tags": "--tag", "timeout_seconds": "--timeout"}
+"""Fields of a request whose option on the command line is called otherwise."""
+
+
+def _named(field: str, is_typed: bool) -> str:
+    name = field.rpartition(".")[2]
+    return _OPTIONS.get(name, f"--{name.replace('_', '-')}") if is_typed else field
+
+
 def _outcome(results: dict[str, Any] | None) -> str:
     if results is None:
         return ""
@@ -166,11 +180,15 @@ def _outcome(results: dict[str, Any] | None) -> str:
     if _is_offer(results):
         return f"{counted(len(results['related']), 'entry', 'entries')} may answer; no source asked"
     asked = [row for row in results["sources_consulted"] if row["status"] != "skipped"]
-    answered = ", ".join(row["source"] for row in asked if row["status"] == "success")
+    answered = [row["source"] for row in asked if row["status"] == "success"]
     if answered:
-        return f"from {answered}; {confidence}"
+        names = "installed documentation" if answered == [LOCAL_DOCS] else ", ".join(answered)
+        return f"from {names}; {confidence}"
     silent = ", ".join(row["source"] for row in asked)
-    return f"no answer from {silent}; {confidence}" if silent else f"no source asked; {confidence}"
+    told = f"no answer from {silent}" if silent else "no source asked"
+    if PLACEHOLDER_MARK in (results["report"] or "").splitlines():
+        return f"nothing was found; {told}"
+    return f"{told}; {confidence}"
 
 
 def _is_offer(results: dict[str, Any]) -> bool:

@@ -32,7 +32,7 @@ from kr.sources.local_docs import LocalDocs
 from kr.sources.registry import build_source
 from kr.store.entries import pair_of
 from kr.store.saving import Draft, Saved
-from kr.transfer import INDEX
+from kr.transfer import has_export
 from kr.transfer.export_yaml import refresh_exports
 from kr.transfer.import_yaml import import_on_first_use
 
@@ -86,7 +86,7 @@ class Miss:
         if found.match is not None or found.related:
             return found
         base = self._settings.knowledge_base
-        if (base / INDEX).is_file() and run.shelf.attempt(
+        if has_export(base) and run.shelf.attempt(
             lambda store: import_on_first_use(store, base, now=run.clock()), otherwise=False
         ):
             found = run.cache.look_up(run.query)
