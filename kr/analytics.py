@@ -14,12 +14,15 @@ from kr.errors import UnknownEntry
 from kr.frameworks import canonical
 from kr.freshness import parse_time
 from kr.naming import fold
+from kr.store import archive, counts, entries, ledger, workflows
+from kr.store import requests as request_rows
+from kr.store import wordings as wording_rows
 
 if TYPE_CHECKING:
     from kr.settings import Settings
-    from kr.store.requests import Unanswered, Wording
-    from kr.store.session import UnitOfWork
-    from kr.store.store import Store
+    from kr.store.engine import Store, Transaction
+    from kr.store.requests import Unanswered
+    from kr.store.wordings import Wording
     from kr.values import Entry
 
 
@@ -34,29 +37,29 @@ _UNREADABLE = "unreadable date"
 
 def collect_stats(store: "Store", settings: "Settings", *, now: datetime) -> dict[str, Any]:
     """Count everything, the dearest 20 stories and the last 30 days; rates 0.0 to 1.0 or None. Raises a ``StoreError``."""
-    with store.look() as unit:
+    with store.look() as tx:
         return {
-            "database": store.place,
+            "database": str(store.path),
             "today": now.astimezone(UTC).date().isoformat(),
-            "requests": _requests(unit),
-            "spared": spared(unit.counts.spared_by_day()),
-            "index": _index(unit, settings, now),
-            "archive": _archive(unit),
-            "hit_rate_by_day": unit.counts.view("hit_rate_by_day")[-_DAYS:],
-            "hit_rate_by_framework": _hit_rates(unit, settings.hit.aliases),
-            "spending": _spending(unit, settings),
-            "sources": _sources(unit, now),
+            "requests": _requests(tx),
+            "spared": spared(counts.spared_by_day(tx)),
+            "index": _index(tx, settings, now),
+            "archive": _archive(tx),
+            "hit_rate_by_day": counts.view(tx, "hit_rate_by_day")[-_DAYS:],
+            "hit_rate_by_framework": _hit_rates(tx, settings.hit.aliases),
+            "spending": _spending(tx, settings),
+            "sources": _sources(tx, now),
             "lessons": {
-                "total": unit.counts.lessons(),
-                "by_phase": unit.counts.view("lessons_by_phase"),
+                "total": counts.lessons(tx),
+                "by_phase": counts.view(tx, "lessons_by_phase"),
             },
-            "workflows": _workflows(unit),
+            "workflows": _workflows(tx),
         }
 
 
-def _requests(unit: "UnitOfWork") -> dict[str, Any]:
-    modes = unit.counts.number_by("mode", "requests")
-    by_day = unit.counts.view("hit_rate_by_day")
+def _requests(tx: "Transaction") -> dict[str, Any]:
+    modes = counts.number_by(tx, "mode", "requests")
+    by_day = counts.view(tx, "hit_rate_by_day")
     hits, answered = (sum(day[name] for day in by_day) for name in ("hits", "requests"))
     return {
         "total": sum(modes.values()),
@@ -65,7 +68,7 @@ def _requests(unit: "UnitOfWork") -> dict[str, Any]:
         "misses": answered - hits,
         "hit_rate": _ratio(hits, answered),
         "by_mode": modes,
-        "by_status": unit.counts.number_by("status", "requests"),
+        "by_status": counts.number_by(tx, "status", "requests"),
     }
 
 
@@ -78,25 +81,25 @@ def spared(days: "Sequence[Mapping[str, Any]]") -> dict[str, Any]:
     }
 
 
-def _index(unit: "UnitOfWork", settings: "Settings", now: datetime) -> dict[str, Any]:
-    accesses = unit.counts.last_accesses()
+def _index(tx: "Transaction", settings: "Settings", now: datetime) -> dict[str, Any]:
+    accesses = counts.last_accesses(tx)
     return {
         "entries": len(accesses),
         "max_entries": settings.knowledge_research.max_entries,
-        "by_status": unit.counts.number_by("status", "entries"),
-        "by_confidence": unit.counts.number_by("confidence", "entries"),
+        "by_status": counts.number_by(tx, "status", "entries"),
+        "by_confidence": counts.number_by(tx, "confidence", "entries"),
         "by_age": by_age(accesses, now.astimezone(UTC).date()),
-        "by_framework": _merged(unit.counts.number_by("framework", "entries"), settings.hit.aliases),
+        "by_framework": _merged(counts.number_by(tx, "framework", "entries"), settings.hit.aliases),
     }
 
 
-def _archive(unit: "UnitOfWork") -> dict[str, Any]:
-    reasons = unit.counts.number_by("reason", "archived_entries")
+def _archive(tx: "Transaction") -> dict[str, Any]:
+    reasons = counts.number_by(tx, "reason", "archived_entries")
     return {"entries": sum(reasons.values()), "by_reason": reasons}
 
 
-def _workflows(unit: "UnitOfWork") -> dict[str, Any]:
-    statuses = unit.workflows.by_status()
+def _workflows(tx: "Transaction") -> dict[str, Any]:
+    statuses = workflows.by_status(tx)
     return {"total": sum(statuses.values()), "by_status": statuses}
 
 
@@ -125,8 +128,8 @@ def _merged(counted: dict[str, int], aliases: Mapping[str, str]) -> dict[str, in
     return dict(merged.most_common())
 
 
-def _hit_rates(unit: "UnitOfWork", aliases: Mapping[str, str]) -> list[dict[str, Any]]:
-    rows = unit.counts.view("hit_rate_by_framework")
+def _hit_rates(tx: "Transaction", aliases: Mapping[str, str]) -> list[dict[str, Any]]:
+    rows = counts.view(tx, "hit_rate_by_framework")
     requests = _merged({row["framework"]: row["requests"] for row in rows}, aliases)
     names = {canonical(name, aliases): name for name in requests}
     hits: Counter[str] = Counter()
@@ -138,8 +141,8 @@ def _hit_rates(unit: "UnitOfWork", aliases: Mapping[str, str]) -> list[dict[str,
     ]
 
 
-def _spending(unit: "UnitOfWork", settings: "Settings") -> dict[str, Any]:
-    stories = unit.counts.view("spending_by_story")
+def _spending(tx: "Transaction", settings: "Settings") -> dict[str, Any]:
+    stories = counts.view(tx, "spending_by_story")
     single = [row for row in stories if row["session_id"].startswith(_SINGLE)]
     return {
         "charged": sum(story["charged"] for story in stories),
@@ -151,10 +154,10 @@ def _spending(unit: "UnitOfWork", settings: "Settings") -> dict[str, Any]:
     }
 
 
-def _sources(unit: "UnitOfWork", now: datetime) -> list[dict[str, Any]]:
+def _sources(tx: "Transaction", now: datetime) -> list[dict[str, Any]]:
     """Give the reliability of each source, and what its circuit breaker says now (SPEC 3.5)."""
-    circuits = {circuit.source: circuit for circuit in unit.circuits.all()}
-    rows = {row["source"]: row for row in unit.counts.view("source_reliability")}
+    circuits = {circuit.source: circuit for circuit in ledger.circuits(tx)}
+    rows = {row["source"]: row for row in counts.view(tx, "source_reliability")}
     empty = {"asked": 0, "success": 0, "timeout": 0, "unavailable": 0, "success_rate": None, "mean_ms": None}
     found = []
     for source in sorted(rows.keys() | circuits.keys()):
@@ -270,10 +273,10 @@ def course(store: "Store", now: datetime, *, days: int = 30) -> Course:
     """Tell how the last ``days`` UTC days went, today included. Raises a ``StoreError``."""
     today = now.astimezone(UTC).date()
     dates = [today - timedelta(days=back) for back in reversed(range(days))]
-    with store.look() as unit:
-        asked = {row["day"]: row for row in unit.counts.view("hit_rate_by_day")}
-        calls = unit.counts.calls_by_day(dates[0].isoformat())
-        spares = {row["day"]: row for row in unit.counts.spared_by_day()}
+    with store.look() as tx:
+        asked = {row["day"]: row for row in counts.view(tx, "hit_rate_by_day")}
+        calls = counts.calls_by_day(tx, dates[0].isoformat())
+        spares = {row["day"]: row for row in counts.spared_by_day(tx)}
     found = tuple(_day(day, *(rows.get(f"{day}", {}) for rows in (asked, calls, spares))) for day in dates)
     sums = {name: sum(getattr(day, name) for day in found) for name in _SUMS}
     return Course(days=found, **sums)
@@ -292,9 +295,9 @@ def _day(day: date, asked: Mapping[str, Any], calls: Mapping[str, int], spares: 
 
 def stories(store: "Store", *, limit: int, offset: int = 0) -> tuple[list[Story], int]:
     """Give stories by what they were charged, the dearest first, and how many there are."""
-    with store.look() as unit:
-        spent = {(row["session_id"], row["story_key"]): row for row in unit.counts.view("spending_by_story")}
-        asked = {(row["session_id"], row["story_key"]): row for row in unit.counts.requests_by_story()}
+    with store.look() as tx:
+        spent = {(row["session_id"], row["story_key"]): row for row in counts.view(tx, "spending_by_story")}
+        asked = {(row["session_id"], row["story_key"]): row for row in counts.requests_by_story(tx)}
     found = [_story(key, asked.get(key, {}), spent.get(key, {})) for key in {**spent, **asked}]
     found.sort(key=lambda story: story.last_at, reverse=True)
     found.sort(key=lambda story: (-story.charged, -story.uncharged, -story.requests))
@@ -314,8 +317,8 @@ def _story(key: tuple[str, str], asked: Mapping[str, Any], spent: Mapping[str, A
 
 
 def wordings(store: "Store", entry_id: str) -> "list[Wording]":
-    with store.read() as unit:
-        return unit.wordings.of([entry_id]).get(entry_id, [])[::-1]
+    with store.read() as tx:
+        return wording_rows.of(tx, [entry_id]).get(entry_id, [])[::-1]
 
 
 def _alike(miss: "Unanswered") -> tuple[str, str, str]:
@@ -332,10 +335,10 @@ def _grouped(misses: "Sequence[Unanswered]") -> "list[list[Unanswered]]":
 
 def open_needs(store: "Store", *, limit: int, offset: int = 0) -> OpenNeeds:
     """Give the needs to which candidates were offered, and from which nobody has chosen."""
-    with store.look() as unit:
-        groups = _grouped(unit.offers.open())
+    with store.look() as tx:
+        groups = _grouped(request_rows.open_offers(tx))
         shown = groups[offset : offset + limit]
-        known = _known(unit, {it for group in shown for it, _ in group[0].candidates})
+        known = _known(tx, {it for group in shown for it, _ in group[0].candidates})
     return OpenNeeds(shown=tuple(_open_need(group, known) for group in shown), total=len(groups))
 
 
@@ -354,10 +357,10 @@ def _open_need(group: "Sequence[Unanswered]", known: "Mapping[str, Entry | None]
     )
 
 
-def _known(unit: "UnitOfWork", entry_ids: set[str]) -> "dict[str, Entry | None]":
+def _known(tx: "Transaction", entry_ids: set[str]) -> "dict[str, Entry | None]":
     """Give the live entries of these ids, and None for those that are in the archive."""
-    live = {entry.id: entry for entry in unit.entries.some(entry_ids)}
-    return {**dict.fromkeys(set(unit.archive.ids()) & entry_ids - live.keys()), **live}
+    live = {entry.id: entry for entry in entries.some(tx, entry_ids)}
+    return {**dict.fromkeys(set(archive.ids(tx)) & entry_ids - live.keys()), **live}
 
 
 def _offered(entry_id: str, score: float, known: "Mapping[str, Entry | None]") -> Offered:
@@ -379,26 +382,26 @@ def settle(store: "Store", request_id: str, entry_id: str | None, now: datetime)
     from kr.freshness import to_text
     from kr.store.requests import Need
 
-    with store.write() as unit:
-        miss = unit.offers.get(request_id)
+    with store.write() as tx:
+        miss = request_rows.get_offer(tx, request_id)
         if miss is None:
             raise UnknownEntry("there is no such question; somebody may have removed it")
         if entry_id is not None:
-            entry = _chosen(unit, miss, entry_id)
+            entry = _chosen(tx, miss, entry_id)
             need = Need(miss.topic, miss.tags, miss.question)
-            unit.wordings.keep(entry, need, at=to_text(now), proved=True)
-        alike = [other.request_id for other in unit.offers.open() if _alike(other) == _alike(miss)]
+            wording_rows.keep(tx, entry, need, at=to_text(now), proved=True)
+        alike = [other.request_id for other in request_rows.open_offers(tx) if _alike(other) == _alike(miss)]
         settled = list({request_id, *alike})
-        unit.offers.settle(settled, entry_id, at=to_text(now))
+        request_rows.settle_offers(tx, settled, entry_id, at=to_text(now))
     return len(settled)
 
 
-def _chosen(unit: "UnitOfWork", miss: "Unanswered", entry_id: str) -> "Entry":
+def _chosen(tx: "Transaction", miss: "Unanswered", entry_id: str) -> "Entry":
     if entry_id not in {it for it, _ in miss.candidates}:
         raise UnknownEntry(f"{entry_id} was not offered for this question")
-    entry = unit.entries.get(entry_id)
+    entry = entries.get(tx, entry_id)
     if entry is None:
-        from kr.store.search import unknown_entry
+        from kr.store.unknown import unknown_entry
 
-        raise unknown_entry(unit, entry_id)
+        raise unknown_entry(tx, entry_id)
     return entry

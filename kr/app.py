@@ -4,6 +4,7 @@ The command line, MCP and HTTP are thin faces over ``App``; ``kr.composition`` b
 operation needs.
 """
 
+import logging
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,10 +15,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from kr.errors import ConfigError, FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
-from kr.log import Logger
+from kr.models import to_plain
 from kr.request_handler import RequestHandler
 from kr.settings import Settings, load_settings
-from kr.store.store import Store
+from kr.store import ledger
+from kr.store.engine import Store
 from kr.transfer import ARCHIVE, INDEX, export_wanted, import_on_first_use
 
 if TYPE_CHECKING:
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
     from _typeshed import StrPath
 
     from kr.catalog.catalog import Catalog, Page
-    from kr.contracts.findings import RateResults, SaveEnvelope, Writer
-    from kr.contracts.lessons import RecordEnvelope
+    from kr.contracts.findings import Writer
+    from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
     from kr.lessons.events import EventLimits
     from kr.lessons.service import LessonService
     from kr.maintenance.checks import Finding, KnowledgeBase
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from kr.transfer.import_yaml import Progress as ImportProgress
     from kr.workflows.service import Workflows
 
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 _LONGEST_PATIENCE = 60.0
 _MOST_OPEN = 20
@@ -167,10 +169,10 @@ class App:
         return [Finding("trust", "warning", file, told) for told in settings.left_out]
 
     def reset_circuits(self) -> list[str]:
-        with self.store.write() as unit:
-            paused = [circuit.source for circuit in unit.circuits.all()]
+        with self.store.write() as tx:
+            paused = [circuit.source for circuit in ledger.circuits(tx)]
             for source in paused:
-                unit.circuits.record_success(source)
+                ledger.record_success(tx, source)
         return paused
 
     def databases(self) -> "Databases":
@@ -285,7 +287,7 @@ class App:
         if not self.findings.waits(waiting_id):
             with self.lessons() as book:
                 return book.mark(waiting_id, "approved_at", is_set=True)
-        return self.findings.approve(waiting_id).plain()
+        return to_plain(self.findings.approve(waiting_id))
 
     def reject(self, waiting_id: str) -> dict[str, Any]:
         """Drop a finding or a lesson that was held back. Raises ``UnknownEntry``."""
@@ -383,7 +385,7 @@ class App:
             research=self.requests.research_document,
             inject=self.requests.inject_document,
             record=record,
-            save=lambda data: self.save_finding(data).plain(),
+            save=lambda data: to_plain(self.save_finding(data)),
             question_data=self.requests.question_data,
             export_yaml=self.export_yaml,
             needs=self.warm,

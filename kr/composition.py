@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from kr.errors import KrError, SourceFailure, SourceNotAsked
 from kr.research.run import Judge, Policy, Services, SourceSet, Writer
 from kr.research.service import ResearchService
+from kr.research.shelf import Shelf
 from kr.settings import Settings
-from kr.store.store import Shelf, Store
+from kr.store import entries
+from kr.store.engine import Store
 from kr.transfer import export_wanted
 from kr.values import Answer, MatchRules, Query
 
@@ -217,7 +219,7 @@ def mistyped(settings: Settings, store: Store, cwd: "StrPath", framework: str) -
     if is_usual_name(framework):
         return []
     nothing: list[str] = []
-    known = Shelf(store).read(lambda unit: unit.entries.frameworks(), nothing) if store.exists() else nothing
+    known = Shelf(store).read(entries.frameworks, nothing) if store.exists() else nothing
     if any(same_framework(framework, name) for name in known):
         return []
     declared = (find_dependencies(project).dependencies for project in _projects(settings, cwd))

@@ -31,9 +31,8 @@ seam where they arise, ``from exc``; no caller of a layer sees them.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import ClassVar
-
-from kr.values import NamedTuple
 
 
 class KrError(Exception):
@@ -49,7 +48,8 @@ class ConfigError(KrError):
     exit_status = 2
 
 
-class FieldError(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FieldError:
     """One bad field of a request, by the name the validation table gives it (``research_query.topic``)."""
 
     field: str
@@ -63,7 +63,7 @@ class InvalidRequest(KrError):
     http_status = 422
 
     def __init__(self, *fields: FieldError, warnings: Iterable[str] = ()) -> None:
-        super().__init__("; ".join(f"{field}: {message}" for field, message in fields))
+        super().__init__("; ".join(f"{error.field}: {error.message}" for error in fields))
         self.fields = fields
         self.warnings = tuple(warnings)
         self.read: Mapping[str, str] = {}

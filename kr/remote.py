@@ -15,13 +15,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 from urllib.parse import quote, urlencode, urlsplit
 
+from pydantic import TypeAdapter
+
 from kr.app import App
 from kr.cancellation import check, sleep
-from kr.contracts.envelopes import Envelope, Problem, ResearchEnvelope, value_of
-from kr.contracts.findings import RateResults, SaveEnvelope
-from kr.contracts.lessons import RecordEnvelope
 from kr.contracts.requests import Mode
 from kr.deadline import Deadline, bounded
+from kr.envelopes import Envelope, Problem, RateResults, RecordEnvelope, ResearchEnvelope, SaveEnvelope
 from kr.errors import ConfigError, KrError, SourceTimeout, UnknownEntry
 from kr.request_handler import RequestHandler
 from kr.tree import LIMIT
@@ -258,7 +258,9 @@ class SharedApp(App):
         if len(request) > LIMIT:
             return super().record_lessons(request, **waits)
         envelope = self._asked(
-            lambda: value_of(RecordEnvelope, self.server.post("/v1/lessons/record", request)),
+            lambda: TypeAdapter(RecordEnvelope).validate_python(
+                self.server.post("/v1/lessons/record", request)
+            ),
             lambda: super(SharedApp, self).record_lessons(request, **waits),
         )
         why = (envelope.results.message or "").partition("Recording skipped: ")[2]
@@ -270,7 +272,9 @@ class SharedApp(App):
         """Save on the server, which knows no terminal: there the writer is the session, or the user of this machine."""
         named = data if writer is None else {**data, "session_id": data.get("session_id") or writer.session}
         return self._asked(
-            lambda: value_of(SaveEnvelope, self.server.post("/v1/findings", json.dumps(named).encode())),
+            lambda: TypeAdapter(SaveEnvelope).validate_python(
+                self.server.post("/v1/findings", json.dumps(named).encode())
+            ),
             lambda: super(SharedApp, self).save_finding(data, writer),
         )
 
@@ -281,7 +285,7 @@ class SharedApp(App):
         named = data if writer is None else {**data, "session_id": data.get("session_id") or writer.session}
         path = f"/v1/entries/{quote(entry_id, safe='')}/ratings"
         return self._asked(
-            lambda: value_of(RateResults, self.server.put_in(path, named)),
+            lambda: TypeAdapter(RateResults).validate_python(self.server.put_in(path, named)),
             lambda: super(SharedApp, self).rate_report(entry_id, data, writer),
         )
 

@@ -4,6 +4,7 @@
 lessons of a phase.
 """
 
+import logging
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,7 +14,6 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from kr.contracts.envelopes import Envelope, Problem, failure, interruption, told, validation_problems
 from kr.contracts.requests import (
     LessonsInjectRequest,
     Mode,
@@ -23,13 +23,14 @@ from kr.contracts.requests import (
     parse_request,
     put_over,
 )
+from kr.envelopes import Envelope, Problem, failure, in_one_line, validation_problems
 from kr.errors import FieldError, InvalidRequest, StoreError
 from kr.freshness import to_text
-from kr.log import Logger
 from kr.naming import fold
 from kr.settings import Settings
+from kr.store import requests
+from kr.store.engine import Store
 from kr.store.requests import RequestRow
-from kr.store.store import Store
 from kr.tree import read_document
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from kr.research.chain import Progress
     from kr.research.service import ResearchService
 
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NAME_AND_VERSION = r"(?P<name>.+?)\s*(?:==|@)\s*(?P<version>v?\d\S*)"
@@ -229,13 +230,13 @@ class RequestHandler:
         except Exception:
             raise
         except BaseException as error:
-            self._record(data, failure(data), error=interruption(error))
+            self._record(data, failure(data), error=f"interrupted: {type(error).__name__}")
             raise
 
     def _refuse(self, data: Mapping[str, Any], *problems: Problem, mode: Mode | None = None) -> Envelope:
         """Answer ``failure``, and keep a row of it: every request counts (SPEC 5)."""
         envelope = failure(data, *problems, mode=mode)
-        self._record(data, envelope, error=told(problems))
+        self._record(data, envelope, error=in_one_line(problems))
         return envelope
 
     def _record(self, data: Mapping[str, Any], envelope: Envelope, *, error: str | None) -> None:
@@ -254,8 +255,8 @@ class RequestHandler:
             **asked,
         )
         try:
-            with self._store.write() as unit:
-                unit.requests.record(row)
+            with self._store.write() as tx:
+                requests.record(tx, row)
         except StoreError as problem:
             logger.warning("%s", problem)
 

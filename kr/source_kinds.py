@@ -4,12 +4,14 @@ A new source is a line in ``_KINDS`` and a module ``kr/sources/<name>.py`` with 
 ``kr.sources.base``). Settings, reports and statistics read what they need from here.
 """
 
+from dataclasses import dataclass
 from typing import Literal
 
-from kr.values import Confidence, NamedTuple
+from kr.models import Confidence
 
 
-class SourceKind(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SourceKind:
     """What is known of a source without asking it.
 
     ``form``: an ``answer`` to the question itself, all of which counts; ``pages`` of a search, which may confirm one another (two make

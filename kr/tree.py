@@ -4,11 +4,11 @@ Every scalar is the text that was written, so that ``framework_version: 2.10`` s
 text is a number or a boolean is for the validation of the request to decide.
 """
 
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from kr.errors import FieldError, InvalidRequest
-from kr.values import Value
 
 if TYPE_CHECKING:
     import json
@@ -21,7 +21,8 @@ DEPTH = 32
 _SHOWN_WARNINGS = 20
 
 
-class Document(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
     """``data`` holds dicts, lists, texts and None; ``warnings`` are sentences for a person."""
 
     data: dict[str, Tree]

@@ -1,26 +1,103 @@
-"""The frozen values that pass between the layers, and the small base that makes them (``Value``).
+"""The former bases of records, for modules that are not yet made of dataclasses; it goes with the last of them.
 
-Times are text, ``YYYY-MM-DDTHH:MM:SS.ffffffZ`` in UTC (SPEC 5); readers of a time also accept a bare
-``YYYY-MM-DD``, which people write by hand.
+The records themselves stand in ``kr.models``, and may be imported from here until then.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import dataclasses
 from operator import itemgetter
-from types import MappingProxyType
 from typing import (
     TYPE_CHECKING,
     Any,
     ClassVar,
-    Literal,
     NoReturn,
     Self,
     TypeVar,
     dataclass_transform,
-    get_args,
 )
 
-V = TypeVar("V", bound="Value")
+from kr.models import (
+    EVENT_TYPES as EVENT_TYPES,  # noqa: PLC0414
+)
+from kr.models import (
+    NO_RATINGS as NO_RATINGS,  # noqa: PLC0414
+)
+from kr.models import (
+    PHASES as PHASES,  # noqa: PLC0414
+)
+from kr.models import (
+    TIERS as TIERS,  # noqa: PLC0414
+)
+from kr.models import (
+    Answer as Answer,  # noqa: PLC0414
+)
+from kr.models import (
+    CacheMatch as CacheMatch,  # noqa: PLC0414
+)
+from kr.models import (
+    Confidence as Confidence,  # noqa: PLC0414
+)
+from kr.models import (
+    Consulted as Consulted,  # noqa: PLC0414
+)
+from kr.models import (
+    Entry as Entry,  # noqa: PLC0414
+)
+from kr.models import (
+    EntryStatus as EntryStatus,  # noqa: PLC0414
+)
+from kr.models import (
+    EventType as EventType,  # noqa: PLC0414
+)
+from kr.models import (
+    IfUnsure as IfUnsure,  # noqa: PLC0414
+)
+from kr.models import (
+    Learned as Learned,  # noqa: PLC0414
+)
+from kr.models import (
+    Match as Match,  # noqa: PLC0414
+)
+from kr.models import (
+    MatchRules as MatchRules,  # noqa: PLC0414
+)
+from kr.models import (
+    Origin as Origin,  # noqa: PLC0414
+)
+from kr.models import (
+    Outcome as Outcome,  # noqa: PLC0414
+)
+from kr.models import (
+    Passage as Passage,  # noqa: PLC0414
+)
+from kr.models import (
+    Query as Query,  # noqa: PLC0414
+)
+from kr.models import (
+    Ratings as Ratings,  # noqa: PLC0414
+)
+from kr.models import (
+    Related as Related,  # noqa: PLC0414
+)
+from kr.models import (
+    ReportKind as ReportKind,  # noqa: PLC0414
+)
+from kr.models import (
+    ResearchStatus as ResearchStatus,  # noqa: PLC0414
+)
+from kr.models import (
+    ServerConfig as ServerConfig,  # noqa: PLC0414
+)
+from kr.models import (
+    SourceOutcome as SourceOutcome,  # noqa: PLC0414
+)
+from kr.models import (
+    Tier as Tier,  # noqa: PLC0414
+)
+from kr.models import (
+    origin_of_kind as origin_of_kind,  # noqa: PLC0414
+)
+
+V = TypeVar("V")
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -97,7 +174,7 @@ def _plain(value: object) -> object:
 
 
 def replace(value: V, /, **changes: Any) -> V:
-    return value._replace(**changes)
+    return value._replace(**changes) if isinstance(value, Value) else dataclasses.replace(value, **changes)  # type: ignore[type-var]
 
 
 if TYPE_CHECKING:
@@ -137,229 +214,3 @@ else:
 
         def _replace(self, **changes: Any) -> Self:
             return type(self)(**{**self._asdict(), **changes})
-
-
-EntryStatus = Literal["fresh", "stale"]
-ResearchStatus = Literal[
-    "success", "partial", "cache-hit", "candidates", "degraded", "budget-exhausted", "timeout", "failure"
-]
-Confidence = Literal["high", "medium", "low"]
-Tier = Literal[
-    "framework+topic+tags",
-    "framework+topic",
-    "framework+tags",
-    "framework+wording",
-    "framework+keywords",
-    "use",
-    "llm",
-]
-"""Why an entry is served: the seed's three, a known wording, the same keywords, its id in the request, a model's choice."""
-
-CacheMatch = Literal["sure", "seed"]
-"""What is served without anybody's judgement: what needs none, or any tier of the seed (SPEC 3.2)."""
-
-IfUnsure = Literal["research", "candidates"]
-"""What a request wants where nothing is served and something may answer (SPEC 3.2)."""
-
-SourceOutcome = Literal["success", "unavailable", "timeout", "skipped"]
-Origin = Literal["finding", "excerpt", "placeholder", "imported"]
-"""Who made a report: an agent or a person, kr from a source's passages, kr from nothing, or another knowledge base (SPEC 3.10)."""
-
-ReportKind = Literal["researched", "installed", "baseline", "skeleton"]
-"""What kr made a report from: answers of sources, installed documentation alone, an older report, or nothing."""
-
-
-def origin_of_kind(kind: ReportKind, *, is_ours: bool) -> Origin:
-    """Return the origin of an entry with such a report; ``is_ours``: kr made it for this knowledge base."""
-    if kind == "skeleton":
-        return "placeholder"
-    return "excerpt" if is_ours or kind == "installed" else "imported"
-
-
-Outcome = Literal["worked", "wrong"]
-"""What somebody who used a report says of it (SPEC 3.10)."""
-
-PHASES = ("story-creation", "story-review", "dev-execution", "code-review", "e2e-inspection")
-"""The legal phase tags (seed 000, input schema)."""
-
-EventType = Literal[
-    "review_max_rounds",
-    "dev_failure_auto_fixed",
-    "high_severity_issues",
-    "agent_needs_intervention",
-    "knowledge_researcher_timeout",
-    "e2e_verification_failure",
-    "general_agent_failure",
-]
-"""The error events of seed 003, "Trigger Conditions", in the table's order."""
-
-EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
-"""In the order of the table, which is the order of priority."""
-
-TIERS: tuple[Tier, ...] = ("framework+topic+tags", "framework+topic", "framework+tags")
-"""The tiers of seed 000, best first: what ``cache_match_floor`` may demand."""
-
-
-class Query(Value):
-    """What is asked: the ``research_query`` of a validated request. All texts are non-empty."""
-
-    framework: str
-    framework_version: str
-    topic: str
-    tags: tuple[str, ...]
-    question: str
-
-
-class Entry(Value):
-    """One live row of the index. ``path`` is relative to the knowledge base, with forward slashes."""
-
-    id: str
-    framework: str
-    framework_version: str
-    topic: str
-    tags: tuple[str, ...]
-    path: str
-    created: str
-    last_accessed: str
-    status: EntryStatus
-    confidence: Confidence
-    sha256: str | None = None
-    """Of the report's bytes as kr wrote them, lower-case hex."""
-    researched_at: str | None = None
-    """When the text was researched; ``created`` stands in where a row from elsewhere has none."""
-    fresh_until: str | None = None
-    """A hard end of freshness (SPEC 3.3: an answer from installed docs alone is fresh for one day)."""
-    origin: Origin = "excerpt"
-    question: str | None = None
-    """What was asked when it was written; None where nobody knows."""
-    stale_major: str | None = None
-    """For which major version it was marked stale (``kr.freshness.major_key``); None: for every one."""
-    written_by: str | None = None
-    """Of a finding: ``person:NAME``, ``agent:SESSION`` or ``file`` (SPEC 3.10)."""
-    revision: int = 1
-    """The number of its text among all that the id had."""
-
-    @property
-    def is_written(self) -> bool:
-        """Whether an agent or a person wrote the text: research never replaces it (SPEC 3.8)."""
-        return self.origin == "finding"
-
-    @property
-    def is_installed_excerpt(self) -> bool:
-        """Whether kr took the text from installed documentation alone, which is fresh for a day (SPEC 3.3)."""
-        return self.origin == "excerpt" and self.fresh_until is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Ratings:
-    """What sessions say of an entry's current text; ``by_person``: a person said that it is wrong. ``note``: the last one with ``wrong``."""
-
-    worked: int = 0
-    wrong: int = 0
-    by_person: bool = False
-    note: str | None = None
-
-    def withdraws(self, entry: Entry) -> bool:
-        """Whether the entry is served to nobody: a person's text only once a person or two sessions say so (SPEC 3.10)."""
-        if self.wrong <= self.worked:
-            return False
-        is_persons = (entry.written_by or "").startswith("person:")
-        return not is_persons or self.by_person or self.wrong > 1
-
-
-NO_RATINGS = Ratings()
-
-
-class MatchRules(Value):
-    """The settings that decide which entry is served (SPEC 3.2). ``floor``: the least tier of the seed; without ``fuzzy`` equal topics alone."""
-
-    mode: CacheMatch = "sure"
-    floor: Tier = "framework+tags"
-    fuzzy: bool = True
-
-
-class Match(Value):
-    """Why an entry is served (SPEC 3.2). The overlap of the topics' keywords is 0.0 to 1.0."""
-
-    entry: Entry
-    tier: Tier
-    topic_overlap: float
-    shared_tags: tuple[str, ...]
-    score: float | None = None
-
-
-class Related(Value):
-    """A live entry that may answer (SPEC 3.2). ``score`` orders, and is no probability; ``note`` is why somebody said that it is wrong."""
-
-    id: str
-    framework_version: str
-    topic: str
-    question: str | None
-    summary: str
-    origin: Origin
-    confidence: Confidence
-    worked: int
-    wrong: int
-    score: float
-    note: str | None = None
-
-    def plain(self) -> dict[str, Any]:
-        """Leave ``note`` out where there is none."""
-        return {name: value for name, value in super().plain().items() if name != "note" or value is not None}
-
-
-class Passage(Value):
-    """One piece of Markdown from a source: untrusted, not yet cleaned. ``url`` is where this very piece came from."""
-
-    text: str
-    title: str | None = None
-    url: str | None = None
-    is_cut: bool = False
-    """Of what stands at ``url`` there was more than the source read: ``text`` is its beginning alone."""
-
-
-class Answer(Value):
-    """What a source answered. Never empty: a source with nothing to say raises ``SourceFailure``."""
-
-    source: str
-    passages: tuple[Passage, ...]
-    url: str | None = None
-    version: str | None = None
-    """The version the documentation is of, when the source knows."""
-    library_id: str | None = None
-    """The Context7 id that was used, to be remembered for the framework."""
-    library_versions: tuple[str, ...] = ()
-    """The versions that the library is listed with: remembered too, so that one of them can be asked for."""
-    repository: str | None = None
-    """``owner/repo`` on GitHub, when this answer told it; also remembered."""
-    is_gap: bool = False
-    """The passages are the nearest that there are, and lack the rare words of the question (SPEC 3.5): no answer."""
-
-
-class Learned(Value):
-    """What a source told of a framework, to spare a later search: the versions of ``library_id``, ``owner/repo``."""
-
-    library_id: str | None = None
-    library_versions: tuple[str, ...] = ()
-    repository: str | None = None
-
-
-class Consulted(Value):
-    """One row of ``sources_consulted``."""
-
-    source: str
-    status: SourceOutcome
-    url: str | None = None
-
-
-class ServerConfig(Value):
-    """An MCP server over HTTP or as a process (SPEC 7), variables expanded. All but the command may hold secrets, and is not shown."""
-
-    url: str | None = None
-    headers: Mapping[str, str] = MappingProxyType({})
-    command: str | None = None
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] = MappingProxyType({})
-
-    def __repr__(self) -> str:
-        return f"ServerConfig(command={self.command!r})"

@@ -13,6 +13,7 @@ from kr.app import App
 from kr.cli import entries, knowledge, lessons, maintenance, research
 from kr.cli.output import LineProgress
 from kr.maintenance.doctor import report
+from kr.models import to_plain
 from kr.settings import load_settings
 from tests.support.sprint import fill_sprint
 
@@ -30,7 +31,7 @@ def _research(app: App) -> str:
     answer = app.requests.research_question(
         _FRAMEWORK, _QUESTION, framework_version="0.115", include_report=True
     )
-    return research.view(answer.plain(), is_whole=False)
+    return research.view(to_plain(answer), is_whole=False)
 
 
 def _lessons(app: App) -> str:
@@ -46,7 +47,7 @@ def _explain(app: App) -> str:
 def _inject(app: App) -> str:
     needed = {"phase": "e2e-inspection", "dry_run": "true"}
     asked = {"story_key": "0-0", "session_id": "terminal", "lessons_inject": needed}
-    return lessons.injection_view(app.requests.inject_lessons(asked).plain())
+    return lessons.injection_view(to_plain(app.requests.inject_lessons(asked)))
 
 
 _SHOWN: dict[str, dict[str, Callable[[App], str]]] = {

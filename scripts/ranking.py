@@ -21,6 +21,7 @@ import yaml
 
 from kr.app import App, open_app
 from kr.cli.output import LineProgress
+from kr.models import to_plain
 from kr.store.saving import Draft
 from kr.text.counting import tokens_of
 from kr.values import Confidence
@@ -96,7 +97,7 @@ def judged(path: Path, *, command_line: bool) -> Iterator[tuple[str, bool, bool,
             known = fill(app, data["entries"])
 
             def in_process(request: dict[str, Any]) -> dict[str, Any]:
-                return app.requests.research_document(json.dumps(request).encode()).plain()
+                return to_plain(app.requests.research_document(json.dumps(request).encode()))
 
             def by_command(request: dict[str, Any]) -> dict[str, Any]:
                 kr = str(Path(sys.executable).parent / "kr")

@@ -16,7 +16,7 @@ def refused(data: bytes | str) -> tuple[str, str]:
     with pytest.raises(InvalidRequest) as caught:
         read_document(data.encode() if isinstance(data, str) else data)
     (field,) = caught.value.fields
-    return field
+    return field.field, field.message
 
 
 @pytest.fixture(params=["c", "python"])
@@ -319,7 +319,7 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
         document = read_document(data)
     except InvalidRequest as exc:
         problems = exc.fields
-    assert all(field and message and message.isprintable() for field, message in problems)
+    assert all(it.field and it.message and it.message.isprintable() for it in problems)
     assert all(isinstance(text, str | None) for text in leaves(document.data))
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from kr.contracts.envelopes import Envelope
+from kr.envelopes import Envelope
 from kr.frameworks import is_usual_name
 from kr.freshness import Limits, judge, major_key, same_major
 from kr.naming import fold
@@ -20,7 +20,8 @@ from kr.packages.dependencies import (
 )
 from kr.packages.installed import find_installed
 from kr.packages.model import UNKNOWN
-from kr.store.store import Store
+from kr.store import entries as entry_rows
+from kr.store.engine import Store
 from kr.values import Entry
 
 Warn = Callable[[str], None]
@@ -44,15 +45,15 @@ def mark_versions(
     rows = [{**_listed(dependency), "marked_stale": []} for dependency in used]
     if not store.exists():
         return rows
-    with store.write() as unit:
-        live = unit.entries.all()
+    with store.write() as tx:
+        live = entry_rows.all(tx)
         known = {name: fitting(used, name) for name in {entry.framework for entry in live}}
         for entry in live:
             other = _other_major(entry, known[entry.framework])
             if other is None or entry.status == "stale":
                 continue
             reason = f"version {entry.framework_version}, the project uses {other.version}"
-            if unit.entries.mark_stale(entry.id, reason, major=major_key(other.version)):
+            if entry_rows.mark_stale(tx, entry.id, reason, major=major_key(other.version)):
                 rows[used.index(other)]["marked_stale"].append(entry.id)
     return rows
 
@@ -128,7 +129,7 @@ def needs(
         if need is None or entry.origin == "placeholder":
             continue
         is_fresh = judge(entry, need.version, limits, now).status == "fresh"
-        if entry.sha256 is None and not store.read_file(entry.path):
+        if entry.sha256 is None and not store.files.read(entry.path):
             continue  # a look-up would find nothing to serve, and remove it
         if is_fresh:
             need.fresh += 1
@@ -208,8 +209,8 @@ def _asked(ask: Callable[..., Envelope], need: Need, left: int | None) -> Envelo
 
 
 def _entries(store: Store) -> list[Entry]:
-    with store.look() as unit:
-        return unit.entries.all()
+    with store.look() as tx:
+        return entry_rows.all(tx)
 
 
 def _why_not(*causes: bool) -> str | None:

@@ -19,6 +19,7 @@ from kr.cli.options import (
 )
 from kr.cli.output import cell, emit, wrapped
 from kr.errors import KrError
+from kr.models import to_plain
 from kr.text.counting import counted
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def save(
     if code_file is not None:
         data["code"] = _text_of(code_file)
     with open_app(ctx, may_share=True) as app:
-        value = app.save_finding(data, _writer(given["session_id"])).plain()
+        value = to_plain(app.save_finding(data, _writer(given["session_id"])))
     emit(value, ctx, saved_view)
     return 1 if value["status"] == "failure" else 0
 
@@ -145,16 +146,16 @@ def _text_of(source: str) -> str:
 
 
 def _save_document(ctx: click.Context, document: str) -> int:
-    from kr.contracts.findings import save_failure
+    from kr.envelopes import save_failure
     from kr.errors import InvalidRequest
     from kr.tree import read_document
 
     with open_app(ctx, may_share=True) as app:
         try:
             read = read_document(read_request(document))
-            value = app.save_finding(read.data).plain()
+            value = to_plain(app.save_finding(read.data))
         except InvalidRequest as error:
-            value = save_failure(error.fields).plain()
+            value = to_plain(save_failure(error.fields))
     emit(value, ctx, saved_view)
     return 1 if value["status"] == "failure" else 0
 
@@ -203,7 +204,7 @@ def rate(ctx: click.Context, /, entry_id: str, *, worked: bool, wrong: bool, **g
         raise click.UsageError("say --worked or --wrong, one of them.")
     given["outcome"] = "worked" if worked else "wrong"
     with open_app(ctx, may_share=True) as app:
-        value = app.rate_report(entry_id, given, _writer(given["session_id"])).plain()
+        value = to_plain(app.rate_report(entry_id, given, _writer(given["session_id"])))
     emit(value, ctx, rated_view)
 
 

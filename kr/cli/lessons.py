@@ -24,11 +24,12 @@ from kr.cli.options import (
 )
 from kr.cli.output import at_most, emit, warn, wrapped
 from kr.errors import KrError
+from kr.models import to_plain
 from kr.text.counting import counted
 
 if TYPE_CHECKING:
     from kr.app import App
-    from kr.contracts.lessons import RecordEnvelope
+    from kr.envelopes import RecordEnvelope
     from kr.lessons.service import LessonService
     from kr.store.lessons import LessonMark
 
@@ -112,7 +113,7 @@ def inject(
                 "lessons_inject": {"phase": phase, **need},
             }
             envelope = app.requests.inject_lessons(data)
-    value = envelope.plain()
+    value = to_plain(envelope)
     emit(value, ctx, injection_view)
     return 1 if value["status"] == "failure" else 0
 
@@ -131,11 +132,11 @@ def record(ctx: click.Context, /, document: str | None) -> None:
     line = confirmation(envelope)
     if line is not None:
         click.echo(line, err=True)
-    emit(envelope.plain(), ctx, _recording)
+    emit(to_plain(envelope), ctx, _recording)
 
 
 def _recorded(ctx: click.Context, source: str) -> "RecordEnvelope":
-    from kr.contracts.lessons import skip
+    from kr.envelopes import skip
 
     try:
         data = read_request(source)

@@ -1,6 +1,7 @@
 """Options that every command takes, before and after its name (SPEC 6)."""
 
 import gc
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -8,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import click
 
-from kr import log
 from kr.cli.output import warn
 from kr.errors import RequestUnreadable
 from kr.values import replace
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from kr.app import App
     from kr.cli.completion import Complete
-    from kr.contracts.envelopes import Envelope
+    from kr.envelopes import Envelope
     from kr.research.chain import Progress
 
 
@@ -50,7 +50,7 @@ def answer_request(source: str, answer: "Callable[[bytes], Envelope]") -> "Envel
     try:
         envelope = answer(read_request(source))
     except RequestUnreadable as error:
-        from kr.contracts.envelopes import Problem, failure
+        from kr.envelopes import Problem, failure
 
         return failure({}, Problem(type="validation_error", field="request", message=str(error)))
     if source != "-":
@@ -258,11 +258,10 @@ def open_app(
 
     said = common(ctx)
     progress = progress or LineProgress()
-    log.configure(verbose=said.verbose)
+    configure_logging(verbose=said.verbose)
     is_shared = bool(os.environ.get("KR_SERVER"))
     if not is_quick or is_shared:
         gc.enable()
-        log.apply()
     if is_shared:
         if may_share:
             from kr.remote import SharedApp
@@ -293,5 +292,14 @@ def tell_nearest(framework: str, known: set[str]) -> None:
 
 
 def start_logging(ctx: click.Context) -> None:
-    log.configure(verbose=common(ctx).verbose)
-    log.apply()
+    configure_logging(verbose=common(ctx).verbose)
+
+
+def configure_logging(*, verbose: bool) -> None:
+    """Send kr's messages to standard error, all of them or warnings alone; other libraries only warn."""
+    for level in (logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL):
+        logging.addLevelName(level, logging.getLevelName(level).lower())  # as kr's other messages read
+    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, force=True)
+    logging.getLogger("kr").setLevel(logging.INFO if verbose else logging.WARNING)
+    # It logs an interrupt that strikes while a connection closes as an error with its traceback, and raises it as well.
+    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)

@@ -19,6 +19,7 @@ from kr.cli.options import (
     with_context,
 )
 from kr.cli.output import emit, wants_text
+from kr.models import to_plain
 from kr.text.counting import counted
 from kr.values import IfUnsure
 
@@ -160,7 +161,7 @@ def command(
                 overrides=overrides,
                 **options,
             )
-        value = envelope.plain()
+        value = to_plain(envelope)
         emit(value, ctx, partial(view, is_whole=is_whole, is_typed=document is None))
     return 1 if value["status"] == "failure" else 0
 

@@ -2,11 +2,10 @@
 
 import getpass
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from kr.contracts.envelopes import Problem
 from kr.contracts.requests import (
     Field,
     Fields,
@@ -20,8 +19,8 @@ from kr.contracts.requests import (
     text,
     unknown_keys,
 )
-from kr.errors import FieldError, InvalidRequest
-from kr.values import Confidence, Origin, Outcome, Related, Value
+from kr.errors import InvalidRequest
+from kr.models import Outcome
 
 MOST_TOKENS = 1200
 """The longest that a finding may be: others pay for it."""
@@ -29,7 +28,8 @@ _LONGEST_LINE = 500
 _MOST_ITEMS = 20
 
 
-class Finding(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
     """What was found out and proved. ``answer`` may be a whole report that follows the template."""
 
     framework: str
@@ -47,43 +47,8 @@ class Finding(Value):
     session_id: str | None = None
 
 
-class SaveResults(Value):
-    """``revision`` is the number that ``kr entries restore ID N`` takes, ``replaced`` that of the text whose place was taken, or None.
-
-    ``id`` of a quarantined finding is what ``kr review`` takes. ``related`` may say the same: hand ``entry`` over to improve one.
-    """
-
-    id: str
-    path: str | None
-    revision: int | None
-    replaced: int | None
-    confidence: Confidence | None
-    index_count: int | None
-    related: list[Related]
-    notes: list[str]
-
-
-class SaveEnvelope(Value):
-    """What saving a finding gives back."""
-
-    status: Literal["saved", "quarantined", "failure"]
-    results: SaveResults | None
-    errors: list[Problem]
-
-
-class RateResults(Value):
-    """How many sessions say of an entry's current text that it worked, and that it is wrong; ``withdrawn``: it is served to nobody."""
-
-    id: str
-    worked: int
-    wrong: int
-    revision: int
-    confidence: Confidence
-    origin: Origin
-    withdrawn: bool
-
-
-class Rate(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
     """A rating, checked."""
 
     outcome: Outcome
@@ -198,9 +163,3 @@ def _given(fields: Fields, data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _warnings(fields: Fields, data: Mapping[str, Any]) -> list[str]:
     return [f"unknown key ignored: {key}" for key in unknown_keys(fields, data)]
-
-
-def save_failure(errors: Sequence[FieldError]) -> SaveEnvelope:
-    """Make the envelope of a finding that is refused."""
-    problems = [Problem(type="validation_error", field=it.field, message=it.message) for it in errors]
-    return SaveEnvelope(status="failure", results=None, errors=problems)

@@ -1,7 +1,8 @@
 """The request and the return value of U5, lessons recording (seed 003, "Input Schema", "Return Value")."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from kr.contracts.requests import (
     Field,
@@ -19,9 +20,7 @@ from kr.contracts.requests import (
     unknown_keys,
 )
 from kr.errors import InvalidRequest
-from kr.values import EVENT_TYPES, PHASES, EventType, Value
-
-RecordStatus = Literal["recorded", "skipped", "failure"]
+from kr.models import EVENT_TYPES, PHASES, EventType
 
 NO_EVENTS = "No recordable error events detected in agent return"
 ALL_DUPLICATES = "All entries already exist in _lessons-learned.md"
@@ -48,7 +47,8 @@ def _agent_return(value: object) -> object:
     return value
 
 
-class RecordRequest(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordRequest:
     session_id: str
     story_key: str
     phase: str
@@ -74,7 +74,8 @@ def _fields(phases: Sequence[str]) -> Fields:
     }
 
 
-class ParsedRecord(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ParsedRecord:
     request: RecordRequest
     warnings: tuple[str, ...]
 
@@ -107,98 +108,3 @@ def _handed_over(data: Mapping[str, Any], agent_return: object) -> tuple[object,
         items = decoded(value)
         found += items if isinstance(items, list | tuple) else [] if items in (None, "") else [items]
     return tuple(found)
-
-
-class RecordedEntry(Value):
-    """One lesson that was written."""
-
-    date: str
-    phase: str
-    event_type: str
-    summary: str
-    ref: str | None
-    quarantined: bool = False
-    """Whether it is kept, and not injected until a person approves it (SPEC 4.1)."""
-
-
-class RecordResults(Value):
-    """``events_detected`` is ``entries_recorded + entries_skipped`` unless the file could not be written."""
-
-    events_detected: int = 0
-    entries_recorded: int = 0
-    entries_skipped: int = 0
-    quarantined: int = 0
-    """How many of the recorded ones wait for a person, and are not in the file."""
-    recorded_entries: Sequence[RecordedEntry] = ()
-    file_path: str = ""
-    total_entries_in_file: int = 0
-    message: str | None = None
-
-
-class RecordProblem(Value):
-    """One item of ``errors``: the file could not be written, or a lesson that was handed over is refused."""
-
-    type: str
-    file_path: str | None = None
-    field: str | None = None
-    message: str
-
-
-class RecordEnvelope(Value):
-    """The return value of recording."""
-
-    status: RecordStatus
-    session_id: Any
-    story_key: Any
-    results: RecordResults
-    errors: Sequence[RecordProblem] = ()
-
-    def plain(self) -> dict[str, Any]:
-        """Nested dicts and lists, in the order of the seed; what is not there is left out."""
-        plain = super().plain()
-        if not plain["results"]["quarantined"]:
-            del plain["results"]["quarantined"]
-        for problem in plain["errors"]:
-            for name in ("file_path", "field"):
-                if problem[name] is None:
-                    del problem[name]
-        if plain["results"]["message"] is None:
-            del plain["results"]["message"]
-        for entry in plain["results"]["recorded_entries"]:
-            if not entry["quarantined"]:
-                del entry["quarantined"]
-        return plain
-
-
-def skip(data: Mapping[str, Any], message: str = NO_EVENTS) -> RecordEnvelope:
-    """Make the ``skipped`` envelope with the seed's empty results, the identity echoed as given."""
-    return RecordEnvelope(
-        status="skipped",
-        session_id=data.get("session_id"),
-        story_key=data.get("story_key"),
-        results=RecordResults(message=message),
-    )
-
-
-class InjectedLesson(Value):
-    """One lesson of the block with where it comes from (SPEC 4.1): ``source`` says who worded it."""
-
-    id: str
-    summary: str
-    ref: str | None
-    tags: list[str]
-    date: str
-    source: str
-    story_key: str | None
-    session_id: str | None
-
-
-class InjectResults(Value):
-    """The ``results`` of mode ``lessons-inject`` (seed 000, "Return Value")."""
-
-    phase: str
-    total_lessons_found: int
-    phase_filtered_count: int
-    injected_count: int
-    injection_block: str
-    lessons: Sequence[InjectedLesson] = ()

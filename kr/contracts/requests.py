@@ -8,12 +8,13 @@ was) and returns the value, or raises ``Bad``. Every message is a detail after t
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from kr.errors import FieldError, InvalidRequest
+from kr.models import PHASES, IfUnsure, Query
 from kr.naming import nearest
-from kr.values import PHASES, IfUnsure, NamedTuple, Query, Value
 
 _LINE_SEPARATORS = "\u2028\u2029"
 _FILLERS = "\u115f\u1160\u2800\u3164\uffa0"
@@ -33,7 +34,8 @@ def bad(detail: str) -> Bad:
 Reader = Callable[[Any], Any]
 
 
-class Field(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Field:
     """How a field is read. Where its key is missing, ``read`` gets None, unless there is a ``default``."""
 
     read: Reader
@@ -207,7 +209,8 @@ Mode = Literal["research", "lessons-inject"]
 MODES = ("research", "lessons-inject")
 
 
-class ResearchOverrides(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResearchOverrides:
     """What a caller of research may override (SPEC 3.1, 3.2); ``None`` is the configured value.
 
     ``refresh`` researches again whatever the cache holds; ``use`` is the id of the entry to be served; ``if_unsure``
@@ -221,7 +224,8 @@ class ResearchOverrides(Value):
     if_unsure: IfUnsure = "research"
 
 
-class ResearchRequest(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResearchRequest:
     """A request in mode ``research``."""
 
     story_key: str
@@ -231,7 +235,8 @@ class ResearchRequest(Value):
     config_overrides: ResearchOverrides = ResearchOverrides()
 
 
-class LessonsInject(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LessonsInject:
     """The ``lessons_inject`` of a request."""
 
     phase: str
@@ -241,7 +246,8 @@ class LessonsInject(Value):
     dry_run: bool = False
 
 
-class LessonsInjectRequest(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LessonsInjectRequest:
     """A request in mode ``lessons-inject``."""
 
     story_key: str
@@ -307,7 +313,8 @@ _WITHIN: Mapping[str, Fields] = {
 }
 
 
-class Parsed(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed:
     """A valid request with what is to be said about it on standard error."""
 
     request: ResearchRequest | LessonsInjectRequest

@@ -18,10 +18,11 @@ from kr.lessons.duplicates import find_duplicates, lesson_keywords, rarest
 from kr.lessons.file import FileMark, LessonsFile, LessonsUnreadable
 from kr.lessons.line import Lesson
 from kr.naming import sha256_of
+from kr.store import lessons as lesson_rows
+from kr.store import meta, requests
+from kr.store.engine import Store, Transaction
 from kr.store.lessons import LessonRow, LessonState
 from kr.store.requests import RequestRow
-from kr.store.session import UnitOfWork
-from kr.store.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -54,27 +55,27 @@ class LessonIndex:
         self._key = f"lessons_file {file.path}"
         self._origins = file.path.parent / ".origins.jsonl"
 
-    def sync(self, unit: UnitOfWork, now: datetime, limit: int | None = SYNC_LIMIT) -> int:
+    def sync(self, tx: Transaction, now: datetime, limit: int | None = SYNC_LIMIT) -> int:
         """Take in what was appended to the file since it was last read; return how many lessons it holds.
 
         Where the file did not merely grow, the lessons that it no longer holds are marked as gone. Raises
         ``LessonsUnreadable`` and store errors.
         """
-        mark = self._mark(unit)
+        mark = self._mark(tx)
         news = self.file.read_news(mark)
         if news is None:
             return mark.lessons if mark else 0
         lessons = {lesson.id: lesson for lesson in news.parsed.lessons}
-        known = unit.lessons.states(lessons)
+        known = lesson_rows.states(tx, lessons)
         new = [lesson for id_, lesson in lessons.items() if id_ not in known]
         for at in range(0, len(new[:limit]), _BATCH):
             rows = judged_rows(new[:limit][at : at + _BATCH])
-            unit.lessons.add(rows, {row.id: lesson_keywords(row.summary) for row in rows})
-        unit.lessons.bring_back(known)
+            lesson_rows.add(tx, rows, {row.id: lesson_keywords(row.summary) for row in rows})
+        lesson_rows.bring_back(tx, known)
         if news.is_whole:
-            unit.lessons.keep_only(lessons, to_text(now))
+            lesson_rows.keep_only(tx, lessons, to_text(now))
         if limit is None or len(new) <= limit:
-            unit.meta.put(self._key, json.dumps(asdict(news.mark)))
+            meta.put(tx, self._key, json.dumps(asdict(news.mark)))
         return news.mark.lessons
 
     def refresh(self, now: datetime) -> None:
@@ -82,26 +83,26 @@ class LessonIndex:
         try:
             if not self.store.exists():
                 return
-            with self.store.read() as unit:
-                mark = self._mark(unit)
+            with self.store.read() as tx:
+                mark = self._mark(tx)
             if self.file.read_news(mark) is not None:
-                with self.store.write() as unit:
-                    self.sync(unit, now, limit=None)
+                with self.store.write() as tx:
+                    self.sync(tx, now, limit=None)
         except (StoreError, LessonsUnreadable) as error:
             _warn(error)
 
-    def find(self, unit: UnitOfWork, lesson: Lesson) -> list[Lesson]:
+    def find(self, tx: Transaction, lesson: Lesson) -> list[Lesson]:
         """Return the known lessons that say the same: those in quarantine as well."""
         words = lesson_keywords(lesson.summary)
-        some = rarest(unit.lessons.frequency(words), len(words))
-        rows = unit.lessons.sharing(some) if some else []
+        some = rarest(lesson_rows.frequency(tx, words), len(words))
+        rows = lesson_rows.sharing(tx, some) if some else []
         return find_duplicates(lesson, map(lesson_of, rows))
 
-    def add(self, unit: UnitOfWork, rows: Sequence[LessonRow]) -> None:
+    def add(self, tx: Transaction, rows: Sequence[LessonRow]) -> None:
         """Add rows with their origin, and the origins that wait."""
-        unit.lessons.add(rows, {row.id: lesson_keywords(row.summary) for row in rows})
+        lesson_rows.add(tx, rows, {row.id: lesson_keywords(row.summary) for row in rows})
         for row in self._waiting():
-            unit.lessons.add([row], {row.id: lesson_keywords(row.summary)})
+            lesson_rows.add(tx, [row], {row.id: lesson_keywords(row.summary)})
 
     def keep_origins(self, rows: Sequence[LessonRow]) -> None:
         """Let origins wait that the database can't take now; hold the file's lock meanwhile."""
@@ -120,10 +121,11 @@ class LessonIndex:
         states = self.states(lessons)
         rows = judged_rows([lesson for lesson in lessons if lesson.id not in states])
         try:
-            with self.store.write() as unit:
-                unit.requests.record(request)
-                unit.lessons.add(rows, {})
-                unit.lessons.injected(
+            with self.store.write() as tx:
+                requests.record(tx, request)
+                lesson_rows.add(tx, rows, {})
+                lesson_rows.injected(
+                    tx,
                     [lesson.id for lesson in lessons],
                     phase=phase,
                     story_key=request.story_key or "",
@@ -145,14 +147,14 @@ class LessonIndex:
         try:
             if ids == [] or not self.store.exists():
                 return {}
-            with self.store.read() as unit:
-                return unit.lessons.remarkable() if ids is None else unit.lessons.states(ids)
+            with self.store.read() as tx:
+                return lesson_rows.remarkable(tx) if ids is None else lesson_rows.states(tx, ids)
         except StoreError as error:
             _warn(error)
             return {}
 
-    def _mark(self, unit: UnitOfWork) -> FileMark | None:
-        text = unit.meta.get(self._key)
+    def _mark(self, tx: Transaction) -> FileMark | None:
+        text = meta.get(tx, self._key)
         return None if text is None else FileMark(**json.loads(text))
 
     def _waiting(self) -> list[LessonRow]:

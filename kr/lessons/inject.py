@@ -13,14 +13,14 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from kr.contracts.envelopes import Envelope, Problem
-from kr.contracts.lessons import InjectedLesson, InjectResults
 from kr.contracts.requests import LessonsInjectRequest
+from kr.envelopes import Envelope, InjectedLesson, InjectResults, Problem
 from kr.freshness import to_text
 from kr.guard import clean, mask_secrets
 from kr.lessons.file import LessonsUnreadable
 from kr.lessons.index import LessonIndex, held_because, session_name
 from kr.lessons.line import LINE_COLUMNS, Lesson, cut_start, fit_summary, one_line
+from kr.models import to_plain
 from kr.store.lessons import LessonState
 from kr.store.requests import RequestRow
 from kr.text.characters import columns
@@ -105,7 +105,7 @@ def inject(
         results = _results(asked.phase, parsed.lessons, chosen, index.states(chosen))
         if not results.phase_filtered_count:
             logger.info(NONE_FOUND.format(phase=asked.phase))
-        answer = _answer(request, "success" if chosen else "empty", results.plain())
+        answer = _answer(request, "success" if chosen else "empty", to_plain(results))
     if not asked.dry_run:
         row = RequestRow(
             id=uuid.uuid4().hex,

@@ -6,20 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from kr.contracts.lessons import (
     ALL_DUPLICATES,
     APPEND_FAILED,
     NO_EVENTS,
     NOTHING_TOLD,
-    RecordedEntry,
-    RecordEnvelope,
-    RecordProblem,
     RecordRequest,
-    RecordResults,
-    RecordStatus,
-    skip,
 )
+from kr.envelopes import RecordedEntry, RecordEnvelope, RecordProblem, RecordResults, skip
 from kr.errors import InvalidRequest, StoreError
 from kr.freshness import to_text
 from kr.guard import clean, mask_secrets
@@ -39,6 +35,7 @@ from kr.lessons.line import Lesson, make_lesson
 from kr.lessons.remedies import Remedy
 from kr.lessons.wording import is_vague, word_finding
 from kr.lessons.words import keep_words, read_words
+from kr.store import lessons
 from kr.store.lessons import LessonRow
 from kr.values import EventType
 
@@ -270,14 +267,14 @@ def append_new(
     with index.file.lock():
         written: tuple[Candidate, ...] | None = None
         try:
-            with index.store.write() as unit:
-                total = index.sync(unit, now)
-                fresh, known = _choose(candidates, lambda lesson: index.find(unit, lesson))
+            with index.store.write() as tx:
+                total = index.sync(tx, now)
+                fresh, known = _choose(candidates, lambda lesson: index.find(tx, lesson))
                 written = _append(index.file, fresh)
-                index.add(unit, [row(candidate) for candidate in fresh])
-                unit.lessons.recurred([lesson.id for lesson in known], session_id=session, at=to_text(now))
+                index.add(tx, [row(candidate) for candidate in fresh])
+                lessons.recurred(tx, [lesson.id for lesson in known], session_id=session, at=to_text(now))
                 if written:
-                    total = index.sync(unit, now)
+                    total = index.sync(tx, now)
             index.drop_origins()
             return Recorded(fresh, total)
         except LessonsUnreadable as error:
@@ -333,7 +330,10 @@ def _entry(candidate: Candidate) -> RecordedEntry:
 
 
 def _envelope(
-    request: RecordRequest, status: RecordStatus, results: RecordResults, errors: Sequence[RecordProblem]
+    request: RecordRequest,
+    status: Literal["recorded", "skipped", "failure"],
+    results: RecordResults,
+    errors: Sequence[RecordProblem],
 ) -> RecordEnvelope:
     return RecordEnvelope(
         status=status,

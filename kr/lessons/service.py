@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kr.contracts.lessons import RecordEnvelope, parse_record, skip
+from kr.contracts.lessons import parse_record
+from kr.envelopes import RecordEnvelope, skip
 from kr.errors import InvalidRequest, KrError
 from kr.freshness import to_text
 from kr.guard import clean, mask_secrets
@@ -19,8 +20,9 @@ from kr.lessons.line import FIX_COLUMNS, KEPT_COLUMNS, Lesson, make_lesson
 from kr.lessons.record import Candidate, Recorded, append_new, record
 from kr.lessons.remedies import read_own
 from kr.lessons.words import keep_words
+from kr.store import lessons as lesson_rows
+from kr.store.engine import Store
 from kr.store.lessons import LessonMark
-from kr.store.store import Store
 from kr.text.characters import columns
 from kr.values import PHASES
 
@@ -139,8 +141,8 @@ class LessonService:
 
     def injectable(self) -> set[str]:
         """Return the ids of the lessons that an agent may see."""
-        with self._store.read() as unit:
-            return unit.lessons.injectable()
+        with self._store.read() as tx:
+            return lesson_rows.injectable(tx)
 
     def worth_counts(self) -> dict[str, Any]:
         """Count lessons by what they are worth, and name the five of most recurrences."""
@@ -171,16 +173,16 @@ class LessonService:
         """
         lesson = self._one(lesson_id)
         now = to_text(self._clock())
-        with self._file.lock(), self._store.write() as unit:
+        with self._file.lock(), self._store.write() as tx:
             if lesson.position >= 0:
-                unit.lessons.add(judged_rows([lesson]), {})
-            unit.lessons.mark(lesson.id, mark, now if is_set else None)
+                lesson_rows.add(tx, judged_rows([lesson]), {})
+            lesson_rows.mark(tx, lesson.id, mark, now if is_set else None)
             if mark == "approved_at" and is_set:
-                unit.lessons.mark(lesson.id, "retired_at", None)
+                lesson_rows.mark(tx, lesson.id, "retired_at", None)
                 if lesson.position < 0:
                     self._file.append([lesson])
-                    self._index.sync(unit, self._clock())
-            state = unit.lessons.states([lesson.id])[lesson.id]
+                    self._index.sync(tx, self._clock())
+            state = lesson_rows.states(tx, [lesson.id])[lesson.id]
         return review.view(lesson, state)
 
     def add(
@@ -221,14 +223,14 @@ class LessonService:
         if candidate.held:
             raise KrError(f"the new words would be quarantined: {candidate.held}")
         new = candidate.lesson
-        with self._file.lock(), self._store.write() as unit:
-            self._index.sync(unit, self._clock())
-            if new.id not in unit.lessons.states([new.id]):
+        with self._file.lock(), self._store.write() as tx:
+            self._index.sync(tx, self._clock())
+            if new.id not in lesson_rows.states(tx, [new.id]):
                 self._file.append([new])
-                self._index.add(unit, [row_of(new, Origin(source=candidate.source))])
+                self._index.add(tx, [row_of(new, Origin(source=candidate.source))])
             if new.id != old.id:
-                unit.lessons.mark(old.id, "superseded_by", new.id)
-            self._index.sync(unit, self._clock())
+                lesson_rows.mark(tx, old.id, "superseded_by", new.id)
+            self._index.sync(tx, self._clock())
         return self._added(candidate, by_person=by_person)
 
     def _append(self, candidates: Sequence[Candidate]) -> Recorded:
@@ -251,8 +253,8 @@ class LessonService:
         lesson = candidate.lesson
         if by_person:
             # Nobody need read what a person wrote.
-            with self._store.write() as unit:
-                unit.lessons.mark(lesson.id, "approved_at", to_text(self._clock()))
+            with self._store.write() as tx:
+                lesson_rows.mark(tx, lesson.id, "approved_at", to_text(self._clock()))
         return self.show(lesson.id)
 
     def import_files(self, files: Sequence[Path]) -> ImportedLessons:
@@ -299,8 +301,8 @@ class LessonService:
     def _quarantined(self) -> list[Lesson]:
         if not self._store.exists():
             return []
-        with self._store.read() as unit:
-            return [lesson_of(row) for row in unit.lessons.quarantined()]
+        with self._store.read() as tx:
+            return [lesson_of(row) for row in lesson_rows.quarantined(tx)]
 
     def _one(self, lesson_id: str) -> Lesson:
         everything = [*self._quarantined(), *self._read(None)] if lesson_id else []

@@ -17,10 +17,14 @@ from typing import Any, Literal
 from kr.errors import StoreError
 from kr.freshness import parse_time, to_text
 from kr.report import fresh_until, origin_of, read_confidence, read_date, read_version
-from kr.store.care import Look
-from kr.store.reports import ReportFiles, edit_at
-from kr.store.saving import adopt
-from kr.store.store import Store
+from kr.store import archive, backup, revisions
+from kr.store import entries as entry_rows
+from kr.store import reports as stored_reports
+from kr.store.backup import Inspection
+from kr.store.engine import Store
+from kr.store.files import ReportFiles
+from kr.store.reports import edit_at
+from kr.store.restoring import adopt
 from kr.text.characters import one_line
 from kr.text.counting import counted
 from kr.values import Entry, origin_of_kind
@@ -68,17 +72,17 @@ class KnowledgeBase:
     mounts: Path = Path("/proc/self/mounts")
 
     @property
-    def look(self) -> Look:
+    def look(self) -> Inspection:
         try:
-            return self.store.care.look()
+            return backup.inspect(self.store.path)
         except StoreError as error:
-            return Look(state="unreadable", message=str(error))
+            return Inspection(state="unreadable", message=str(error))
 
     @property
     def place(self) -> str:
         """What a finding about the database is about: its path, or the setting that names none."""
         try:
-            return self.store.place
+            return str(self.store.path)
         except StoreError:
             return "KR_DATABASE_URL"
 
@@ -94,21 +98,20 @@ class KnowledgeBase:
 
 def check_orphans(base: KnowledgeBase) -> Iterator[Finding]:
     """Reports that no row speaks of."""
-    with base.store.read() as unit:
-        known = unit.entries.known_paths()
+    with base.store.read() as tx:
+        known = entry_rows.known_paths(tx)
     yield from (_orphan(base, path) for path in report_paths(base.folder) if path not in known)
 
 
 def _orphan(base: KnowledgeBase, path: str) -> Finding:
     entry = _read(base, path)
     if entry is None:
-        stands = base.reports.look(path)
-        if stands.state == "unreadable":
-            return Finding("unreadable", "error", str(stands.blocked_by), f"can't be read: {stands.reason}")
+        if base.reports.state(path) == "unreadable":
+            return Finding("unreadable", "error", str(base.folder / path), "can't be read")
         why = "is not a report that kr can index: it has no title `# framework - topic`. It is left alone"
         return Finding("orphan", "information", path, why)
-    with base.store.read() as unit:
-        live = unit.entries.of_topic(entry.framework, entry.topic, entry.framework_version)
+    with base.store.read() as tx:
+        live = entry_rows.of_topic(tx, entry.framework, entry.topic, entry.framework_version)
     if live is not None:
         why = f"is not indexed: {live.id} ({live.path}) has this framework, topic and major version. It is left alone"
         return Finding("orphan", "information", path, why)
@@ -132,8 +135,8 @@ def _adopt(base: KnowledgeBase, path: str) -> str:
     content = base.reports.read(path)
     if entry is None or content is None:
         return "it is gone"
-    with base.store.write() as unit:
-        adopted = adopt(unit, entry, content)
+    with base.store.write() as tx:
+        adopted = adopt(tx, entry, content.decode(errors="replace"))
     return f"indexed as {adopted.id}" if adopted else "somebody else has indexed its topic"
 
 
@@ -144,8 +147,8 @@ def check_export(base: KnowledgeBase) -> Iterator[Finding]:
     from kr.transfer import ARCHIVE, INDEX
     from kr.transfer.export import render_archive, render_index
 
-    with base.store.read() as unit:
-        live, archived = unit.entries.all(), unit.archive.all()
+    with base.store.read() as tx:
+        live, archived = entry_rows.all(tx), archive.all(tx)
     is_expected = base.auto_export and bool(live or archived)
     for name, text in ((INDEX, render_index(live)), (ARCHIVE, "".join(render_archive(archived)))):
         path = base.folder / name
@@ -244,22 +247,22 @@ def _unescaped(line: str) -> str:
 
 def check_missing_reports(base: KnowledgeBase) -> Iterator[Finding]:
     """Rows whose report is missing, empty, edited, or not to be read."""
-    with base.store.read() as unit:
-        entries = unit.entries.all()
-        kept = {entry.id for entry in entries if unit.revisions.text(entry.sha256) is not None}
-        edited = {entry.id for entry in entries if edit_at(unit, entry.path, entry.sha256) is not None}
-    unreadable: Counter[tuple[str, str]] = Counter()
+    with base.store.read() as tx:
+        entries = entry_rows.all(tx)
+        kept = {entry.id for entry in entries if revisions.text(tx, entry.sha256) is not None}
+        edited = {entry.id for entry in entries if edit_at(tx, entry.path, entry.sha256) is not None}
+    unreadable: Counter[str] = Counter()
     for entry in entries:
-        found = base.reports.look(entry.path)
-        if found.state == "unreadable":
-            unreadable[str(found.blocked_by), found.reason] += 1
-        elif found.state == "absent":
+        state = base.reports.state(entry.path)
+        if state == "unreadable":
+            unreadable[str((base.folder / entry.path).parent)] += 1
+        elif state == "absent":
             yield _missing(base, entry, is_kept=entry.id in kept)
         elif entry.id in edited & kept:
             yield _edited(base, entry)
-    for (blocked_by, reason), number in unreadable.items():
-        why = f"can't be read ({reason}); {counted(number, 'report')} may be there, and the entries are left alone"
-        yield Finding("unreadable", "error", blocked_by, why)
+    for folder, number in unreadable.items():
+        why = f"can't be read; {counted(number, 'report')} may be there, and the entries are left alone"
+        yield Finding("unreadable", "error", folder, why)
 
 
 def _edited(base: KnowledgeBase, entry: Entry) -> Finding:
@@ -269,9 +272,9 @@ def _edited(base: KnowledgeBase, entry: Entry) -> Finding:
 
 
 def _take_in(base: KnowledgeBase, entry: Entry) -> str:
-    base.store.read_report(entry)
-    with base.store.read() as unit:
-        row = unit.entries.get(entry.id)
+    stored_reports.read_report(base.store, entry)
+    with base.store.read() as tx:
+        row = entry_rows.get(tx, entry.id)
     is_taken_in = row is not None and row.sha256 != entry.sha256
     return "taken in" if is_taken_in else "left out: it waits for `kr review`, or says nothing"
 
@@ -287,15 +290,15 @@ def _missing(base: KnowledgeBase, entry: Entry, *, is_kept: bool) -> Finding:
 
 
 def _make(base: KnowledgeBase, entry: Entry) -> str:
-    base.store.read_report(entry)
-    is_there = base.reports.look(entry.path).state == "there"
+    stored_reports.read_report(base.store, entry)
+    is_there = base.reports.state(entry.path) == "there"
     return f"{entry.path} made" if is_there else f"failed: {entry.path} can't be written"
 
 
 def _archive(base: KnowledgeBase, entry: Entry) -> str:
-    with base.store.write() as unit:
-        row = unit.entries.get(entry.id)
-        if row is None or base.reports.look(row.path).state != "absent":
+    with base.store.write() as tx:
+        row = entry_rows.get(tx, entry.id)
+        if row is None or base.reports.state(row.path) != "absent":
             return "somebody else has put it right"
-        unit.archive.move(entry.id, "manual", base.clock())
+        archive.move(tx, entry.id, "manual", base.clock())
     return "archived"

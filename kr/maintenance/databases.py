@@ -10,8 +10,10 @@ from kr.errors import ConfigError
 from kr.naming import sha256_of
 from kr.settings import Settings
 from kr.settings.trust import trust
+from kr.store import backup
+from kr.store import entries as entry_rows
+from kr.store.engine import Store
 from kr.store.sqlite import SCHEMA_VERSION
-from kr.store.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,18 +25,18 @@ class Databases:
     clock: Callable[[], datetime]
 
     def path(self) -> dict[str, Any]:
-        return {"path": str(Path(self.store.place).absolute()), "exists": self.store.exists()}
+        return {"path": str(self.store.path.absolute()), "exists": self.store.exists()}
 
     def upgrade(self) -> dict[str, Any]:
         """Bring the database to this kr's schema; an older one is backed up first, an absent one is made."""
-        care = self.store.care
-        before, copies = care.look(), care.upgrade_copies()
+        path = self.store.path
+        before, copies = backup.inspect(path), backup.upgrade_copies(path)
         if before.state != "current":  # one that is may well be write-protected
-            with self.store.write() as unit:
-                unit.entries.count()
-        made = [copy for copy in care.upgrade_copies() if copy not in copies]
+            with self.store.write() as tx:
+                entry_rows.count(tx)
+        made = [copy for copy in backup.upgrade_copies(path) if copy not in copies]
         return {
-            "path": self.store.place,
+            "path": str(self.store.path),
             "upgraded": before.state != "current",
             "from_version": before.version,
             "to_version": SCHEMA_VERSION,
@@ -45,14 +47,14 @@ class Databases:
         """Examine the database; ``sound`` says that nothing is wrong, as where none was made yet."""
         from kr.maintenance.doctor import remains
 
-        place, found = self.store.place, self.store.care.look()
+        place, found = str(self.store.path), backup.inspect(self.store.path)
         problems = [found.message] if found.message else []
         if found.state == "absent" and (left := remains(self.folder)):
             problems = [
                 f"there is no database, but there are {left}; `kr doctor --repair` makes one from them"
             ]
         elif found.state in {"current", "older"}:
-            problems = list(self.store.care.examine().problems)
+            problems = backup.check(self.store.path)
         return {
             "path": place,
             "sound": not problems,
@@ -64,16 +66,16 @@ class Databases:
 
     def backup(self, target: Path | None) -> dict[str, Any]:
         """Copy the database while others write: to a new file, or one with the time in its name beside it."""
-        made = self.store.care.backup(target, self._moment())
-        return {"path": self.store.place, "backup": str(made), "bytes": made.stat().st_size}
+        made = backup.backup(self.store.path, target, self._moment())
+        return {"path": str(self.store.path), "backup": str(made), "bytes": made.stat().st_size}
 
     def restore(self, source: Path) -> dict[str, Any]:
         """Put a checked backup in the database's place; the present one is kept beside it."""
-        kept = self.store.care.restore(source, self._moment())
-        with self.store.read() as unit:
-            entries = unit.entries.count()
+        kept = backup.restore(self.store.path, source, self._moment())
+        with self.store.read() as tx:
+            entries = entry_rows.count(tx)
         return {
-            "path": self.store.place,
+            "path": str(self.store.path),
             "restored": str(source),
             "kept": str(kept) if kept else None,
             "entries": entries,
@@ -118,11 +120,11 @@ def initialize(settings: Settings, store: Store, *, environ: Mapping[str, str]) 
                 f"  role_mapping:\n    knowledge_researcher_persona: {persona}"
             )
     existed = store.exists()
-    with store.write() as unit:
-        unit.entries.count()
+    with store.write() as tx:
+        entry_rows.count(tx)
     files = [
         {"path": str(config), "state": state},
-        {"path": store.place, "state": "exists" if existed else "created"},
+        {"path": str(store.path), "state": "exists" if existed else "created"},
     ]
     hints.append(_versioned(settings))
     return {"files": files, "hints": hints, "next": list(NEXT)}

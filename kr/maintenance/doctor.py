@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kr.errors import KrError, SourceFailure, SourceNotAsked, StoreError
 from kr.maintenance import checks
 from kr.maintenance.checks import Finding, Fix, KnowledgeBase, report_paths
-from kr.store import care
+from kr.store import backup, entries
 from kr.text.counting import counted
 from kr.transfer import ARCHIVE, INDEX
 from kr.values import Query
@@ -30,7 +30,7 @@ _QUESTION = Query(
 _REPOSITORY = "facebook/react"
 
 
-_BUILT_ANEW = "move it aside, and build a new one from its readable rows, the exports and the reports"
+_BUILT_ANEW = "move it aside, and build a new one from the exports and the reports"
 
 
 def check_database(base: KnowledgeBase) -> Iterator[Finding]:
@@ -66,37 +66,36 @@ def _absent(base: KnowledgeBase) -> Finding:
 
 
 def _upgrade(base: KnowledgeBase) -> str:
-    with base.store.write() as unit:
-        return f"upgraded, {counted(unit.entries.count(), 'entry', 'entries')}"
+    with base.store.write() as tx:
+        return f"upgraded, {counted(entries.count(tx), 'entry', 'entries')}"
 
 
 def check_integrity(base: KnowledgeBase) -> Iterator[Finding]:
     """Broken indexes, pages, references, tables or views."""
     if base.look.state not in {"current", "older"}:
         return
-    health = base.store.care.examine()
-    if not health.problems:
+    problems = backup.check(base.store.path)
+    if not problems:
         return
     repair, fix = _BUILT_ANEW, replace_damaged
-    if health.is_mendable:
-        repair, fix = "back it up, put back what is missing and rebuild its indexes, in place", _repair
-    why = f"is not sound: {_some(health.problems)}"
+    if backup.is_repairable(problems):
+        repair, fix = "back it up and rebuild its indexes, in place", _repair
+    why = f"is not sound: {_some(problems)}"
     yield Finding("integrity", "error", base.place, why, repair=repair, fix=partial(fix, base))
 
 
 def _repair(base: KnowledgeBase) -> str:
-    kept = base.store.care.keep_before_repair()
-    with base.store.write() as unit:
-        made = care.repair(unit.session)
-    mended = f"put right: {', '.join(made)}; " if made else ""
-    return f"{mended}indexes rebuilt; the database as it was is {kept}"
+    kept = backup.keep_before_repair(base.store.path)
+    with base.store.write() as tx:
+        backup.repair(tx)
+    return f"indexes rebuilt; the database as it was is {kept}"
 
 
 def check_network(base: KnowledgeBase) -> Iterator[Finding]:
     """SQLite's locks don't hold on network file systems."""
     if base.look.state == "unreadable":
         return
-    kind = base.store.care.network_file_system(base.mounts)
+    kind = backup.network_file_system(base.store.path.parent, base.mounts)
     if kind is not None:
         yield Finding(
             "network_file_system",
@@ -140,10 +139,11 @@ def _to_be_written(base: KnowledgeBase) -> Iterator[Path]:
     folder = base.folder
     yield _nearest(folder)
     try:
-        home, *beside = base.store.care.files()
+        path = base.store.path
     except StoreError:
         return
-    yield _nearest(home)
+    yield _nearest(path.parent)
+    beside = [path.with_name(path.name + end) for end in ("", "-wal", "-shm", ".lock")]
     exports = (folder / INDEX, folder / ARCHIVE, folder / ".export.lock")
     lessons = (folder / "lessons", folder / "lessons" / "_lessons-learned.md")
     yield from (path for path in (*beside, *exports, *lessons) if path.exists())
@@ -168,24 +168,16 @@ def remains(folder: Path) -> str:
 
 
 def rebuild(base: KnowledgeBase) -> str:
-    with base.store.write() as unit:
-        unit.entries.count()
+    with base.store.write() as tx:
+        entries.count(tx)
     return take_in(base)
 
 
 def replace_damaged(base: KnowledgeBase) -> str:
-    """Move a damaged database aside, and rescue into a new one what can be read of it and of the exports."""
+    """Move a damaged database aside, and make a new one of the exports and reports."""
     base.store.close()
-    kept = base.store.care.move_aside(f"{base.clock():%Y%m%dT%H%M%SZ}")
-    rescued = _rescue(base, kept)
-    return f"{rescued}; {take_in(base)}; the damaged file is {kept}"
-
-
-def _rescue(base: KnowledgeBase, damaged: Path) -> str:
-    with base.store.write() as unit:
-        rows = care.rescue(damaged, unit.session)
-    told = ", ".join(f"{number} of {table}" for table, number in rows.items() if number)
-    return f"rows rescued: {told or 'none'}"
+    kept = backup.move_aside(base.store.path, f"{base.clock():%Y%m%dT%H%M%SZ}")
+    return f"{take_in(base)}; the damaged file is {kept}"
 
 
 def take_in(base: KnowledgeBase) -> str:

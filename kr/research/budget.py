@@ -6,9 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from kr.freshness import to_text
-from kr.store.requests import RequestRow, Reservation, SourceCall
-from kr.store.session import UnitOfWork
-from kr.store.store import Shelf
+from kr.research.shelf import Shelf
+from kr.store import ledger, requests
+from kr.store.engine import Transaction
+from kr.store.ledger import Reservation, SourceCall
+from kr.store.requests import RequestRow
 from kr.values import Value
 
 _POLL_SECONDS = 0.1
@@ -53,15 +55,15 @@ class LedgerBudget:
         if not self._is_override:
             payer = self._payer
             recorded = self._shelf.read(
-                lambda unit: unit.ledger.spent(payer.session_id, payer.story_key),
+                lambda tx: ledger.spent(tx, payer.session_id, payer.story_key),
                 self._charged_here - self._unrecorded,
             )
             spent = recorded + self._unrecorded
         return max(0, self._limit - spent)
 
-    def counted_in(self, unit: UnitOfWork) -> tuple[int, int]:
+    def counted_in(self, tx: Transaction) -> tuple[int, int]:
         """Count the live entries, and the calls left of an invocation that has made none, in a transaction that is open."""
-        entries, spent = unit.ledger.counted(self._payer.session_id, self._payer.story_key)
+        entries, spent = ledger.counted(tx, self._payer.session_id, self._payer.story_key)
         return entries, self._limit if self._is_override else max(0, self._limit - spent)
 
     def reserve(self, *, patience: float) -> bool:
@@ -83,9 +85,10 @@ class LedgerBudget:
         if self._is_override and self._charged_here >= self._limit:
             return Reservation(outcome="exhausted")
 
-        def reserve(unit: UnitOfWork) -> Reservation:
-            unit.requests.begin(self._payer.request)
-            return unit.ledger.reserve(
+        def reserve(tx: Transaction) -> Reservation:
+            requests.begin(tx, self._payer.request)
+            return ledger.reserve(
+                tx,
                 session_id=self._payer.session_id,
                 story_key=self._payer.story_key,
                 owner=self._payer.owner,
@@ -109,9 +112,9 @@ class LedgerBudget:
             **told,
         )
 
-        def record(unit: UnitOfWork) -> bool:
-            unit.requests.begin(self._payer.request)
-            unit.ledger.settle(held, row)
+        def record(tx: Transaction) -> bool:
+            requests.begin(tx, self._payer.request)
+            ledger.settle(tx, held, row)
             return True
 
         if not self._shelf.write(record, otherwise=False):
@@ -122,11 +125,11 @@ class LedgerBudget:
         """Give back what is held: the call was interrupted, perhaps before its reservation was noted here."""
         if self._may_hold:
             self._held, self._may_hold = None, False
-            self._shelf.write(lambda unit: unit.ledger.release_all(self._payer.owner), 0)
+            self._shelf.write(lambda tx: ledger.release_all(tx, self._payer.owner), 0)
 
     def renew(self) -> None:
         if self._held is not None:
-            self._shelf.write(lambda unit: unit.ledger.renew(self._payer.owner, now=self._clock()), 0)
+            self._shelf.write(lambda tx: ledger.renew(tx, self._payer.owner, now=self._clock()), 0)
 
 
 _SHARE_KEPT = 0.05

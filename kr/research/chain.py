@@ -19,8 +19,9 @@ from kr.frameworks import canonical
 from kr.freshness import major_key
 from kr.naming import fold
 from kr.research.budget import LedgerBudget, OverallDeadline
+from kr.research.shelf import Shelf
 from kr.sources.base import Ask, Source
-from kr.store.store import Shelf
+from kr.store import ledger
 from kr.text.counting import tokens_of
 from kr.text.markdown import split
 from kr.values import Answer, Consulted, Learned, Query, SourceOutcome
@@ -62,11 +63,11 @@ class Breaker:
         if self._failures == 0:
             return None
 
-        if self._shelf.read(lambda unit: unit.circuits.get(source).open_until, None) is None:
+        if self._shelf.read(lambda tx: ledger.circuit(tx, source).open_until, None) is None:
             return None
         admitted = self._shelf.write(
-            lambda unit: unit.circuits.admit(
-                source, self._owner, now=self._clock(), probe_seconds=self._probe_seconds
+            lambda tx: ledger.admit(
+                tx, source, self._owner, now=self._clock(), probe_seconds=self._probe_seconds
             ),
             otherwise=True,
         )
@@ -74,8 +75,8 @@ class Breaker:
 
     def give_back(self, source: str) -> None:
         """The call that was admitted was not made, or was interrupted: another process may probe."""
-        if self._failures and self._shelf.read(lambda unit: unit.circuits.get(source).probe_owner, None):
-            self._shelf.write(lambda unit: unit.circuits.release_probe(source, self._owner), None)
+        if self._failures and self._shelf.read(lambda tx: ledger.circuit(tx, source).probe_owner, None):
+            self._shelf.write(lambda tx: ledger.release_probe(tx, source, self._owner), None)
 
     def note(self, source: str, failure: SourceFailure | None) -> None:
         """Remember an answer (``None``) or a failure; only the source's own fault counts. One that was not asked gives its probe back."""
@@ -85,13 +86,14 @@ class Breaker:
             self.give_back(source)
         elif failure is not None and failure.is_fault:
             self._count(source, failure)
-        elif self._shelf.read(lambda unit: unit.circuits.get(source).failures, 0):
+        elif self._shelf.read(lambda tx: ledger.circuit(tx, source).failures, 0):
             # It works: that it does not know a framework is no failure of the source.
-            self._shelf.write(lambda unit: unit.circuits.record_success(source), None)
+            self._shelf.write(lambda tx: ledger.record_success(tx, source), None)
 
     def _count(self, source: str, failure: SourceFailure) -> None:
         self._shelf.write(
-            lambda unit: unit.circuits.record_failure(
+            lambda tx: ledger.record_failure(
+                tx,
                 source,
                 failure.reason,
                 now=self._clock(),
@@ -308,7 +310,7 @@ def single_flight(
 
     def acquire() -> bool:
         return shelf.write(
-            lambda unit: unit.leases.acquire(key, owner, now=clock(), ttl=LEASE_SECONDS), otherwise=True
+            lambda tx: ledger.acquire_lease(tx, key, owner, now=clock(), ttl=LEASE_SECONDS), otherwise=True
         )
 
     try:  # an interrupt may strike when the lease is held and nobody knows yet
@@ -325,12 +327,14 @@ def single_flight(
                 progress.done()
         yield waited
     finally:
-        shelf.write(lambda unit: unit.leases.release(key, owner), otherwise=False)
+        shelf.write(lambda tx: ledger.release_lease(tx, key, owner), otherwise=False)
 
 
 def renew_lease(shelf: Shelf, query: Query, *, owner: str, clock: Callable[[], datetime]) -> None:
     key = flight_key(query)
-    shelf.write(lambda unit: unit.leases.renew(key, owner, now=clock(), ttl=LEASE_SECONDS), otherwise=False)
+    shelf.write(
+        lambda tx: ledger.renew_lease(tx, key, owner, now=clock(), ttl=LEASE_SECONDS), otherwise=False
+    )
 
 
 @contextmanager

@@ -13,11 +13,13 @@ from kr.contracts.requests import ResearchRequest, parse_request
 from kr.errors import FieldError, InvalidRequest
 from kr.frameworks import lookup_keys, most_alike, same_framework
 from kr.freshness import Limits
+from kr.models import to_plain
 from kr.naming import fold
 from kr.research.decide import Known, choose, judge_all, match_of, most_offered, offered, rank, tier_of
+from kr.store import counts, entries, lookup, meta, revisions, search
+from kr.store.engine import Store, Transaction
 from kr.store.entries import question_key
-from kr.store.session import FIRST_IMPORT, UnitOfWork
-from kr.store.store import Store
+from kr.store.meta import FIRST_IMPORT
 from kr.text.words import search_words, tokens
 from kr.tree import read_document
 from kr.values import Entry, Match, MatchRules, Query
@@ -80,7 +82,8 @@ def explain(
     ``score``, by what it is served (``tier``) or why it is not (``refused``), and its freshness with the reasons.
     """
     query = request.research_query
-    held = store.read_untouched(lambda unit: _held(unit, query, rules, now)) or _Held()
+    with store.look() as tx:
+        held = _held(tx, query, rules, now)
     match = choose(query, [it for it in held.known if it.entry.id not in held.lost], rules.match)
     chosen = next((it for it in held.known if match and it.entry.id == match.entry.id), None)
     ranked = rank(query, [(it, (held.scores or {}).get(it.entry.id, 0.0)) for it in held.known])
@@ -105,7 +108,7 @@ def explain(
         "entry_id": match.entry.id if match else None,
         "decision": decision,
         "waiting_index": str(waiting) if waiting else None,
-        "query": {**query.plain(), "tags": list(query.tags)},
+        "query": to_plain(query),
         "rules": {
             "cache_match": rules.match.mode,
             "cache_fuzzy_match": rules.match.fuzzy,
@@ -119,11 +122,11 @@ def explain(
     }
 
 
-def _held(unit: UnitOfWork, query: Query, rules: Rules, now: datetime) -> _Held:
+def _held(tx: Transaction, query: Query, rules: Rules, now: datetime) -> _Held:
     keys = lookup_keys(query.framework, rules.aliases)
     rows = [
         row
-        for row in unit.lookup.framework(keys, question=question_key(query.question))
+        for row in lookup.framework(tx, keys, question=question_key(query.question))
         if same_framework(row[0].framework, query.framework, rules.aliases)
     ]
     known = judge_all(rows, query.framework_version, rules.limits, now)
@@ -134,15 +137,15 @@ def _held(unit: UnitOfWork, query: Query, rules: Rules, now: datetime) -> _Held:
     return _Held(
         known=tuple(known),
         archived=tuple(row[0] for row in rows if row[0].id not in live),
-        lost=frozenset(it.entry.id for it in known if _is_lost(unit, it.entry)),
-        scores=unit.search.rank(keys, words, most=_MOST_RANKED) if rules.match.fuzzy else None,
-        others=() if rows else tuple(unit.counts.number_by("framework", "entries")),
-        is_untouched=unit.entries.count() == 0 and unit.meta.get(FIRST_IMPORT) is None,
+        lost=frozenset(it.entry.id for it in known if _is_lost(tx, it.entry)),
+        scores=search.rank(tx, keys, words, most=_MOST_RANKED) if rules.match.fuzzy else None,
+        others=() if rows else tuple(counts.number_by(tx, "framework", "entries")),
+        is_untouched=entries.count(tx) == 0 and meta.get(tx, FIRST_IMPORT) is None,
     )
 
 
-def _is_lost(unit: UnitOfWork, entry: Entry) -> bool:
-    return unit.revisions.text(entry.sha256) is None and unit.files.look(entry.path).state == "absent"
+def _is_lost(tx: Transaction, entry: Entry) -> bool:
+    return revisions.text(tx, entry.sha256) is None and tx.files.state(entry.path) == "absent"
 
 
 def _why_nothing(held: _Held, rules: MatchRules) -> str:

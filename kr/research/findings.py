@@ -6,22 +6,12 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from kr.contracts.findings import (
-    MOST_TOKENS,
-    Finding,
-    Rate,
-    RateResults,
-    SaveEnvelope,
-    SaveResults,
-    Writer,
-    agent,
-    parse_finding,
-    parse_rate,
-    save_failure,
-)
+from kr.contracts.findings import MOST_TOKENS, Finding, Rate, Writer, agent, parse_finding, parse_rate
+from kr.envelopes import RateResults, SaveEnvelope, SaveResults, save_failure
 from kr.errors import FieldError, InvalidRequest, KrError, UnknownEntry
 from kr.freshness import UNKNOWN_VERSION, same_major, to_text
 from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
+from kr.models import to_plain
 from kr.naming import digest
 from kr.report import (
     ATTRIBUTION,
@@ -38,13 +28,14 @@ from kr.report import (
     write_shape,
 )
 from kr.research.lookup import Cache
+from kr.store import entries, lookup, quarantine, requests, revisions, saving, wordings
+from kr.store.engine import Store, Transaction
 from kr.store.entries import framework_key
 from kr.store.quarantine import Quarantined
-from kr.store.requests import Rating, RequestRow
+from kr.store.requests import RequestRow
 from kr.store.saving import Draft, Saved
-from kr.store.search import unknown_entry
-from kr.store.session import UnitOfWork
-from kr.store.store import Store
+from kr.store.unknown import unknown_entry
+from kr.store.wordings import Rating
 from kr.text.counting import fence_after, tokens_of
 from kr.text.words import derive_tags, derive_topic
 from kr.values import Confidence, Entry, Query, Related, replace
@@ -141,7 +132,7 @@ class Findings:
             if known and same_major(known.framework_version, query.framework_version)
             else None,
         )
-        saved = self._store.save_report(draft, text, now)
+        saved = saving.save(self._store, draft, text, now)
         notes = [*warnings, *saved.warnings]
         if saved.is_beside:
             notes.append(
@@ -173,10 +164,10 @@ class Findings:
     def _named(self, finding: Finding) -> Entry | None:
         if finding.entry is None:
             return None
-        with self._store.read() as unit:
-            entry = unit.entries.get(finding.entry)
+        with self._store.read() as tx:
+            entry = entries.get(tx, finding.entry)
             if entry is None:
-                raise unknown_entry(unit, finding.entry)
+                raise unknown_entry(tx, finding.entry)
         if framework_key(entry.framework) != framework_key(finding.framework):
             raise UnknownEntry(f"{entry.id} is about {entry.framework}, not about {finding.framework}")
         return entry
@@ -203,7 +194,7 @@ class Findings:
     def _hold(self, finding: Finding, by: Writer, reasons: tuple[str, ...]) -> SaveEnvelope:
         """Keep a finding for a person to look at; the entry that it is about stays as it is."""
         now = self._clock()
-        request = {name: value for name, value in finding.plain().items() if value not in (None, [])}
+        request = {name: value for name, value in to_plain(finding).items() if value not in (None, [])}
         held_id = f"{_HELD}{digest(repr(sorted(request.items())) + by.name)[:12]}"
         held = Quarantined(
             id=held_id,
@@ -214,9 +205,9 @@ class Findings:
             request=request,
             written_by=by.name,
         )
-        with self._store.write() as unit:
-            if unit.quarantine.get(held_id) is None:
-                unit.quarantine.add(held)
+        with self._store.write() as tx:
+            if quarantine.get(tx, held_id) is None:
+                quarantine.add(tx, held)
         self._log(finding, by, now, status="quarantined")
         results = SaveResults(
             id=held_id,
@@ -232,8 +223,8 @@ class Findings:
 
     def _log(self, finding: Finding, by: Writer, now: datetime, **known: Any) -> None:
         """Keep the request's row; ``answer_tokens`` is what the session was given for this need before (SPEC 8, tokens spared)."""
-        with self._store.write() as unit:
-            given = unit.requests.given_before(by.session, finding.framework)
+        with self._store.write() as tx:
+            given = requests.given_before(tx, by.session, finding.framework)
             row = RequestRow(
                 id=uuid.uuid4().hex,
                 at=to_text(now),
@@ -247,7 +238,7 @@ class Findings:
                 answer_tokens=given.tokens,
                 **known,
             )
-            unit.requests.record(row)
+            requests.record(tx, row)
 
     def rate(
         self, entry_id: str, data: Mapping[str, Any], writer: Callable[[str | None], Writer] = agent
@@ -261,23 +252,23 @@ class Findings:
         if note is not None and (reasons := reasons_to_hold(note)):
             raise InvalidRequest(FieldError("note", f"is not taken: {'; '.join(reasons)}"))
         by, now = writer(given.session_id), self._clock()
-        with self._store.write() as unit:
-            entry = unit.entries.get(entry_id)
+        with self._store.write() as tx:
+            entry = entries.get(tx, entry_id)
             if entry is None:
-                raise _not_rated(unit, entry_id)
+                raise _not_rated(tx, entry_id)
             if entry.origin == "placeholder":
                 why = f"{entry.id} is a placeholder: it says nothing that could work; `kr save` what you find out"
                 raise InvalidRequest(FieldError("id", why))
-            results = _rate(unit, entry, replace(given, note=note), by, now)
+            results = _rate(tx, entry, replace(given, note=note), by, now)
         if given.outcome == "worked" and entry.status == "stale":  # nothing else of it stands in the index
             self._export([])
         return results
 
     def review(self) -> dict[str, Any]:
         """Tell what waits for a person: ``{quarantined, wrong}``, findings that were held back and entries that were rated wrong."""
-        with self._store.look() as unit:
-            held = [_held_item(it) for it in unit.quarantine.all()]
-            wrong = [_wrong_item(unit, entry_id) for entry_id in unit.ratings.wrong()]
+        with self._store.look() as tx:
+            held = [_held_item(it) for it in quarantine.all(tx)]
+            wrong = [_wrong_item(tx, entry_id) for entry_id in wordings.rated_wrong(tx)]
         return {"quarantined": held, "wrong": wrong}
 
     def waits(self, finding_id: str) -> bool:
@@ -293,20 +284,20 @@ class Findings:
             envelope = self._save(finding, Writer(held.written_by, session), warnings)
         except UnknownEntry:  # the entry that it improves is gone: it is one of its own
             envelope = self._save(replace(finding, entry=None), Writer(held.written_by, session), warnings)
-        with self._store.write() as unit:
-            unit.quarantine.remove(finding_id)
+        with self._store.write() as tx:
+            quarantine.remove(tx, finding_id)
         return envelope
 
     def reject(self, finding_id: str) -> dict[str, Any]:
         """Drop a finding that waited; returns it. Raises ``UnknownEntry``."""
         held = self._held(finding_id)
-        with self._store.write() as unit:
-            unit.quarantine.remove(finding_id)
+        with self._store.write() as tx:
+            quarantine.remove(tx, finding_id)
         return _held_item(held)
 
     def _held(self, finding_id: str) -> Quarantined:
-        with self._store.look() as unit:
-            held = unit.quarantine.get(finding_id)
+        with self._store.look() as tx:
+            held = quarantine.get(tx, finding_id)
         if held is None:
             raise UnknownEntry(f"nothing waits under the id {finding_id}; `kr review` lists what does")
         return held
@@ -455,15 +446,16 @@ def _without_one_layer(text: str) -> str:
     )
 
 
-def _not_rated(unit: UnitOfWork, entry_id: str) -> KrError:
-    if unit.quarantine.get(entry_id) is not None:
+def _not_rated(tx: Transaction, entry_id: str) -> KrError:
+    if quarantine.get(tx, entry_id) is not None:
         return UnknownEntry(f"{entry_id} waits for a person and is served to nobody: it can't be rated")
-    return unknown_entry(unit, entry_id)
+    return unknown_entry(tx, entry_id)
 
 
-def _rate(unit: UnitOfWork, entry: Entry, given: Rate, by: Writer, now: datetime) -> RateResults:
+def _rate(tx: Transaction, entry: Entry, given: Rate, by: Writer, now: datetime) -> RateResults:
     at = to_text(now)
-    unit.ratings.rate(
+    wordings.rate(
+        tx,
         Rating(
             entry_id=entry.id,
             revision=entry.revision,
@@ -472,27 +464,27 @@ def _rate(unit: UnitOfWork, entry: Entry, given: Rate, by: Writer, now: datetime
             outcome=given.outcome,
             note=given.note,
             at=at,
-        )
+        ),
     )
     if given.outcome == "worked":
-        unit.wordings.prove(entry.id, by.session)
-        taken = unit.offers.given_to(by.session, entry.id)
+        wordings.prove(tx, entry.id, by.session)
+        taken = requests.given_to(tx, by.session, entry.id)
         for need in taken.values():
-            unit.wordings.keep(entry, need, at=at, session_id=by.session, proved=True)
-        unit.offers.take([*taken], entry.id, at=at)
+            wordings.keep(tx, entry, need, at=at, session_id=by.session, proved=True)
+        requests.take_offers(tx, [*taken], entry.id, at=at)
         end = to_text(now + INSTALLED_DOCS_LAST) if entry.is_installed_excerpt else None
-        unit.entries.refresh(entry.id, fresh_until=end)
-        unit.entries.touch(entry.id, now)
+        entries.refresh(tx, entry.id, fresh_until=end)
+        entries.touch(tx, entry.id, now)
     else:
-        unit.wordings.forget_session(entry, by.session)
-    said = unit.ratings.of(entry)
+        wordings.forget_session(tx, entry, by.session)
+    said = wordings.ratings_of(tx, entry)
     confirmed = any(
         it.outcome == "worked" and f"agent:{it.session_id}" != entry.written_by != it.session_id
         for it in said
     )
     if entry.is_written:
-        unit.entries.set_confidence(entry.id, "high" if confirmed else _unconfirmed(unit, entry))
-    found = unit.lookup.one(entry.id)
+        entries.set_confidence(tx, entry.id, "high" if confirmed else _unconfirmed(tx, entry))
+    found = lookup.one(tx, entry.id)
     if found is None:
         raise AssertionError("the entry is there in its own transaction")
     now_is, ratings, _ = found
@@ -507,9 +499,9 @@ def _rate(unit: UnitOfWork, entry: Entry, given: Rate, by: Writer, now: datetime
     )
 
 
-def _unconfirmed(unit: UnitOfWork, entry: Entry) -> Confidence:
+def _unconfirmed(tx: Transaction, entry: Entry) -> Confidence:
     """Return the confidence that a text has by itself: what its header says, but never high, which others alone can make it."""
-    said = read_confidence(unit.revisions.text(entry.sha256) or "")
+    said = read_confidence(revisions.text(tx, entry.sha256) or "")
     return "low" if said in {None, "low"} else "medium"
 
 
@@ -525,12 +517,12 @@ def _held_item(held: Quarantined) -> dict[str, Any]:
     }
 
 
-def _wrong_item(unit: UnitOfWork, entry_id: str) -> dict[str, Any]:
-    found = unit.lookup.one(entry_id)
+def _wrong_item(tx: Transaction, entry_id: str) -> dict[str, Any]:
+    found = lookup.one(tx, entry_id)
     if found is None:
         return {"id": entry_id}
     entry, ratings, _ = found
-    said = unit.ratings.of(entry)
+    said = wordings.ratings_of(tx, entry)
     return {
         "id": entry.id,
         "framework": entry.framework,

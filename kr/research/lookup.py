@@ -1,5 +1,6 @@
 """Steps 2 and 3 of seed 000: the entry that is served for a request, or those that may answer it (SPEC 3.2, 3.3)."""
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -8,7 +9,6 @@ from typing import NoReturn
 from kr.errors import FieldError, InvalidRequest
 from kr.frameworks import lookup_keys, meant, same_framework
 from kr.freshness import Limits
-from kr.log import Logger
 from kr.research.decide import (
     WITHDRAWN,
     Candidate,
@@ -21,16 +21,17 @@ from kr.research.decide import (
     offered,
     rank,
 )
+from kr.research.shelf import Shelf
+from kr.store import entries, lookup, quarantine, reports, revisions
+from kr.store.engine import Store, Transaction
 from kr.store.entries import keywords_key, question_key, topic_key
 from kr.store.lookup import Found
-from kr.store.search import unknown_entry
-from kr.store.session import UnitOfWork
-from kr.store.store import Shelf, Store
+from kr.store.unknown import unknown_entry
 from kr.text.words import search_words, summary_of, tokens
 from kr.values import NO_RATINGS, Match, MatchRules, Query, Ratings, Related, Tier
 from kr.values import replace as with_values
 
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 _SUMMARY = "## Summary"
 _MOST_CHARACTERS = 200
@@ -118,9 +119,9 @@ class Cache:
         keys = lookup_keys(query.framework, self._aliases)
 
         def read(store: Store) -> tuple[Related, ...]:
-            with store.read() as unit:
-                ranked = self._candidates(unit, query, keys, self._aliases)
-                return tuple(_related(unit, it) for it in ranked if it.may_say_the_same)
+            with store.read() as tx:
+                ranked = self._candidates(tx, query, keys, self._aliases)
+                return tuple(_related(tx, it) for it in ranked if it.may_say_the_same)
 
         return self._shelf.attempt(read, ())
 
@@ -128,22 +129,22 @@ class Cache:
         """Return the report of a live entry; one whose report is nowhere is removed."""
 
         def read(store: Store) -> str | None:
-            with store.read() as unit:
-                entry = unit.entries.get(entry_id)
+            with store.read() as tx:
+                entry = entries.get(tx, entry_id)
             if entry is None:
                 return None
-            report = store.read_report(entry)
+            report = reports.read_report(store, entry)
             if report is None:
-                store.drop_lost(entry)
+                reports.drop_lost(store, entry)
             return report
 
         return self._shelf.attempt(read, None)
 
     def _use(self, store: Store, query: Query, entry_id: str, tier: Tier, score: float | None) -> LookedUp:
-        with store.read() as unit:
-            found = unit.lookup.one(entry_id)
+        with store.read() as tx:
+            found = lookup.one(tx, entry_id)
             if found is None:
-                _refuse(_why_not(unit, entry_id))
+                _refuse(_why_not(tx, entry_id))
         entry = found[0]
         names = (entry.framework, query.framework)
         if not same_framework(*names, self._aliases) and not same_framework(*names, self._more_aliases()):
@@ -157,23 +158,19 @@ class Cache:
     def _look_up(self, store: Store, query: Query, aliases: Mapping[str, str]) -> LookedUp:
         keys = lookup_keys(query.framework, aliases)
         asked = question_key(query.question)
-        with store.read() as unit:
-            is_to_fill = unit.lookup.has_unkeyed()
-        if is_to_fill:
-            self._shelf.write(lambda unit: unit.entries.fill_keys(), None)
-        with store.read() as unit:
+        with store.read() as tx:
             if self._rules.mode == "seed":
-                rows = unit.lookup.framework(keys, question=asked)
+                rows = lookup.framework(tx, keys, question=asked)
             else:
-                rows = unit.lookup.served(
-                    keys, topic=topic_key(query.topic), question=asked, keywords=keywords_key(query.topic)
+                rows = lookup.served(
+                    tx, keys, topic=topic_key(query.topic), question=asked, keywords=keywords_key(query.topic)
                 )
             known = self._judged(query, [row for row in rows if _is_of(row, query, aliases)])
             match = choose(query, known, self._rules)
             chosen = next((it for it in known if match and it.entry.id == match.entry.id), None)
             is_served = chosen is not None and chosen.is_servable
-            ranked = [] if is_served else self._candidates(unit, query, keys, aliases)
-            related = tuple(_related(unit, it) for it in ranked)
+            ranked = [] if is_served else self._candidates(tx, query, keys, aliases)
+            related = tuple(_related(tx, it) for it in ranked)
             near = frozenset(it.known.entry.id for it in ranked if it.is_near)
         if match is None or chosen is None:
             logger.info("nothing is served of %s; %d candidates", query.framework, len(related))
@@ -187,19 +184,19 @@ class Cache:
         return judge_all(rows, query.framework_version, self._limits, self._clock())
 
     def _candidates(
-        self, unit: UnitOfWork, query: Query, keys: Sequence[str], aliases: Mapping[str, str]
+        self, tx: Transaction, query: Query, keys: Sequence[str], aliases: Mapping[str, str]
     ) -> list[Candidate]:
         if not self._rules.fuzzy:
             return []
         name = frozenset(tokens(query.framework))
         words = search_words(query.topic, " ".join(query.tags), query.question, but=name)
         rows = [
-            (row, bm25) for row, bm25 in unit.lookup.candidates(keys, words) if _is_of(row, query, aliases)
+            (row, bm25) for row, bm25 in lookup.candidates(tx, keys, words) if _is_of(row, query, aliases)
         ]
         scores = {row[0].id: bm25 for row, bm25 in rows}
         known = self._judged(query, [row for row, _ in rows])
         ranked = rank(query, [(it, scores[it.entry.id]) for it in known])
-        return offered(ranked, most=most_offered(unit.lookup.count(keys))) if ranked else []
+        return offered(ranked, most=most_offered(lookup.count(tx, keys))) if ranked else []
 
     def _with_report(self, store: Store, known: Known, found: LookedUp) -> LookedUp:
         """Store the mark that is due, and read the report; without one there is no match."""
@@ -207,13 +204,13 @@ class Cache:
         if verdict.status == "stale" and verdict.is_news:
             reasons = ", ".join(verdict.reasons)
             self._shelf.write(
-                lambda unit: unit.entries.mark_stale(entry.id, reasons, major=verdict.for_major),
+                lambda tx: entries.mark_stale(tx, entry.id, reasons, major=verdict.for_major),
                 otherwise=False,
             )
-        report = store.read_report(entry)
+        report = reports.read_report(store, entry)
         if report is None:
             logger.info("%s: there is no report to be read at %s", entry.id, entry.path)
-            store.drop_lost(entry)
+            reports.drop_lost(store, entry)
             return LookedUp(related=tuple(it for it in found.related if it.id != entry.id), near=found.near)
         return replace(found, report=report, ratings=known.ratings, is_refused=known.refusal is not None)
 
@@ -223,14 +220,14 @@ def _is_of(row: Found, query: Query, aliases: Mapping[str, str]) -> bool:
     return same_framework(row[0].framework, query.framework, aliases)
 
 
-def _related(unit: UnitOfWork, candidate: Candidate) -> Related:
+def _related(tx: Transaction, candidate: Candidate) -> Related:
     entry, ratings = candidate.known.entry, candidate.known.ratings
     return Related(
         id=entry.id,
         framework_version=entry.framework_version,
         topic=entry.topic,
         question=entry.question,
-        summary=summary_in(unit.revisions.text(entry.sha256) or ""),
+        summary=summary_in(revisions.text(tx, entry.sha256) or ""),
         origin=entry.origin,
         confidence=entry.confidence,
         worked=ratings.worked,
@@ -250,15 +247,15 @@ def summary_in(report: str) -> str:
     )
 
 
-def _why_not(unit: UnitOfWork, entry_id: str) -> str:
-    if unit.quarantine.get(entry_id) is not None:
+def _why_not(tx: Transaction, entry_id: str) -> str:
+    if quarantine.get(tx, entry_id) is not None:
         return f"{entry_id} waits for a person; `kr review` shows it"
-    return str(unknown_entry(unit, entry_id))
+    return str(unknown_entry(tx, entry_id))
 
 
 def _meant(store: Store, framework: str, packages: Collection[str]) -> str | None:
-    with store.read() as unit:
-        return meant(framework, unit.entries.frameworks(), packages)
+    with store.read() as tx:
+        return meant(framework, entries.frameworks(tx), packages)
 
 
 def _refuse(reason: str) -> NoReturn:

@@ -1,11 +1,11 @@
 """Steps 4 to 9 of research (seed 000, "Workflow Steps"), from top to bottom in ``Pipeline.research``."""
 
 import gc
+import logging
 from datetime import datetime, timedelta
 from functools import partial
 
-from kr import log
-from kr.contracts.envelopes import ResearchEnvelope
+from kr.envelopes import ResearchEnvelope
 from kr.errors import (
     ReportUnwritable,
     SourceFailure,
@@ -13,7 +13,6 @@ from kr.errors import (
     StoreError,
 )
 from kr.freshness import parse_time, same_major, to_text
-from kr.log import Logger
 from kr.report import INSTALLED_DOCS_LAST
 from kr.research import judge
 from kr.research.chain import (
@@ -33,11 +32,12 @@ from kr.research.service import Course, Ending, answer, may_serve, of_entry, ser
 from kr.research.synthesis import Synthesis
 from kr.source_kinds import is_answer, is_package
 from kr.sources.base import Ask
-from kr.store.entries import pair_of
+from kr.store import ledger, saving, wordings
+from kr.store.places import pair_of
 from kr.store.saving import Draft, Saved
 from kr.values import Answer, Consulted, Query, replace
 
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 LIBRARY_IDS_LAST = timedelta(days=90)
 """How long a library id, and the versions that were listed with it, are trusted without a new search."""
@@ -51,7 +51,6 @@ class Pipeline:
     def research(self, run: Run, found: LookedUp) -> ResearchEnvelope:
         """Answer a request for which the cache holds ``found``, which may not be served."""
         gc.enable()
-        log.apply()
         with single_flight(
             run.shelf,
             run.query,
@@ -144,7 +143,7 @@ class Pipeline:
         return run.overrides.timeout_seconds or self._policy.timeout()
 
     def _prepare(self, run: Run) -> Ask:
-        known = run.shelf.read(lambda unit: unit.libraries.get(run.query.framework), None)
+        known = run.shelf.read(lambda tx: ledger.library(tx, run.query.framework), None)
 
         def own_repository() -> str | None:
             return self._services.repository(run.query.framework)
@@ -166,7 +165,8 @@ class Pipeline:
         learned = gathered.learned
         if learned.library_id or learned.repository:
             run.shelf.write(
-                lambda unit: unit.libraries.put(
+                lambda tx: ledger.learn_library(
+                    tx,
                     run.query.framework,
                     library_id=learned.library_id,
                     versions=learned.library_versions,
@@ -208,7 +208,7 @@ class Pipeline:
         if not run.shelf.can_write or (report.origin == "baseline" and is_of_finding):
             return None
         try:
-            saved = self._services.store.save_report(_draft(run, found, report, now), report.text, now)
+            saved = saving.save(self._services.store, _draft(run, found, report, now), report.text, now)
         except StoreError as error:
             run.shelf.note(error)
             return None
@@ -228,7 +228,7 @@ class Pipeline:
             )
         elif run.overrides.refresh:
             # So is a wrong choice undone: these words led to another entry, and what they ask for was wanted anew.
-            run.shelf.write(lambda unit: unit.wordings.take(run.query.question, saved.entry), None)
+            run.shelf.write(lambda tx: wordings.take(tx, run.query.question, saved.entry), None)
         self._services.export_into(run.notes)
         return saved
 

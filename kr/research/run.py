@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from kr.contracts.envelopes import Problem
 from kr.contracts.requests import ResearchOverrides, ResearchRequest
+from kr.envelopes import Problem
 from kr.errors import KrError
 from kr.frameworks import canonical
 from kr.freshness import Limits, to_text
 from kr.research.budget import LedgerBudget, OverallDeadline, Payer
 from kr.research.lookup import Cache
-from kr.store.lock import make_owner
+from kr.research.shelf import Shelf
+from kr.store.engine import Store
 from kr.store.requests import RequestRow
-from kr.store.store import Shelf, Store
 from kr.text.counting import fit
 from kr.values import Answer, MatchRules, Query, Value, replace
 
@@ -116,7 +116,7 @@ class Run:
         self.query = _under_its_name(request.research_query, policy.aliases)
         self.started = services.clock()
         request_id = uuid.uuid4().hex
-        self.owner = make_owner(request_id)
+        self.owner = request_id
         self.row = RequestRow(
             id=request_id,
             at=to_text(self.started),

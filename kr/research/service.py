@@ -4,21 +4,22 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from kr.contracts.envelopes import (
+from kr.contracts.requests import ResearchRequest
+from kr.envelopes import (
     CandidateReport,
     LessonView,
     MatchView,
     ResearchEnvelope,
     ResearchResults,
-    interruption,
-    told,
+    in_one_line,
 )
-from kr.contracts.requests import ResearchRequest
 from kr.errors import InvalidRequest
 from kr.frameworks import lookup_keys
 from kr.freshness import parse_time, to_text
 from kr.research.lookup import LookedUp
 from kr.research.run import Policy, Run, Services
+from kr.research.shelf import HIT_TIMEOUT
+from kr.store import entries, lookup, requests, wordings
 from kr.store.requests import Need, RequestRow
 from kr.text.counting import tokens_of
 from kr.text.words import search_words
@@ -35,7 +36,7 @@ from kr.values import (
 )
 
 if TYPE_CHECKING:
-    from kr.store.session import UnitOfWork
+    from kr.store.engine import Transaction
 
 SAVE_HINT = "what you find out otherwise and proves right: keep it with `kr save` (MCP: save_finding), so that the next one has it"
 """What an answer that holds none says (SPEC 3.10)."""
@@ -164,10 +165,10 @@ class ResearchService:
         ending = Ending(course=Course(offered=True), related=found.related, text=text)
         now = self._services.clock()
 
-        def touch(unit: "UnitOfWork") -> bool:
-            return unit.entries.touch(best.id, now) is not None
+        def touch(tx: "Transaction") -> bool:
+            return entries.touch(tx, best.id, now) is not None
 
-        is_there = run.shelf.write(touch, otherwise=False) if text is not None else False
+        is_there = run.shelf.write(touch, otherwise=False, timeout=HIT_TIMEOUT) if text is not None else False
         return answer(run, replace(ending, index_updated=is_there))
 
 
@@ -203,30 +204,30 @@ def serve(run: Run, services: Services, found: LookedUp) -> ResearchEnvelope:
         run.notes.append(f"{match.entry.id} was rated wrong by {found.ratings.wrong}{said}")
     ending = of_entry(found, Course(fresh_hit=True))
 
-    def touch(unit: "UnitOfWork") -> "tuple[bool, tuple[int, int], list[LessonView]]":
-        is_there = _touch(unit, run, match, services)
-        counted = run.budget.counted_in(unit)
-        unit.requests.record(request_row(run, "cache-hit", ending, budget_remaining=counted[1]))
-        return is_there, counted, _lessons(unit, run)
+    def touch(tx: "Transaction") -> "tuple[bool, tuple[int, int], list[LessonView]]":
+        is_there = _touch(tx, run, match, services)
+        counted = run.budget.counted_in(tx)
+        requests.record(tx, request_row(run, "cache-hit", ending, budget_remaining=counted[1]))
+        return is_there, counted, _lessons(tx, run)
 
-    done = run.shelf.write(touch, None)
+    done = run.shelf.write(touch, None, timeout=HIT_TIMEOUT)
     if done is None:
         return answer(run, ending)
     is_there, counted, lessons = done
     return _envelope(run, "cache-hit", replace(ending, index_updated=is_there), counted, lessons)
 
 
-def _touch(unit: "UnitOfWork", run: Run, match: Match, services: Services) -> bool:
+def _touch(tx: "Transaction", run: Run, match: Match, services: Services) -> bool:
     """Note the access, and how the need was worded where somebody chose the entry; False when the entry went meanwhile."""
     now = services.clock()
-    if unit.entries.touch(match.entry.id, now) is None:
+    if entries.touch(tx, match.entry.id, now) is None:
         return False
     if match.tier == "use":
         at = to_text(now)
-        unit.offers.settle_alike(run.query.framework, run.query.question, match.entry.id, at=at)
+        requests.settle_alike(tx, run.query.framework, run.query.question, match.entry.id, at=at)
         if run.policy.rules.fuzzy:
             need = Need(run.query.topic, run.query.tags, run.query.question)
-            unit.wordings.keep(match.entry, need, at=at, session_id=run.request.session_id)
+            wordings.keep(tx, match.entry, need, at=at, session_id=run.request.session_id)
     return True
 
 
@@ -235,15 +236,15 @@ def answer(run: Run, ending: Ending) -> ResearchEnvelope:
     status = research_status(ending.course)
     count = ending.index_count
     if count is None:
-        count = run.shelf.read(lambda unit: unit.entries.count(), 0)
+        count = run.shelf.read(entries.count, 0)
     remaining = run.budget.remaining()
     nothing: list[LessonView] = []
-    lessons = run.shelf.read(lambda unit: _lessons(unit, run), nothing)
+    lessons = run.shelf.read(lambda tx: _lessons(tx, run), nothing)
     if status in {"degraded", "budget-exhausted"}:
         run.notes.append(SAVE_HINT)
     _tell_problem(run)
     row = request_row(run, status, ending, budget_remaining=remaining)
-    run.shelf.write(lambda unit: unit.requests.record(row), None)
+    run.shelf.write(lambda tx: requests.record(tx, row), None)
     return _envelope(run, status, ending, (count, remaining), lessons)
 
 
@@ -315,18 +316,18 @@ def _view(ending: Ending) -> MatchView | None:
     )
 
 
-def _lessons(unit: "UnitOfWork", run: Run) -> "list[LessonView]":
+def _lessons(tx: "Transaction", run: Run) -> "list[LessonView]":
     """Return the lessons of the framework whose words the question shares (SPEC 3.9)."""
     keys = lookup_keys(run.query.framework, run.policy.aliases)
     words = search_words(run.query.topic, run.query.question, but=frozenset(keys))
-    found = unit.lookup.lessons(keys, words, most=_MOST_LESSONS)
+    found = lookup.lessons(tx, keys, words, most=_MOST_LESSONS)
     return [LessonView(summary=summary, ref=ref) for summary, ref in found]
 
 
 def abandon(run: Run, error: BaseException) -> None:
     """Keep the row of a request that is interrupted: every request leaves one (SPEC 5)."""
-    row = _row(run, "failure", error=interruption(error))
-    run.shelf.write(lambda unit: None if unit.requests.has_ended(row.id) else unit.requests.record(row), None)
+    row = _row(run, "failure", error=f"interrupted: {type(error).__name__}")
+    run.shelf.write(lambda tx: None if requests.has_ended(tx, row.id) else requests.record(tx, row), None)
 
 
 def request_row(run: Run, status: str, ending: Ending, *, budget_remaining: int) -> RequestRow:
@@ -334,7 +335,7 @@ def request_row(run: Run, status: str, ending: Ending, *, budget_remaining: int)
     return _row(
         run,
         status,
-        error=told(run.errors),
+        error=in_one_line(run.errors),
         tier=ending.match.tier if ending.match else None,
         score=ending.match.score if ending.match else ending.related[0].score if ending.related else None,
         entry_id=ending.entry_id,

@@ -18,10 +18,9 @@ from starlette.routing import Route
 
 from kr import __version__
 from kr.app import App
-from kr.contracts.envelopes import Envelope, ResearchEnvelope, model_of
-from kr.contracts.findings import RateResults, SaveEnvelope, save_failure
-from kr.contracts.lessons import RecordEnvelope
+from kr.envelopes import Envelope, RateResults, RecordEnvelope, ResearchEnvelope, SaveEnvelope, save_failure
 from kr.errors import InvalidRequest, KrError, Overloaded
+from kr.models import to_plain
 from kr.server.guard import MAX_BODY, PROBLEM, RETRY_AFTER, Guard, Policy, defect, problem
 from kr.server.mcp import InjectEnvelope, create_mcp_server
 from kr.server.metrics import CONTENT_TYPE, MCP_PATHS, Metrics
@@ -117,7 +116,7 @@ def _requests(service: Service) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["requests"])
     failed: dict[int | str, dict[str, Any]] = {
         422: {
-            "model": model_of(Envelope),
+            "model": Envelope,
             "description": "The envelope of a failure: every bad field is named. A problem, for the query.",
             "content": _PROBLEM["content"],
         }
@@ -125,7 +124,7 @@ def _requests(service: Service) -> APIRouter:
 
     @router.post(
         "/research",
-        response_model=model_of(ResearchEnvelope) | model_of(InjectEnvelope),
+        response_model=ResearchEnvelope | InjectEnvelope,
         responses=failed,
         openapi_extra=_json_body(research_request()),
     )
@@ -144,12 +143,12 @@ def _requests(service: Service) -> APIRouter:
                 data, include_report=include_report, max_tokens=max_tokens, overrides=overrides
             )
         )
-        return _enveloped(envelope.plain())
+        return _enveloped(to_plain(envelope))
 
     @router.post(
         "/findings",
-        response_model=model_of(SaveEnvelope),
-        responses={422: {"model": model_of(SaveEnvelope), "description": "Every bad field is named."}},
+        response_model=SaveEnvelope,
+        responses={422: {"model": SaveEnvelope, "description": "Every bad field is named."}},
         openapi_extra=_json_body(finding_request()),
     )
     async def save(request: Request) -> Response:
@@ -159,19 +158,21 @@ def _requests(service: Service) -> APIRouter:
 
     @router.post(
         "/entries/{entry_id}/ratings",
-        response_model=model_of(RateResults),
+        response_model=RateResults,
         responses={404: _PROBLEM},
         openapi_extra=_json_body(rating_request()),
     )
     async def rate(entry_id: str, request: Request) -> Response:
         """Note whether a report worked."""
         data = await request.body()
-        rated = await service.run(lambda: service.app.rate_report(entry_id, read_document(data).data).plain())
+        rated = await service.run(
+            lambda: to_plain(service.app.rate_report(entry_id, read_document(data).data))
+        )
         return JSONResponse(rated)
 
     @router.post(
         "/lessons/inject",
-        response_model=model_of(InjectEnvelope),
+        response_model=InjectEnvelope,
         responses=failed,
         openapi_extra=_json_body(inject_request()),
     )
@@ -179,29 +180,27 @@ def _requests(service: Service) -> APIRouter:
         """Give the lessons of a phase, for an agent that is about to start."""
         data = await request.body()
         envelope = await service.run(lambda: service.app.requests.inject_document(data))
-        return _enveloped(envelope.plain())
+        return _enveloped(to_plain(envelope))
 
     @router.post(
         "/lessons/record",
-        response_model=model_of(RecordEnvelope),
-        responses={
-            422: {"model": model_of(RecordEnvelope), "description": "The lessons file can't be written."}
-        },
+        response_model=RecordEnvelope,
+        responses={422: {"model": RecordEnvelope, "description": "The lessons file can't be written."}},
         openapi_extra=_json_body(record_request(), required=False),
     )
     async def record(request: Request) -> Response:
         """Record what an agent's return teaches."""
         data = await request.body()
-        return _enveloped(await service.run(lambda: service.app.record_lessons(data).plain()))
+        return _enveloped(await service.run(lambda: to_plain(service.app.record_lessons(data))))
 
     return router
 
 
 def _saved(app: App, data: bytes) -> dict[str, Any]:
     try:
-        return app.save_finding(read_document(data).data).plain()
+        return to_plain(app.save_finding(read_document(data).data))
     except InvalidRequest as error:
-        return save_failure(error.fields).plain()
+        return to_plain(save_failure(error.fields))
 
 
 def _knowledge(service: Service) -> APIRouter:

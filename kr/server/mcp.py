@@ -24,14 +24,14 @@ from mcp_types import (
     TextContent,
 )
 from mcp_types import Tool as ListedTool
+from pydantic import TypeAdapter
 
 from kr import __version__
 from kr.app import App
-from kr.contracts.envelopes import Envelope, ResearchEnvelope, model_of
-from kr.contracts.findings import RateResults, SaveEnvelope
-from kr.contracts.lessons import InjectResults, RecordEnvelope
 from kr.contracts.requests import is_blank
+from kr.envelopes import Envelope, InjectResults, RateResults, RecordEnvelope, ResearchEnvelope, SaveEnvelope
 from kr.errors import FieldError, InvalidRequest, KrError
+from kr.models import to_plain
 from kr.server.service import Service
 from kr.values import EVENT_TYPES, IfUnsure
 from kr.values import Outcome as Outcome_
@@ -107,7 +107,7 @@ def _research(app: App, given: Arguments) -> Outcome:
         "config_overrides": {"if_unsure": given.get("if_unsure") or "candidates", **said},
     }
     envelope = app.requests.research_document(_bytes(document), include_report=True, max_tokens=max_tokens)
-    return _enveloped(envelope.plain())
+    return _enveloped(to_plain(envelope))
 
 
 def _query(app: App, given: Arguments) -> dict[str, Any]:
@@ -142,14 +142,14 @@ def _search(app: App, given: Arguments) -> Outcome:
 
 
 def _save(app: App, given: Arguments) -> Outcome:
-    return _enveloped(app.save_finding(given).plain())
+    return _enveloped(to_plain(app.save_finding(given)))
 
 
 def _rate(app: App, given: Arguments) -> Outcome:
     try:
-        return Outcome(app.rate_report(_string(given, "id"), given).plain())
+        return Outcome(to_plain(app.rate_report(_string(given, "id"), given)))
     except InvalidRequest as error:
-        return Outcome({"errors": [it._asdict() for it in error.fields]}, is_failure=True)
+        return Outcome({"errors": [to_plain(it) for it in error.fields]}, is_failure=True)
 
 
 def _inject(app: App, given: Arguments) -> Outcome:
@@ -160,7 +160,7 @@ def _inject(app: App, given: Arguments) -> Outcome:
         "session_id": given.get("session_id") or _new_session(),
         "lessons_inject": {"phase": "dev-execution", **task},
     }
-    return _enveloped(app.requests.inject_document(_bytes(document)).plain())
+    return _enveloped(to_plain(app.requests.inject_document(_bytes(document))))
 
 
 def _record(app: App, given: Arguments) -> Outcome:
@@ -169,7 +169,7 @@ def _record(app: App, given: Arguments) -> Outcome:
         "session_id": _new_session(),
         **{name: value for name, value in given.items() if value is not None},
     }
-    return _enveloped(app.record_lessons(_bytes(document)).plain())
+    return _enveloped(to_plain(app.record_lessons(_bytes(document))))
 
 
 class InjectEnvelope(Envelope):
@@ -192,7 +192,7 @@ _REPORT = _object(
 
 
 def _schema_of(envelope: type[Envelope | RecordEnvelope | SaveEnvelope | RateResults]) -> dict[str, Any]:
-    untitled: dict[str, Any] = _untitled(model_of(envelope).model_json_schema(mode="serialization"))
+    untitled: dict[str, Any] = _untitled(TypeAdapter(envelope).json_schema(mode="serialization"))
     return untitled
 
 

@@ -5,7 +5,7 @@ Also what they have in common: short, harmless reasons for a failure, and the pa
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from http import HTTPStatus
 from importlib import import_module
@@ -98,7 +98,7 @@ def with_server(
     found = config.servers.get(server or name)
     if found is None:
         return NotConfigured(name, hint=f"knowledge_research.servers.{server or name}")
-    return make(ServerConfig(**{field: getattr(found, field) for field in ServerConfig.names()}))
+    return make(ServerConfig(**{each.name: getattr(found, each.name) for each in fields(ServerConfig)}))
 
 
 def build_source(

@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import Any, Literal
 
 from kr.freshness import from_text, oldest_live, to_text
+from kr.models import Entry
 from kr.store import entries, meta, search
 from kr.store.engine import Row, Transaction
 from kr.store.entries import COLUMNS, KEYS, framework_key, to_entry, to_values, topic_key
 from kr.store.sql import EVICTED_FIRST, insert_into
-from kr.values import Entry
 
 ArchiveReason = Literal["lru", "age", "manual"]
 
@@ -34,9 +34,7 @@ class Evicted:
 
 
 _SHARED = ", ".join((*(name for name in COLUMNS if name != "status"), "stale_reason", *KEYS))
-_SELECT = (
-    f"SELECT {', '.join(COLUMNS)}, stale_reason, archive_id, archived_at, reason, prior_status FROM archived_entries"
-)
+_SELECT = f"SELECT {', '.join(COLUMNS)}, stale_reason, archive_id, archived_at, reason, prior_status FROM archived_entries"
 _ADD = insert_into("archived_entries", (*COLUMNS, *KEYS, "prior_status", "archived_at", "reason"))
 
 
@@ -121,9 +119,7 @@ def guard(tx: Transaction, now: datetime, *, keep: str = "") -> Evicted:
     too_many = entries.count(tx) - tx.capacity.max_entries
     evicted = 0
     if too_many > 0:
-        oldest = (
-            f"id IN (SELECT id FROM entries WHERE id <> :keep ORDER BY {EVICTED_FIRST}, last_accessed, id LIMIT :most)"
-        )
+        oldest = f"id IN (SELECT id FROM entries WHERE id <> :keep ORDER BY {EVICTED_FIRST}, last_accessed, id LIMIT :most)"
         evicted = _move(tx, oldest, "lru", now, keep=keep, most=too_many)
     return Evicted(aged, evicted)
 

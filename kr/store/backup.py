@@ -8,7 +8,7 @@ import os
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from kr.store.sqlite import (
     open_existing,
     require_ours,
     translated,
+    unused_name,
 )
 
 State = Literal["absent", "current", "older", "newer", "foreign", "corrupt", "unreadable"]
@@ -155,13 +156,8 @@ def restore(path: Path, source: Path, moment: str) -> Path | None:
     return kept
 
 
-def keep_before_upgrade(path: Path, version: int) -> Path:
-    """Back the database up before it is migrated; the caller holds the lock."""
-    return _numbered(path, f"schema-{version}.bak", lambda target: _backup(path, target, is_locked=True))
-
-
 def keep_before_repair(path: Path) -> Path:
-    return _numbered(path, "repair.bak", lambda target: _backup(path, target))
+    return _backup(path, unused_name(path, "repair.bak"))
 
 
 def upgrade_copies(path: Path) -> list[Path]:
@@ -175,18 +171,16 @@ def move_aside(path: Path, moment: str) -> Path:
 
 
 def _move_aside(path: Path, moment: str) -> Path:
-    def move(target: Path) -> Path:
-        for suffix in _COMPANIONS:
-            with suppress(FileNotFoundError):
-                path.with_name(path.name + suffix).rename(target.with_name(target.name + suffix))
-        return path.rename(target)
-
-    return _numbered(path, f"{moment}.damaged", move)
+    target = unused_name(path, f"{moment}.damaged")
+    for suffix in _COMPANIONS:
+        with suppress(FileNotFoundError):
+            path.with_name(path.name + suffix).rename(target.with_name(target.name + suffix))
+    return path.rename(target)
 
 
 def _keep(path: Path, moment: str) -> Path:
     try:
-        return _numbered(path, f"{moment}.bak", lambda target: _backup(path, target, is_locked=True))
+        return _backup(path, unused_name(path, f"{moment}.bak"), is_locked=True)
     except StoreCorrupt:
         return _move_aside(path, moment)
 
@@ -204,17 +198,10 @@ def _backup(path: Path, target: Path, *, is_locked: bool = False) -> Path:
             target.touch(exist_ok=False)  # the name is ours
             copy.replace(target)
         except FileExistsError as exc:
-            raise StoreUnwritable(f"{target}: exists already, and a backup never overwrites; name another file") from exc
+            raise StoreUnwritable(
+                f"{target}: exists already, and a backup never overwrites; name another file"
+            ) from exc
     return target
-
-
-def _numbered(path: Path, name: str, make: Callable[[Path], Path]) -> Path:
-    """Make ``kr.db.NAME``, or ``kr.db.NAME.1`` and so on where that stands already."""
-    names = (f"{path.name}.{name}{number}" for number in ("", *(f".{it}" for it in range(1, 1000))))
-    target = next((path.with_name(it) for it in names if not path.with_name(it).exists()), None)
-    if target is None:
-        raise StoreUnwritable(f"{path.parent}: there are too many copies named {path.name}.{name}; remove some")
-    return make(target)
 
 
 @contextmanager

@@ -36,6 +36,11 @@ class Transaction:
         self.after_commit: list[Callable[[], None]] = []
         """Steps that run once a write is committed, with the lock still held."""
 
+    def __getattr__(self, name: str) -> Any:
+        from kr.store.legacy import part_of
+
+        return part_of(self, name)
+
     def execute(self, statement: str, **parameters: Any) -> int:
         """Run a statement; return how many rows it changed."""
         return self.connection.execute(statement, parameters).rowcount
@@ -92,6 +97,11 @@ class Store:
         self._timeout = timeout
         self._opened: SqliteDatabase | None = None
 
+    def __getattr__(self, name: str) -> Any:
+        from kr.store.legacy import method_of
+
+        return method_of(self, name)
+
     def __enter__(self) -> Self:
         return self
 
@@ -147,8 +157,14 @@ class Store:
     @property
     def _database(self) -> SqliteDatabase:
         if self._opened is None:
-            self._opened = SqliteDatabase(self.path, timeout=self._timeout)
+            self._opened = SqliteDatabase(self.path, upgrade=_upgrade, timeout=self._timeout)
         return self._opened
+
+
+def _upgrade(path: Path, timeout: float) -> None:
+    from kr.store import migrate  # heavy
+
+    migrate.upgrade(path, timeout)
 
 
 def database_path(database_url: str | None, knowledge_base: Path | str) -> Path:
@@ -160,9 +176,13 @@ def database_path(database_url: str | None, knowledge_base: Path | str) -> Path:
         return Path(knowledge_base, "kr.db")
     scheme, _, rest = database_url.partition("://")
     if scheme not in {"sqlite", "sqlite+pysqlite"}:
-        raise StoreError(f"KR_DATABASE_URL: scheme {scheme[:32]!r} is not supported; use sqlite:///path/to/kr.db")
+        raise StoreError(
+            f"KR_DATABASE_URL: scheme {scheme[:32]!r} is not supported; use sqlite:///path/to/kr.db"
+        )
     parts = urlsplit("//" + rest)
     path = unquote(parts.path.removeprefix("/"))
     if parts.netloc or parts.query or path in {"", ":memory:"}:
-        raise StoreError("KR_DATABASE_URL: name one file, as in sqlite:///path/to/kr.db or sqlite:////absolute/kr.db")
+        raise StoreError(
+            "KR_DATABASE_URL: name one file, as in sqlite:///path/to/kr.db or sqlite:////absolute/kr.db"
+        )
     return Path(path)

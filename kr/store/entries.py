@@ -1,23 +1,20 @@
 """The live index (table ``entries``), and the keys by which its rows are compared."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from datetime import datetime
 from typing import Any, get_args
 
 from kr import naming
 from kr.frameworks import canonical
-from kr.freshness import after, major_key, same_major, to_text
+from kr.freshness import after, major_key, same_major
+from kr.models import Confidence, Entry, Origin
 from kr.store import search
 from kr.store.engine import Row, Transaction
 from kr.store.sql import json_list, named, texts_of, upsert_into
 from kr.text.words import keywords
-from kr.values import Confidence, Entry, Origin
 
-COLUMNS = (
-    *("id", "framework", "framework_version", "topic", "tags", "path", "created", "last_accessed", "status"),
-    *("confidence", "sha256", "researched_at", "fresh_until", "origin", "question", "stale_major", "written_by"),
-    "revision",
-)
+COLUMNS = tuple(field.name for field in fields(Entry))
 """The columns that make an ``Entry``."""
 KEYS = ("framework_key", "topic_key", "major", "question_key", "keywords_key")
 STALE_BASELINE = "an older report stood in: nothing was found then"
@@ -168,7 +165,9 @@ def refresh(tx: Transaction, entry_id: str, *, fresh_until: str | None) -> None:
 
 
 def set_confidence(tx: Transaction, entry_id: str, confidence: Confidence) -> None:
-    tx.execute("UPDATE entries SET confidence = :confidence WHERE id = :id", id=entry_id, confidence=confidence)
+    tx.execute(
+        "UPDATE entries SET confidence = :confidence WHERE id = :id", id=entry_id, confidence=confidence
+    )
 
 
 def set_question(tx: Transaction, entry_id: str, question: str, *, at: str) -> None:

@@ -93,8 +93,7 @@ class ReportFiles:
             folder.mkdir(parents=True, exist_ok=True)
             for part in relative.parent.parts:
                 folder /= part
-                if folder.is_symlink():
-                    raise ValueError(f"{part} is a symbolic link, and nothing is written through links")
+                _refuse_link(folder)
                 folder.mkdir(exist_ok=True)
         except (OSError, ValueError) as exc:
             raise _unwritable(self.folder / path, exc) from exc
@@ -113,6 +112,11 @@ def publish(staged: Path, target: Path) -> None:
         staged.replace(target)
     except OSError as exc:
         raise _unwritable(target, exc) from exc
+
+
+def _refuse_link(folder: Path) -> None:
+    if folder.is_symlink():
+        raise ValueError(f"{folder.name} is a symbolic link, and nothing is written through links")
 
 
 def _relative(path: str) -> PurePosixPath:

@@ -12,13 +12,12 @@ from typing import Literal
 
 from kr.errors import ReportUnwritable, StoreError
 from kr.freshness import UNKNOWN_VERSION, from_text, major_key, to_text
+from kr.models import Confidence, Entry, EntryStatus, Origin
 from kr.naming import Name
 from kr.store import archive, entries, places, reports, revisions
 from kr.store.archive import ArchiveReason
 from kr.store.engine import Store, Transaction
 from kr.store.places import Holder, Subject
-from kr.values import Confidence, Entry, EntryStatus, Origin
-from kr.values import replace as with_values
 
 log = logging.getLogger(__name__)
 
@@ -153,18 +152,18 @@ def _renew(tx: Transaction, item: Incoming, live: Entry, now: datetime) -> Outco
     if entry.sha256 != live.sha256:
         number = revisions.next_number(tx, live.id)
         if live.origin == "finding":  # nobody's words are overwritten: the imported text stands beside them
-            revisions.add(tx, with_values(entry, revision=number), to_text(now))
+            revisions.add(tx, replace(entry, revision=number), to_text(now))
             entry = _with_text_of(entry, live)
         else:
             revisions.add(tx, live, to_text(now))
-            entry = with_values(entry, revision=number)
+            entry = replace(entry, revision=number)
             _write_file(tx, entry.path, revisions.text(tx, entry.sha256) or "")
     entries.put(tx, entry)
     return Outcome("updated")
 
 
 def _with_text_of(entry: Entry, live: Entry) -> Entry:
-    return with_values(
+    return replace(
         entry,
         framework_version=live.framework_version,
         sha256=live.sha256,
@@ -238,8 +237,8 @@ def _entry(tx: Transaction, item: Incoming, name: Name, live: Entry | None, now:
     )
     if live is not None and (text is None or sha256 == live.sha256):
         kept = _with_text_of(entry, live)
-        entry = with_values(kept, status=item.status, framework_version=entry.framework_version)
-    return with_values(entry, status="stale") if entry.origin == "placeholder" else entry
+        entry = replace(kept, status=item.status, framework_version=entry.framework_version)
+    return replace(entry, status="stale") if entry.origin == "placeholder" else entry
 
 
 def _write_file(tx: Transaction, path: str, text: str) -> None:

@@ -53,7 +53,9 @@ _RESERVE = insert_into("reservations", ("id", "session_id", "story_key", "owner"
 
 def counted(tx: Transaction, session_id: str, story_key: str) -> tuple[int, int]:
     """Return how many live entries there are, and the calls charged to a story: what every answer says."""
-    row = tx.rows(f"SELECT (SELECT count(*) FROM entries), ({_SPENT})", session=session_id, story=story_key)[0]
+    row = tx.rows(f"SELECT (SELECT count(*) FROM entries), ({_SPENT})", session=session_id, story=story_key)[
+        0
+    ]
     return row[0], row[1]
 
 
@@ -176,7 +178,10 @@ _CIRCUIT = [field.name for field in fields(Circuit)]
 
 def circuits(tx: Transaction) -> list[Circuit]:
     """Return the breakers of all sources that failed lately, by name."""
-    return [Circuit(**{name: row[name] for name in _CIRCUIT}) for row in tx.rows("SELECT * FROM circuits ORDER BY source")]
+    return [
+        Circuit(**{name: row[name] for name in _CIRCUIT})
+        for row in tx.rows("SELECT * FROM circuits ORDER BY source")
+    ]
 
 
 def circuit(tx: Transaction, source: str) -> Circuit:

@@ -64,9 +64,7 @@ class LessonState:
         return self.held is not None and self.approved_at is None
 
 
-IS_GIVEN = (
-    "gone_at IS NULL AND retired_at IS NULL AND superseded_by IS NULL AND (held IS NULL OR approved_at IS NOT NULL)"
-)
+IS_GIVEN = "gone_at IS NULL AND retired_at IS NULL AND superseded_by IS NULL AND (held IS NULL OR approved_at IS NOT NULL)"
 """Which lessons are given to agents."""
 
 _SUNK_AFTER = 10
@@ -152,14 +150,13 @@ def recurred(tx: Transaction, ids: Sequence[str], *, session_id: str, at: str) -
 
 def states(tx: Transaction, ids: Iterable[str]) -> dict[str, LessonState]:
     """Return what is known of these lessons, by their ids."""
-    sessions = (
-        "(SELECT count(DISTINCT given.session_id) FROM lesson_injections AS given WHERE given.lesson_id = lessons.id)"
-    )
-    found = {}
+    sessions = "(SELECT count(DISTINCT given.session_id) FROM lesson_injections AS given WHERE given.lesson_id = lessons.id)"
+    found: dict[str, LessonState] = {}
     for some in _batches(ids):
         listed, parameters = named("id", some)
         rows = tx.rows(
-            f"SELECT {', '.join(_STATE)}, {sessions} AS sessions FROM lessons WHERE id IN {listed}", **parameters
+            f"SELECT {', '.join(_STATE)}, {sessions} AS sessions FROM lessons WHERE id IN {listed}",
+            **parameters,
         )
         found |= {row["id"]: LessonState(**_columns(row), sessions=row["sessions"]) for row in rows}
     return found

@@ -35,14 +35,16 @@ def _acquire(path: Path, deadline: float, timeout: float) -> int:
     while True:
         descriptor = _open(path)
         try:
-            if not _try(descriptor, path) and not _wait(descriptor, deadline - time.monotonic()):
-                raise StoreBusy(f"{path}: another process has held the lock for more than {timeout:g} s")
-            if _is_at(path, descriptor):
+            is_held = _try(descriptor, path) or _wait(descriptor, deadline - time.monotonic())
+            if is_held and _is_at(path, descriptor):
                 return descriptor
         except BaseException:  # also what a signal handler raised
             os.close(descriptor)
             raise
-        os.close(descriptor)  # somebody removed the file while we waited: others lock the new one
+        os.close(descriptor)
+        if not is_held:
+            raise StoreBusy(f"{path}: another process has held the lock for more than {timeout:g} s")
+        # Somebody removed the file while we waited: others lock the new one.
 
 
 def _open(path: Path) -> int:

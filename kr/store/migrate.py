@@ -6,14 +6,10 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from alembic.util import CommandError
 from sqlalchemy import Connection, Engine, StaticPool, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from kr.errors import StoreError, StoreUnwritable
-from kr.store import backup
 from kr.store.lock import file_lock
 from kr.store.schema import metadata
 from kr.store.sqlite import (
@@ -24,12 +20,13 @@ from kr.store.sqlite import (
     require_ours,
     translated,
     until,
+    unused_name,
 )
 
 log = logging.getLogger(__name__)
 
 
-def upgrade(path: Path, *, timeout: float) -> None:
+def upgrade(path: Path, timeout: float) -> None:
     """Make the database where it is absent, and bring it to the newest migration; an older one is backed up first.
 
     Any number of processes may do so at once.
@@ -38,24 +35,30 @@ def upgrade(path: Path, *, timeout: float) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
         raise StoreUnwritable(f"{path.parent}: can't be created: {exc.strerror}") from exc
-    with file_lock(lock_path(path), timeout=timeout), translated(path):
-        with closing(connect(path, "rwc")) as connection:
-            version = require_ours(path, connection)
-            if version == SCHEMA_VERSION:
-                return
-            if version:
-                kept = backup.keep_before_upgrade(path, version)
-                log.info("%s: backed up to %s before the upgrade", path, kept.name)
-            # A change of the journal mode does not wait for others by itself.
-            until(time.monotonic() + timeout, lambda: connection.execute("PRAGMA journal_mode = WAL"))
-            run(connection) if version else create(connection)
+    with (
+        file_lock(lock_path(path), timeout=timeout),
+        translated(path),
+        closing(connect(path, "rwc")) as connection,
+    ):
+        version = require_ours(path, connection)
+        if version == SCHEMA_VERSION:
+            return
+        if version:
+            kept = unused_name(path, f"schema-{version}.bak")
+            connection.execute("VACUUM INTO :path", {"path": str(kept)})
+            log.info("%s: backed up to %s before the upgrade", path, kept.name)
+        # A change of the journal mode does not wait for others by itself.
+        until(time.monotonic() + timeout, lambda: connection.execute("PRAGMA journal_mode = WAL"))
+        run(connection) if version else create(connection)
 
 
 def create(connection: sqlite3.Connection) -> None:
     """Make every table of the newest version in an empty database, in one transaction."""
     with _engine(connection).begin() as begun:
         metadata.create_all(begun, checkfirst=False)
-        begun.exec_driver_sql("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
+        begun.exec_driver_sql(
+            "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+        )
         begun.exec_driver_sql(f"INSERT INTO alembic_version VALUES ('{SCHEMA_VERSION:04d}')")
         mark(begun, SCHEMA_VERSION)
 
@@ -69,6 +72,10 @@ def mark(connection: Connection, version: int) -> None:
 
 def run(connection: sqlite3.Connection) -> None:
     """Run the migrations that a database lacks, in one transaction. The caller holds the lock."""
+    from alembic import command  # heavy: only an older database needs it
+    from alembic.config import Config
+    from alembic.util import CommandError
+
     config = Config(_ini())
     try:
         with _engine(connection).begin() as begun:

@@ -5,18 +5,22 @@ wrote into it becomes a finding, and the text before a revision.
 """
 
 import logging
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from kr.errors import ReportUnwritable, StoreError
 from kr.freshness import to_text
 from kr.guard import clean, mask_secrets, reasons_to_hold
+from kr.models import Entry
 from kr.store import entries, quarantine, revisions, wordings
 from kr.store.engine import Store, Transaction
 from kr.store.quarantine import Quarantined
 from kr.store.revisions import digest
-from kr.values import Entry, replace
 
 log = logging.getLogger(__name__)
+
+_SETTLE_TIMEOUT = 0.2
+"""Seconds that a reader waits for writers, to bring file and row together; the next reader tries again."""
 
 
 def read_report(store: Store, entry: Entry) -> str | None:
@@ -29,7 +33,7 @@ def read_report(store: Store, entry: Entry) -> str | None:
             return revisions.text(tx, entry.sha256)
     found = None
     try:
-        with store.write() as tx:
+        with store.write(timeout=_SETTLE_TIMEOUT) as tx:
             found = settle(tx, entry.id)
     except (StoreError, ReportUnwritable) as exc:
         log.warning("%s: its file is left as it is: %s", entry.path, exc)

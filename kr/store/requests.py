@@ -114,7 +114,9 @@ def given_before(tx: Transaction, session_id: str, framework: str) -> Given:
 
 def open_offers(tx: Transaction) -> list[Unanswered]:
     """Return the requests whose candidates nobody has chosen from, the newest first."""
-    return [_unanswered(row) for row in tx.rows(f"SELECT * FROM requests WHERE {_IS_OPEN} ORDER BY at DESC, id")]
+    return [
+        _unanswered(row) for row in tx.rows(f"SELECT * FROM requests WHERE {_IS_OPEN} ORDER BY at DESC, id")
+    ]
 
 
 def get_offer(tx: Transaction, request_id: str) -> Unanswered | None:

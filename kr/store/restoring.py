@@ -8,6 +8,7 @@ from typing import get_args
 
 from kr.errors import EntryConflict
 from kr.freshness import PLACEHOLDER, major_key, parse_time, to_text
+from kr.models import Confidence, Entry, Origin
 from kr.naming import Name
 from kr.store import archive, entries, places, reports, revisions, saving, wordings
 from kr.store.archive import Archived
@@ -16,8 +17,6 @@ from kr.store.entries import STALE_BASELINE
 from kr.store.places import Subject
 from kr.store.revisions import Revision, digest
 from kr.store.saving import Saved
-from kr.values import Confidence, Entry, Origin
-from kr.values import replace as with_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +92,7 @@ def adopt(tx: Transaction, entry: Entry, text: str) -> Entry | None:
     if entries.of_topic(tx, entry.framework, entry.topic, entry.framework_version) is not None:
         return None
     entry_id = _free_id(tx, _subject(entry))
-    adopted = with_values(
+    adopted = replace(
         entry,
         id=entry_id,
         sha256=revisions.keep(tx, text),
@@ -117,7 +116,7 @@ def _put_back(
     stale_reason = STALE_BASELINE if is_baseline else _why_stale(entry, now)
     subject = _subject(entry)
     is_free = places.is_free(tx, Name(entry.id, entry.path), subject, entry.id)
-    entry = with_values(
+    entry = replace(
         entry,
         path=entry.path if is_free else places.free_name(tx, subject).path,
         sha256=revisions.keep(tx, text),
@@ -167,7 +166,7 @@ def _of_same_major(tx: Transaction, entry: Entry) -> list[Entry]:
 def _as_it_was(current: Entry, revision: Revision) -> Entry:
     confidence: Confidence = next((it for it in get_args(Confidence) if it == revision.confidence), "low")
     origin: Origin = next((it for it in get_args(Origin) if it == revision.origin), "imported")
-    return with_values(
+    return replace(
         current,
         framework_version=revision.framework_version or current.framework_version,
         confidence=confidence,

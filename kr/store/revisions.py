@@ -3,10 +3,10 @@
 from dataclasses import asdict, dataclass, fields
 from hashlib import sha256
 
+from kr.models import Entry
 from kr.store.engine import Row, Transaction
 from kr.store.entries import STALE_BASELINE, framework_key, stale_reason, topic_key
 from kr.store.sql import upsert_into
-from kr.values import Entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,9 @@ def get(tx: Transaction, entry_id: str, number: int) -> Revision | None:
 
 def of_entry(tx: Transaction, entry_id: str) -> list[Revision]:
     """Return an entry's revisions, oldest first; those of an entry that is gone too."""
-    return [_revision(row) for row in tx.rows(f"{_SELECT} WHERE entry_id = :id ORDER BY revision", id=entry_id)]
+    return [
+        _revision(row) for row in tx.rows(f"{_SELECT} WHERE entry_id = :id ORDER BY revision", id=entry_id)
+    ]
 
 
 def next_number(tx: Transaction, entry_id: str) -> int:

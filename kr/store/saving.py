@@ -9,14 +9,13 @@ from pathlib import Path
 from kr import naming
 from kr.errors import EntryConflict, ReportUnwritable, StoreError, UnknownEntry
 from kr.freshness import major_key, same_major, to_text
+from kr.models import Confidence, Entry, EntryStatus, Origin
 from kr.naming import Name
 from kr.store import archive, entries, files, places, reports, revisions, unknown, wordings
 from kr.store.engine import Store, Transaction
 from kr.store.entries import STALE_BASELINE
 from kr.store.places import Subject
 from kr.store.requests import Need
-from kr.values import Confidence, Entry, EntryStatus, Origin
-from kr.values import replace as with_values
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +94,7 @@ def _save(tx: Transaction, draft: Draft, text: str, staged: Path, now: datetime)
     if live is not None and not draft.supersedes(live):
         return _keep_beside(tx, live, draft, sha256, at)
     name = _new_name(tx, draft) if live is None else _name_of(tx, live)
-    entry = _entry(tx, draft, name, live, sha256, now)
+    entry = _entry(tx, draft, name, live, sha256=sha256, now=now)
     is_new_text = live is None or entry.revision != live.revision
     if live is not None and is_new_text:
         revisions.add(tx, live, at)
@@ -160,7 +159,7 @@ def _keep_beside(tx: Transaction, live: Entry, draft: Draft, sha256: str, at: st
         known = {it.sha256: it.revision for it in revisions.of_entry(tx, live.id)}
         number = known.get(sha256) or revisions.next_number(tx, live.id)
         if sha256 not in known:
-            beside = with_values(
+            beside = replace(
                 live,
                 framework_version=draft.framework_version,
                 confidence=draft.confidence,
@@ -186,7 +185,7 @@ def _keep_wordings(tx: Transaction, old: Entry, entry: Entry, draft: Draft, at: 
 
 
 def _entry(
-    tx: Transaction, draft: Draft, name: Name, live: Entry | None, sha256: str, now: datetime
+    tx: Transaction, draft: Draft, name: Name, live: Entry | None, *, sha256: str, now: datetime
 ) -> Entry:
     is_same_text = live is not None and live.sha256 == sha256
     keeps_question = live is not None and draft.entry_id is not None and live.question is not None
@@ -233,7 +232,9 @@ def _named(tx: Transaction, draft: Draft) -> Entry:
     for other in entries.of_pair(tx, live.framework, live.topic):
         is_of_major = major_key(other.framework_version) == major_key(draft.framework_version)
         if is_of_major and other.id != live.id:
-            raise EntryConflict(f"{other.id} is the entry of this topic for {draft.framework_version}: name that one")
+            raise EntryConflict(
+                f"{other.id} is the entry of this topic for {draft.framework_version}: name that one"
+            )
     return live
 
 

@@ -18,13 +18,11 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Table,
     Text,
-    UniqueConstraint,
     event,
     text,
 )
 
-from kr.store.search import SEARCH_TABLE
-from kr.store.sql import EVICTED_FIRST, IS_ANSWER, IS_HIT
+from kr.store.sql import EVICTED_FIRST, IS_ANSWER, IS_HIT, SEARCH_TABLE
 
 metadata = MetaData()
 
@@ -57,7 +55,7 @@ Table(
     metadata,
     Column("id", Text, primary_key=True),
     *_entry_columns(),
-    UniqueConstraint("framework_key", "topic_key", "major"),
+    Index("entries_topic", "framework_key", "topic_key", "major", unique=True),
     Index("entries_last_accessed", "last_accessed", "id"),
     Index("entries_path", "path"),
 )
@@ -73,7 +71,7 @@ Table(
     Index("archived_entries_framework_topic", "framework_key", "topic_key"),
     Index("archived_entries_id", "id"),
     Index("archived_entries_path", "path"),
-    sqlite_autoincrement=True,
+    sqlite_autoincrement=True,  # a number is given once: exports go on from the last one
 )
 
 # The texts that an entry had, and those that were kept beside it; its row has the number of the current one.
@@ -101,7 +99,6 @@ Table(
     Column("proved", Boolean, nullable=False, server_default=text("false")),
     Index("wordings_entry", "entry_id", "id"),
     Index("wordings_question", "question_key"),
-    sqlite_autoincrement=True,
 )
 
 Table(
@@ -157,7 +154,6 @@ Table(
     *_text("at", "story_key", "session_id", nullable=True),
     Index("lesson_injections_lesson", "lesson_id", "phase"),
     Index("lesson_injections_session", "session_id", "lesson_id"),
-    sqlite_autoincrement=True,
 )
 
 # ``candidates`` are the entries that were offered, best first: [{id, score}]; ``best_candidate`` is the id of the first.
@@ -191,7 +187,6 @@ Table(
     Column("answer_tokens", Integer),
     Index("source_calls_story", "session_id", "story_key", "charged"),
     Index("source_calls_request", "request_id"),
-    sqlite_autoincrement=True,
 )
 
 Table(
@@ -262,6 +257,6 @@ VIEWS = {
 }
 """The public views, by their names."""
 
-event.listen(metadata, "after_create", DDL(SEARCH_TABLE).execute_if(dialect="sqlite"))
+event.listen(metadata, "after_create", DDL(SEARCH_TABLE).execute_if(dialect="sqlite"))  # type: ignore[no-untyped-call]
 for _name, _query in VIEWS.items():
-    event.listen(metadata, "after_create", DDL(f"CREATE VIEW {_name} AS {_query}".replace("%", "%%")))
+    event.listen(metadata, "after_create", DDL(f"CREATE VIEW {_name} AS {_query}".replace("%", "%%")))  # type: ignore[no-untyped-call]

@@ -4,17 +4,15 @@ An entry's row is written in the transaction that writes the entry. With ``engin
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from kr.frameworks import canonical
+from kr.models import Entry
 from kr.store.engine import Transaction
+from kr.store.sql import SEARCH_TABLE
 from kr.text.characters import one_line
 from kr.text.words import beginning, search_words, searchable, tokens
-from kr.values import Entry, NamedTuple
 
-SEARCH_TABLE = (
-    "CREATE VIRTUAL TABLE entry_search USING fts5 (entry_id UNINDEXED, framework, topic, tags, question, wordings, report, "
-    "tokenize = 'porter unicode61 remove_diacritics 2')"
-)
 WEIGHTS = "0.0, 0.0, 2.0, 2.0, 2.0, 2.0, 1.0"
 """For ``bm25``: of id, framework, topic, tags, question, wordings and report."""
 
@@ -23,7 +21,8 @@ _PASSAGE = 200
 _SUMMARY = "## Summary\n"
 
 
-class Passage(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Passage:
     """What was found: the id of an entry or a lesson, and the place of its text on one line. ``topic`` is a lesson's phase."""
 
     key: str
@@ -99,7 +98,9 @@ def find(tx: Transaction, text: str, *, keys: Sequence[str] = (), most: int) -> 
 def lessons(tx: Transaction, text: str, *, most: int) -> list[Passage]:
     """Return the lessons that hold words of a text, most words first."""
     words = [beginning(word) for word in search_words(text[:_LONGEST])]
-    rows = tx.rows("SELECT id, phase, summary, tags, ref FROM lessons WHERE gone_at IS NULL ORDER BY date DESC, id")
+    rows = tx.rows(
+        "SELECT id, phase, summary, tags, ref FROM lessons WHERE gone_at IS NULL ORDER BY date DESC, id"
+    )
     found = []
     for row in rows:
         line = f"{row['summary']} {row['tags']} {row['ref'] or ''}".lower()

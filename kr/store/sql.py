@@ -3,9 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 
-EVICTED_FIRST = (
-    "CASE WHEN origin = 'placeholder' THEN 0 WHEN origin = 'excerpt' AND fresh_until IS NOT NULL THEN 1 ELSE 2 END"
-)
+EVICTED_FIRST = "CASE WHEN origin = 'placeholder' THEN 0 WHEN origin = 'excerpt' AND fresh_until IS NOT NULL THEN 1 ELSE 2 END"
 """The class of an entry in the order of eviction: placeholders, excerpts of installed documentation, the rest."""
 
 IS_HIT = "(status = 'cache-hit' OR (status = 'candidates' AND tier = 'use'))"
@@ -13,6 +11,13 @@ IS_HIT = "(status = 'cache-hit' OR (status = 'candidates' AND tier = 'use'))"
 
 IS_ANSWER = "mode = 'research' AND status <> 'failure' AND (status <> 'candidates' OR tier = 'use')"
 """One research. What was only offered is counted by what the asker did next."""
+
+
+SEARCH_TABLE = (
+    "CREATE VIRTUAL TABLE entry_search USING fts5 (entry_id UNINDEXED, framework, topic, tags, question, wordings, report, "
+    "tokenize = 'porter unicode61 remove_diacritics 2')"
+)
+"""The full-text index of SQLite over live entries."""
 
 
 def insert_into(table: str, names: Sequence[str]) -> str:

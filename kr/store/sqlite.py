@@ -51,10 +51,11 @@ class Connection(sqlite3.Connection):
 class SqliteDatabase:
     """A database that threads and processes share. It is made at the first use; connections are kept until ``close``."""
 
-    def __init__(self, path: Path, *, timeout: float) -> None:
-        """``timeout`` is in seconds: how long to wait for other writers."""
+    def __init__(self, path: Path, *, upgrade: Callable[[Path, float], None], timeout: float) -> None:
+        """``upgrade`` makes the tables or brings them up to date; ``timeout`` is in seconds: how long to wait for other writers."""
         self.path = path
         self.timeout = timeout
+        self._upgrade = upgrade
         self._readers: list[Connection] = []
         self._writers: list[Connection] = []
         # Also at exit: an interpreter that merely ends would close, and checkpoint, without the lock.
@@ -104,9 +105,7 @@ class SqliteDatabase:
                 self._readers.append(reader)
                 return
             reader.close()
-        from kr.store import migrate  # heavy
-
-        migrate.upgrade(self.path, timeout=self.timeout)
+        self._upgrade(self.path, self.timeout)
 
     @contextmanager
     def _kept(self, idle: list[Connection], opened: Callable[[], Connection]) -> Iterator[Connection]:
@@ -186,7 +185,6 @@ def open_existing(path: Path, *, timeout: float) -> Connection:
     connection = connect(path, "rw")
     try:
         until(deadline, lambda: user_version(connection))
-        return connection
     except sqlite3.OperationalError as exc:
         connection.close()
         log_file = path.with_name(f"{path.name}-wal")
@@ -196,7 +194,20 @@ def open_existing(path: Path, *, timeout: float) -> Connection:
     except BaseException:
         connection.close()
         raise
+    else:
+        return connection
     return connect(path, "ro&immutable=1")
+
+
+def unused_name(path: Path, name: str) -> Path:
+    """Return ``kr.db.NAME``, or ``kr.db.NAME.1`` and so on where that stands already."""
+    names = (f"{path.name}.{name}{number}" for number in ("", *(f".{it}" for it in range(1, 1000))))
+    found = next((path.with_name(it) for it in names if not path.with_name(it).exists()), None)
+    if found is None:
+        raise StoreUnwritable(
+            f"{path.parent}: there are too many copies named {path.name}.{name}; remove some"
+        )
+    return found
 
 
 def user_version(connection: sqlite3.Connection) -> int:
@@ -217,7 +228,9 @@ def require_ours(path: Path, connection: sqlite3.Connection) -> int:
             "(`kr export-yaml --output DIR`) and import it with this one (`kr import-yaml DIR`)"
         )
     if version > SCHEMA_VERSION:
-        raise StoreTooNew(f"{path}: written by a newer kr (schema {version}, this one knows {SCHEMA_VERSION})")
+        raise StoreTooNew(
+            f"{path}: written by a newer kr (schema {version}, this one knows {SCHEMA_VERSION})"
+        )
     return version
 
 

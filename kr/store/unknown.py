@@ -26,6 +26,11 @@ def unknown_archived(tx: Transaction, entry_id: str) -> UnknownEntry:
     return _unknown("no archived entry has the id", entry_id, archive.ids(tx), "kr archive list")
 
 
+def nowhere(entry_id: str) -> UnknownEntry:
+    """Say that nothing has this id, since there is no database."""
+    return UnknownEntry(f"no entry has the id {_shown(entry_id)}; there is no database yet")
+
+
 def _unknown(what: str, entry_id: str, ids: Iterable[str], command: str) -> UnknownEntry:
     alike = ", ".join(one_line(found, _LONGEST_ID) for found in most_alike(entry_id, ids))
     hint = f"nearest: {alike}" if alike else f"{command} shows them"

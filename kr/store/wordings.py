@@ -6,12 +6,12 @@ Both belong to the id of an entry, and so stay with it through the archive and b
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 
+from kr.models import Entry, Outcome
 from kr.store import entries
 from kr.store.engine import Row, Transaction
 from kr.store.entries import framework_key, question_key
 from kr.store.requests import Need
 from kr.store.sql import insert_into, json_list, named, texts_of, upsert_into
-from kr.values import Entry, Outcome
 
 MOST = 20
 """How many wordings an entry keeps: the newest."""

@@ -38,5 +38,7 @@ def newest(tx: Transaction, limit: int | None = None) -> list[WorkflowRow]:
 
 
 def by_status(tx: Transaction) -> dict[str, int]:
-    rows = tx.rows("SELECT status, count(*) AS number FROM workflows GROUP BY status ORDER BY number DESC, status")
+    rows = tx.rows(
+        "SELECT status, count(*) AS number FROM workflows GROUP BY status ORDER BY number DESC, status"
+    )
     return {row["status"]: row["number"] for row in rows}

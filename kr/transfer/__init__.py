@@ -1,19 +1,20 @@
 """The index as YAML, for people and older tools; here when it is written and imported by itself (SPEC 3.8, 6.2)."""
 
+import logging
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from kr.log import Logger
-from kr.store.session import FIRST_IMPORT
-from kr.store.store import Store
+from kr.store import entries, meta
+from kr.store.engine import Store
+from kr.store.meta import FIRST_IMPORT
 
 if TYPE_CHECKING:
     from _typeshed import StrPath
 
     from kr.settings import Settings
 
-log = Logger(__name__)
+log = logging.getLogger(__name__)
 
 INDEX = "index.yaml"
 ARCHIVE = "_archived-index.yaml"
@@ -51,12 +52,12 @@ def import_on_first_use(store: Store, knowledge_base: "StrPath", *, now: datetim
     from pathlib import Path
 
     from kr.freshness import to_text
-    from kr.store.lock import exclusive
+    from kr.store.lock import file_lock
     from kr.text.counting import counted
     from kr.transfer.import_yaml import import_yaml
 
     base = Path(knowledge_base)
-    with exclusive(base / _LOCK, timeout=_WAIT_SECONDS):
+    with file_lock(base / _LOCK, timeout=_WAIT_SECONDS):
         if not _is_first_use(store):
             return False
         # Whoever is interrupted leaves a part: the next one goes on, whatever is in the database by then.
@@ -95,11 +96,11 @@ def export_wanted(settings: "Settings", store: Store) -> Callable[[], None]:
 
 
 def _is_first_use(store: Store) -> bool:
-    with store.read() as unit:
-        noted = unit.meta.get(FIRST_IMPORT)
-        return noted == _BEGUN or (not noted and unit.entries.count() == 0)
+    with store.read() as tx:
+        noted = meta.get(tx, FIRST_IMPORT)
+        return noted == _BEGUN or (not noted and entries.count(tx) == 0)
 
 
 def _note(store: Store, value: str) -> None:
-    with store.write() as unit:
-        unit.meta.put(FIRST_IMPORT, value)
+    with store.write() as tx:
+        meta.put(tx, FIRST_IMPORT, value)

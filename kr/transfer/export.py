@@ -19,15 +19,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kr.errors import ExportFailed, StoreUnwritable
+from kr.models import Entry, to_plain
+from kr.store import archive, meta, revisions
+from kr.store import entries as entry_rows
+from kr.store import reports as stored_reports
+from kr.store import wordings as wording_rows
 from kr.store.archive import Archived
-from kr.store.lock import exclusive
-from kr.store.reports import ReportFiles, settled
-from kr.store.requests import Need, Wording
-from kr.store.session import ARCHIVE_CHANGES, UnitOfWork
-from kr.store.store import Store
+from kr.store.engine import Store, Transaction
+from kr.store.files import ReportFiles
+from kr.store.lock import file_lock
+from kr.store.meta import ARCHIVE_CHANGES
+from kr.store.reports import is_settled
+from kr.store.requests import Need
+from kr.store.wordings import Wording
 from kr.text.counting import counted
 from kr.transfer import ARCHIVE, EXACT, INDEX, PROVED, STALE_MAJOR, TIMES, WORDINGS, WRITER, is_day
-from kr.values import Entry
 
 log = logging.getLogger(__name__)
 
@@ -50,10 +56,10 @@ def refresh_exports(store: Store, knowledge_base: Path) -> None:
 
 def _take_edits_in(store: Store) -> None:
     """Take in what somebody wrote into a report's file, before it is told elsewhere (SPEC 3.8)."""
-    with store.read() as unit:
-        edited = [entry for entry in unit.entries.all() if settled(unit, entry) is None]
+    with store.read() as tx:
+        edited = [entry for entry in entry_rows.all(tx) if is_settled(tx, entry) is None]
     for entry in edited:
-        store.read_report(entry)
+        stored_reports.read_report(store, entry)
 
 
 def _write_own(store: Store, folder: Path) -> None:
@@ -94,16 +100,16 @@ def export_yaml(
         else:
             more, reports = _write_elsewhere(store, folder, index_only=index_only)
             files += more
-        with store.read() as unit:
-            counts = {"entries": unit.entries.count(), "archived": unit.archive.count(), "reports": reports}
+        with store.read() as tx:
+            counts = {"entries": entry_rows.count(tx), "archived": archive.count(tx), "reports": reports}
     return {**counts, "files": [str(file) for file in files]}
 
 
 def _write_elsewhere(store: Store, folder: Path, *, index_only: bool) -> tuple[list[Path], int]:
     # Reports before the index that names them.
-    with _told(folder), store.read() as unit:
-        reports = 0 if index_only else write_reports(unit, folder)
-        asked = render_wordings(unit)
+    with _told(folder), store.read() as tx:
+        reports = 0 if index_only else write_reports(tx, folder)
+        asked = render_wordings(tx)
         if asked is not None:
             _stage(folder / WORDINGS, [asked]).replace(folder / WORDINGS)
     prefix = f"{_OWN}{folder.resolve()}{os.sep}"
@@ -129,9 +135,9 @@ def _write_indexes(
     ready: list[_Ready] = []
     try:
         with _told(folder):
-            with store.read() as unit:
-                ready += _index(unit, folder / INDEX, prefix + INDEX)
-                ready += _archive(unit, folder / ARCHIVE, f"{prefix}{ARCHIVE}:states", report_of)
+            with store.read() as tx:
+                ready += _index(tx, folder / INDEX, prefix + INDEX)
+                ready += _archive(tx, folder / ARCHIVE, f"{prefix}{ARCHIVE}:states", report_of)
             strangers = [file.path for file in ready if file.is_strangers]
             if is_first and strangers:
                 return strangers
@@ -146,13 +152,13 @@ def _write_indexes(
                 file.staged.unlink(missing_ok=True)
 
 
-def _index(unit: UnitOfWork, path: Path, key: str) -> Iterator[_Ready]:
+def _index(tx: Transaction, path: Path, key: str) -> Iterator[_Ready]:
     """Make the index ready; its earlier states are known by their hashes."""
-    content = render_index(unit.entries.all()).encode()
+    content = render_index(entry_rows.all(tx)).encode()
     present = path.read_bytes() if path.is_file() else None
     if present == content:
         return
-    known = (unit.meta.get(key) or "").split()
+    known = (meta.get(tx, key) or "").split()
     is_strangers = present is not None and _digest(present) not in known
     if present is not None and is_strangers:
         _keep_copy(path, present)
@@ -174,10 +180,10 @@ class _Mark(NamedTuple):
         return cls(status.st_size, status.st_mtime_ns, last, changes)
 
 
-def _archive(unit: UnitOfWork, path: Path, key: str, report_of: Any) -> Iterator[_Ready]:
+def _archive(tx: Transaction, path: Path, key: str, report_of: Any) -> Iterator[_Ready]:
     """Make the archive ready, or append to it; a million rows are not read to tell whether the file is ours."""
-    last, changes = unit.archive.last_id(), int(unit.meta.get(ARCHIVE_CHANGES) or 0)
-    marks = [_Mark(*map(int, mark.split())) for mark in (unit.meta.get(key) or "").split(";") if mark]
+    last, changes = archive.last_id(tx), int(meta.get(tx, ARCHIVE_CHANGES) or 0)
+    marks = [_Mark(*map(int, mark.split())) for mark in (meta.get(tx, key) or "").split(";") if mark]
     present = path.stat() if path.is_file() else None
     ours = [
         mark for mark in marks if present is not None and mark[:2] == (present.st_size, present.st_mtime_ns)
@@ -187,10 +193,10 @@ def _archive(unit: UnitOfWork, path: Path, key: str, report_of: Any) -> Iterator
         if newest.last == last:
             return
         if newest.last:
-            _append(path, render_archive(unit.archive.since(newest.last), is_continued=True))
+            _append(path, render_archive(archive.since(tx, newest.last), is_continued=True))
             yield _Ready(path, None, key, _joined(_Mark.of(path, last, changes), marks))
             return
-    staged = _stage(path, render_archive(unit.archive.since(0), report_of=report_of))
+    staged = _stage(path, render_archive(archive.since(tx, 0), report_of=report_of))
     # An export that was killed while it appended left a beginning of what is to be written now.
     if present is not None and not ours and not _begins_with(staged, path):
         _keep_copy(path, path.read_bytes())
@@ -205,9 +211,9 @@ def _remember(store: Store, ready: list[_Ready]) -> None:
     if not ready:
         return
     try:
-        with store.write() as unit:
+        with store.write() as tx:
             for file in ready:
-                unit.meta.put(file.key, file.value)
+                meta.put(tx, file.key, file.value)
     except StoreUnwritable as error:
         # A database that can only be read is exported all the same; next time these files get copies.
         log.debug("%s", error)
@@ -219,7 +225,7 @@ def _queue(knowledge_base: Path, *, is_own: bool) -> Iterator[None]:
     with ExitStack() as held:
         try:
             knowledge_base.mkdir(parents=True, exist_ok=True)
-            held.enter_context(exclusive(knowledge_base / _LOCK, timeout=_WAIT_SECONDS))
+            held.enter_context(file_lock(knowledge_base / _LOCK, timeout=_WAIT_SECONDS))
         except (OSError, StoreUnwritable) as error:
             # One that can only be read is exported elsewhere all the same, without a queue.
             if is_own:
@@ -291,27 +297,27 @@ def archived_report(archived: Archived) -> str | None:
     return f"archived/{archived.archive_id}.md" if archived.entry.sha256 is not None else None
 
 
-def write_reports(unit: UnitOfWork, folder: Path) -> int:
+def write_reports(tx: Transaction, folder: Path) -> int:
     """Write the text of every live entry to its path, and of archived rows beside; return how many. Raises ``ReportUnwritable``."""
     files = ReportFiles(folder)
-    texts = [(entry.path, entry.sha256) for entry in unit.entries.all()]
-    texts += [(path, row.entry.sha256) for row in unit.archive.since(0) if (path := archived_report(row))]
+    texts = [(entry.path, entry.sha256) for entry in entry_rows.all(tx)]
+    texts += [(path, row.entry.sha256) for row in archive.since(tx, 0) if (path := archived_report(row))]
     number = 0
     for path, sha256 in texts:
-        text = unit.revisions.text(sha256)
+        text = revisions.text(tx, sha256)
         if text is not None:
             files.write(path, text)
             number += 1
     return number
 
 
-def render_wordings(unit: UnitOfWork) -> str | None:
+def render_wordings(tx: Transaction) -> str | None:
     """Render the writers, questions and wordings of all entries, live or archived, sorted by id; None where nothing is known."""
-    known: dict[str, Entry] = {row.entry.id: row.entry for row in unit.archive.all()}
-    known |= {entry.id: entry for entry in unit.entries.all()}
-    wordings = unit.wordings.all()
-    items = [_times_item(entry) for entry in unit.entries.all() if _says_more_than_days(entry)]
-    texts = [*unit.entries.all(), *(row.entry for row in unit.archive.all())]
+    known: dict[str, Entry] = {row.entry.id: row.entry for row in archive.all(tx)}
+    known |= {entry.id: entry for entry in entry_rows.all(tx)}
+    wordings = wording_rows.all(tx)
+    items = [_times_item(entry) for entry in entry_rows.all(tx) if _says_more_than_days(entry)]
+    texts = [*entry_rows.all(tx), *(row.entry for row in archive.all(tx))]
     written = {(it.id, it.sha256): it for it in texts if it.sha256 is not None and it.origin != "imported"}
     items += [_writer_item(entry, sha256) for (_, sha256), entry in sorted(written.items())]
     for _, entry in sorted(known.items()):
@@ -339,10 +345,10 @@ def _writer_item(entry: Entry, sha256: str) -> "Item":
 def _asked_items(entry: Entry, wordings: Iterable[Wording]) -> Iterator["Item"]:
     if entry.question is not None:
         need, at = Need(entry.topic, entry.tags, entry.question), entry.researched_at or entry.created
-        yield {**_whose(entry), "kind": "question", **need._asdict(), "at": at}
+        yield {**_whose(entry), "kind": "question", **to_plain(need), "at": at}
     for it in wordings:
         need = Need(it.topic, it.tags, it.question)
-        item = {**_whose(entry), "kind": "wording", **need._asdict(), "at": it.at}
+        item = {**_whose(entry), "kind": "wording", **to_plain(need), "at": it.at}
         told = {"session_id": it.session_id, PROVED: "true" if it.proved else None}
         yield {**item, **{name: value for name, value in told.items() if value is not None}}
 

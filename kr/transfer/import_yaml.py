@@ -15,10 +15,11 @@ from kr.errors import IndexUnreadable
 from kr.freshness import parse_time, to_text
 from kr.guard import clean, mask_secrets, reasons_to_hold
 from kr.report import fresh_until, is_by_hand, origin_of, read_confidence, read_date
-from kr.store.entries import pair_of
+from kr.store import archive, entries, importing, wordings
+from kr.store.engine import Store, Transaction
+from kr.store.files import ReportFiles
 from kr.store.importing import Incoming, ReportText
-from kr.store.session import UnitOfWork
-from kr.store.store import Store
+from kr.store.places import pair_of
 from kr.text.counting import counted
 from kr.transfer import ARCHIVE, INDEX, TIMES, WORDINGS, WRITER, is_day
 from kr.transfer.read_index import (
@@ -119,11 +120,11 @@ def import_yaml(
             result.unreadable.append(Unreadable(str(file), str(error)))
     _take_in_wordings(store, sources, result, now)
     if result.has_changed and guards:
-        guarded = store.run_guard(now)
-        result.auto_archived, result.lru_evicted = guarded
+        guarded = importing.run_guard(store, now)
+        result.auto_archived, result.lru_evicted = guarded.auto_archived, guarded.lru_evicted
     if store.exists():
-        with store.read() as unit:
-            result.index_count = unit.entries.count()
+        with store.read() as tx:
+            result.index_count = entries.count(tx)
     return result
 
 
@@ -248,7 +249,7 @@ class _Import:
         content = self._content(self._folder, told.report or told.path)
         if content is not None or self._is_in_place:
             return _read_header(content, self._now, is_here=self._is_in_place, is_theirs=True)
-        here = self._store.read_file(told.path) if os.path.lexists(self._base / told.path) else None
+        here = self._store.files.read(told.path) if os.path.lexists(self._base / told.path) else None
         return _read_header(here, self._now, is_here=True, is_theirs=False)
 
     def _content(self, folder: Path, path: str) -> bytes | None:
@@ -261,7 +262,7 @@ class _Import:
             return None
         if size > _MAX_REPORT_BYTES:
             raise BadItem(f"path: the report is larger than {_MAX_REPORT_BYTES // 1024**2} MiB")
-        content = self._store.read_file(path, folder=folder)
+        content = ReportFiles(folder).read(path)
         if content is None:
             raise BadItem(
                 f"path: {path} is not a file within {folder} that can be read (no link is followed out of it)"
@@ -272,7 +273,7 @@ class _Import:
         if not self._batch:
             return
         batch, self._batch, self._bytes = self._batch, [], 0
-        outcomes = self._store.take_in([incoming for _, incoming in batch], self._now)
+        outcomes = importing.take_in(self._store, [incoming for _, incoming in batch], self._now)
         for (line, _), outcome in zip(batch, outcomes, strict=True):
             if outcome.reason is not None:
                 self._refuse(line, outcome.reason)
@@ -346,7 +347,7 @@ def _wordings_of(store: Store, file: Path, data: bytes, *, now: datetime) -> lis
     """
     bad: list[str] = []
     items = list(read_items(data))
-    with store.write() as unit:
+    with store.write() as tx:
         for found in items:
             if isinstance(found, Bad):
                 bad.append(f"{file}:{found.line}: {found.reason}")
@@ -354,38 +355,39 @@ def _wordings_of(store: Store, file: Path, data: bytes, *, now: datetime) -> lis
             try:
                 kind = found.fields.get("kind")
                 if kind == TIMES:
-                    _take_times(unit, *check_times(found.fields))
+                    _take_times(tx, *check_times(found.fields))
                 elif kind == WRITER:
-                    _take_writer(unit, check_writer(found.fields))
+                    _take_writer(tx, check_writer(found.fields))
                 else:
-                    _take_asked(unit, check_asked(found.fields, now=now))
+                    _take_asked(tx, check_asked(found.fields, now=now))
             except BadItem as error:
                 bad.append(f"{file}:{found.line}: {error}")
     return bad
 
 
 def _take_times(
-    unit: UnitOfWork, whose: Whose, times: Mapping[str, str | None], stale_major: str | None
+    tx: Transaction, whose: Whose, times: Mapping[str, str | None], stale_major: str | None
 ) -> None:
     """Say exactly when, where the entry knows the day alone: an access since then is later, and stays.
 
     Likewise for which major version it is stale, where it came as stale and nobody here marked it.
     """
-    entry = unit.entries.get(whose.id)
+    entry = entries.get(tx, whose.id)
     if entry is not None and _is_of(whose, entry):
         exact = {name: _exact(getattr(entry, name), told) for name, told in times.items()}
-        unit.entries.set_times(entry.id, exact)
+        entries.set_times(tx, entry.id, exact)
         if stale_major is not None:
-            unit.entries.set_stale_major(entry.id, stale_major)
+            entries.set_stale_major(tx, entry.id, stale_major)
 
 
-def _take_writer(unit: UnitOfWork, written: Written) -> None:
+def _take_writer(tx: Transaction, written: Written) -> None:
     """Say who wrote a text that came from elsewhere: one that kr or somebody here made keeps its own."""
     whose = written.whose
-    live = unit.entries.get(whose.id)
-    known = [row.entry for row in unit.archive.of_id(whose.id)]
+    live = entries.get(tx, whose.id)
+    known = [row.entry for row in archive.of_id(tx, whose.id)]
     if any(_is_of(whose, entry) for entry in ([live, *known] if live is not None else known)):
-        unit.entries.set_writer(
+        entries.set_writer(
+            tx,
             whose.id,
             written.sha256,
             origin=written.origin,
@@ -404,13 +406,13 @@ def _exact(known: str | None, told: str | None) -> str | None:
     return told
 
 
-def _take_asked(unit: UnitOfWork, asked: Asked) -> None:
-    live = unit.entries.get(asked.whose.id)
-    entry = live or next((row.entry for row in unit.archive.of_id(asked.whose.id)), None)
+def _take_asked(tx: Transaction, asked: Asked) -> None:
+    live = entries.get(tx, asked.whose.id)
+    entry = live or next((row.entry for row in archive.of_id(tx, asked.whose.id)), None)
     if entry is None or not _is_of(asked.whose, entry):
         return
     if asked.kind == "question" and entry.question is None:
-        unit.entries.set_question(entry.id, asked.need.question, at=asked.at)
+        entries.set_question(tx, entry.id, asked.need.question, at=asked.at)
     else:
         proved = asked.proved
-        unit.wordings.keep(entry, asked.need, at=asked.at, session_id=asked.session_id, proved=proved)
+        wordings.keep(tx, entry, asked.need, at=asked.at, session_id=asked.session_id, proved=proved)

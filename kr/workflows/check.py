@@ -175,7 +175,7 @@ class _Names:
             yield from ((path, message) for message in self._check_text(text, further))
         if isinstance(step, ActionStep | ParallelStep) and isinstance(step.run, str):
             for expression, where in _misplaced(step.run):
-                yield ("run",), f"${{{{ {expression} }}}} stands inside {where}: it is quoted by itself"
+                yield ("run",), f"${{{{ {expression} }}}} stands {where}: it becomes a quoted word by itself"
 
     def _check_text(self, text: str, further: tuple[str, ...]) -> Iterator[str]:
         try:

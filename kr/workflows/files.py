@@ -146,9 +146,9 @@ def write_state(path: Path, instance: Instance) -> None:
 @contextmanager
 def only_runner(path: Path) -> Iterator[None]:
     """Be the one that changes a state file; a killed one's lock is free at once. Raises ``WorkflowError``."""
-    from kr.store.lock import exclusive
+    from kr.store.lock import file_lock
 
-    lock = exclusive(path.with_name(f".{path.name}.lock"), timeout=0)
+    lock = file_lock(path.with_name(f".{path.name}.lock"), timeout=0)
     try:
         lock.__enter__()
     except StoreBusy as exc:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kr.errors import WorkflowError
+from kr.models import to_plain
 from kr.text.counting import counted
 from kr.workflows.state import Finished, Instance, Job
 
 if TYPE_CHECKING:
-    from kr.contracts.envelopes import Envelope
-    from kr.contracts.lessons import RecordEnvelope
+    from kr.envelopes import Envelope, RecordEnvelope
 
 _QUERY = ("framework", "framework_version", "topic", "tags", "question")
 _OVERRIDES = ("max_calls", "timeout_seconds")
@@ -39,7 +39,7 @@ class Operations:
         request = {"story_key": "0-0", "session_id": instance.workflow_id, **job.request}
         match job.operation:
             case "research":
-                envelope = self.research(_document(self._whole(request))).plain()
+                envelope = to_plain(self.research(_document(self._whole(request))))
                 return _enveloped(job, envelope, _research_details(envelope))
             case "save":
                 envelope = self.save(request)
@@ -47,11 +47,11 @@ class Operations:
                 return _enveloped(job, envelope, f"{envelope['status']}: {where}")
             case "lessons.inject":
                 request = _nested(request, "lessons_inject", _INJECT)
-                envelope = self.inject(_document(request)).plain()
+                envelope = to_plain(self.inject(_document(request)))
                 given = (envelope.get("results") or {}).get("injected_count", 0)
                 return _enveloped(job, envelope, f"{envelope['status']}: {counted(given, 'lesson')}")
             case "lessons.record":
-                envelope = self.record(_document(request)).plain()
+                envelope = to_plain(self.record(_document(request)))
                 # Recording never stops its caller (SPEC 4.2).
                 recorded = len(envelope["results"]["recorded_entries"])
                 details = f"{envelope['status']}: {counted(recorded, 'lesson')}"

@@ -18,7 +18,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from kr.store.lock import is_alive, living_pid, make_owner
 from kr.text.characters import one_line
 from kr.workflows.state import Finished, Job, Target
 
@@ -56,7 +55,7 @@ def spawn(job: Job, *, folder: Path, environ: Mapping[str, str]) -> "Command":
                 stdout=stdout,
                 stderr=stderr,
                 cwd=folder if job.cwd is None else folder / job.cwd,
-                env={**environ, **job.env, OUTPUT_VARIABLE: str(output)},
+                env={**environ, **job.env, **job.values, OUTPUT_VARIABLE: str(output)},
                 start_new_session=True,
             )
     except BaseException:
@@ -70,7 +69,7 @@ class Command:
 
     def __init__(self, job: Job, process: "subprocess.Popen[bytes]", record: Path) -> None:
         self.job = job
-        self.name = make_owner(pid=process.pid)
+        self.name = process_name(process.pid)
         self.record = record
         self._process = process
         self._mutex = threading.Lock()
@@ -189,6 +188,37 @@ def _finished(target: Target, record: Path, code: int | None, *, cut: Mapping[st
     return Finished(target, is_success=True, details=details, result=result, outputs=outputs)
 
 
+def process_name(pid: int) -> str:
+    """Name a process so that its number can't be mistaken for another's later: ``boot/pid/start``."""
+    return f"{_boot()}/{pid}/{_started(pid)}"
+
+
+def living_pid(process: str) -> int | None:
+    """Return the number of a named process while it certainly lives; None also where the system has no ``/proc``."""
+    boot, _, rest = process.partition("/")
+    number, _, started = rest.partition("/")
+    if boot != _boot() or not number.isdecimal() or not started:
+        return None
+    return int(number) if _started(int(number)) == started else None
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def _started(pid: int) -> str:
+    """Return when a process started, in ticks since the boot; empty for a dead one or a zombie."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    fields = text.rpartition(")")[2].split()  # the name in brackets may hold blanks and brackets itself
+    return "" if fields[:1] == ["Z"] else "".join(fields[19:20])
+
+
 def took_too_long(job: Job) -> str:
     """Say why a job was ended."""
     return f"It took longer than {job.timeout_seconds:g} s and was ended."
@@ -219,7 +249,9 @@ def forget(record: str) -> None:
 
 def may_still_run(process: str) -> bool:
     """Tell whether a command of a killed runner may run on: one that can't be looked for from here."""
-    return is_alive(process) is not False
+    if not Path("/proc/self/stat").exists():
+        return True
+    return living_pid(process) is not None
 
 
 def _end(process: str) -> None:

@@ -4,7 +4,7 @@ import logging
 import re
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kr.errors import StoreError, WorkflowError
 from kr.freshness import to_text
+from kr.store import workflows
 from kr.workflows.expressions import require_cel
 from kr.workflows.files import (
     DEFAULT_NAME,
@@ -29,7 +30,7 @@ from kr.workflows.state import Begin, Decided, Event, Instance, new_instance
 from kr.workflows.template import Reading, read_template
 
 if TYPE_CHECKING:
-    from kr.store.store import Store
+    from kr.store.engine import Store
     from kr.workflows.operations import Operations
 
 logger = logging.getLogger(__name__)
@@ -142,8 +143,8 @@ class Workflows:
         """List the instances that the database knows, the newest first; a state file knows better, if it is there."""
         if not self.store.exists():
             return []
-        with self.store.read() as unit:
-            return [_as_it_stands(row.fields()) for row in unit.workflows.newest(limit)]
+        with self.store.read() as tx:
+            return [_as_it_stands(asdict(row)) for row in workflows.newest(tx, limit)]
 
     def _run(self, file: Path, instance: Instance, event: Event) -> Instance:
         require_cel()
@@ -174,7 +175,7 @@ class Workflows:
             logger.warning("the workflow is not listed: %s", error)
 
     def _record(self, file: Path, instance: Instance) -> None:
-        from kr.store.shared_state import WorkflowRow
+        from kr.store.workflows import WorkflowRow
 
         row = WorkflowRow(
             workflow_id=instance.workflow_id,
@@ -189,8 +190,8 @@ class Workflows:
             updated_at=to_text(self.clock()),
             completed_at=instance.completed_at,
         )
-        with self.store.write() as unit:
-            unit.workflows.record(row)
+        with self.store.write() as tx:
+            workflows.record(tx, row)
 
     def _file(self, state: Path | None) -> Path:
         return (self.cwd / (state or DEFAULT_NAME)).resolve()

@@ -41,7 +41,7 @@ class _Run(_State):
     attempts: int = 0
     interruptions: int = 0
     process: str | None = None
-    """The process that runs its command, as ``kr.store.lock`` names one; None while none does."""
+    """The process that runs its command, as ``kr.workflows.processes`` names one; None while none does."""
     record: str | None = None
     """The folder where that process leaves what it says and how it ends."""
     is_simulated: bool = False
@@ -236,6 +236,8 @@ class Job:
     target: Target
     command: str | tuple[str, ...] | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables that the command's text expands: the values of its ``${{ … }}``."""
     cwd: str | None = None
     timeout_seconds: float | None = None
     operation: str | None = None

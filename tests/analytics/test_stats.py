@@ -12,6 +12,7 @@ from rich.cells import cell_len
 
 from kr.analytics import by_age
 from kr.cli.maintenance import bar, spark, stats_view
+from kr.store import entries, ledger, meta
 from tests.support.program import Project
 from tests.support.samples import add_request, fill
 from tests.support.stores import sql
@@ -41,8 +42,8 @@ def test_an_absent_knowledge_base_counts_nothing_and_is_not_made(project: Projec
 def test_an_absent_and_an_empty_knowledge_base_have_the_same_shape(project: Project) -> None:
     with project.app() as app:
         absent = app.stats()
-        with app.store.write() as unit:
-            assert unit.entries.count() == 0
+        with app.store.write() as tx:
+            assert entries.count(tx) == 0
         assert app.stats() == absent
 
 
@@ -89,8 +90,8 @@ def test_spending_and_sources(filled: Project) -> None:
 def test_other_names_of_a_framework_are_counted_with_it(project: Project) -> None:
     project.env["KR_ALIASES"] = json.dumps({"our-ui": "vue"})
     with project.app() as app:
-        with app.store.write() as unit:
-            unit.meta.put("key", "value")
+        with app.store.write() as tx:
+            meta.put(tx, "key", "value")
         named = ("vue", "cache-hit"), ("Vue.js", "degraded"), ("our-ui", "cache-hit"), ("click", "success")
         for number, (framework, status) in enumerate(named):
             add_request(app.store, str(number), "2026-11-21T00:00:00.000000Z", status, framework=framework)
@@ -102,9 +103,9 @@ def test_other_names_of_a_framework_are_counted_with_it(project: Project) -> Non
 
 def test_an_open_circuit_shows_until_its_pause_is_over(filled: Project) -> None:
     with filled.app() as app:
-        with app.store.write() as unit:
-            circuit = unit.circuits.record_failure(
-                "context7", "HTTP 503", now=filled.clock.now, failures=1, pause_seconds=60
+        with app.store.write() as tx:
+            circuit = ledger.record_failure(
+                tx, "context7", "HTTP 503", now=filled.clock.now, failures=1, pause_seconds=60
             )
         row = app.stats()["sources"][0]
         assert (row["circuit"], row["open_until"], row["last_error"]) == (

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from kr.app import App
+from kr.store import saving
 from tests.support.program import Project
 from tests.support.stores import draft
 
@@ -37,7 +38,7 @@ def app(project: Project) -> Iterator[App]:
 
 def save(app: App, project: Project, framework: str, version: str) -> str:
     made = draft(framework, f"topic {version}", framework_version=version)
-    return app.store.save_report(made, f"# {version}\n", project.clock()).entry.id
+    return saving.save(app.store, made, f"# {version}\n", project.clock()).entry.id
 
 
 def test_a_lock_file_wins_over_a_range(app: App) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from kr.app import App
 from kr.catalog.project import TOPIC
+from kr.store import saving
 from tests.support.mcp_servers import StandIn, context7_server
 from tests.support.program import Project
 from tests.support.stores import draft
@@ -34,7 +35,7 @@ def depend(project: Project, **dependencies: str) -> None:
 
 
 def save(app: App, project: Project, framework: str, **changes: Any) -> None:
-    app.store.save_report(draft(framework, "a topic", **changes), "# text\n", project.clock())
+    saving.save(app.store, draft(framework, "a topic", **changes), "# text\n", project.clock())
 
 
 def states(rows: list[dict[str, Any]], key: str = "state") -> dict[str, str]:

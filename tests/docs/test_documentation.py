@@ -18,7 +18,7 @@ from kr.settings import load_settings
 from kr.settings.discovery import OWN_NAMES
 from kr.settings.kinds import Section
 from kr.settings.model import Configuration, Server
-from kr.store.store import Store
+from kr.store.engine import Store
 from scripts import docs
 from tests.support.forked import shared
 from tests.support.stores import ROOT

@@ -14,8 +14,9 @@ from kr.contracts.requests import parse_request
 from kr.errors import InvalidRequest
 from kr.lessons.inject import NOTICE, Task, block, choose
 from kr.lessons.line import Lesson
+from kr.models import to_plain
+from kr.store.engine import Store
 from kr.store.lessons import LessonState
-from kr.store.store import Store
 from kr.text.characters import columns
 from tests.support.lessons import inject_from, record_words
 from tests.support.stores import sql
@@ -58,7 +59,7 @@ def test_every_field_of_the_answer(path: Path, store: Store) -> None:
         "- [2026-02-06] [dev-execution] newer",
         "not a lesson",
     )
-    answer = inject_from(path, store).plain()
+    answer = to_plain(inject_from(path, store))
     newer, vue = answer["results"].pop("lessons")
     assert answer == {
         "status": "success",
@@ -127,7 +128,7 @@ def test_a_bad_byte_costs_its_own_line_alone(path: Path, store: Store, bad: byte
 
 def test_unreadable_is_a_failure(path: Path, store: Store) -> None:
     path.mkdir(parents=True)
-    answer = inject_from(path, store).plain()
+    answer = to_plain(inject_from(path, store))
     assert (answer["status"], answer["results"]) == ("failure", None)
     assert answer["errors"][0]["type"] == "file_read_error"
     assert answer["errors"][0]["message"].startswith("Failed to read _lessons-learned.md: ")

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from kr.contracts.lessons import parse_record, skip
+from kr.contracts.lessons import parse_record
+from kr.envelopes import skip
 from kr.errors import InvalidRequest
 from kr.lessons.line import HEADER
 from kr.lessons.record import confirmation
-from kr.store.lock import exclusive
-from kr.store.store import Store
+from kr.models import to_plain
+from kr.store.engine import Store
+from kr.store.lock import file_lock
 from tests.support.lessons import NOW, index_of, inject_from, record_data, record_to, record_words, start
 
 FILE = "_bmad-output/knowledge-base/lessons/_lessons-learned.md"
@@ -41,7 +43,7 @@ def rows(store: Store, query: str) -> list[tuple[Any, ...]]:
 
 def test_handed_over_lessons_keep_both_halves(path: Path, project: Path, store: Store) -> None:
     envelope = record_words(path, project, store, {**WORDS, "tags": ["vue"]})
-    assert envelope.plain() == {
+    assert to_plain(envelope) == {
         "status": "recorded",
         "session_id": "sprint-1",
         "story_key": "3-1",
@@ -82,7 +84,7 @@ def test_a_lesson_stands_in_the_request_or_in_the_return(place: dict[str, Any]) 
 
 def test_what_is_refused_costs_only_itself_and_says_why(path: Path, project: Path, store: Store) -> None:
     long = "set the row height of the table before rows are measured, " * 3
-    told = record_words(path, project, store, {**WORDS, "fix": long}, WORDS, {"symptom": "no cure"}).plain()
+    told = to_plain(record_words(path, project, store, {**WORDS, "fix": long}, WORDS, {"symptom": "no cure"}))
     assert told["status"] == "recorded"
     assert [told["results"][name] for name in ("events_detected", "entries_recorded", "entries_skipped")] == [3, 1, 2]  # fmt: skip
     assert [(error["type"], error["field"]) for error in told["errors"]] == [
@@ -139,7 +141,7 @@ def test_every_field_of_a_recording(path: Path, project: Path, store: Store) -> 
         phase="code-review",
         code_paths=["src/ProjectMapper.java:23"],
     )
-    assert envelope.plain()["results"] == {
+    assert to_plain(envelope)["results"] == {
         "events_detected": 3,
         "entries_recorded": 2,
         "entries_skipped": 1,
@@ -171,7 +173,7 @@ def test_every_field_of_a_recording(path: Path, project: Path, store: Store) -> 
 
 def test_a_clean_success_is_skipped_with_the_seeds_words(path: Path, project: Path, store: Store) -> None:
     envelope = record_to(path, project, store, status="success", errors=[])
-    assert envelope.plain() == {
+    assert to_plain(envelope) == {
         "status": "skipped",
         "session_id": "sprint-1",
         "story_key": "3-1",
@@ -196,7 +198,7 @@ def test_all_duplicates_are_skipped_with_the_seeds_words(path: Path, project: Pa
     envelope = record_to(
         path, project, store, errors=["vue-easytable: row-height must be set for virtual scrolling"]
     )
-    results = envelope.plain()["results"]
+    results = to_plain(envelope)["results"]
     assert envelope.status == "skipped"
     assert results["message"] == "All entries already exist in _lessons-learned.md"
     assert (results["events_detected"], results["entries_skipped"], results["entries_recorded"]) == (1, 1, 0)
@@ -220,7 +222,7 @@ def test_all_bad_fields_are_told_at_once() -> None:
     assert {error.field for error in refused.value.fields} == {
         "session_id", "story_key", "phase", "event_type", "agent_return",
     }  # fmt: skip
-    answer = skip({"story_key": ["odd"]}).plain()
+    answer = to_plain(skip({"story_key": ["odd"]}, "why"))
     assert (answer["status"], answer["story_key"], answer["session_id"]) == ("skipped", ["odd"], None)
 
 
@@ -333,7 +335,7 @@ def test_a_failed_write_is_a_failure(path: Path, project: Path, store: Store) ->
     record_to(path, project, store)
     path.chmod(0o444)
     before = path.read_bytes()
-    plain = record_to(path, project, store, errors=["Use Page for MyBatis-Plus paging"]).plain()
+    plain = to_plain(record_to(path, project, store, errors=["Use Page for MyBatis-Plus paging"]))
     assert plain["status"] == "failure"
     assert [(error["type"], error["file_path"]) for error in plain["errors"]] == [
         ("append_write_failed", FILE)
@@ -456,7 +458,7 @@ def test_an_origin_waits_for_a_database_that_is_busy(path: Path, project: Path) 
 
 def test_a_file_that_others_hold_is_a_failure_in_time(path: Path, project: Path, store: Store) -> None:
     record_to(path, project, store)
-    with exclusive(path.parent / f".{path.name}.lock", timeout=5):
+    with file_lock(path.parent / f".{path.name}.lock", timeout=5):
         answer = record_to(path, project, store, lock_timeout=0.05, errors=["KeyError: 'user'"])
     assert (answer.status, answer.errors[0].type) == ("failure", "append_write_failed")
     assert len(lines(path)) == 1
@@ -465,7 +467,7 @@ def test_a_file_that_others_hold_is_a_failure_in_time(path: Path, project: Path,
 RECORDER = """
 import sys
 from pathlib import Path
-from kr.store.store import Store
+from kr.store.engine import Store
 from tests.support.lessons import record_words
 path, project, number = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 with Store(None, path.parents[1], timeout=60.0) as store:

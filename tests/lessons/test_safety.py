@@ -12,7 +12,9 @@ import pytest
 from kr.lessons.events import EventLimits
 from kr.lessons.file import LessonsFile
 from kr.lessons.service import LessonService
-from kr.store.store import Store
+from kr.models import to_plain
+from kr.store import lessons
+from kr.store.engine import Store
 from tests.support.lessons import NOW, inject_from, record_data, record_to, record_words
 from tests.support.secret_shapes import SHAPES
 
@@ -112,9 +114,8 @@ def test_what_a_project_does_every_day_does_not_wait(door: Door, place: Place) -
 def test_a_quarantined_lesson_is_counted_and_goes_into_the_file_when_a_person_approves(
     service: LessonService, path: Path, project: Path, store: Store
 ) -> None:
-    results = record_words(
-        path, project, store, {"symptom": "The cache is broken", "fix": HOSTILE[1]}
-    ).plain()["results"]
+    words = {"symptom": "The cache is broken", "fix": HOSTILE[1]}
+    results = to_plain(record_words(path, project, store, words))["results"]
     assert (results["entries_recorded"], results["quarantined"], results["total_entries_in_file"]) == (
         1,
         1,
@@ -215,15 +216,15 @@ def test_no_secret_comes_through(place: Place, caplog: pytest.LogCaptureFixture,
             {"errors": [], "additional_context": f"Table t{number} is missing:\n{leak}"},
             {"status": leak, "agent": leak, "errors": [{leak: leak}]},
         )
-        answers.append(record_to(path, project, store, **fields[number % len(fields)]).plain())
+        answers.append(to_plain(record_to(path, project, store, **fields[number % len(fields)])))
         words = {
             "symptom": f"Login {number} fails:\n{leak}",
             "fix": f"Use vault{number}",
             "tags": [leak],
             "ref": leak,
         }
-        answers.append(record_words(path, project, store, words, phase="code-review").plain())
-    answers += [inject_from(path, store, budget=1000).plain(), service.lessons()]
+        answers.append(to_plain(record_words(path, project, store, words, phase="code-review")))
+    answers += [to_plain(inject_from(path, store, budget=1000)), service.lessons()]
     written = everything(path, project, caplog.text) + json.dumps(answers, ensure_ascii=False)
     for _, secret in shapes:
         for part in secret.split("\n"):
@@ -236,10 +237,10 @@ def test_a_secret_in_a_line_by_hand_is_shown_to_nobody(
     secret = "ghp" + "_0123456789abcdefghijABCDEFGHIJ012345"
     by_hand(f"send Authorization: Bearer {secret}", Place(service, path, project, store))
     answers = [
-        inject_from(path, store).plain(),
+        to_plain(inject_from(path, store)),
         service.lessons(),
         service.review(),
-        inject_from(path, store).plain(),
+        to_plain(inject_from(path, store)),
     ]
     path.unlink()
     path.write_text("gone", encoding="utf-8")
@@ -255,8 +256,8 @@ def test_a_session_that_is_a_secret_is_kept_under_another_name(
     inject_from(path, store, session_id=secret)
     record_to(path, project, store, session_id=secret)
     assert secret not in everything(path, project, "")
-    with store.read() as unit:
-        (state,) = unit.lessons.states([LessonsFile(path).read().lessons[0].id]).values()
+    with store.read() as tx:
+        (state,) = lessons.states(tx, [LessonsFile(path).read().lessons[0].id]).values()
     assert (state.recurred, state.recurred_after_injection) == (1, 1)
 
 
@@ -265,6 +266,6 @@ def test_a_request_that_is_refused_shows_no_secret(
 ) -> None:
     secret = "ghp" + "_0123456789abcdefghijABCDEFGHIJ012345"
     data = {**record_data(), "phase": f"token={secret}", "story_key": secret}
-    answer = json.dumps(service.record(data).plain())
+    answer = json.dumps(to_plain(service.record(data)))
     assert "Recording skipped" in answer
     assert secret not in answer + caplog.text

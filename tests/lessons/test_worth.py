@@ -13,8 +13,8 @@ from kr.lessons.events import EventLimits
 from kr.lessons.line import parse_lines
 from kr.lessons.review import worth
 from kr.lessons.service import LessonService, UnknownLessonError
+from kr.store.engine import Store
 from kr.store.lessons import LessonState
-from kr.store.store import Store
 from tests.support.lessons import NOW, inject_from, record_to
 
 

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kr.store.care import Care
 
 from kr.errors import StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from kr.maintenance.databases import Databases
-from kr.store.care import Care
+from kr.store import entries, meta, saving
+from kr.store.engine import Store
 from kr.store.sqlite import SCHEMA_VERSION
-from kr.store.store import Store
 from tests.support.older import make_unreleased
 from tests.support.program import Clock, Project
 from tests.support.stores import NOW, draft, obey_permissions, protected, sql, start
@@ -39,7 +40,7 @@ def databases(store: Store, base: Path) -> Databases:
 
 
 def save(store: Store, topic: str) -> None:
-    store.save_report(draft(topic=topic), f"# click - {topic}\n", NOW)
+    saving.save(store, draft(topic=topic), f"# click - {topic}\n", NOW)
 
 
 def topics(path: Path) -> list[str]:
@@ -161,14 +162,14 @@ def test_whoever_has_it_open_sees_the_restored_rows(
     save(store, "two")
     with Store(None, base) as other:
         with other.read() as snapshot:
-            assert snapshot.entries.count() == 2
+            assert entries.count(snapshot) == 2
             databases.restore(tmp_path / "copy.db")
-            assert snapshot.entries.count() == 2
-        with other.read() as unit:
-            assert unit.entries.count() == 1
+            assert entries.count(snapshot) == 2
+        with other.read() as tx:
+            assert entries.count(tx) == 1
         other.save_report(draft(topic="three"), "# three\n", NOW)
-        with store.read() as unit:
-            assert [entry.topic for entry in unit.entries.all()] == ["one", "three"]
+        with store.read() as tx:
+            assert [entry.topic for entry in entries.all(tx)] == ["one", "three"]
     assert Care(store.path).examine().problems == ()
 
 
@@ -234,8 +235,8 @@ def test_a_damaged_database_is_moved_aside(
 def bad_backups(folder: Path) -> dict[str, Path]:
     other, newer, empty = folder / "other.db", folder / "newer.db", folder / "empty.db"
     sql(other, "CREATE TABLE songs (name TEXT)")
-    with Store(f"sqlite:///{newer}", folder) as store, store.write() as unit:
-        unit.meta.put("key", "value")
+    with Store(f"sqlite:///{newer}", folder) as store, store.write() as tx:
+        meta.put(tx, "key", "value")
     sql(newer, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     empty.touch()
     (folder / "text.db").write_text("text\n" * 1000)

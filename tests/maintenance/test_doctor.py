@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 import yaml
+from kr.store.care import Care
 
 from kr.app import App
 from kr.errors import ReportUnwritable
 from kr.maintenance import doctor
 from kr.maintenance.checks import Finding, KnowledgeBase, read_facts
-from kr.store.care import Care
+from kr.store import archive, entries, reports, saving, search
 from kr.store.sqlite import SCHEMA_VERSION
 from kr.transfer.export import export_yaml
 from tests.support.older import make_unreleased
@@ -74,7 +75,7 @@ def keep(project: Project, *topics: str, framework: str = "vue") -> None:
     with project.app() as app:
         for topic in topics:
             text = REPORT.format(framework=framework, topic=topic)
-            app.store.save_report(draft(framework, topic, framework_version="3.5"), text, project.clock())
+            saving.save(app.store, draft(framework, topic, framework_version="3.5"), text, project.clock())
     export(project)
 
 
@@ -260,10 +261,10 @@ def test_an_orphan_report_becomes_an_entry_again(project: Project) -> None:
     assert row == [("C++", "move semantics", "3.5", "high", "fresh", day, day, "[]")]
     assert "c-move-semantics" in ids(project)
     assert report(project)["findings"] == []
-    with project.app() as app, app.store.read() as unit:
-        entry = unit.entries.get("c-move-semantics")
+    with project.app() as app, app.store.read() as tx:
+        entry = entries.get(tx, "c-move-semantics")
         assert entry is not None
-        assert app.store.read_report(entry) == REPORT.format(framework="C++", topic="move semantics")
+        assert reports.read_report(app.store, entry) == REPORT.format(framework="C++", topic="move semantics")
 
 
 @pytest.mark.parametrize("link", ["frameworks", "frameworks/vue"])
@@ -280,7 +281,7 @@ def test_no_report_is_written_through_a_link(project: Project, tmp_path: Path, l
 def research(project: Project, topic: str, **changes: Any) -> Callable[[App], object]:
     text = REPORT.format(framework="vue", topic=topic)
     made = draft("vue", topic, **{"tags": ("a", "b"), "framework_version": "3.5", **changes})
-    return lambda app: app.store.save_report(made, text, project.clock())
+    return lambda app: saving.save(app.store, made, text, project.clock())
 
 
 def exports(project: Project) -> list[str]:
@@ -354,16 +355,16 @@ def test_what_is_no_report_is_told_and_left_alone(project: Project) -> None:
 
 def test_reports_of_archived_entries_are_no_orphans(project: Project) -> None:
     keep(project, "slots")
-    with project.app() as app, app.store.write() as unit:
-        unit.archive.move("vue-slots", "manual", project.clock())
+    with project.app() as app, app.store.write() as tx:
+        archive.move(tx, "vue-slots", "manual", project.clock())
     export(project)
     assert report(project)["findings"] == []
 
 
 def test_a_report_that_came_back_after_its_row_went_is_indexed(project: Project) -> None:
     keep(project, "slots")
-    with project.app() as app, app.store.write() as unit:
-        unit.entries.remove("vue-slots")
+    with project.app() as app, app.store.write() as tx:
+        entries.remove(tx, "vue-slots")
     repair(project)
     assert ids(project) == ["vue-slots"]
 
@@ -374,7 +375,7 @@ def test_a_stale_export_is_written_anew(project: Project) -> None:
     old = index.read_bytes()
     with project.app() as app:
         text = REPORT.format(framework="vue", topic="plugins")
-        app.store.save_report(draft("vue", "plugins"), text, project.clock())
+        saving.save(app.store, draft("vue", "plugins"), text, project.clock())
     assert index.read_bytes() == old
     assert found(report(project)) == [("export", "warning")]
     assert repair(project)["problems"] == 0
@@ -392,8 +393,8 @@ def test_an_export_that_a_person_changed_is_kept_as_a_copy(project: Project) -> 
 def test_a_hit_alone_makes_no_problem_of_the_export(project: Project) -> None:
     keep(project, "slots")
     project.clock.pass_days(3)
-    with project.app() as app, app.store.write() as unit:
-        unit.entries.touch("vue-slots", project.clock())
+    with project.app() as app, app.store.write() as tx:
+        entries.touch(tx, "vue-slots", project.clock())
     assert found(report(project)) == [("export", "information")]
     assert report(project)["problems"] == 0
 
@@ -553,8 +554,8 @@ def test_what_is_no_database_is_replaced_and_kept(project: Project) -> None:
 
 def test_a_deleted_database_is_rebuilt_from_exports_and_reports(project: Project) -> None:
     keep(project, "slots", "plugins", "old things")
-    with project.app() as app, app.store.write() as unit:
-        unit.archive.move("vue-old-things", "lru", project.clock())
+    with project.app() as app, app.store.write() as tx:
+        archive.move(tx, "vue-old-things", "lru", project.clock())
     export(project)
     put(project, "frameworks/react/hooks.md", REPORT.format(framework="react", topic="hooks"))
     remove_database(project)
@@ -623,8 +624,8 @@ def test_a_missing_search_index_is_made_anew_in_place(project: Project, table: s
     assert (finding["check"], "in place" in finding["repair"]) == ("integrity", True)
     assert repair(project)["problems"] == 0
     assert list(project.base.glob("*.damaged*")) == []
-    with project.app() as app, app.store.read() as unit:
-        assert unit.search.find("plugins", most=5) == ["vue-plugins"]
+    with project.app() as app, app.store.read() as tx:
+        assert search.find(tx, "plugins", most=5) == ["vue-plugins"]
 
 
 def test_another_programs_database_is_left_alone(project: Project) -> None:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -16,8 +17,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from kr import __version__
-from kr.contracts.envelopes import ResearchEnvelope, ResearchResults
-from kr.contracts.findings import SaveEnvelope
+from kr.envelopes import ResearchEnvelope, ResearchResults, SaveEnvelope
 from kr.server.mcp import INSTRUCTIONS, TOOLS
 from kr.text.counting import tokens_of
 from kr.values import Confidence, IfUnsure, Outcome, ResearchStatus
@@ -248,7 +248,7 @@ def test_the_prompts_speak_of_what_there_is(path: Path) -> None:
     known = {*TOOL_NAMES, "id", "section", "mode", "research_query", "lessons"}
     known |= {argument for tool in TOOLS for argument in tool.input_schema["properties"]}
     known |= set(record.input_schema["properties"]["lesson"]["properties"])
-    known |= {*ResearchEnvelope.names(), *ResearchResults.names()}
+    known |= {each.name for kind in (ResearchEnvelope, ResearchResults) for each in fields(kind)}
     known |= {*get_args(ResearchStatus), *get_args(Confidence), *get_args(IfUnsure), *get_args(Outcome)}
     known |= {*get_args(get_type_hints(SaveEnvelope)["status"])}
     said = re.findall(

@@ -15,6 +15,7 @@ from rich.cells import cell_len
 from kr.cli.knowledge import explained
 from kr.errors import InvalidRequest, StoreCorrupt, StoreError
 from kr.freshness import to_text
+from kr.store import entries, saving
 from tests.support.program import Project, request
 from tests.support.stores import draft, insert_entry, sql
 from tests.support.terminals import seen
@@ -35,7 +36,7 @@ def explain(project: Project, **changes: Any) -> dict[str, Any]:
 def keep(project: Project, topic: str, framework: str = "vue", **changes: Any) -> None:
     with project.app() as app:
         values = {"framework_version": "3.5", "tags": ("options",)} | changes
-        app.store.save_report(draft(framework, topic, **values), f"# {topic}\n", project.clock())
+        saving.save(app.store, draft(framework, topic, **values), f"# {topic}\n", project.clock())
 
 
 def fingerprint(folder: Path) -> dict[str, str]:
@@ -113,8 +114,8 @@ def test_an_index_that_waits_is_named_and_not_imported(project: Project) -> None
 def test_an_index_beside_a_database_without_entries_waits_until_it_was_imported_once(
     project: Project,
 ) -> None:
-    with project.app() as app, app.store.write() as unit:
-        assert unit.entries.count() == 0
+    with project.app() as app, app.store.write() as tx:
+        assert entries.count(tx) == 0
     index = leave_an_index(project)
     assert explain(project)["waiting_index"] == str(index)
     project.research()

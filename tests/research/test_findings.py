@@ -14,6 +14,7 @@ from kr.app import App
 from kr.contracts.findings import Finding, Writer, agent, person
 from kr.errors import InvalidRequest, KrError, UnknownEntry
 from kr.guard import clean
+from kr.models import to_plain
 from kr.report import HEADER, SECTIONS, read_shape
 from kr.research.findings import contained
 from kr.text.counting import section, tokens_of
@@ -37,7 +38,7 @@ def app(project: Project) -> App:
 
 def save(app: App, answer: str = ANSWER, by: Writer | None = None, **more: Any) -> dict[str, Any]:
     data = {"framework": "zod", "question": QUESTION, "answer": answer, "session_id": "a", **more}
-    return app.save_finding(data, by).plain()
+    return to_plain(app.save_finding(data, by))
 
 
 def saved(app: App, answer: str = ANSWER, by: Writer | None = None, **more: Any) -> dict[str, Any]:
@@ -49,7 +50,7 @@ def saved(app: App, answer: str = ANSWER, by: Writer | None = None, **more: Any)
 
 
 def rate(app: App, outcome: str, session: str = "b", by: Writer | None = None, **more: Any) -> dict[str, Any]:
-    return app.rate_report(ID, {"outcome": outcome, "session_id": session, **more}, by).plain()
+    return to_plain(app.rate_report(ID, {"outcome": outcome, "session_id": session, **more}, by))
 
 
 def ask(app: App, question: str = QUESTION, session: str = "c", **more: Any) -> dict[str, Any]:
@@ -58,7 +59,7 @@ def ask(app: App, question: str = QUESTION, session: str = "c", **more: Any) -> 
     told = app.requests.research_question(
         "zod", question, session_id=session, include_report=True, overrides=said
     )
-    return told.plain()
+    return to_plain(told)
 
 
 def text(app: App, entry_id: str = ID) -> str:
@@ -114,7 +115,7 @@ class TestWhatIsSaved:
         """One of usual size is an answer of at most 600 tokens, envelope and all (SPEC 11)."""
         saved(app, code="x = 1\n" * 60, caveats="It bites where " * 15, verified_by="npm test")
         asked = app.requests.research_question("zod", QUESTION, include_report=True)
-        assert tokens_of(str(asked.plain())) < 600
+        assert tokens_of(str(to_plain(asked))) < 600
 
     def test_code_with_empty_lines_in_the_answer_stays_whole(self, app: App) -> None:
         code = "```ts\nconst a = 1\n\nconst b = 2\n```"
@@ -184,9 +185,8 @@ class TestWhoseTextItIs:
 
     def test_an_entry_of_another_framework_is_refused(self, app: App) -> None:
         saved(app)
-        told = app.save_finding(
-            {"framework": "yup", "question": "Strict?", "answer": "No.", "entry": ID}
-        ).plain()
+        data = {"framework": "yup", "question": "Strict?", "answer": "No.", "entry": ID}
+        told = to_plain(app.save_finding(data))
         assert told["status"] == "failure"
         assert told["errors"][0]["field"] == "entry"
 
@@ -569,9 +569,8 @@ class TestWhatWaits:
 
 class TestWhatIsRefused:
     def test_every_bad_field_is_named_at_once(self, app: App) -> None:
-        told = app.save_finding(
-            {"question": " ", "sources": {"a": 1}, "story_key": "x", "verified_by": "a\nb"}
-        ).plain()
+        data = {"question": " ", "sources": {"a": 1}, "story_key": "x", "verified_by": "a\nb"}
+        told = to_plain(app.save_finding(data))
         assert told["status"] == "failure"
         assert {it["field"] for it in told["errors"]} == {
             "framework",

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from kr.models import to_plain
+from kr.store import saving
 from tests.support.program import Project, request
 from tests.support.stores import draft, insert_entry
 
@@ -26,7 +28,7 @@ def keep(project: Project, topic: str, text: str = "Set `multiple`.", **changes:
     with project.app() as app:
         values = {"framework_version": "3.5", "tags": ("options",)} | changes
         report = f"# {topic}\n\n## Summary\n\n{text}\n\n## Details\n\nMore of it.\n"
-        return app.store.save_report(draft("vue", topic, **values), report, project.clock()).entry.id
+        return saving.save(app.store, draft("vue", topic, **values), report, project.clock()).entry.id
 
 
 def ask(project: Project, **changes: Any) -> dict[str, Any]:
@@ -82,7 +84,7 @@ def test_the_report_of_a_candidate_is_cut_to_what_was_asked_for(project: Project
     long = keep(project, "repeatable option twice", text="Word. " * 400)
     with project.app() as app:
         data = {**request(**NEAR), "config_overrides": {"if_unsure": "candidates"}}
-        answer = app.requests.research_document(str(data).replace("'", '"').encode(), max_tokens=60).plain()
+        answer = to_plain(app.requests.research_document(str(data).replace("'", '"').encode(), max_tokens=60))
     offered = answer["results"]["candidate_report"]
     assert offered["id"] == long
     assert len(offered["text"]) / 4 <= 75

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from kr.lessons.inject import NOTICE
+from kr.models import to_plain
 from tests.support.mcp_servers import (
     LIBRARIES,
     Raw,
@@ -329,7 +330,7 @@ research_query:
   question: 'How?'
 """
     with project.app() as app:
-        answer = app.requests.research_document(text.encode()).plain()
+        answer = to_plain(app.requests.research_document(text.encode()))
     assert answer["session_id"] == "2026-11-21"
     assert project.sql("SELECT framework_version, topic, tags FROM entries") == [
         ("2.10", "true", '["1.0", "no"]')
@@ -621,7 +622,7 @@ def test_a_document_of_several_bad_fields_names_them_all(project: Project) -> No
 )
 def test_a_bad_document_is_a_validation_failure(project: Project, text: bytes) -> None:
     with project.app() as app:
-        answer = app.requests.research_document(text).plain()
+        answer = to_plain(app.requests.research_document(text))
     assert answer["status"] == "failure"
     assert (answer["story_key"], answer["mode"], answer["session_id"]) == (None, None, None)
     assert answer["errors"][0]["type"] == "validation_error"

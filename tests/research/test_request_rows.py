@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kr.cli.output import LineProgress
+from kr.models import to_plain
 from kr.request_handler import RequestHandler
 from tests.support.program import Project, request
 
@@ -34,7 +35,7 @@ def test_a_document_that_is_refused_keeps_whose_it_was(project: Project) -> None
         b"story_key: 3-1\nmode: research\nsession_id: s-1\nresearch_query:\n  topic: &t x\n  tags: [a, *t]\n"
     )
     with project.app() as app:
-        answer = app.requests.research_document(text).plain()
+        answer = to_plain(app.requests.research_document(text))
     assert [answer[key] for key in ("story_key", "mode", "session_id")] == ["3-1", "research", "s-1"]
     assert [error["field"] for error in answer["errors"]] == ["research_query.tags"]
     rows = project.sql("SELECT story_key, mode, session_id, framework FROM requests")

@@ -8,14 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, redirect_stderr, suppress
 from datetime import datetime
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from kr.cli.output import LineProgress
 from kr.research.budget import OverallDeadline
 from kr.research.chain import flight_key, single_flight
-from kr.store.lock import make_owner
-from kr.store.store import Shelf, Store
+from kr.research.shelf import Shelf
+from kr.store import ledger
+from kr.store.engine import Store
 from kr.values import Query
 from tests.support.interrupts import Interrupter
 from tests.support.mcp_servers import context7_server
@@ -37,7 +39,7 @@ def test_an_interrupt_leaves_no_lease(tmp_path: Path) -> None:
             held = single_flight(
                 Shelf(store),
                 QUERY,
-                owner=make_owner(),
+                owner=uuid4().hex,
                 deadline=OverallDeadline(60),
                 progress=LineProgress(is_watched=False),
                 clock=clock,
@@ -46,14 +48,14 @@ def test_an_interrupt_leaves_no_lease(tmp_path: Path) -> None:
             with suppress(KeyboardInterrupt), interrupter.watching():
                 held.__enter__()
             is_held = interrupter.left > 0
-            with store.read() as unit:
-                assert (unit.leases.holder(flight_key(QUERY), NOW) is not None) is is_held
+            with store.read() as tx:
+                assert (tx.value("SELECT owner FROM leases") is not None) is is_held
             if is_held:
                 held.__exit__(None, None, None)
                 break
             interrupted += 1
-        with store.read() as unit:
-            assert unit.leases.holder(flight_key(QUERY), NOW) is None
+        with store.read() as tx:
+            assert tx.value("SELECT owner FROM leases") is None
     assert 5 < interrupted < 299
 
 
@@ -67,17 +69,17 @@ def test_a_terminal_sees_that_another_process_is_waited_for(tmp_path: Path) -> N
     with Store(None, tmp_path / "knowledge-base") as store, redirect_stderr(shown):
 
         def let_go() -> None:
-            with store.write() as unit:
-                unit.leases.release(flight_key(QUERY), other)
+            with store.write() as tx:
+                ledger.release_lease(tx, flight_key(QUERY), other)
 
-        other = make_owner()
-        with store.write() as unit:
-            assert unit.leases.acquire(flight_key(QUERY), other, now=NOW, ttl=60)
+        other = uuid4().hex
+        with store.write() as tx:
+            assert ledger.acquire_lease(tx, flight_key(QUERY), other, now=NOW, ttl=60)
         threading.Timer(0.5, let_go).start()
         with single_flight(
             Shelf(store),
             QUERY,
-            owner=make_owner(),
+            owner=uuid4().hex,
             deadline=OverallDeadline(60),
             progress=LineProgress(is_watched=True),
             clock=clock,

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from kr.errors import EntryConflict
 from kr.freshness import to_text
+from kr.store import archive, importing, quarantine, reports, restoring, revisions, saving, wordings
+from kr.store import entries as entry_rows
 from kr.store.archive import EVICTED_FIRST
+from kr.store.engine import Store
 from kr.store.importing import Incoming, ReportText
 from kr.store.requests import Need
 from kr.store.saving import Draft
 from kr.store.search import Search
-from kr.store.store import Store
 from kr.values import Entry
 from tests.support.stores import NOW, draft, sql
 
@@ -60,15 +62,15 @@ class Life:
         return NOW + timedelta(minutes=self.turn)
 
     def live(self, topic: str) -> Entry | None:
-        with self.store.read() as unit:
-            return unit.entries.of_topic("vue", topic, "3")
+        with self.store.read() as tx:
+            return entry_rows.of_topic(tx, "vue", topic, "3")
 
     def save(self, topic: str, writer: int, _: int) -> None:
         who, text, before = WRITERS[writer], self.text(topic), self.live(topic)
         about: Draft = draft("vue", topic, framework_version="3", **who)
         if before is not None:
             before = self.read_(before)
-        saved = self.store.save_report(about, text, self.now)
+        saved = saving.save(self.store, about, text, self.now)
         assert saved.entry.sha256 is not None
         is_placeholder = who["origin"] == "placeholder"
         assert saved.is_beside == (before is not None and not about.supersedes(before))
@@ -79,9 +81,9 @@ class Life:
             (self.written if who["origin"] == "finding" else self.made).add(text)
 
     def read_(self, entry: Entry) -> Entry:
-        self.store.read_report(entry)
-        with self.store.read() as unit:
-            found = unit.entries.get(entry.id)
+        reports.read_report(self.store, entry)
+        with self.store.read() as tx:
+            found = entry_rows.get(tx, entry.id)
         assert found is not None
         return found
 
@@ -107,15 +109,15 @@ class Life:
     def remove(self, topic: str, *_: int) -> None:
         entry = self.live(topic)
         if entry is not None:
-            self.store.remove([entry.id], self.now)
+            restoring.remove(self.store, [entry.id], self.now)
 
     def restore(self, topic: str, _: int, which: int) -> None:
-        with self.store.read() as unit:
-            rows = unit.archive.of_pair("vue", topic)
+        with self.store.read() as tx:
+            rows = archive.of_pair(tx, "vue", topic)
         if rows:
             row = rows[which % len(rows)]
             try:
-                back = self.store.restore_archived(row, self.now, replace=bool(which % 2))
+                back = restoring.restore_archived(self.store, row, self.now, replace=bool(which % 2))
             except EntryConflict:
                 return
             assert back is not None
@@ -125,9 +127,9 @@ class Life:
         entry = self.live(topic)
         if entry is None:
             return
-        with self.store.read() as unit:
-            kept = unit.revisions.get(entry.id, number)
-        back = self.store.restore_revision(entry.id, number, self.now)
+        with self.store.read() as tx:
+            kept = revisions.get(tx, entry.id, number)
+        back = restoring.restore_revision(self.store, entry.id, number, self.now)
         assert (back is None) == (kept is None)
         if back is not None and kept is not None:
             assert (back.saved.entry.revision, back.saved.entry.sha256) == (number, kept.sha256)
@@ -156,7 +158,7 @@ class Life:
             departure=None,
             text=content,
         )
-        (outcome,) = self.store.take_in([item], self.now)
+        (outcome,) = importing.take_in(self.store, [item], self.now)
         if outcome.taken in {"imported", "updated"}:
             self.made.add(text)
 
@@ -165,8 +167,8 @@ class Life:
         if entry is not None:
             self.turn += 1
             need = Need(topic, (), f"Wording number{self.turn}?")
-            with self.store.write() as unit:
-                unit.wordings.keep(entry, need, at=to_text(self.now), session_id="s")
+            with self.store.write() as tx:
+                wordings.keep(tx, entry, need, at=to_text(self.now), session_id="s")
 
     def take(self, step: str, topic: str, writer: int, which: int) -> None:
         does: Callable[..., None] = getattr(self, "import_" if step == "import" else step)
@@ -179,10 +181,10 @@ def kept_texts(store: Store) -> set[str]:
         "SELECT text FROM report_texts WHERE sha256 IN (SELECT sha256 FROM entries UNION SELECT sha256 FROM "
         "archived_entries UNION SELECT sha256 FROM revisions)"
     )
-    with store.read() as unit:
-        held = {str(row.request["answer"]) for row in unit.quarantine.all()}
+    with store.read() as tx:
+        held = {str(row.request["answer"]) for row in quarantine.all(tx)}
         files = {
-            (unit.files.read(path) or b"").decode() for path in unit.entries.known_paths()
+            (tx.files.read(path) or b"").decode() for path in entry_rows.known_paths(tx)
         }  # an edit that nobody has met yet
     return {text for (text,) in sql(store.path, reached)} | held | files
 
@@ -193,8 +195,8 @@ def indexed(store: Store) -> list[tuple[object, ...]]:
         "SELECT of.entry_id, s.framework, s.topic, s.tags, s.question, s.wordings, s.report FROM entry_search AS s "
         "LEFT JOIN search_rows AS of ON of.row = s.rowid ORDER BY 1, 2, 3"
     )
-    with store.read() as unit:
-        return [tuple(row) for row in unit.session.rows(query)]
+    with store.read() as tx:
+        return [tuple(row) for row in tx.session.rows(query)]
 
 
 @some
@@ -204,8 +206,8 @@ def test_no_text_is_lost_no_number_is_used_twice_and_the_search_follows(
 ) -> None:
     with Store(None, tmp_path_factory.mktemp("life") / "base", max_entries=limit) as store:
         life = Life(store)
-        with store.write() as unit:
-            assert unit.entries.count() == 0
+        with store.write() as tx:
+            assert entry_rows.count(tx) == 0
         numbers: dict[tuple[str, int], str] = {}
         for step in taken:
             life.take(*step)
@@ -220,12 +222,12 @@ def test_no_text_is_lost_no_number_is_used_twice_and_the_search_follows(
             assert life.written <= kept_texts(store)
             assert life.made <= kept_texts(store)
             made = indexed(store)
-            with store.write() as unit:
-                Search(unit.session).refill(unit.entries.all())
+            with store.write() as tx:
+                Search(tx.session).refill(entry_rows.all(tx))
             assert made == indexed(store)
-        with store.read() as unit:
-            for entry in unit.entries.all():
-                assert ORDER not in (unit.revisions.text(entry.sha256) or "")
+        with store.read() as tx:
+            for entry in entry_rows.all(tx):
+                assert ORDER not in (revisions.text(tx, entry.sha256) or "")
 
 
 @some
@@ -239,10 +241,10 @@ def test_placeholders_leave_first_then_installed_excerpts_then_what_was_read_lon
     with Store(None, tmp_path_factory.mktemp("guard") / "base", max_entries=200) as store:
         for number, (who, days) in enumerate(made):
             at = NOW - timedelta(days=days)
-            entry = store.save_report(draft(topic=f"t{number}", **who), f"# {number}\n", at).entry
+            entry = saving.save(store, draft(topic=f"t{number}", **who), f"# {number}\n", at).entry
             sql(store.path, "UPDATE entries SET last_accessed = ? WHERE id = ?", to_text(at), entry.id)
-        with store.read() as unit:
-            entries = unit.entries.all()
+        with store.read() as tx:
+            entries = entry_rows.all(tx)
         told = [row[0] for row in sql(store.path, "SELECT id FROM next_evictions ORDER BY position")]
 
     def order(entry: Entry) -> tuple[int, str, str]:
@@ -253,8 +255,8 @@ def test_placeholders_leave_first_then_installed_excerpts_then_what_was_read_lon
     assert told == expected
     with Store(f"sqlite:///{store.path}", store.path.parent, max_entries=limit) as small:
         guarded = small.run_guard(NOW)
-        with small.read() as unit:
-            assert sorted(unit.entries.all_ids()) == sorted(expected[max(0, len(expected) - limit) :])
+        with small.read() as tx:
+            assert sorted(entry_rows.ids(tx)) == sorted(expected[max(0, len(expected) - limit) :])
         assert guarded == (0, max(0, len(expected) - limit))
     assert "placeholder" in EVICTED_FIRST
 

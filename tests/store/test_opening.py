@@ -8,14 +8,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from kr.store.database import create_tables, migrate
 from sqlalchemy import StaticPool, create_engine
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
-from kr.store.database import create_tables, migrate
+from kr.store import entries, meta, saving
+from kr.store.engine import Store, Transaction
 from kr.store.schema import VIEWS, metadata
-from kr.store.session import UnitOfWork
 from kr.store.sqlite import FIRST_RELEASED, SCHEMA_VERSION
-from kr.store.store import Store
 from tests.support.older import make_unreleased
 from tests.support.stores import (
     NOW,
@@ -30,10 +30,10 @@ from tests.support.stores import (
 
 
 def use(store: Store) -> int:
-    with store.write() as unit:
-        unit.meta.put("used", "yes")
-    with store.read() as unit:
-        return unit.entries.count()
+    with store.write() as tx:
+        meta.put(tx, "used", "yes")
+    with store.read() as tx:
+        return entries.count(tx)
 
 
 def test_a_new_store_opens_nothing_until_it_is_used(base: Path) -> None:
@@ -137,7 +137,7 @@ def test_what_is_no_database_is_corrupt_and_stays_as_it_is(store: Store, base: P
         with pytest.raises(StoreCorrupt, match=r"kr\.db"), action():
             pass
     with pytest.raises(StoreCorrupt):
-        store.save_report(draft(), "# text\n", NOW)
+        saving.save(store, draft(), "# text\n", NOW)
     assert (base / "kr.db").read_bytes() == content
     assert sorted(path.name for path in base.iterdir() if not path.name.endswith(".lock")) == ["kr.db"]
 
@@ -150,13 +150,13 @@ def test_a_folder_in_place_of_the_database_is_corrupt(store: Store, base: Path) 
 
 def test_a_damaged_database_is_corrupt_and_stays_as_it_is(store: Store, base: Path) -> None:
     for number in range(40):
-        store.save_report(draft(topic=f"topic {number}"), f"# {number}\n" + "x" * 500, NOW)
+        saving.save(store, draft(topic=f"topic {number}"), f"# {number}\n" + "x" * 500, NOW)
     store.close()
     content = bytearray((base / "kr.db").read_bytes())
     content[4096:] = b"\xa5" * (len(content) - 4096)
     (base / "kr.db").write_bytes(content)
-    with pytest.raises(StoreCorrupt, match=r"kr\.db"), store.read() as unit:
-        unit.entries.all()
+    with pytest.raises(StoreCorrupt, match=r"kr\.db"), store.read() as tx:
+        entries.all(tx)
     store.close()
     assert (base / "kr.db").read_bytes() == content
 
@@ -205,8 +205,8 @@ def test_writers_wait_for_a_plain_sqlite_program(store: Store) -> None:
     use(store)
     with closing(sqlite3.connect(store.path, isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with store.read() as unit:
-            assert unit.entries.count() == 0
+        with store.read() as tx:
+            assert entries.count(tx) == 0
         release = threading.Timer(1.0, lambda: other.execute("COMMIT"))
         release.start()
         assert use(store) == 0
@@ -236,7 +236,7 @@ def test_a_lock_held_for_too_long_is_busy(base: Path) -> None:
 
 
 def test_a_database_that_may_only_be_read_is_read(store: Store, base: Path) -> None:
-    store.save_report(draft(), "# text\n", NOW)
+    saving.save(store, draft(), "# text\n", NOW)
     store.close()
     with protected(base / "kr.db", base):
         [outcome] = finish([start("try-both", base, preexec_fn=obey_permissions)])
@@ -245,7 +245,7 @@ def test_a_database_that_may_only_be_read_is_read(store: Store, base: Path) -> N
 
 
 def test_a_protected_file_in_an_open_folder_is_read(store: Store, base: Path) -> None:
-    store.save_report(draft(), "# text\n", NOW)
+    saving.save(store, draft(), "# text\n", NOW)
     store.close()
     with protected(base / "kr.db"):
         [outcome] = finish([start("try-both", base, preexec_fn=obey_permissions)])
@@ -254,7 +254,7 @@ def test_a_protected_file_in_an_open_folder_is_read(store: Store, base: Path) ->
 
 
 def test_a_store_that_writes_is_read_by_one_that_may_not(store: Store, base: Path) -> None:
-    store.save_report(draft(), "# text\n", NOW)
+    saving.save(store, draft(), "# text\n", NOW)
     with protected(base, *base.glob("kr.db*")):
         [outcome] = finish([start("try-both", base, preexec_fn=obey_permissions)])
     assert outcome == "1 StoreUnwritable ReportUnwritable"
@@ -263,7 +263,7 @@ def test_a_store_that_writes_is_read_by_one_that_may_not(store: Store, base: Pat
 @pytest.mark.parametrize("room", [0, 4096])
 def test_a_database_on_a_full_disk_is_read(store: Store, base: Path, room: int) -> None:
     """SQLite tells an I/O error there: its shared memory finds no room."""
-    store.save_report(draft(), "# text\n", NOW)
+    saving.save(store, draft(), "# text\n", NOW)
     store.close()
     [outcome] = finish(
         [start("try-both", base, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)))]
@@ -280,20 +280,20 @@ def test_nothing_can_be_made_in_a_protected_folder(base: Path) -> None:
 
 def test_a_read_cannot_write(store: Store) -> None:
     use(store)
-    with pytest.raises(StoreUnwritable), store.read() as unit:
-        unit.meta.put("key", "value")
+    with pytest.raises(StoreUnwritable), store.read() as tx:
+        meta.put(tx, "key", "value")
 
 
-def put_and_fail(unit: UnitOfWork) -> None:
-    unit.meta.put("key", "value")
+def put_and_fail(tx: Transaction) -> None:
+    meta.put(tx, "key", "value")
     raise ZeroDivisionError
 
 
 def test_a_write_that_fails_leaves_nothing_and_can_be_repeated(store: Store) -> None:
-    with pytest.raises(ZeroDivisionError), store.write() as unit:
-        put_and_fail(unit)
-    with store.read() as unit:
-        assert unit.meta.get("key") is None
+    with pytest.raises(ZeroDivisionError), store.write() as tx:
+        put_and_fail(tx)
+    with store.read() as tx:
+        assert meta.get(tx, "key") is None
     assert use(store) == 0
 
 
@@ -304,19 +304,19 @@ def test_a_write_inside_a_write_does_not_wait_for_itself(store: Store) -> None:
 
 def test_a_snapshot_does_not_see_what_is_written_meanwhile(store: Store) -> None:
     use(store)
-    with store.read() as unit:
-        assert unit.entries.count() == 0
-        store.save_report(draft(), "# text\n", NOW)
-        assert unit.entries.count() == 0
-    with store.read() as unit:
-        assert unit.entries.count() == 1
+    with store.read() as tx:
+        assert entries.count(tx) == 0
+        saving.save(store, draft(), "# text\n", NOW)
+        assert entries.count(tx) == 0
+    with store.read() as tx:
+        assert entries.count(tx) == 1
 
 
 def test_a_database_that_was_replaced_is_opened_anew(store: Store, base: Path) -> None:
-    store.save_report(draft(), "# text\n", NOW)
+    saving.save(store, draft(), "# text\n", NOW)
     for path in base.glob("kr.db*"):
         path.unlink()
-    store.save_report(draft(topic="another"), "# text\n", NOW)
+    saving.save(store, draft(topic="another"), "# text\n", NOW)
     assert sql(store.path, "SELECT topic FROM entries") == [("another",)]
 
 
@@ -334,13 +334,13 @@ def test_a_report_that_cannot_be_read_is_not_gone(base: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from kr.store.store import Store\n"
         "with Store(None, Path(sys.argv[1])) as store:\n"
-        "    with store.read() as unit: (entry,) = unit.entries.all()\n"
-        "    assert store.read_report(entry) is None\n"
-        "    assert not store.drop_lost(entry)\n"
-        "    with store.read() as unit: assert unit.entries.count() == 1\n"
+        "    with store.read() as unit: (entry,) = entries.all(unit)\n"
+        "    assert reports.read_report(store, entry) is None\n"
+        "    assert not reports.drop_lost(store, entry)\n"
+        "    with store.read() as unit: assert entries.count(unit) == 1\n"
     )
     with Store(None, base) as store:
-        saved = store.save_report(draft(), "# text\n", NOW)
+        saved = saving.save(store, draft(), "# text\n", NOW)
     sql(base / "kr.db", "UPDATE entries SET sha256 = NULL")
     folder = (base / saved.entry.path).parent
     folder.chmod(0)

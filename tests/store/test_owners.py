@@ -6,8 +6,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from kr.store import ledger
+from kr.store.engine import Store
 from kr.store.lock import is_alive, make_owner
-from kr.store.store import Store
 from tests.support.stores import NOW
 
 NAME_ITSELF = "from kr.store.lock import make_owner; print(make_owner(), flush=True); input()"
@@ -53,19 +54,19 @@ def test_what_cannot_be_known_is_unknown() -> None:
 
 
 def test_what_a_killed_process_held_is_taken_over_at_once(store: Store) -> None:
-    with another_owner() as (owner, process), store.write() as unit:
-        unit.circuits.record_failure("context7", "x", now=NOW, failures=1, pause_seconds=0)
-        assert unit.leases.acquire("k", owner, now=NOW, ttl=600)
-        assert unit.circuits.admit("context7", owner, now=NOW, probe_seconds=600)
-        assert unit.ledger.reserve("s", "1-1", limit=1, owner=owner, now=NOW, ttl=600).outcome == "granted"
+    with another_owner() as (owner, process), store.write() as tx:
+        ledger.record_failure(tx, "context7", "x", now=NOW, failures=1, pause_seconds=0)
+        assert ledger.acquire_lease(tx, "k", owner, now=NOW, ttl=600)
+        assert ledger.admit(tx, "context7", owner, now=NOW, probe_seconds=600)
+        assert ledger.reserve(tx, "s", "1-1", limit=1, owner=owner, now=NOW, ttl=600).outcome == "granted"
 
         me = make_owner()
-        assert not unit.leases.acquire("k", me, now=NOW, ttl=600)
-        assert not unit.circuits.admit("context7", me, now=NOW, probe_seconds=600)
-        assert unit.ledger.reserve("s", "1-1", limit=1, owner=me, now=NOW).outcome == "in_flight"
+        assert not ledger.acquire_lease(tx, "k", me, now=NOW, ttl=600)
+        assert not ledger.admit(tx, "context7", me, now=NOW, probe_seconds=600)
+        assert ledger.reserve(tx, "s", "1-1", limit=1, owner=me, now=NOW).outcome == "in_flight"
 
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # its parent has not looked yet
-        assert unit.leases.acquire("k", me, now=NOW, ttl=600)
-        assert unit.circuits.admit("context7", me, now=NOW, probe_seconds=600)
-        assert unit.ledger.reserve("s", "1-1", limit=1, owner=me, now=NOW).outcome == "granted"
+        assert ledger.acquire_lease(tx, "k", me, now=NOW, ttl=600)
+        assert ledger.admit(tx, "context7", me, now=NOW, probe_seconds=600)
+        assert ledger.reserve(tx, "s", "1-1", limit=1, owner=me, now=NOW).outcome == "granted"

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from importlib import import_module
 
-import kr.store
 from kr.store.database import create_tables
+
+import kr.store
 
 _VERBS = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ")
 

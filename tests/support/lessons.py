@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kr.contracts.envelopes import Envelope
-from kr.contracts.lessons import RecordEnvelope, parse_record
+from kr.contracts.lessons import parse_record
 from kr.contracts.requests import LessonsInjectRequest, parse_request
+from kr.envelopes import Envelope, RecordEnvelope
 from kr.lessons.events import EventLimits
 from kr.lessons.file import LOCK_TIMEOUT, LessonsFile
 from kr.lessons.index import LessonIndex
 from kr.lessons.inject import inject
 from kr.lessons.record import record
-from kr.store.store import Store
+from kr.store.engine import Store
 
 NOW = datetime(2026, 2, 7, 12, tzinfo=UTC)
 

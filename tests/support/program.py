@@ -14,7 +14,9 @@ from typing import Any
 
 from kr.app import App
 from kr.cli.output import LineProgress
+from kr.models import to_plain
 from kr.settings import load_settings
+from kr.store import saving
 from kr.store.saving import Draft
 from tests.support.forked import shared
 
@@ -112,7 +114,7 @@ class Project:
         """Answer a request in this process."""
         with self.app() as app:
             data = json.dumps(document if document is not None else request()).encode()
-            return app.requests.research_document(data, **options).plain()
+            return to_plain(app.requests.research_document(data, **options))
 
     def know(self, *topics: str) -> None:
         """Have an entry about each of these topics of vue, written now, that no source was asked for."""
@@ -126,7 +128,7 @@ class Project:
                     confidence="high",
                     question=f"What are {topic}?",
                 )
-                app.store.save_report(told, f"# vue - {topic}\n\nAbout {topic} alone.\n", self.clock())
+                saving.save(app.store, told, f"# vue - {topic}\n\nAbout {topic} alone.\n", self.clock())
 
     def run(
         self,

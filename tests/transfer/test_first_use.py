@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from kr.store import meta
+from kr.store.engine import Store, Transaction
 from kr.store.importing import Incoming, Outcome
-from kr.store.store import Store
 from kr.transfer import import_on_first_use
 from tests.support.program import Clock, Project, request
 
@@ -51,8 +52,8 @@ def test_the_old_index_is_kept_beside_the_first_export(project: Project) -> None
 
 
 def test_a_database_that_is_there_but_empty_counts_as_first_use(project: Project) -> None:
-    with Store(None, project.base) as store, store.write() as unit:
-        unit.meta.put("any", "thing")
+    with Store(None, project.base) as store, store.write() as tx:
+        meta.put(tx, "any", "thing")
     assert project.research()["status"] == "cache-hit"
 
 
@@ -75,13 +76,13 @@ def test_what_was_interrupted_is_taken_up_again(project: Project) -> None:
     (project.base / "_archived-index.yaml").write_text(gone)
 
     class Interrupted(Store):
-        batches = 0
+        writes = 0
 
-        def take_in(self, batch: Sequence[Incoming], now: datetime) -> list[Outcome]:
-            self.batches += 1
-            if self.batches == 2:
+        def write(self, *, timeout: float | None = None) -> AbstractContextManager[Transaction]:
+            self.writes += 1
+            if self.writes == 2:
                 raise KeyboardInterrupt
-            return super().take_in(batch, now)
+            return super().write(timeout=timeout)
 
     with Interrupted(None, project.base) as store, pytest.raises(KeyboardInterrupt):
         import_on_first_use(store, project.base, now=Clock()())

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from kr.freshness import to_text
 from kr.report import PLACEHOLDER_MARK
+from kr.store import archive, entries, quarantine, restoring, revisions, saving
+from kr.store import wordings as wording_rows
+from kr.store.engine import Store
 from kr.store.requests import Need
-from kr.store.store import Store
 from kr.transfer import ARCHIVE, INDEX, WORDINGS
 from kr.transfer.export import export_yaml, refresh_exports
 from kr.transfer.import_yaml import import_yaml
@@ -27,13 +29,13 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """Give 100 live and 200 archived entries; of twenty topics an archived text is at a live one's path."""
     with Store(None, tmp_path_factory.mktemp("here") / "base", max_entries=1_000) as store:
         for number in range(ARCHIVED):
-            store.save_report(draft(topic=f"topic {number}"), f"# old {number}\n", NOW)
-        with store.read() as unit:
-            old = [entry.id for entry in unit.entries.all()]
-        store.remove(old, NOW)
+            saving.save(store, draft(topic=f"topic {number}"), f"# old {number}\n", NOW)
+        with store.read() as tx:
+            old = [entry.id for entry in entries.all(tx)]
+        restoring.remove(store, old, NOW)
         for number in range(LIVE):
             topic = f"topic {number}" if number < 20 else f"new {number}"
-            store.save_report(draft(topic=topic, question=f"How {number}?"), f"# new {number}\n", LATER)
+            saving.save(store, draft(topic=topic, question=f"How {number}?"), f"# new {number}\n", LATER)
         yield store
 
 
@@ -60,8 +62,8 @@ def test_nothing_is_lost_on_the_way(here: Store, tmp_path: Path) -> None:
             exported(there, tmp_path / "there", tmp_path / "two"),
         )
         assert first == second
-        with there.read() as unit:
-            (archived,) = unit.archive.of_id("click-topic-3")
+        with there.read() as tx:
+            (archived,) = archive.of_id(tx, "click-topic-3")
         back = there.restore_archived(archived, LATER, replace=True)
         assert back is not None
         assert there.read_report(back.saved.entry) == "# old 3\n"
@@ -80,10 +82,10 @@ def test_the_archive_is_appended_to_and_written_anew_when_a_row_left(tmp_path: P
             pass
         for number in range(3):
             insert_entry(store.path, f"a{number}")
-        store.remove(["a2"], NOW)
+        restoring.remove(store, ["a2"], NOW)
         export_yaml(store, base)
         file = (base / ARCHIVE).stat().st_ino
-        store.remove(["a0"], NOW)
+        restoring.remove(store, ["a0"], NOW)
         export_yaml(store, base)
         assert (base / ARCHIVE).stat().st_ino == file
         appended = (base / ARCHIVE).read_bytes()
@@ -91,10 +93,10 @@ def test_the_archive_is_appended_to_and_written_anew_when_a_row_left(tmp_path: P
         export_yaml(store, base)
         assert (base / ARCHIVE).read_bytes() == appended
         assert appended.index(b'"a2"') < appended.index(b'"a0"')  # in the order of archiving
-        with store.write() as unit:
-            (row,) = unit.archive.of_id("a2")
-            assert unit.archive.take(row.archive_id)
-        store.remove(["a1"], NOW)
+        with store.write() as tx:
+            (row,) = archive.of_id(tx, "a2")
+            assert archive.take(tx, row.archive_id)
+        restoring.remove(store, ["a1"], NOW)
         export_yaml(store, base)
         assert b'"a2"' not in (base / ARCHIVE).read_bytes()
         assert (base / ARCHIVE).read_bytes().count(b"- id: ") == 2
@@ -108,10 +110,10 @@ def test_an_export_that_was_killed_while_it_appended_leaves_no_strangers_copy(tm
             pass
         for number in range(2):
             insert_entry(store.path, f"a{number}")
-        store.remove(["a0"], NOW)
+        restoring.remove(store, ["a0"], NOW)
         export_yaml(store, base)
         whole = (base / ARCHIVE).read_bytes()
-        store.remove(["a1"], NOW)
+        restoring.remove(store, ["a1"], NOW)
         (base / ARCHIVE).write_bytes(whole + b'- id: "a1"\n  frame')
         export_yaml(store, base)
         assert (base / ARCHIVE).read_bytes().startswith(whole)
@@ -172,10 +174,10 @@ def test_an_export_that_is_imported_makes_the_same_knowledge_base(
             mark = PLACEHOLDER_MARK if it["who"]["origin"] == "placeholder" else f"Text {number}."
             head = f"# vue - {it['topic']}\n\n**Research Date:** {now:%Y-%m-%d}\n**Confidence:** {about.confidence}\n"
             entry = here.save_report(about, f"{head}\n## Summary\n\n{mark} {number}\n", now).entry
-            with here.write() as unit:
+            with here.write() as tx:
                 for question, proved in it["wordings"]:
                     need = Need(it["topic"], ("a",), question)
-                    unit.wordings.keep(entry, need, at=to_text(now), session_id="s", proved=proved)
+                    wording_rows.keep(tx, entry, need, at=to_text(now), session_id="s", proved=proved)
             if it["is_removed"]:
                 here.remove([entry.id], now)
         export_yaml(here, tmp_path / "here", tmp_path / "box")
@@ -207,9 +209,9 @@ def test_an_import_takes_nobodys_words(tmp_path: Path) -> None:
         mine = there.save_report(finding, "# mine\n", NOW).entry
         result = import_yaml(there, tmp_path / "there", [tmp_path / "box"], now=LATER)
         assert result.counts["updated"] == 1
-        with there.read() as unit:
-            (entry,) = unit.entries.all()
-            kept = [(it.revision, unit.revisions.text(it.sha256)) for it in unit.revisions.of_entry(mine.id)]
+        with there.read() as tx:
+            (entry,) = entries.all(tx)
+            kept = [(it.revision, revisions.text(tx, it.sha256)) for it in revisions.of_entry(tx, mine.id)]
         assert (entry.sha256, entry.origin, entry.written_by) == (mine.sha256, "finding", "agent:s")
         assert entry.framework_version == "8.2"  # of the text that it has
         assert kept == [(2, "# theirs\n")]
@@ -235,9 +237,9 @@ def test_an_order_in_the_file_of_an_entry_is_held_when_the_index_is_imported_in_
         (tmp_path / "here" / entry.path).write_text(order)
         import_yaml(here, tmp_path / "here", [tmp_path / "here"], now=LATER)
         assert here.read_report(entry) == "# one\n"
-        with here.read() as unit:
-            assert [it.request["answer"] for it in unit.quarantine.all()] == [order]
-            assert unit.entries.all()[0].sha256 == entry.sha256
+        with here.read() as tx:
+            assert [it.request["answer"] for it in quarantine.all(tx)] == [order]
+            assert entries.all(tx)[0].sha256 == entry.sha256
 
 
 def test_an_index_that_a_person_edited_is_imported_before_it_is_written_over(
@@ -259,8 +261,8 @@ def test_an_index_that_a_person_edited_is_imported_before_it_is_written_over(
         (base / "frameworks/vue/mine.md").write_text("# vue - mine\n")
         here.save_report(draft(topic="another"), "# another\n", NOW)
         refresh_exports(here, base)
-        with here.read() as unit:
-            tags = {it.id: it.tags for it in unit.entries.all()}
+        with here.read() as tx:
+            tags = {it.id: it.tags for it in entries.all(tx)}
         assert tags == {entry.id: ("new",), "vue-mine": (), "click-another": ("options",)}
         assert (base / f"{INDEX}.bak").read_text() == edited + mine
         assert index.read_text().count("- id: ") == 3

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kr.freshness import to_text
+from kr.store import entries, saving, wordings
 from kr.store.requests import Need
 from tests.support.program import Project, request
 from tests.support.stores import draft
@@ -20,15 +21,15 @@ def project(tmp_path: Path) -> Project:
     with made.app() as app:
         for version in ("2", "3"):
             made_of = draft(framework_version=version, question=f"How in {version}?")
-            app.store.save_report(made_of, f"# {version}\n", made.clock())
-        app.store.save_report(draft(topic="gone", question="Where is it?"), "# gone\n", made.clock())
-    with made.app() as app, app.store.write() as unit:
-        entry = unit.entries.of_topic("click", "repeatable options", "2")
+            saving.save(app.store, made_of, f"# {version}\n", made.clock())
+        saving.save(app.store, draft(topic="gone", question="Where is it?"), "# gone\n", made.clock())
+    with made.app() as app, app.store.write() as tx:
+        entry = entries.of_topic(tx, "click", "repeatable options", "2")
         assert entry is not None
         for number, text in enumerate(TEXTS):
             need = Need("repeatable options", ("options",), text)
             at = to_text(made.clock())
-            unit.wordings.keep(entry, need, at=at, session_id="s-1", proved=number == 0)
+            wordings.keep(tx, entry, need, at=at, session_id="s-1", proved=number == 0)
     with made.app() as app:
         app.catalog.remove(["click-gone"])
     return made
@@ -125,9 +126,9 @@ def test_a_mark_for_one_major_version_goes_along(project: Project, tmp_path: Pat
     marks = "SELECT id, status, stale_major FROM entries ORDER BY id"
     with project.app() as app, other.app() as theirs:
         first, second = (row[0] for row in project.sql("SELECT id FROM entries ORDER BY id LIMIT 2"))
-        with app.store.write() as unit:
-            unit.entries.mark_stale(first, "another version", major="7")
-            unit.entries.mark_stale(second, "marked", major=None)
+        with app.store.write() as tx:
+            entries.mark_stale(tx, first, "another version", major="7")
+            entries.mark_stale(tx, second, "marked", major=None)
         app.export_yaml(out)
         for _ in range(2):
             assert theirs.import_yaml([out]).warnings == []

@@ -38,7 +38,7 @@ class TestActions:
     def test_one_after_another_to_the_end(self) -> None:
         instance, [job] = drive(make([action("a", "echo ${{ params.x }}"), action("b")], x="1 2"), Begin())
         assert (instance.status, instance.current_step) == ("running", "a")
-        assert job.command == "echo '1 2'"
+        assert (job.command, job.values) == ('echo "$KR_VALUE_1"', {"KR_VALUE_1": "1 2"})
         instance, [job] = drive(instance, ended("a"))
         assert (statuses(instance), instance.current_step) == ({"a": "completed", "b": "running"}, "b")
         instance, jobs = drive(instance, ended("b"))
@@ -198,7 +198,7 @@ class TestParallel:
     def test_as_many_at_once_as_are_allowed(self) -> None:
         step = parallel("p", "params.items", "echo ${{ item }}", max_parallel=2, outputs={"said": "stdout"})
         instance, jobs = drive(make([step], items=["a", "b", "c"]), Begin())
-        assert [job.command for job in jobs] == ["echo a", "echo b"]
+        assert [job.values["KR_VALUE_1"] for job in jobs] == ["a", "b"]
         instance, jobs = drive(instance, ended(jobs[1], stdout="B"))
         assert [job.target for job in jobs] == [Target("p", 2)]
         instance, _ = drive(instance, ended(jobs[0], stdout="C", outputs={"more": "1"}))

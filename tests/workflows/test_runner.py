@@ -16,9 +16,8 @@ import pytest
 
 from kr import cancellation
 from kr.errors import WorkflowError
-from kr.store.lock import living_pid
 from kr.workflows.files import read_state, write_state
-from kr.workflows.processes import KEPT
+from kr.workflows.processes import KEPT, living_pid
 from kr.workflows.runner import Runner
 from kr.workflows.state import Begin, Event, Finished, Instance, Job, StepState
 from tests.support.stores import ROOT

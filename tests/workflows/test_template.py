@@ -71,7 +71,7 @@ def test_ten_mistakes_are_told_in_one_run_each_with_its_line() -> None:
         "must be one of enum",
         'must be an integer such as 3, not "three"',
         "unknown step type acton; allowed: action, condition, approval, parallel",
-        "inside quotes of the template's own",
+        "inside quotes",
         "there is no step thre; did you mean three?",
         "the parameter enviroment is not declared; did you mean environment?",
         "the step four can't be reached",

@@ -14,6 +14,8 @@ from kr.errors import FieldError, InvalidRequest, ReviewerNeeded, UnknownEntry
 from kr.server.page.charts import Chart, bar_chart, day_label, rate_chart
 from kr.server.page.markdown import report_page
 from kr.server.page.rendering import number, percent, plural
+from kr.store import archive as archived_rows
+from kr.store import entries as entry_rows
 from kr.values import EntryStatus
 
 PER_PAGE = 50
@@ -120,8 +122,8 @@ def _entries(app: App, asked: Asked, *, words: str, framework: str | None, statu
 
 def _titled(app: App, rows: Sequence[Mapping[str, Any]]) -> list[Context]:
     """Give each row of an entry its title: the question, or the topic where nobody asked."""
-    with app.store.look() as unit:
-        questions = {entry.id: entry.question for entry in unit.entries.some({row["id"] for row in rows})}
+    with app.store.look() as tx:
+        questions = {entry.id: entry.question for entry in entry_rows.some(tx, {row["id"] for row in rows})}
     return [{**row, "title": questions.get(row["id"]) or row["topic"]} for row in rows]
 
 
@@ -166,8 +168,8 @@ def archive(app: App, asked: Asked) -> Context:
     stats = app.stats()["archive"]
     limit = asked.offset() + PER_PAGE + 1
     found = app.catalog.archive(framework=framework or None, reason=reason or None, limit=limit)  # type: ignore[arg-type]
-    with app.store.look() as unit:
-        rows = islice(unit.archive.browse(framework or None, reason or None), limit)  # type: ignore[arg-type]
+    with app.store.look() as tx:
+        rows = islice(archived_rows.browse(tx, framework or None, reason or None), limit)  # type: ignore[arg-type]
         questions = {archived.archive_id: archived.entry.question for archived in rows}
     shown = found[asked.offset() : limit - 1]
     return {

@@ -1,0 +1,259 @@
+"""The records that pass between the layers: queries, entries, and what sources answer.
+
+All are frozen dataclasses. Times are text, ``YYYY-MM-DDTHH:MM:SS.ffffffZ`` in UTC; readers of a time also accept a
+bare ``YYYY-MM-DD``, which people write by hand.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Literal, get_args
+
+EntryStatus = Literal["fresh", "stale"]
+ResearchStatus = Literal[
+    "success", "partial", "cache-hit", "candidates", "degraded", "budget-exhausted", "timeout", "failure"
+]
+Confidence = Literal["high", "medium", "low"]
+Tier = Literal[
+    "framework+topic+tags",
+    "framework+topic",
+    "framework+tags",
+    "framework+wording",
+    "framework+keywords",
+    "use",
+    "llm",
+]
+"""Why an entry is served: the seed's three, a known wording, equal keywords, its id in the request, a model's choice."""
+
+TIERS: tuple[Tier, ...] = ("framework+topic+tags", "framework+topic", "framework+tags")
+"""The tiers of seed 000, best first: what ``cache_match_floor`` may demand."""
+
+CacheMatch = Literal["sure", "seed"]
+"""What is served without anybody's judgement: what needs none, or any tier of the seed."""
+
+IfUnsure = Literal["research", "candidates"]
+"""What a request wants where nothing is served and something may answer."""
+
+SourceOutcome = Literal["success", "unavailable", "timeout", "skipped"]
+Origin = Literal["finding", "excerpt", "placeholder", "imported"]
+"""Who made a report: an agent or a person, kr from passages of sources, kr from nothing, another knowledge base."""
+
+ReportKind = Literal["researched", "installed", "baseline", "skeleton"]
+"""What kr made a report from: answers of sources, installed documentation alone, an older report, or nothing."""
+
+Outcome = Literal["worked", "wrong"]
+"""What somebody who used a report says of it."""
+
+PHASES = ("story-creation", "story-review", "dev-execution", "code-review", "e2e-inspection")
+"""The legal phase tags (seed 000, input schema)."""
+
+EventType = Literal[
+    "review_max_rounds",
+    "dev_failure_auto_fixed",
+    "high_severity_issues",
+    "agent_needs_intervention",
+    "knowledge_researcher_timeout",
+    "e2e_verification_failure",
+    "general_agent_failure",
+]
+"""The error events of seed 003, "Trigger Conditions", in the table's order, which is the order of priority."""
+
+EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
+
+
+def origin_of_kind(kind: ReportKind, *, is_ours: bool) -> Origin:
+    """Return the origin of an entry with such a report; ``is_ours``: kr made it for this knowledge base."""
+    if kind == "skeleton":
+        return "placeholder"
+    return "excerpt" if is_ours or kind == "installed" else "imported"
+
+
+def optional(default: Any = None) -> Any:
+    """Declare a field that ``to_plain`` leaves out where it has its default."""
+    return field(default=default, metadata={"is_optional": True})
+
+
+def to_plain(record: Any) -> dict[str, Any]:
+    """Return a dataclass as nested plain data, in the order of its fields: records as mappings, tuples as lists."""
+    values = ((each, getattr(record, each.name)) for each in fields(record))
+    return {
+        each.name: _plain(value)
+        for each, value in values
+        if "is_optional" not in each.metadata or value != each.default
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return to_plain(value) if is_dataclass(value) else value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What a request wants to know: its ``research_query``, checked. All texts are non-empty."""
+
+    framework: str
+    framework_version: str
+    topic: str
+    tags: tuple[str, ...]
+    question: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One live row of the index. ``path`` is relative to the knowledge base, with forward slashes."""
+
+    id: str
+    framework: str
+    framework_version: str
+    topic: str
+    tags: tuple[str, ...]
+    path: str
+    created: str
+    last_accessed: str
+    status: EntryStatus
+    confidence: Confidence
+    sha256: str | None = None
+    """Of the report's bytes as kr wrote them, lower-case hex."""
+    researched_at: str | None = None
+    """When the text was researched; ``created`` stands in where a row from elsewhere has none."""
+    fresh_until: str | None = None
+    """A hard end of freshness: an excerpt of installed documentation is fresh for one day."""
+    origin: Origin = "excerpt"
+    question: str | None = None
+    """What was asked when it was written; None where nobody knows."""
+    stale_major: str | None = None
+    """For which major version it was marked stale; None: for every one."""
+    written_by: str | None = None
+    """Of a finding: ``person:NAME``, ``agent:SESSION`` or ``file``."""
+    revision: int = 1
+    """The number of its text among all that the id had."""
+
+    @property
+    def is_written(self) -> bool:
+        """Whether an agent or a person wrote the text: research never replaces it."""
+        return self.origin == "finding"
+
+    @property
+    def is_installed_excerpt(self) -> bool:
+        """Whether kr took the text from installed documentation alone, which is fresh for a day."""
+        return self.origin == "excerpt" and self.fresh_until is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Ratings:
+    """How many sessions say what of an entry's current text.
+
+    ``by_person``: a person said that it is wrong. ``note`` is the last one that came with ``wrong``.
+    """
+
+    worked: int = 0
+    wrong: int = 0
+    by_person: bool = False
+    note: str | None = None
+
+    def withdraws(self, entry: Entry) -> bool:
+        """Whether the entry is served to nobody: a person's text only once a person or two sessions say so."""
+        if self.wrong <= self.worked:
+            return False
+        is_persons = (entry.written_by or "").startswith("person:")
+        return not is_persons or self.by_person or self.wrong > 1
+
+
+NO_RATINGS = Ratings()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchRules:
+    """The settings that decide which entry is served: ``floor`` is the least tier; without ``fuzzy`` equal topics alone."""
+
+    mode: CacheMatch = "sure"
+    floor: Tier = "framework+tags"
+    fuzzy: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """Why an entry is served. ``topic_overlap`` is the share of keywords in common, 0.0 to 1.0."""
+
+    entry: Entry
+    tier: Tier
+    topic_overlap: float
+    shared_tags: tuple[str, ...]
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Related:
+    """A live entry that may answer. ``score`` orders and is no probability; ``note`` says why somebody called it wrong."""
+
+    id: str
+    framework_version: str
+    topic: str
+    question: str | None
+    summary: str
+    origin: Origin
+    confidence: Confidence
+    worked: int
+    wrong: int
+    score: float
+    note: str | None = optional()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    """An MCP server over HTTP or as a process, variables expanded. All but the command may hold secrets and is not shown."""
+
+    url: str | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    command: str | None = None
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """One piece of Markdown from a source: untrusted, not yet cleaned. ``url`` is where this very piece came from."""
+
+    text: str
+    title: str | None = None
+    url: str | None = None
+    is_cut: bool = False
+    """Whether ``text`` is only the beginning of what stands at ``url``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a source answered. Never empty: a source with nothing to say raises ``SourceFailure``."""
+
+    source: str
+    passages: tuple[Passage, ...]
+    url: str | None = None
+    version: str | None = None
+    """The version that the documentation is of, where the source knows it."""
+    library_id: str | None = None
+    """The Context7 id that was used, to be remembered for the framework."""
+    library_versions: tuple[str, ...] = ()
+    """The versions that Context7 lists for the library; remembered too."""
+    repository: str | None = None
+    """``owner/repo`` on GitHub, where the answer names it; remembered too."""
+    is_gap: bool = False
+    """The passages are the nearest that there are, but lack the rare words of the question: no answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What a source knows of a framework, kept to spare a later search: ``library_id`` and its versions, ``owner/repo``."""
+
+    library_id: str | None = None
+    library_versions: tuple[str, ...] = ()
+    repository: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consulted:
+    """One row of ``sources_consulted``."""
+
+    source: str
+    status: SourceOutcome
+    url: str | None = None
