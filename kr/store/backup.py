@@ -87,8 +87,10 @@ def _problems(connection: Connection) -> Iterator[str]:
             yield str(line)
     for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
         yield f"{table}: row {row} refers to a row of {parent} that is not there"
-    indexed = {row[0] for row in connection.execute("SELECT entry_id FROM entry_search")}
-    if indexed != {row[0] for row in connection.execute("SELECT id FROM entries")}:
+    indexed = connection.execute(
+        "SELECT entry_id FROM search_rows JOIN entry_search ON entry_search.rowid = row"
+    )
+    if {row[0] for row in indexed} != {row[0] for row in connection.execute("SELECT id FROM entries")}:
         yield "entry_search: the search index and the entries differ"
     for sha256, text in connection.execute("SELECT sha256, text FROM report_texts"):
         if digest(str(text)) != sha256:
@@ -97,7 +99,7 @@ def _problems(connection: Connection) -> Iterator[str]:
 
 def is_repairable(problems: list[str]) -> bool:
     """Tell whether ``repair`` puts these problems right: they lie in what is made from other tables."""
-    return all("index" in problem or "entry_search" in problem for problem in problems)
+    return all("index" in problem or "search" in problem for problem in problems)
 
 
 def repair(tx: Transaction) -> None:

@@ -115,6 +115,10 @@ def _take(tx: Transaction, item: Incoming, now: datetime) -> Outcome:
     name = _name(tx, item)
     if name is None:
         return Outcome("refused", "path: every name for its report is taken")
+    try:
+        tx.files.place(name.path)
+    except ReportUnwritable as exc:
+        return Outcome("refused", str(exc))
     entry = _entry(tx, item, name, None, now)
     entries.put(tx, entry)
     _write_file(tx, entry.path, item.text.text)
@@ -185,7 +189,8 @@ def _take_archived(tx: Transaction, item: Incoming, departure: Departure, now: d
     if item.text is not None and item.text.is_here and _is_of_another(tx, item.path, departure.at):
         item = replace(item, text=None)
     # Its file is made when it is restored: the path needs to be free only then.
-    is_others = any(it.pair != item.subject.pair for it in held)
+    at_path = places.holders(tx, path=item.path)
+    is_others = any(it.pair != item.subject.pair for it in (*held, *at_path))
     name = places.free_name(tx, item.subject) if is_others else Name(item.id or first.id, item.path)
     entry = _entry(tx, item, name, None, now)
     archive.add(tx, entry, departure.reason, _stored(departure.at) or to_text(now))

@@ -40,7 +40,8 @@ def upgrade(path: Path, timeout: float) -> None:
         translated(path),
         closing(connect(path, "rwc")) as connection,
     ):
-        version = require_ours(path, connection)
+        deadline = time.monotonic() + timeout
+        version = until(deadline, lambda: require_ours(path, connection))
         if version == SCHEMA_VERSION:
             return
         if version:
@@ -48,7 +49,7 @@ def upgrade(path: Path, timeout: float) -> None:
             connection.execute("VACUUM INTO :path", {"path": str(kept)})
             log.info("%s: backed up to %s before the upgrade", path, kept.name)
         # A change of the journal mode does not wait for others by itself.
-        until(time.monotonic() + timeout, lambda: connection.execute("PRAGMA journal_mode = WAL"))
+        until(deadline, lambda: connection.execute("PRAGMA journal_mode = WAL"))
         run(connection) if version else create(connection)
 
 

@@ -71,15 +71,15 @@ def free_name(tx: Transaction, subject: Subject) -> Name:
     raise StoreError(f"{subject.framework} - {subject.topic}: every name for its report is taken")
 
 
-def is_free(tx: Transaction, name: Name, subject: Subject, own_id: str | None = None) -> bool:
-    """Tell whether nobody else has a name, and no file that kr did not write stands at its path.
+def is_free(tx: Transaction, name: Name, subject: Subject, text: str | None = None) -> bool:
+    """Tell whether no live entry, and no other framework or topic, has a name.
 
-    Nobody else: no other framework or topic has it, nor another live entry than ``own_id``.
+    A file that kr did not write at its path is in the way as well, unless it holds the ``text`` that is to stand there.
     """
     held = (*holders(tx, id=name.id), *holders(tx, path=name.path))
-    if any(it.id != own_id if it.is_live else it.pair != subject.pair for it in held):
+    if any(it.is_live or it.pair != subject.pair for it in held) or tx.files.is_blocked(name.path):
         return False
-    return not tx.files.is_blocked(name.path) and edit_at(tx, name.path, None) is None
+    return edit_at(tx, name.path, None) in {None, text}
 
 
 def wanted_names(subject: Subject, *, has_others: bool) -> Iterator[Name]:

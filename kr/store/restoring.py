@@ -61,6 +61,8 @@ def restore_archived(
             )
         moved = tuple(_archive(tx, it, now) for it in live)
         text = _text(tx, entry)
+        if not places.is_free(tx, Name(entry.id, entry.path), _subject(entry), text):
+            entry = replace(entry, path=places.free_name(tx, _subject(entry)).path)
         is_baseline = archived.stale_reason == STALE_BASELINE
         restored = _put_back(tx, opened, entry, text, now, is_baseline=is_baseline)
         return replace(restored, replaced=moved)
@@ -78,7 +80,7 @@ def restore_revision(store: Store, entry_id: str, number: int, now: datetime) ->
         if current is None or revision is None or text is None:
             return None
         current = reports.take_edit(tx, current)
-        entry = _as_it_was(current, revision)
+        entry = replace(_as_it_was(current, revision), path=saving.name_of(tx, current).path)
         others = [it for it in _of_same_major(tx, entry) if it.id != entry_id]
         if others:
             raise EntryConflict(f"{others[0].id} is the entry of this topic for {entry.framework_version}")
@@ -114,11 +116,8 @@ def _put_back(
     """Make an entry live with a text; ``is_baseline``: an older one that stood in for research."""
     staged = opened.enter_context(tx.files.staged(text))
     stale_reason = STALE_BASELINE if is_baseline else _why_stale(entry, now)
-    subject = _subject(entry)
-    is_free = places.is_free(tx, Name(entry.id, entry.path), subject, entry.id)
     entry = replace(
         entry,
-        path=entry.path if is_free else places.free_name(tx, subject).path,
         sha256=revisions.keep(tx, text),
         last_accessed=entries.next_access(tx, now),
         status="fresh" if stale_reason is None else "stale",

@@ -57,8 +57,7 @@ def has(tx: Transaction, sha256: str) -> bool:
 
 
 def get(tx: Transaction, entry_id: str, number: int) -> Revision | None:
-    row = tx.row(f"{_SELECT} WHERE entry_id = :id AND revision = :number", id=entry_id, number=number)
-    return None if row is None else _revision(row)
+    return next((it for it in of_entry(tx, entry_id) if it.revision == number), None)
 
 
 def of_entry(tx: Transaction, entry_id: str) -> list[Revision]:

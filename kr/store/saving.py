@@ -93,7 +93,7 @@ def _save(tx: Transaction, draft: Draft, text: str, staged: Path, now: datetime)
     sha256 = revisions.keep(tx, text)
     if live is not None and not draft.supersedes(live):
         return _keep_beside(tx, live, draft, sha256, at)
-    name = _new_name(tx, draft) if live is None else _name_of(tx, live)
+    name = _new_name(tx, draft) if live is None else name_of(tx, live)
     entry = _entry(tx, draft, name, live, sha256=sha256, now=now)
     is_new_text = live is None or entry.revision != live.revision
     if live is not None and is_new_text:
@@ -238,7 +238,7 @@ def _named(tx: Transaction, draft: Draft) -> Entry:
     return live
 
 
-def _name_of(tx: Transaction, live: Entry) -> Name:
+def name_of(tx: Transaction, live: Entry) -> Name:
     """Return where a live entry's text goes: its own path, unless something else stands there."""
     if not tx.files.is_blocked(live.path):
         return Name(live.id, live.path)

@@ -22,7 +22,7 @@ from sqlalchemy import (
     text,
 )
 
-from kr.store.sql import EVICTED_FIRST, IS_ANSWER, IS_HIT, SEARCH_TABLE
+from kr.store.sql import EVICTED_FIRST, IS_ANSWER, IS_HIT, SEARCH_TABLES
 
 metadata = MetaData()
 
@@ -257,6 +257,8 @@ VIEWS = {
 }
 """The public views, by their names."""
 
-event.listen(metadata, "after_create", DDL(SEARCH_TABLE).execute_if(dialect="sqlite"))  # type: ignore[no-untyped-call]
+for _statement in SEARCH_TABLES:
+    _make = DDL(_statement).execute_if(dialect="sqlite")  # type: ignore[no-untyped-call]
+    event.listen(metadata, "after_create", _make)
 for _name, _query in VIEWS.items():
     event.listen(metadata, "after_create", DDL(f"CREATE VIEW {_name} AS {_query}".replace("%", "%%")))  # type: ignore[no-untyped-call]

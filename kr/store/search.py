@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from kr.frameworks import canonical
 from kr.models import Entry
 from kr.store.engine import Transaction
-from kr.store.sql import SEARCH_TABLE
+from kr.store.sql import SEARCH_TABLES
 from kr.text.characters import one_line
 from kr.text.words import beginning, search_words, searchable, tokens
 
-WEIGHTS = "0.0, 0.0, 2.0, 2.0, 2.0, 2.0, 1.0"
-"""For ``bm25``: of id, framework, topic, tags, question, wordings and report."""
+WEIGHTS = "0.0, 2.0, 2.0, 2.0, 2.0, 1.0"
+"""For ``bm25``: of framework, topic, tags, question, wordings and report."""
 
 _LONGEST = 1000
 _PASSAGE = 200
@@ -36,11 +36,15 @@ def index_entry(tx: Transaction, entry: Entry) -> None:
         "SELECT topic || ' ' || question FROM wordings WHERE entry_id = :id ORDER BY id", id=entry.id
     )
     report = tx.value("SELECT text FROM report_texts WHERE sha256 = :sha256", sha256=entry.sha256)
-    tx.execute("DELETE FROM entry_search WHERE entry_id = :id", id=entry.id)
+    row = tx.value("SELECT row FROM search_rows WHERE entry_id = :id", id=entry.id)
+    if row is None:
+        row = tx.value("SELECT coalesce(max(row), 0) + 1 FROM search_rows")
+        tx.execute("INSERT INTO search_rows (entry_id, row) VALUES (:id, :row)", id=entry.id, row=row)
+    tx.execute("DELETE FROM entry_search WHERE rowid = :row", row=row)
     tx.execute(
-        "INSERT INTO entry_search (entry_id, framework, topic, tags, question, wordings, report) "
-        "VALUES (:id, :framework, :topic, :tags, :question, :wordings, :report)",
-        id=entry.id,
+        "INSERT INTO entry_search (rowid, framework, topic, tags, question, wordings, report) "
+        "VALUES (:row, :framework, :topic, :tags, :question, :wordings, :report)",
+        row=row,
         framework=_framework_word(canonical(entry.framework)),
         topic=searchable(entry.topic),
         tags=searchable(" ".join(entry.tags)),
@@ -52,13 +56,17 @@ def index_entry(tx: Transaction, entry: Entry) -> None:
 
 def prune(tx: Transaction) -> None:
     """Remove the rows of entries that are gone."""
-    tx.execute("DELETE FROM entry_search WHERE entry_id NOT IN (SELECT id FROM entries)")
+    gone = "SELECT row FROM search_rows WHERE entry_id NOT IN (SELECT id FROM entries)"
+    tx.execute(f"DELETE FROM entry_search WHERE rowid IN ({gone})")
+    tx.execute("DELETE FROM search_rows WHERE entry_id NOT IN (SELECT id FROM entries)")
 
 
 def refill(tx: Transaction, entries: Iterable[Entry]) -> None:
-    """Make the whole index anew, the table as well."""
-    tx.execute("DROP TABLE IF EXISTS entry_search")
-    tx.execute(SEARCH_TABLE)
+    """Make the whole index anew, its tables as well."""
+    for table in ("search_rows", "entry_search"):
+        tx.execute(f"DROP TABLE IF EXISTS {table}")
+    for statement in SEARCH_TABLES:
+        tx.execute(statement)
     for entry in entries:
         index_entry(tx, entry)
 
@@ -78,8 +86,8 @@ def rank(
         frameworks = " OR ".join(f'"{_framework_word(key)}"' for key in keys)
         query = f"framework : ({frameworks}) AND {query}"
     rows = tx.rows(
-        f"SELECT entry_id, -bm25(entry_search, {WEIGHTS}) AS score FROM entry_search WHERE entry_search MATCH :query "
-        "ORDER BY score DESC, entry_id LIMIT :most",
+        f"SELECT of.entry_id, -bm25(entry_search, {WEIGHTS}) AS score FROM entry_search JOIN search_rows AS of "
+        "ON of.row = entry_search.rowid WHERE entry_search MATCH :query ORDER BY score DESC, of.entry_id LIMIT :most",
         query=query,
         most=most,
     )

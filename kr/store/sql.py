@@ -13,11 +13,14 @@ IS_ANSWER = "mode = 'research' AND status <> 'failure' AND (status <> 'candidate
 """One research. What was only offered is counted by what the asker did next."""
 
 
-SEARCH_TABLE = (
-    "CREATE VIRTUAL TABLE entry_search USING fts5 (entry_id UNINDEXED, framework, topic, tags, question, wordings, report, "
-    "tokenize = 'porter unicode61 remove_diacritics 2')"
+SEARCH_TABLES = (
+    "CREATE TABLE search_rows (entry_id TEXT NOT NULL PRIMARY KEY, row INTEGER NOT NULL UNIQUE)",
+    (
+        "CREATE VIRTUAL TABLE entry_search USING fts5 (framework, topic, tags, question, wordings, report, "
+        "tokenize = 'porter unicode61 remove_diacritics 2')"
+    ),
 )
-"""The full-text index of SQLite over live entries."""
+"""The full-text index of SQLite over live entries, and which of its rows is whose: FTS5 knows rows by their number alone."""
 
 
 def insert_into(table: str, names: Sequence[str]) -> str:

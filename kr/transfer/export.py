@@ -57,7 +57,7 @@ def refresh_exports(store: Store, knowledge_base: Path) -> None:
 def _take_edits_in(store: Store) -> None:
     """Take in what somebody wrote into a report's file, before it is told elsewhere (SPEC 3.8)."""
     with store.read() as tx:
-        edited = [entry for entry in entry_rows.all(tx) if is_settled(tx, entry) is None]
+        edited = [entry for entry in entry_rows.all(tx) if not is_settled(tx, entry)]
     for entry in edited:
         stored_reports.read_report(store, entry)
 

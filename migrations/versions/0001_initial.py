@@ -8,9 +8,12 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
-SEARCH_TABLE = (
-    "CREATE VIRTUAL TABLE entry_search USING fts5 (entry_id UNINDEXED, framework, topic, tags, "
-    "question, wordings, report, tokenize = 'porter unicode61 remove_diacritics 2')"
+SEARCH_TABLES = (
+    ("CREATE TABLE search_rows (entry_id TEXT NOT NULL PRIMARY KEY, row INTEGER NOT NULL UNIQUE)"),
+    (
+        "CREATE VIRTUAL TABLE entry_search USING fts5 (framework, topic, tags, question, wordings, "
+        "report, tokenize = 'porter unicode61 remove_diacritics 2')"
+    ),
 )
 VIEWS = {
     "hit_rate_by_day": (
@@ -371,6 +374,7 @@ def upgrade() -> None:
         "source_calls_story", "source_calls", ["session_id", "story_key", "charged"], unique=False
     )
     if op.get_bind().dialect.name == "sqlite":
-        op.execute(SEARCH_TABLE)
+        for statement in SEARCH_TABLES:
+            op.execute(statement)
     for name, query in VIEWS.items():
         op.execute(f"CREATE VIEW {name} AS {query}")

@@ -187,7 +187,7 @@ def test_a_day_is_one_cell(share: float | None, drawn: str) -> None:
 
 
 def test_the_view_fits_80_columns(filled: Project) -> None:
-    sql(filled.database, "UPDATE entries SET framework = ?, framework_key = NULL", "a\nvery " * 30)
+    sql(filled.database, "UPDATE entries SET framework = ?", "a\nvery " * 30)
     with filled.app() as app:
         lines = click.unstyle(stats_view(app.stats())).splitlines()
     assert max(map(len, lines)) <= 80
@@ -196,7 +196,7 @@ def test_the_view_fits_80_columns(filled: Project) -> None:
 
 @pytest.mark.parametrize("name", ["组件" * 30, "响应式" * 5, "é" * 40, "vue"])
 def test_the_view_counts_cells_not_characters(filled: Project, name: str) -> None:
-    sql(filled.database, "UPDATE entries SET framework = ?, framework_key = NULL", name)
+    sql(filled.database, "UPDATE entries SET framework = ?", name)
     sql(filled.database, "UPDATE requests SET framework = ?", name)
     sql(filled.database, "UPDATE source_calls SET source = ?, duration_ms = 119999", name)
     with filled.app() as app:

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kr.store.care import Care
 
 from kr.errors import StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from kr.maintenance.databases import Databases
-from kr.store import entries, meta, saving
+from kr.store import backup, entries, meta, saving
 from kr.store.engine import Store
 from kr.store.sqlite import SCHEMA_VERSION
 from tests.support.older import make_unreleased
@@ -51,8 +50,8 @@ def test_a_backup_is_a_sound_database_in_one_file(store: Store, databases: Datab
     save(store, "one")
     value = databases.backup(tmp_path / "copy.db")
     assert value["backup"] == str(tmp_path / "copy.db")
-    assert Care(tmp_path / "copy.db").look().state == "current"
-    assert Care(tmp_path / "copy.db").examine().problems == ()
+    assert backup.inspect(tmp_path / "copy.db").state == "current"
+    assert backup.check(tmp_path / "copy.db") == []
     assert topics(tmp_path / "copy.db") == ["one"]
     assert sql(tmp_path / "copy.db", "PRAGMA journal_mode") == [("delete",)]
     assert not [path for path in tmp_path.iterdir() if path.name.startswith((".kr", "copy.db-"))]
@@ -92,7 +91,7 @@ def test_a_backup_that_lacks_an_index_is_mended_on_its_way(
     copy = Path(databases.backup(tmp_path / "copy.db")["backup"])
     sql(copy, "DROP INDEX entries_path")
     databases.restore(copy)
-    assert (topics(store.path), Care(store.path).examine().problems) == (["one"], ())
+    assert (topics(store.path), backup.check(store.path)) == (["one"], [])
 
 
 def test_a_folder_gets_a_named_copy(store: Store, databases: Databases, tmp_path: Path) -> None:
@@ -134,7 +133,7 @@ def test_backups_made_while_others_write_are_whole(databases: Databases, base: P
         writer.kill()
         writer.communicate()
     for path in made:
-        assert Care(path).examine().problems == ()
+        assert backup.check(path) == []
         ((sha256,),) = sql(path, "SELECT sha256 FROM entries")
         assert sql(path, "SELECT count(*) FROM report_texts WHERE sha256 = ?", sha256) == [(1,)]
 
@@ -148,7 +147,7 @@ def test_a_restore_brings_the_backup_and_keeps_the_present(
     value = databases.restore(tmp_path / "copy.db")
     assert (value["entries"], topics(store.path)) == (1, ["one"])
     assert topics(Path(value["kept"])) == ["one", "two"]
-    assert Care(store.path).examine().problems == ()
+    assert backup.check(store.path) == []
     save(store, "three")
     assert topics(store.path) == ["one", "three"]
     assert topics(tmp_path / "copy.db") == ["one"]
@@ -170,7 +169,7 @@ def test_whoever_has_it_open_sees_the_restored_rows(
         other.save_report(draft(topic="three"), "# three\n", NOW)
         with store.read() as tx:
             assert [entry.topic for entry in entries.all(tx)] == ["one", "three"]
-    assert Care(store.path).examine().problems == ()
+    assert backup.check(store.path) == []
 
 
 def test_writers_go_on_through_a_restore(store: Store, databases: Databases, tmp_path: Path) -> None:
@@ -198,7 +197,7 @@ def test_writers_go_on_through_a_restore(store: Store, databases: Databases, tmp
             thread.join()
     assert not errors
     assert len(set(kept)) == 5
-    assert all(not Care(path).examine().problems for path in (store.path, *kept))
+    assert all(not backup.check(path) for path in (store.path, *kept))
 
 
 def test_a_restore_makes_a_database_where_none_is(store: Store, databases: Databases, tmp_path: Path) -> None:
@@ -229,7 +228,7 @@ def test_a_damaged_database_is_moved_aside(
     value = databases.restore(tmp_path / "copy.db")
     assert value["entries"] == 30
     assert Path(value["kept"]).read_bytes() == broken
-    assert Care(store.path).examine().problems == ()
+    assert backup.check(store.path) == []
 
 
 def bad_backups(folder: Path) -> dict[str, Path]:
@@ -380,7 +379,7 @@ def test_a_copy_that_fails_leaves_nothing(store: Store, tmp_path: Path) -> None:
     save(store, "one")
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreUnwritable):
-        store.care.backup(tmp_path / "file" / "copy.db", "")
+        backup.backup(store.path, tmp_path / "file" / "copy.db", "")
     assert [path.name for path in store.path.parent.iterdir() if "copy" in path.name] == []
 
 
@@ -425,7 +424,7 @@ def test_a_write_protected_folder_is_backed_up_elsewhere(tmp_path: Path) -> None
             preexec_fn=obey_permissions,
         )
     assert done.returncode == 0, done.stderr
-    assert Care(tmp_path / "copy.db").look().state == "current"
+    assert backup.inspect(tmp_path / "copy.db").state == "current"
     assert os.access(tmp_path / "copy.db", os.R_OK)
 
 

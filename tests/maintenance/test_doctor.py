@@ -14,13 +14,12 @@ from typing import Any
 
 import pytest
 import yaml
-from kr.store.care import Care
 
 from kr.app import App
 from kr.errors import ReportUnwritable
 from kr.maintenance import doctor
 from kr.maintenance.checks import Finding, KnowledgeBase, read_facts
-from kr.store import archive, entries, reports, saving, search
+from kr.store import archive, backup, entries, reports, saving, search
 from kr.store.sqlite import SCHEMA_VERSION
 from kr.transfer.export import export_yaml
 from tests.support.older import make_unreleased
@@ -423,7 +422,7 @@ def test_a_broken_index_is_built_anew(project: Project) -> None:
     (finding,) = [row for row in report(project)["findings"] if row["check"] == "integrity"]
     assert "rebuild its indexes" in finding["repair"]
     assert repair(project)["problems"] == 0
-    assert Care(project.database).examine().problems == ()
+    assert backup.check(project.database) == []
     assert ids(project) == ["vue-plugins", "vue-slots"]
     assert (project.base / "kr.db.repair.bak").is_file()
 
@@ -463,7 +462,7 @@ def test_a_missing_table_is_repaired_without_loss(project: Project) -> None:
     project.sql("DROP VIEW next_evictions")
     value = repair(project)
     assert value["problems"] == 0, value
-    assert Care(project.database).examine().problems == ()
+    assert backup.check(project.database) == []
     assert project.sql("SELECT * FROM requests") == requests
     assert ids(project) == ["vue-plugins", "vue-slots"]
     assert len(list(project.base.glob("kr.db.*.damaged"))) == 1
@@ -501,7 +500,7 @@ def test_a_damaged_database_is_kept_and_what_it_held_comes_back(project: Project
     value = repair(project)
     assert value["problems"] == 0, value
     assert ids(project) == before
-    assert Care(project.database).examine().problems == ()
+    assert backup.check(project.database) == []
     (kept,) = project.base.glob("kr.db.*.damaged")
     assert kept.read_bytes() == broken
     assert all(len(path.read_bytes()) > 100 for path in (project.base / "frameworks/vue").glob("*.md"))

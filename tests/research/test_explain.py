@@ -13,11 +13,11 @@ import pytest
 from rich.cells import cell_len
 
 from kr.cli.knowledge import explained
-from kr.errors import InvalidRequest, StoreCorrupt, StoreError
+from kr.errors import InvalidRequest, StoreCorrupt
 from kr.freshness import to_text
 from kr.store import entries, saving
 from tests.support.program import Project, request
-from tests.support.stores import draft, insert_entry, sql
+from tests.support.stores import draft, insert_entry
 from tests.support.terminals import seen
 
 VERSION = ("--framework-version", "3.5")
@@ -121,29 +121,6 @@ def test_an_index_beside_a_database_without_entries_waits_until_it_was_imported_
     project.research()
     project.sql("DELETE FROM entries")
     assert explain(project)["waiting_index"] is None
-
-
-def test_a_log_that_a_killed_process_left_stays_as_it_is(project: Project) -> None:
-    keep(project, "repeatable options")
-    kept = project.root / "kept"
-    with closing(sqlite3.connect(project.database)) as writer:
-        writer.execute("PRAGMA journal_mode = WAL")
-        writer.execute("UPDATE entries SET topic = 'repeatable flags', topic_key = NULL")
-        writer.commit()
-        kept.mkdir()
-        for name in ("kr.db", "kr.db-wal"):
-            (kept / name).write_bytes((project.base / name).read_bytes())
-    for path in project.base.glob("kr.db*"):
-        path.unlink()
-    for path in kept.iterdir():
-        path.rename(project.base / path.name)
-    before = fingerprint(project.base)
-    assert before["kr.db-wal"]
-    value = explain(project)
-    assert [row["topic"] for row in value["considered"]] == ["repeatable flags"]
-    after = fingerprint(project.base)
-    after.pop("kr.db-shm", None)
-    assert after == before
 
 
 def test_it_reads_while_another_process_has_the_database_open(project: Project) -> None:
@@ -290,14 +267,6 @@ def test_a_lessons_request_is_refused(project: Project) -> None:
     }
     with project.app() as app, pytest.raises(InvalidRequest, match="mode"):
         app.explain(data)
-
-
-def test_an_older_database_is_not_upgraded_by_a_look(project: Project) -> None:
-    keep(project, "repeatable options")
-    sql(project.database, "PRAGMA user_version = 1")
-    with pytest.raises(StoreError, match="kr db upgrade"):
-        explain(project)
-    assert sql(project.database, "PRAGMA user_version") == [(1,)]
 
 
 def test_the_command_takes_both_forms(project: Project) -> None:

@@ -8,7 +8,7 @@ import pytest
 from kr.models import to_plain
 from kr.store import saving
 from tests.support.program import Project, request
-from tests.support.stores import draft, insert_entry
+from tests.support.stores import draft
 
 OTHER = {"topic": "given twice", "tags": ["arguments"], "question": "Can one option be given twice?"}
 """A need in words that nothing serves by itself, and that share a word with ``request()``."""
@@ -141,16 +141,6 @@ def test_an_entry_whose_report_is_nowhere_is_not_offered(project: Project) -> No
     assert [row["id"] for row in answer["results"]["related"]] == ["vue-repeatable-options"]
     assert answer["results"]["candidate_report"]["id"] == "vue-repeatable-options"
     assert project.sql("SELECT id FROM entries") == [("vue-repeatable-options",)]
-
-
-def test_a_row_that_plain_sql_wrote_is_found_at_once(project: Project) -> None:
-    told = {"framework": "vue", "framework_version": "3.5", "topic": "scoped slots"}
-    insert_entry(project.database, "vue-slots", **told, last_accessed="2026-11-20")
-    report = project.base / "frameworks" / "click" / "vue-slots.md"
-    report.parent.mkdir(parents=True, exist_ok=True)
-    report.write_text("# scoped slots\n\n## Summary\n\nBy hand.\n")
-    found = ask(project, topic="Scoped Slots", tags=["x"], question="What is a scoped slot?")
-    assert (found["status"], found["results"]["cache_entry_id"]) == ("cache-hit", "vue-slots")
 
 
 def test_a_lesson_of_the_framework_that_shares_a_word_goes_along(project: Project) -> None:

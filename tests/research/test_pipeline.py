@@ -803,13 +803,6 @@ def test_the_library_id_is_kept_although_its_documentation_failed(project: Proje
         assert server.calls()[0].arguments["libraryId"] == "/vuejs/docs/v3.5.1"
 
 
-def test_a_row_that_somebody_marked_archived_is_a_miss(project: Project, context7: StandIn) -> None:
-    project.research()
-    project.sql("UPDATE entries SET status = 'archived'")
-    assert results(project.research())["match"] is None
-    assert context7.calls()
-
-
 def test_a_damaged_list_in_the_database_is_no_crash(project: Project, context7: StandIn) -> None:
     project.research()
     project.sql("UPDATE libraries SET versions = 'not json'")

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.errors import StoreError
-from kr.store import archive, entries, saving
+from kr.store import archive, entries, reports, saving
 from kr.store.engine import Store
 from tests.support.stores import NOW, PUBLIC_COLUMNS, draft, insert_entry, sql
 
@@ -34,7 +34,7 @@ def test_the_least_recently_accessed_beyond_the_limit_leave(small: Store) -> Non
         make(small)
         for number, name in enumerate("cabd"):
             insert_entry(small.path, name, last_accessed=f"2026-09-{10 + number}")
-        saved = small.save_report(draft(topic="new"), "# text\n", NOW)
+        saved = saving.save(small, draft(topic="new"), "# text\n", NOW)
         assert (saved.lru_evicted, saved.auto_archived, saved.index_count) == (2, 0, 3)
         assert live(small) == ["b", "click-new", "d"]
         assert archived(small) == [("c", "lru"), ("a", "lru")]
@@ -90,13 +90,13 @@ def test_a_guard_that_fails_is_undone_alone(small: Store, event: str) -> None:
             insert_entry(small.path, name)
         insert_entry(small.path, "old", last_accessed="2026-01-01")
         sql(small.path, f"CREATE TRIGGER no BEFORE {event} BEGIN SELECT RAISE(ABORT, 'not today'); END")
-        saved = small.save_report(draft(), "# text\n", NOW)
+        saved = saving.save(small, draft(), "# text\n", NOW)
         assert (saved.lru_evicted, saved.auto_archived, saved.index_count) == (-1, 0, 6)
         assert "not today" in saved.warnings[0]
         assert archived(small) == []
-        assert small.read_report(saved.entry) == "# text\n"
+        assert reports.read_report(small, saved.entry) == "# text\n"
         sql(small.path, "DROP TRIGGER no")
-        again = small.save_report(draft(), "# new\n", NOW)
+        again = saving.save(small, draft(), "# new\n", NOW)
         assert (again.lru_evicted, again.auto_archived, again.index_count) == (2, 1, 3)
 
 
@@ -110,7 +110,7 @@ def test_a_trigger_that_gives_up_the_whole_transaction_loses_nothing(small: Stor
             "CREATE TRIGGER no BEFORE INSERT ON archived_entries BEGIN SELECT RAISE(ROLLBACK, 'no'); END",
         )
         with pytest.raises(StoreError):
-            small.save_report(draft(), "# text\n", NOW)
+            saving.save(small, draft(), "# text\n", NOW)
         assert live(small) == list("abcd")
         assert list(base.rglob("*.md")) == list(base.rglob(".kr-*")) == []
 
@@ -121,13 +121,12 @@ def test_the_guard_looks_at_no_archived_row(store: Store) -> None:
     sql(
         store.path,
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) "
-        f"INSERT INTO archived_entries ({row}, archived_at, reason, framework_key, topic_key) "
-        "SELECT 'a' || i, 'f', '1', 't' || i, '[]', 'p' || i, '', '', 'archived', 'low', '', 'lru', 'f', 't' || i FROM n",
+        f"INSERT INTO archived_entries ({row}, archived_at, reason, framework_key, topic_key, major, keywords_key, prior_status) "
+        "SELECT 'a' || i, 'f', '1', 't' || i, '[]', 'p' || i, '', '', 'archived', 'low', '', 'lru', 'f', 't' || i, '1', '', 'fresh' FROM n",
     )
     for statement in (
         "SELECT 1 FROM archived_entries WHERE id = 'x' AND framework_key <> 'f'",
         "SELECT 1 FROM archived_entries WHERE path = 'x' AND framework_key <> 'f'",
-        "SELECT 1 FROM archived_entries WHERE framework_key IS NULL",
         "SELECT 1 FROM archived_entries WHERE framework_key = 'f' AND topic_key = 't'",
     ):
         plan = sql(store.path, f"EXPLAIN QUERY PLAN {statement}")

@@ -129,7 +129,7 @@ except StoreUnwritable as error:
             [sys.executable, "-c", code, str(tmp_path / "db.lock")],
             cwd=ROOT, text=True, capture_output=True, preexec_fn=obey_permissions, check=True, timeout=30,
         )  # fmt: skip
-    assert done.stdout == f"{tmp_path}: Permission denied: db.lock can't be made in this folder\n"
+    assert done.stdout == f"{tmp_path / 'db.lock'}: the lock file can't be made: Permission denied\n"
 
 
 def test_a_lock_without_a_folder_is_unwritable(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from kr.freshness import major_key, same_major
 from kr.store import archive, entries, reports, restoring, saving
 from kr.store.engine import Store
 from kr.values import Entry
-from tests.support.stores import NOW, draft, insert_entry, sql
+from tests.support.stores import NOW, draft
 
 LATER = NOW + timedelta(hours=1)
 
@@ -88,14 +88,6 @@ def test_an_archived_major_that_is_researched_again_gets_its_name_back(store: St
     assert save(store, "2.1").id == first.id
     with store.read() as tx, pytest.raises(EntryConflict):
         restoring.restore_archived(store, archive.of_id(tx, second.id)[0], LATER)
-
-
-def test_what_an_older_kr_renewed_across_majors_keeps_its_name(store: Store) -> None:
-    first = save(store, "2")
-    restoring.remove(store, [first.id], NOW)
-    sql(store.path, "UPDATE archived_entries SET framework_version = '1'")
-    insert_entry(store.path, first.id, topic=first.topic, path=first.path, framework_version="2")
-    assert save(store, "2.1").path == first.path
 
 
 VERSIONS = st.sampled_from(["1", "2.7", "^2", "v3", ">=3,<4", "latest", "next", "unknown"])

@@ -11,14 +11,12 @@ from hypothesis import strategies as st
 
 from kr.errors import EntryConflict
 from kr.freshness import to_text
-from kr.store import archive, importing, quarantine, reports, restoring, revisions, saving, wordings
+from kr.store import archive, importing, quarantine, reports, restoring, revisions, saving, search, wordings
 from kr.store import entries as entry_rows
-from kr.store.archive import EVICTED_FIRST
 from kr.store.engine import Store
 from kr.store.importing import Incoming, ReportText
 from kr.store.requests import Need
 from kr.store.saving import Draft
-from kr.store.search import Search
 from kr.values import Entry
 from tests.support.stores import NOW, draft, sql
 
@@ -117,7 +115,7 @@ class Life:
         if rows:
             row = rows[which % len(rows)]
             try:
-                back = restoring.restore_archived(self.store, row, self.now, replace=bool(which % 2))
+                back = restoring.restore_archived(self.store, row, self.now, replace_live=bool(which % 2))
             except EntryConflict:
                 return
             assert back is not None
@@ -191,12 +189,9 @@ def kept_texts(store: Store) -> set[str]:
 
 def indexed(store: Store) -> list[tuple[object, ...]]:
     """Return what the search holds of each entry, without the numbers of its rows."""
-    query = (
-        "SELECT of.entry_id, s.framework, s.topic, s.tags, s.question, s.wordings, s.report FROM entry_search AS s "
-        "LEFT JOIN search_rows AS of ON of.row = s.rowid ORDER BY 1, 2, 3"
-    )
+    query = "SELECT entry_id, framework, topic, tags, question, wordings, report FROM entry_search ORDER BY 1, 2, 3"
     with store.read() as tx:
-        return [tuple(row) for row in tx.session.rows(query)]
+        return [tuple(row) for row in tx.rows(query)]
 
 
 @some
@@ -223,7 +218,7 @@ def test_no_text_is_lost_no_number_is_used_twice_and_the_search_follows(
             assert life.made <= kept_texts(store)
             made = indexed(store)
             with store.write() as tx:
-                Search(tx.session).refill(entry_rows.all(tx))
+                search.refill(tx, entry_rows.all(tx))
             assert made == indexed(store)
         with store.read() as tx:
             for entry in entry_rows.all(tx):
@@ -254,11 +249,10 @@ def test_placeholders_leave_first_then_installed_excerpts_then_what_was_read_lon
     expected = [entry.id for entry in sorted(entries, key=order)]
     assert told == expected
     with Store(f"sqlite:///{store.path}", store.path.parent, max_entries=limit) as small:
-        guarded = small.run_guard(NOW)
+        guarded = importing.run_guard(small, NOW)
         with small.read() as tx:
             assert sorted(entry_rows.ids(tx)) == sorted(expected[max(0, len(expected) - limit) :])
-        assert guarded == (0, max(0, len(expected) - limit))
-    assert "placeholder" in EVICTED_FIRST
+        assert (guarded.auto_archived, guarded.lru_evicted) == (0, max(0, len(expected) - limit))
 
 
 @given(

@@ -5,19 +5,19 @@ import random
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from kr.errors import EntryConflict, ReportUnwritable, StoreError
-from kr.naming import digest
-from kr.report import PLACEHOLDER_MARK
+from kr.models import Entry
 from kr.store import archive, entries, reports, restoring, revisions, saving, wordings
 from kr.store.archive import Archived
 from kr.store.engine import Store
+from kr.store.revisions import digest
 from kr.store.wordings import Rating
-from kr.values import Entry, replace
 from tests.support.stores import NOW, draft, insert_entry, sql, start, together
 
 LATER = NOW + timedelta(days=1)
@@ -169,9 +169,10 @@ def test_a_text_that_stands_on_disk_alone_comes_back(store: Store, base: Path, e
     (base / "notes" / "mine.md").write_text("# mine\n")
     sql(
         store.path,
-        "INSERT INTO archived_entries (id, framework, framework_version, topic, tags, path, created, last_accessed,"
-        " status, confidence, sha256, archived_at, reason) SELECT id, framework, framework_version, topic, tags, path,"
-        " created, last_accessed, status, confidence, sha256, '2026-09-30', 'lru' FROM entries WHERE id = 'mine'",
+        "INSERT INTO archived_entries (id, framework, framework_version, topic, tags, path, created, last_accessed, status,"
+        " confidence, framework_key, topic_key, major, keywords_key, prior_status, archived_at, reason) SELECT id, framework,"
+        " framework_version, topic, tags, path, created, last_accessed, status, confidence, framework_key, topic_key, major,"
+        " keywords_key, 'fresh', '2026-09-30', 'lru' FROM entries WHERE id = 'mine'",
     )
     sql(store.path, "DELETE FROM entries WHERE id = 'mine'")
     back = restoring.restore_archived(store, archived(store, "mine"), LATER)
@@ -291,18 +292,6 @@ def test_a_number_stays_that_of_its_text(store: Store, entry: Entry) -> None:
     assert kept == {1: "# one\n", 2: "# two\n", 3: "# three\n"}
 
 
-def test_what_somebody_put_at_the_path_meanwhile_has_a_number_of_its_own(
-    store: Store, base: Path, entry: Entry
-) -> None:
-    restoring.remove(store, [entry.id], NOW)
-    (base / entry.path).write_text("# mine\n")
-    back = restoring.restore_archived(store, archived(store, entry.id), LATER)
-    assert back is not None
-    assert (back.saved.revision, texts(store, entry.id)) == (1, ["# mine\n"])
-    saving.save(store, draft(), "# new\n", MUCH_LATER)
-    assert texts(store, entry.id) == ["# one\n", "# mine\n"]
-
-
 def test_what_was_said_of_a_lost_text_is_not_said_of_the_next_one(
     store: Store, base: Path, entry: Entry
 ) -> None:
@@ -325,23 +314,6 @@ def test_what_was_said_of_a_lost_text_is_not_said_of_the_next_one(
         assert (again.id, wordings.ratings_of(tx, again)) == (entry.id, [])
 
 
-def test_an_edited_text_becomes_a_revision_too(store: Store, base: Path, entry: Entry) -> None:
-    saving.save(store, draft(), "# two\n", LATER)
-    (base / entry.path).write_text("# edited\n")
-    restoring.restore_revision(store, entry.id, 1, MUCH_LATER)
-    assert texts(store, entry.id) == ["# one\n", "# two\n", "# edited\n"]
-
-
-def test_a_placeholder_that_is_brought_back_stays_stale(store: Store) -> None:
-    placeholder = draft(status="stale", origin="placeholder", confidence="low")
-    entry = saving.save(store, placeholder, f"# a - b\n\n{PLACEHOLDER_MARK}\n", NOW).entry
-    saving.save(store, draft(), "# two\n", LATER)
-    back = restoring.restore_revision(store, entry.id, 1, MUCH_LATER)
-    assert back is not None
-    assert (back.saved.entry.status, back.saved.entry.origin) == ("stale", "placeholder")
-    assert "placeholder" in (back.stale_reason or "")
-
-
 @pytest.mark.parametrize(("entry_id", "number"), [("unknown", 1), ("click-repeatable-options", 7)])
 def test_an_unknown_revision_is_none(store: Store, entry: Entry, entry_id: str, number: int) -> None:
     assert entry.id == "click-repeatable-options"
@@ -358,7 +330,9 @@ def test_a_commit_that_fails_brings_the_old_file_back(
         restoring.remove(store, [entry.id], NOW)
         saving.save(store, draft(), "# three\n", LATER)
     bring_back: dict[str, Callable[[], object]] = {
-        "archived": lambda: restoring.restore_archived(store, archived(store, entry.id), LATER, replace_live=True),
+        "archived": lambda: restoring.restore_archived(
+            store, archived(store, entry.id), LATER, replace_live=True
+        ),
         "revision": lambda: restoring.restore_revision(store, entry.id, 1, LATER),
     }
     before = (base / entry.path).read_bytes()

@@ -116,6 +116,6 @@ def test_no_text_is_an_error(store: Store, words: str) -> None:
 
 def test_the_index_is_made_anew_from_the_tables(store: Store, entry_id: str) -> None:
     with store.write() as tx:
-        tx.session.execute("DELETE FROM entry_search")
+        tx.execute("DELETE FROM entry_search")
         search.refill(tx, entries.all(tx))
     assert keys(store, "decorator") == [entry_id]

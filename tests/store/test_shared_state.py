@@ -1,13 +1,10 @@
 from datetime import datetime, timedelta
 
-import pytest
-from kr.store.shared_state import pause
-
-from kr.store import ledger, meta, requests
+from kr.store import ledger, meta
 from kr.store.engine import Store
 from kr.store.ledger import Circuit
 from kr.store.requests import RequestRow
-from tests.support.stores import NOW, call, sql
+from tests.support.stores import NOW
 
 
 def later(seconds: float) -> datetime:
@@ -22,12 +19,10 @@ def test_one_owner_holds_a_lease_until_it_lets_go_or_expires(store: Store) -> No
         assert ledger.acquire_lease(tx, "other", "b", now=NOW, ttl=10)
         assert ledger.renew_lease(tx, "k", "a", now=later(9), ttl=10)
         assert not ledger.renew_lease(tx, "k", "b", now=later(9), ttl=10)
-        assert ledger.holder(tx, "k", later(18)) == "a"
         assert ledger.acquire_lease(tx, "k", "b", now=later(19), ttl=10)
         assert not ledger.renew_lease(tx, "k", "a", now=later(19), ttl=10)
         assert not ledger.release_lease(tx, "k", "a")
         assert ledger.release_lease(tx, "k", "b")
-        assert ledger.holder(tx, "k", later(19)) is None
         assert ledger.acquire_lease(tx, "k", "a", now=later(19), ttl=10)
 
 
@@ -102,11 +97,6 @@ def test_a_breaker_may_be_off(store: Store) -> None:
     assert admits(store, 0)
 
 
-@pytest.mark.parametrize(("times", "seconds"), [(1, 60), (2, 120), (4, 480), (5, 900), (10**6, 900)])
-def test_a_pause_doubles_up_to_a_quarter_of_an_hour(times: int, seconds: float) -> None:
-    assert pause(times, base=60, retry_after=None) == seconds
-
-
 def test_what_was_learned_about_a_framework_is_remembered(store: Store) -> None:
     with store.write() as tx:
         assert ledger.library(tx, "Click") is None
@@ -127,37 +117,6 @@ def request(number: int, **changes: str | int | None) -> RequestRow:
         mode="research",
         **(values | changes),  # type: ignore[arg-type]
     )
-
-
-def test_the_views_count(store: Store) -> None:
-    with store.write() as tx:
-        requests.record(tx, request(1))
-        requests.record(tx, request(2, framework="click", status="cache-hit"))
-        requests.record(tx, request(3, framework="vue", status="cache-hit"))
-        requests.record(tx, request(4, framework=None, status="failure"))
-        ledger.settle(tx, None, call(charged=True, duration_ms=100))
-        ledger.settle(tx, None, call(outcome="timeout", duration_ms=300))
-        ledger.settle(tx, None, call(source="deepwiki", outcome="skipped"))
-    for number, phase in enumerate(["code-review", "dev-execution", "code-review"]):
-        sql(
-            store.path,
-            "INSERT INTO lessons (id, date, phase, tags, summary, injected) VALUES (?, ?, ?, '[]', 's', ?)",
-            f"l{number}",
-            f"2026-09-0{number + 1}",
-            phase,
-            number,
-        )
-    assert sql(store.path, "SELECT * FROM hit_rate_by_day") == [("2026-10-01", 3, 2, 0.6667)]
-    assert sql(store.path, "SELECT * FROM hit_rate_by_framework") == [
-        ("click", 2, 1, 0.5),
-        ("vue", 1, 1, 1.0),
-    ]
-    assert [row[:4] for row in sql(store.path, "SELECT * FROM spending_by_story")] == [("s", "1-1", 1, 2)]
-    assert sql(store.path, "SELECT * FROM source_reliability") == [("context7", 2, 1, 1, 0, 0.5, 200.0)]
-    assert sql(store.path, "SELECT * FROM lessons_by_phase") == [
-        ("code-review", 2, 2, 0, "2026-09-03"),
-        ("dev-execution", 1, 1, 0, "2026-09-02"),
-    ]
 
 
 def test_small_facts_are_kept(store: Store) -> None:

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
-from kr.store.care import Care, repair
 
 from kr.freshness import to_text
-from kr.store import archive, entries, reports, restoring, saving, search, wordings
+from kr.store import archive, backup, entries, reports, restoring, saving, search, wordings
 from kr.store.engine import Store
 from kr.store.requests import Need
 from kr.values import Entry
@@ -123,28 +122,17 @@ def test_an_entry_whose_report_is_gone_takes_its_wordings_along(
     assert questions(store, entry.id) == []
 
 
-def test_what_a_deletion_by_plain_sql_leaves_is_told_and_put_right(store: Store, entry: Entry) -> None:
+@pytest.mark.parametrize("damage", ["DELETE FROM entries", "DROP TABLE entry_search"])
+def test_a_search_index_that_is_not_right_is_found_and_made_anew(
+    store: Store, entry: Entry, damage: str
+) -> None:
     keep(store, entry, need(question="How else?"))
-    sql(store.path, "DELETE FROM entries")
-    store.close()
-    health = Care(store.path).examine()
-    assert [problem for problem in health.problems if problem.startswith("search_rows: ")]
-    assert health.is_mendable
+    sql(store.path, damage)
+    problems = backup.check(store.path)
+    assert problems
+    assert backup.is_repairable(problems)
     with store.write() as tx:
-        repair(tx.session)
-    store.close()
-    assert Care(store.path).examine().problems == ()
-
-
-@pytest.mark.parametrize("table", ["entry_search", "search_rows"])
-def test_a_search_index_that_is_gone_is_made_anew_in_place(store: Store, entry: Entry, table: str) -> None:
-    sql(store.path, f"DROP TABLE {table}")
-    store.close()
-    health = Care(store.path).examine()
-    assert (bool(health.problems), health.is_mendable) == (True, True)
-    with store.write() as tx:
-        repair(tx.session)
-    store.close()
-    assert Care(store.path).examine().problems == ()
+        backup.repair(tx)
+    assert backup.check(store.path) == []
     with store.read() as tx:
-        assert search.find(tx, "repeatable", most=5) == [entry.id]
+        assert search.find(tx, "repeatable", most=5) == entries.ids(tx)

@@ -222,8 +222,9 @@ def _research(tx: Any, row: RequestRow, status: str, story: Mapping[str, str], c
             source, 0.95
         )
         outcome = "success" if is_answer else chance.choice(("unavailable", "timeout", "unavailable"))
-        ledger.record_call(
+        ledger.settle(
             tx,
+            None,
             SourceCall(
                 request_id=row.id,
                 at=row.at,

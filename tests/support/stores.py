@@ -20,8 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from kr.errors import KrError
+from kr.freshness import major_key
 from kr.store import archive, entries, ledger, meta, restoring, saving
 from kr.store.engine import Store
+from kr.store.entries import framework_key, keywords_key, topic_key
 from kr.store.ledger import SourceCall
 from kr.store.saving import Draft
 
@@ -44,7 +46,7 @@ def sql(database: Path, statement: str, *parameters: object) -> list[tuple[Any, 
 
 
 def insert_entry(database: Path, entry_id: str, **changes: str | None) -> None:
-    """Insert a row as a person would, with the public columns alone."""
+    """Insert a row by plain SQL."""
     row: dict[str, str | None] = {
         "id": entry_id,
         "framework": "click",
@@ -59,7 +61,14 @@ def insert_entry(database: Path, entry_id: str, **changes: str | None) -> None:
         "sha256": None,
     }
     row |= changes
-    sql(database, f"INSERT INTO entries ({PUBLIC_COLUMNS}) VALUES ({', '.join('?' * 11)})", *row.values())
+    row |= {
+        "framework_key": framework_key(str(row["framework"])),
+        "topic_key": topic_key(str(row["topic"])),
+        "keywords_key": keywords_key(str(row["topic"])),
+        "major": major_key(str(row["framework_version"])),
+    }
+    columns = f"{PUBLIC_COLUMNS}, framework_key, topic_key, keywords_key, major"
+    sql(database, f"INSERT INTO entries ({columns}) VALUES ({', '.join('?' * 15)})", *row.values())
 
 
 def start(program: str, base: Path, *arguments: object, **options: Any) -> subprocess.Popen[str]:

@@ -64,7 +64,7 @@ def test_nothing_is_lost_on_the_way(here: Store, tmp_path: Path) -> None:
         assert first == second
         with there.read() as tx:
             (archived,) = archive.of_id(tx, "click-topic-3")
-        back = there.restore_archived(archived, LATER, replace=True)
+        back = there.restore_archived(archived, LATER, replace_live=True)
         assert back is not None
         assert there.read_report(back.saved.entry) == "# old 3\n"
 
