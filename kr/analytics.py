@@ -46,7 +46,7 @@ def collect_stats(store: "Store", settings: "Settings", *, now: datetime) -> dic
             "index": _index(tx, settings, now),
             "archive": _archive(tx),
             "hit_rate_by_day": counts.view(tx, "hit_rate_by_day")[-_DAYS:],
-            "hit_rate_by_framework": _hit_rates(tx, settings.hit.aliases),
+            "hit_rate_by_framework": _hit_rates(tx, settings.knowledge_research.aliases),
             "spending": _spending(tx, settings),
             "sources": _sources(tx, now),
             "lessons": {
@@ -89,7 +89,9 @@ def _index(tx: "Transaction", settings: "Settings", now: datetime) -> dict[str, 
         "by_status": counts.number_by(tx, "status", "entries"),
         "by_confidence": counts.number_by(tx, "confidence", "entries"),
         "by_age": by_age(accesses, now.astimezone(UTC).date()),
-        "by_framework": _merged(counts.number_by(tx, "framework", "entries"), settings.hit.aliases),
+        "by_framework": _merged(
+            counts.number_by(tx, "framework", "entries"), settings.knowledge_research.aliases
+        ),
     }
 
 

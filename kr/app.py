@@ -27,13 +27,17 @@ if TYPE_CHECKING:
 
     from _typeshed import StrPath
 
-    from kr.catalog.catalog import Catalog, Page
+    from kr.catalog import Catalog, Page
     from kr.contracts.findings import Writer
     from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
+    from kr.freshness import Limits
     from kr.lessons.events import EventLimits
-    from kr.lessons.service import LessonService
+    from kr.lessons.file import LessonBook
+    from kr.lessons.review import Lessons
     from kr.maintenance.checks import Finding, KnowledgeBase
     from kr.maintenance.databases import Databases
+    from kr.models import EventType
+    from kr.project import Need
     from kr.research.chain import Progress
     from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported
@@ -72,9 +76,9 @@ class App:
         self.settings = settings
         self.store = Store(
             settings.database_url,
-            settings.base,
-            max_entries=settings.hit.max_entries,
-            archive_after_days=settings.hit.archive_after_days,
+            settings.knowledge_base,
+            max_entries=settings.knowledge_research.max_entries,
+            archive_after_days=settings.knowledge_research.archive_after_days,
             timeout=_patience(settings),
         )
         self.environ = environ
@@ -94,11 +98,6 @@ class App:
             self.store.close()
         except StoreError as error:
             logger.warning("%s", error)
-
-    def initialize(self) -> dict[str, Any]:
-        from kr.maintenance.databases import initialize
-
-        return initialize(self.settings, self.store, environ=self.environ)
 
     @property
     def _cwd(self) -> "Path":
@@ -134,15 +133,13 @@ class App:
 
     def stats(self) -> dict[str, Any]:
         from kr.analytics import collect_stats
-        from kr.lessons.review import worth_counts
 
-        worth = worth_counts([])
+        waiting = 0
         if self.store.exists():
-            with self.store.read(), self.lessons() as lessons:  # a database that can't serve is told once
-                lessons.refresh()
-                worth = lessons.worth_counts()
+            with self.store.read(), self.lessons() as lessons:  # a database that can't serve is named once
+                waiting = len(lessons.quarantined())
         counted = collect_stats(self.store, self.settings, now=self.clock())
-        return {**counted, "lessons": {**counted["lessons"], **worth}}
+        return {**counted, "lessons": {**counted["lessons"], "quarantined": waiting}}
 
     def knowledge_base(self) -> "KnowledgeBase":
         from kr.maintenance.checks import KnowledgeBase
@@ -165,8 +162,8 @@ class App:
         """Name what of the project's configuration is left out, as nobody trusts its file (SPEC 7)."""
         from kr.maintenance.checks import Finding
 
-        settings, file = self.settings.details, str(self.settings.config_file)
-        return [Finding("trust", "warning", file, told) for told in settings.left_out]
+        file = str(self.settings.config_file)
+        return [Finding("trust", "warning", file, told) for told in self.settings.left_out]
 
     def reset_circuits(self) -> list[str]:
         with self.store.write() as tx:
@@ -181,27 +178,21 @@ class App:
         return Databases(store=self.store, folder=self.settings.knowledge_base, clock=self.clock)
 
     @contextmanager
-    def lessons(
-        self, *, patience: float = _LESSONS_PATIENCE, queue: float | None = None
-    ) -> "Iterator[LessonService]":
-        """Open the project's lessons.
-
-        They wait ``patience`` seconds for a busy database, which only counts them, and ``queue`` seconds (None: 60)
-        for others who write to the file, which is the authority.
-        """
-        from kr.lessons.file import LOCK_TIMEOUT
-        from kr.lessons.service import LessonService
+    def _lesson_book(self, patience: float, queue: float | None = None) -> "Iterator[LessonBook]":
+        """Open the lessons file with its database: wait ``patience`` seconds for that, ``queue`` (None: 60) for other writers."""
+        from kr.lessons.file import LOCK_TIMEOUT, LessonBook, LessonsFile
 
         with self._brief_store(patience) as store:
-            yield LessonService(
-                self.lessons_file,
-                project_root=self.settings.project_root,
-                limits=self._event_limits,
-                store=store,
-                clock=self.clock,
-                lock_timeout=LOCK_TIMEOUT if queue is None else queue,
-                phases=self.settings.knowledge_research.all_phases,
-            )
+            lock_timeout = LOCK_TIMEOUT if queue is None else queue
+            yield LessonBook(LessonsFile(self.lessons_file, lock_timeout=lock_timeout), store)
+
+    @contextmanager
+    def lessons(self, *, patience: float = _LESSONS_PATIENCE) -> "Iterator[Lessons]":
+        """Open the project's lessons for people; they wait ``patience`` seconds for a busy database, which only counts them."""
+        from kr.lessons.review import Lessons
+
+        with self._lesson_book(patience) as book:
+            yield Lessons(book, clock=self.clock, phases=self.settings.knowledge_research.all_phases)
 
     def _event_limits(self) -> "EventLimits":
         from kr.lessons.events import EventLimits
@@ -213,10 +204,27 @@ class App:
             is_e2e_enabled=self.settings.e2e_inspection.enabled,
         )
 
-    def record_lessons(self, request: bytes, **waits: float) -> "RecordEnvelope":
-        """Record what an agent's return teaches (SPEC 4.2): any bytes in, an envelope out; ``waits`` as ``lessons``."""
-        with self.lessons(**{"patience": _LONGEST_PATIENCE, **waits}) as lessons:
-            return lessons.record_document(request)
+    def evident_events(self, phase: str, agent_return: Mapping[str, Any]) -> "Sequence[EventType]":
+        """Return which events an agent's return shows by itself, when nobody declared one."""
+        from kr.lessons.events import evident, read_return
+
+        return evident(phase, read_return(agent_return), self._event_limits())
+
+    def record_lessons(
+        self, request: bytes, *, patience: float = _LONGEST_PATIENCE, queue: float | None = None
+    ) -> "RecordEnvelope":
+        """Record what an agent's return teaches: any bytes in, an envelope out; it waits as ``_lesson_book`` says."""
+        from kr.lessons.record import record_document
+
+        with self._lesson_book(patience, queue) as book:
+            return record_document(
+                request,
+                book,
+                root=self.settings.project_root,
+                limits=self._event_limits(),
+                now=self.clock(),
+                phases=self.settings.knowledge_research.all_phases,
+            )
 
     def entries(self, **page: "Unpack[Page]") -> dict[str, Any]:
         """Give some of the live entries, the last accessed first: ``{entries, total}``; see ``Catalog.page``."""
@@ -302,7 +310,7 @@ class App:
 
         waiting = self.findings.review()
         with self.lessons() as book:
-            lessons = book.review()["quarantined"]
+            lessons = book.quarantined()
         needs = open_needs(self.store, limit=_MOST_OPEN)
         candidates = [
             {
@@ -321,7 +329,7 @@ class App:
 
     @contextmanager
     def _brief_store(self, patience: float = _LESSONS_PATIENCE) -> Iterator[Store]:
-        store = Store(self.settings.database_url, self.settings.base, timeout=patience)
+        store = Store(self.settings.database_url, self.settings.knowledge_base, timeout=patience)
         try:
             yield store
         finally:
@@ -331,26 +339,43 @@ class App:
                 logger.warning("%s", error)
 
     @property
+    def _limits(self) -> "Limits":
+        from kr.composition import limits_of
+
+        return limits_of(self.settings)
+
+    @property
     def catalog(self) -> "Catalog":
-        from kr.catalog.catalog import Catalog
+        from kr.catalog import Catalog
 
         self.import_on_first_use()
         export = export_wanted(self.settings, self.store)
-        return Catalog(store=self.store, limits=self.settings.hit.limits, clock=self.clock, export=export)
+        return Catalog(store=self.store, limits=self._limits, clock=self.clock, export=export)
 
     def versions(
         self, project: "Path | None" = None, *, everything: bool = False, mark_stale: bool = False
     ) -> list[dict[str, Any]]:
         """List what a project depends on; ``mark_stale`` marks entries of another major version (SPEC 6.4)."""
-        folder = self._cwd / (project or ".")
-        return self.catalog.versions(
-            folder, everything=everything, mark_stale=mark_stale, environ=self.environ
+        from kr.project import list_versions
+
+        catalog, folder = self.catalog, self._cwd / (project or ".")
+        rows = list_versions(
+            folder, self.store, everything=everything, mark_stale=mark_stale, environ=self.environ
         )
+        if any(row.get("marked_stale") for row in rows):
+            catalog.exported()
+        return rows
+
+    def _needs(self, project: "Path | None", names: Sequence[str]) -> "list[Need]":
+        from kr.project import needs
+
+        self.import_on_first_use()
+        folder = self._cwd / (project or ".")
+        return needs(folder, self.store, self._limits, self.clock(), names=names, environ=self.environ)
 
     def warm(self, project: "Path | None" = None, *, names: Sequence[str] = ()) -> list[dict[str, Any]]:
         """List what a project depends on, or what is named, and what the cache holds and lacks of it."""
-        found = self.catalog.needs(self._cwd / (project or "."), names, environ=self.environ)
-        return [need.plain() for need in found]
+        return [need.plain() for need in self._needs(project, names)]
 
     def warm_up(
         self,
@@ -363,19 +388,15 @@ class App:
         may_spend: Callable[[list[str]], bool] = lambda _: True,
     ) -> list[dict[str, Any]]:
         """Research what the cache lacks of a project's frameworks, within one budget; see ``research_needs``."""
-        from kr.catalog.project import research_needs
+        from kr.project import research_needs
 
-        found = self.catalog.needs(self._cwd / (project or "."), names, environ=self.environ)
+        found = self._needs(project, names)
         ask = partial(self.requests.research_question, session_id=f"warm-{uuid.uuid4().hex}")
         return research_needs(found, ask, max_calls=max_calls, limit=limit, tell=tell, may_spend=may_spend)
 
     def workflows(self) -> "Workflows":
         from kr.workflows.operations import Operations
         from kr.workflows.service import Workflows
-
-        def record(data: bytes) -> "RecordEnvelope":
-            with self.lessons() as service:
-                return service.record_document(data)
 
         def lessons(phase: str | None, limit: int) -> list[dict[str, Any]]:
             with self.lessons() as service:
@@ -384,7 +405,7 @@ class App:
         operations = Operations(
             research=self.requests.research_document,
             inject=self.requests.inject_document,
-            record=record,
+            record=lambda data: self.record_lessons(data, patience=_LESSONS_PATIENCE),
             save=lambda data: to_plain(self.save_finding(data)),
             question_data=self.requests.question_data,
             export_yaml=self.export_yaml,
@@ -422,10 +443,12 @@ class App:
         """Take in an ``index.yaml`` beside an empty database (SPEC 6.2), looked for until it went well once."""
         if self._is_index_taken:
             return
-        if not any(os.path.isfile(os.path.join(self.settings.base, name)) for name in (INDEX, ARCHIVE)):
+        if not any(
+            os.path.isfile(os.path.join(self.settings.knowledge_base, name)) for name in (INDEX, ARCHIVE)
+        ):
             return  # also where it may not be looked for: the database then says so
         try:
-            import_on_first_use(self.store, self.settings.base, now=self.clock())
+            import_on_first_use(self.store, self.settings.knowledge_base, now=self.clock())
             self._is_index_taken = True
         except StoreError as error:
             logger.debug("%s", error)
@@ -433,7 +456,7 @@ class App:
 
 def _patience(settings: Settings) -> float:
     """Seconds that a busy database is waited for: the overall deadline must leave time for an answer."""
-    return min(_LONGEST_PATIENCE, settings.hit.overall_timeout / 2)
+    return min(_LONGEST_PATIENCE, settings.overall_timeout / 2)
 
 
 def open_app(
@@ -442,17 +465,14 @@ def open_app(
     knowledge_base: "StrPath | None",
     progress: "Progress",
     kind: type[App] = App,
-    may_recall: bool = False,
 ) -> App:
-    """Read environment and configuration (``may_recall``: perhaps remembered), and build an app of this kind. Raises ``ConfigError``."""
+    """Read environment and configuration, and build an app of this kind. Raises ``ConfigError``."""
     environ = dict(os.environ)
     try:
         cwd = os.getcwd()
     except OSError as error:
         raise ConfigError(f"the working directory is gone: {error.strerror}") from error
-    settings = load_settings(
-        config=config, knowledge_base=knowledge_base, environ=environ, cwd=cwd, may_recall=may_recall
-    )
+    settings = load_settings(config=config, knowledge_base=knowledge_base, environ=environ, cwd=cwd)
     for warning in settings.warnings:
         logger.warning("%s", warning)
     return kind(settings, environ=environ, cwd=cwd, progress=progress)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kr.errors import KrError, SourceFailure, SourceNotAsked
+from kr.freshness import Limits
 from kr.research.run import Judge, Policy, Services, SourceSet, Writer
 from kr.research.service import ResearchService
 from kr.research.shelf import Shelf
@@ -74,17 +75,29 @@ def build_research(
     return ResearchService(_policy(settings), services)
 
 
+def limits_of(settings: Settings) -> Limits:
+    """Return the ages at which entries become stale, and are archived."""
+    config = settings.knowledge_research
+    return Limits(
+        ttl_days=config.cache_ttl_days,
+        archive_after_days=config.archive_after_days,
+        max_age_days=config.max_age_days,
+    )
+
+
 def _policy(settings: Settings) -> Policy:
-    hit = settings.hit
+    config = settings.knowledge_research
     return Policy(
-        knowledge_base=settings.base,
-        limits=settings.hit.limits,
-        rules=MatchRules(mode=hit.cache_match, floor=hit.cache_match_floor, fuzzy=hit.cache_fuzzy_match),
-        aliases=hit.aliases,
-        per_story=hit.max_calls_per_story,
-        overall_timeout=hit.overall_timeout,
-        timeout=lambda: settings.knowledge_research.timeout_seconds,
-        report_tokens=lambda: settings.knowledge_research.report_max_tokens,
+        knowledge_base=os.fspath(settings.knowledge_base),
+        limits=limits_of(settings),
+        rules=MatchRules(
+            mode=config.cache_match, floor=config.cache_match_floor, fuzzy=config.cache_fuzzy_match
+        ),
+        aliases=config.aliases,
+        per_story=config.max_calls_per_story,
+        overall_timeout=settings.overall_timeout,
+        timeout=lambda: config.timeout_seconds,
+        report_tokens=lambda: config.report_max_tokens,
     )
 
 
@@ -203,7 +216,7 @@ def _projects(settings: Settings, cwd: "StrPath") -> "tuple[Path, ...]":
 
 
 def _project_aliases(settings: Settings, cwd: "StrPath") -> Mapping[str, str]:
-    from kr.packages.dependencies import project_aliases
+    from kr.packages.versions import project_aliases
 
     # Of two projects, what the working directory's says counts.
     found = (project_aliases(project) for project in reversed(_projects(settings, cwd)))
@@ -214,7 +227,7 @@ def mistyped(settings: Settings, store: Store, cwd: "StrPath", framework: str) -
     """Return the frameworks of the cache and the project of which a name that neither knows may be a typing error."""
     from kr.frameworks import is_usual_name, same_framework
     from kr.frameworks import mistyped as of_known
-    from kr.packages.dependencies import find_dependencies
+    from kr.packages.versions import find_dependencies
 
     if is_usual_name(framework):
         return []

@@ -27,7 +27,7 @@ from kr.request_handler import RequestHandler
 from kr.tree import LIMIT
 
 if TYPE_CHECKING:
-    from kr.catalog.catalog import Page
+    from kr.catalog import Page
     from kr.contracts.findings import Writer
 
 logger = logging.getLogger(__name__)
@@ -254,7 +254,7 @@ class SharedApp(App):
         handler.server = self.server
         return handler
 
-    def record_lessons(self, request: bytes, **waits: float) -> RecordEnvelope:
+    def record_lessons(self, request: bytes, **waits: Any) -> RecordEnvelope:
         if len(request) > LIMIT:
             return super().record_lessons(request, **waits)
         envelope = self._asked(

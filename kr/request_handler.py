@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from functools import cached_property, partial
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,6 @@ from kr.tree import read_document
 if TYPE_CHECKING:
     from _typeshed import StrPath
 
-    from kr.packages.witness import Seen, VersionMemory
     from kr.research.chain import Progress
     from kr.research.service import ResearchService
 
@@ -48,7 +47,6 @@ _ASKING = frozenset(
     ["how", "what", "why", "when", "where", "which", "can", "does", "do", "is", "are", "should"]
 )
 _QUESTIONS_WORDS = 3
-_MOST_VERSIONS = 200
 _ASKED = ("framework", "framework_version", "topic", "question")
 
 DISABLED = "Knowledge research disabled in config"
@@ -78,8 +76,6 @@ class RequestHandler:
         self._cwd = cwd
         self._progress = progress
         self._clock = clock
-        self._remember_version: Callable[[], None] = _nothing
-        self._versions: dict[str, tuple[str | None, Seen]] = {}
 
     def research_document(
         self,
@@ -134,10 +130,7 @@ class RequestHandler:
             data = self.question_data(
                 framework, question, framework_version=framework_version, topic=topic, tag=tag
             )
-        envelope = self._handle(data | said, include_report=include_report, max_tokens=max_tokens)
-        if envelope.status != "failure":
-            self._remember_version()
-        return envelope
+        return self._handle(data | said, include_report=include_report, max_tokens=max_tokens)
 
     def question_data(
         self,
@@ -198,13 +191,13 @@ class RequestHandler:
     ) -> Envelope:
         try:
             parsed: Parsed = parse_request(
-                data, default_mode=default_mode, phases=self._settings.hit.all_phases
+                data, default_mode=default_mode, phases=self._settings.knowledge_research.all_phases
             )
         except InvalidRequest as error:
             _warn(error.warnings)
             return self._refuse(data, *validation_problems(error.fields), mode=default_mode)
         _warn(parsed.warnings)
-        if not self._settings.hit.enabled:
+        if not self._settings.knowledge_research.enabled:
             return self._refuse(data, Problem(type="disabled", message=DISABLED), mode=default_mode)
         if isinstance(parsed.request, ResearchRequest):
             with self._accounted(data):
@@ -217,7 +210,6 @@ class RequestHandler:
             except InvalidRequest as error:  # of what only the index can tell: an entry that is named
                 return self._refuse(data, *validation_problems(error.fields))
             if envelope.status == "cache-hit":
-                self._settings.remember()
                 self._before_use = _nothing  # the index is not empty
             return envelope
         return self._inject(parsed.request)
@@ -261,16 +253,14 @@ class RequestHandler:
             logger.warning("%s", problem)
 
     def _inject(self, request: LessonsInjectRequest) -> Envelope:
-        from kr.lessons.file import LessonsFile
-        from kr.lessons.index import LessonIndex
+        from kr.lessons.file import LessonBook, LessonsFile
         from kr.lessons.inject import inject
 
         with self._lessons_store() as store:
-            self._settings.remember()
             return inject(
                 request,
-                index=LessonIndex(store, LessonsFile(self._settings.lessons_file)),
-                budget=self._settings.hit.lessons_injection_budget,
+                book=LessonBook(LessonsFile(self._settings.lessons_file), store),
+                budget=self._settings.knowledge_research.lessons_injection_budget,
                 now=self._clock(),
                 related=self._depends_on,
             )
@@ -282,20 +272,14 @@ class RequestHandler:
 
     def detect_version(self, framework: str) -> str:
         """Return the version of a framework that the project uses (SPEC 6.4), or ``unknown``."""
-        from kr.freshness import UNKNOWN_VERSION
-        from kr.packages.witness import VersionMemory
+        from pathlib import Path
 
-        found = self._versions.get(framework)
-        if found is not None and found[1].still_holds():
-            return found[0] or UNKNOWN_VERSION
-        memory = VersionMemory(self._settings.base, self._settings.key, framework, self._environ)
-        known = memory.recall()
-        if known is None:
-            version = self._look_for_version(framework, memory)
-        else:
-            version, warnings = known
-            _warn(warnings)
-        if version is not None:
+        from kr.freshness import UNKNOWN_VERSION
+        from kr.packages.versions import version_of
+
+        folders = dict.fromkeys((Path(self._cwd), self._settings.project_root))
+        found = (version_of(folder, framework, self._environ) for folder in folders)
+        if version := next(filter(None, found), None):
             return version
         from kr.composition import mistyped
 
@@ -306,22 +290,6 @@ class RequestHandler:
             said = "no version of %s was found in the project's files; give it with --framework-version"
             logger.warning(said, framework)
         return UNKNOWN_VERSION
-
-    def _look_for_version(self, framework: str, memory: "VersionMemory") -> str | None:
-        from pathlib import Path
-
-        from kr.packages.dependencies import version_of
-        from kr.packages.witness import now_ns, watched
-
-        started = now_ns()
-        with watched() as seen:
-            folders = dict.fromkeys((Path(self._cwd), self._settings.project_root))
-            found = (version_of(folder, framework, self._environ) for folder in folders)
-            version = next((version for version in found if version), None)
-        self._remember_version = partial(memory.remember, version, seen, started_ns=started)
-        if seen.is_settled(started) and len(self._versions) < _MOST_VERSIONS:
-            self._versions[framework] = (version, seen)
-        return version
 
     @cached_property
     def _researcher(self) -> "ResearchService":

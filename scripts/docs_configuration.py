@@ -2,26 +2,12 @@
 
 import json
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import MISSING, Field, fields
+from typing import Any
 
-from kr.settings import kinds
-from kr.settings.discovery import OWN_NAMES, name_of
-from kr.settings.model import Configuration, Server, plain
-from kr.source_kinds import CHAIN, DEFAULT_SERVERS
-
-_MAIN = "knowledge_research"
-
-_ALLOWED = {
-    "sources": f"a list of {', '.join(CHAIN)}, each at most once",
-    "phases": "a list of tags in small letters, digits and dashes",
-    "aliases": "a mapping of other names to frameworks",
-    "repositories": "a mapping of frameworks to owner/repo as on GitHub",
-    "servers": f"a mapping of names to servers; {' and '.join(DEFAULT_SERVERS)} are asked",
-    "headers": "a mapping of header names to text of one line",
-    "args": "a list of texts",
-    "env": "a mapping of variable names to texts",
-}
-"""What is allowed where a function and not a ``Kind`` decides."""
+from kr.settings import OWN_NAMES, name_of
+from kr.settings.model import Configuration, plain
+from kr.settings.project import MAIN_SECTION
 
 VARIABLES = {
     "KR_CONFIG": "The configuration file, where `--config` does not name one.",
@@ -43,6 +29,7 @@ VARIABLES = {
 
 _OTHERS = {
     "XDG_CONFIG_HOME": "The folder in which `kr/kr.yaml` is your own configuration; `~/.config` by default.",
+    "XDG_DATA_HOME": "The folder in which `kr` is your own knowledge base, where there is no project; `~/.local/share` by default.",
     "XDG_STATE_HOME": "The folder in which `kr/trusted` remembers the files that you trust; `~/.local/state` by default.",
     "VIRTUAL_ENV": "The Python environment whose installed packages are read, before the project's own (`.venv`, else a folder "
     "with a `pyvenv.cfg`) and the `python` on `PATH`.",
@@ -59,15 +46,19 @@ _HEAD = """\
 **Where the file is looked for.** `--config FILE`, else the variable `KR_CONFIG`, else the working directory and the
 folders above it: in each folder `kr.yaml`, then `_bmad/bso/config.yaml`, then `config.yaml`, the nearest folder
 first. A `config.yaml` without a `knowledge_research` section belongs to another program and is ignored with a warning.
-Without a file the defaults apply, and the project root is the nearest folder upwards that holds `_bmad-output`, `_bmad`
-or `.git`, else the working directory.
+Without a file the defaults apply, and the project root is the nearest folder upwards that holds `.git`, `_bmad` or
+`_bmad-output`, else the nearest with a dependency file such as `package.json`.
+
+**Where the knowledge base is.** Where nothing names one: `.kr` in the project's root; `_bmad-output/knowledge-base` in a
+BMAD project (a folder `_bmad` or `_bmad-output`); without a project your own, `$XDG_DATA_HOME/kr` (`~/.local/share/kr`).
+All worktrees of a git repository share that of the main checkout.
 
 **Your own file.** `$XDG_CONFIG_HOME/kr/kr.yaml` (`~/.config/kr/kr.yaml`) is read first: it holds, key by key, where
 the project's file says nothing. A server is one key.
 
 **Trust.** Whoever writes a repository writes its `kr.yaml`. What that says of programs to start, variables to expand,
-keys, endpoints, private addresses and folders outside of the project (a server of `servers` that is not the shipped one, a `folder` of `sources`, `url`, `base_url`,
-`api_key_env`, `allow_private_addresses`) is therefore left out, and named on standard error, until
+keys, endpoints, private addresses and folders outside of the project (a server of `servers` that is not the shipped one, a `folder` of `sources`, `url`,
+`base_url`, `api_key_env`, `allow_private_addresses`) is therefore left out, and named on standard error, until
 [`kr trust`](commands/trust.md) was told that you trust the file as it is. Your own file, one that `--config` or
 `KR_CONFIG` names, and variables need no trust. [`kr doctor`](commands/doctor.md) tells what is left out. Trust is
 remembered in `$XDG_STATE_HOME/kr/trusted` (`~/.local/state/kr/trusted`), for one path with one content; what a program
@@ -80,53 +71,32 @@ file's.
 
 **Paths.** A relative path in the file is relative to the project root: the folder that holds the file, or the folder
 above `_bmad/`. One on the command line or in the environment is relative to the working directory. `{project-root}`
-expands, and `{output_folder}`: the top-level key `output_folder` of the same file, else of `_bmad/bmm/config.yaml`,
-else `_bmad-output`.
+expands, and `{output_folder}`: the top-level key `output_folder` of the same file, else what BMAD's own `config.toml` or
+`config.yaml` say, else `_bmad-output`. An absolute output folder stays absolute.
 
 **Secrets.** `${NAME}` and `${NAME:-default}` expand from the environment in `url`, `base_url`, and in the values of
 `headers` and `env`. They are never written to a log, a report, the database or an answer.
 
 A wrong value is an error that names the file with its line or the variable, the key, and what is allowed (exit
-status 2). An unknown key is a warning; beside the sections only a name that is nearly one of them.
+status 2). An unknown key of `knowledge_research` is a warning.
 """
 
 
-class Key(NamedTuple):
-    """One key: its path in the file, the field that declares it, and its variable where it has one."""
-
-    path: tuple[str, ...]
-    field: kinds.Key
-    variable: str | None
-
-    @property
-    def name(self) -> str:
-        """What the reference calls it: the main section's name is left out."""
-        return ".".join(self.path[1:] if self.path[0] == _MAIN else self.path)
-
-
-def keys() -> Iterator[Key]:
-    """Walk every key of every section, the outer before the inner ones; a server stands for all servers."""
-    for section, field in Configuration.keys.items():
-        yield from _below(field.section, (section,))
-
-
-def _below(within: type[kinds.Section] | None, path: tuple[str, ...]) -> Iterator[Key]:
-    for name, field in within.keys.items() if within else ():
-        here = (*path, name)
-        variable = name_of(here[1:]) if path[0] == _MAIN else None
-        yield Key(here, field, variable)
-        if here == (_MAIN, "servers"):
-            yield from _below(Server, (*here, "NAME"))
-        else:
-            yield from _below(field.section, here)
+def keys(section: type, *path: str) -> Iterator[tuple[tuple[str, ...], Field[Any]]]:
+    """Walk every key of a section, the outer before the inner ones; a server stands for all servers."""
+    for key in fields(section):
+        here = (*path, key.name)
+        yield here, key
+        if (inner := key.metadata["kind"].section) is not None:
+            yield from keys(inner, *here, *(["NAME"] if key.name == "servers" else []))
 
 
 def configuration_page() -> str:
     """Make docs/configuration.md."""
     parts = [_HEAD]
-    for section, field in Configuration.keys.items():
-        parts.append(f"## {section}\n\n{field.description}\n")
-        parts.extend(_entry(key) for key in keys() if key.path[0] == section)
+    for outer in fields(Configuration):
+        parts.append(f"## {outer.name}\n\n{outer.metadata['help']}\n")
+        parts.extend(_entry(path, key) for path, key in keys(outer.metadata["kind"].section, outer.name))
     parts.append("## Other variables\n")
     rows = [f"| `{name}` | {text} |" for name, text in {**VARIABLES, **_OTHERS}.items()]
     parts.append("\n".join(["| variable | what it is for |", "|---|---|", *rows]) + "\n")
@@ -135,24 +105,15 @@ def configuration_page() -> str:
     return "\n".join(parts)
 
 
-def _entry(key: Key) -> str:
-    lines = [f"### {key.name}\n", f"{key.field.description}\n"]
-    if key.field.section is None:
-        lines += [
-            f"- allowed: {_allowed(key)}",
-            f"- default: `{json.dumps(plain(key.field.default), ensure_ascii=False)}`",
-        ]
+def _entry(path: tuple[str, ...], key: Field[Any]) -> str:
+    is_main, kind = path[0] == MAIN_SECTION, key.metadata["kind"]
+    lines = [f"### {'.'.join(path[1:] if is_main else path)}\n", f"{key.metadata['help']}\n"]
+    if kind.section is None or key.name == "servers":
+        default = key.default if key.default is not MISSING else key.default_factory()  # type: ignore[misc]
+        lines.append(f"- allowed: {kind.allowed}")
+        lines.append(f"- default: `{json.dumps(plain(default), ensure_ascii=False)}`")
     else:
         lines.append("- a mapping of the keys below")
-    if key.variable:
-        lines.append(f"- variable: `{key.variable}`")
+    if is_main:
+        lines.append(f"- variable: `{name_of(path)}`")
     return "\n".join(lines) + "\n"
-
-
-def _allowed(key: Key) -> str:
-    if isinstance(key.field.read, kinds.Kind):
-        return key.field.read.allowed
-    try:
-        return _ALLOWED[key.path[-1]]
-    except KeyError:
-        raise SystemExit(f"scripts/docs_configuration.py: say in _ALLOWED what {key.name} may be") from None

@@ -21,12 +21,9 @@ MODULES = {
 KNOWN_CIRCLES = set(
     """
     kr.cli.completion kr.cli.options kr.cli.output
-    kr.packages.installed kr.packages.installed_node
     kr.research.pipeline kr.research.service
-    kr.settings kr.settings.discovery kr.settings.model kr.settings.raw kr.settings.trust kr.settings.validate
     kr.sources.base kr.sources.folder kr.sources.http_exchange kr.sources.local_docs kr.sources.mcp_client
     kr.sources.mcp_tool kr.sources.mcp_transports
-    kr.store.care kr.store.database
     kr.transfer kr.transfer.export kr.transfer.import_yaml kr.transfer.read_index
     kr.tree kr.yamltext
     """.split()

@@ -109,9 +109,8 @@ def _looked_up(ctx: click.Context, what: "Completed", **parameters: str) -> list
             knowledge_base=said.kb,
             environ=dict(os.environ),
             cwd=os.getcwd(),
-            may_recall=True,
         )
-        with Store(settings.database_url, settings.base, timeout=_KEY_PRESS) as store:
+        with Store(settings.database_url, settings.knowledge_base, timeout=_KEY_PRESS) as store:
             if not store.exists():
                 return []
             with store.read() as tx:

@@ -28,7 +28,7 @@ from kr.text.characters import strip_invisible
 from kr.text.counting import counted
 
 if TYPE_CHECKING:
-    from kr.catalog.catalog import Page
+    from kr.catalog import Page
 
 
 Row = dict[str, Any]

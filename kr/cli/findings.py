@@ -1,6 +1,5 @@
 """``kr save``, ``kr rate`` and ``kr review``: what was found out goes back in, and what waits for a person (SPEC 3.10)."""
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +10,7 @@ from kr.cli.options import (
     common_options,
     completes,
     examples,
+    is_person,
     open_app,
     read_request,
     request_option,
@@ -38,14 +38,9 @@ _STORY = click.option(
 )
 
 
-def _is_person() -> bool:
-    """Tell whether somebody sits at a terminal: agents work through pipes."""
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
-
-
 def _writer(session_id: str | None) -> "Writer | None":
     """Return the person at the terminal; None for an agent, which names its session or has none."""
-    if session_id is not None or not _is_person():
+    if session_id is not None or not is_person():
         return None
     from kr.contracts.findings import person
 
@@ -261,7 +256,7 @@ def _plain_view(value: Row) -> str:
 
 
 def _require_person(what: str) -> None:
-    if not _is_person():
+    if not is_person():
         raise KrError(
             f"kr review {what} works at a terminal alone: what was held back is for a person to read"
         )

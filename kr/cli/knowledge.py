@@ -41,11 +41,11 @@ def versions(ctx: click.Context, /, project: Path | None, *, everything: bool, m
     The project is the nearest folder upwards with a dependency file, up to the repository's root; where there is none,
     the projects in the two levels below. Members of its workspace are read too.
 
-    Read are package.json, pyproject.toml, requirements*.txt, pom.xml, build.gradle, go.mod, Cargo.toml,
-    composer.json, and the lock files: package-lock.json, npm-shrinkwrap.json, yarn.lock, pnpm-lock.yaml, uv.lock, poetry.lock,
-    Cargo.lock, composer.lock and Gemfile.lock. A lock file's exact version
-    wins over a range; a package without any version has the one that is installed.
-    Dependency files that kr does not read, or can't, are named on standard error.
+    Read are package.json (package-lock.json, npm-shrinkwrap.json, yarn.lock, pnpm-lock.yaml, pnpm-workspace.yaml),
+    pyproject.toml (uv.lock, poetry.lock, pylock.toml), setup.cfg, requirements*.txt, pom.xml, build.gradle and
+    settings.gradle (also .kts, with version catalogs), go.mod and go.work, Cargo.toml (Cargo.lock), composer.json
+    (composer.lock), Gemfile.lock. What is installed (node_modules, VIRTUAL_ENV, .venv, venv) wins over a lock file, a lock
+    file over a range. Dependency files that kr does not read, or can't, are named on standard error and in the answer.
     """
     with open_app(ctx) as app:
         rows = app.versions(project, everything=everything, mark_stale=mark_stale)
@@ -56,8 +56,11 @@ _NO_DEPENDENCIES = "No dependency file names anything here; kr versions --help l
 
 
 def versions_view(rows: list[dict[str, Any]]) -> str:
+    unread = [f"not read: {cell(row['file'])}: {cell(row['note'])}" for row in rows if "note" in row]
+    rows = [row for row in rows if "note" not in row]
     lines = [(row["framework"], row["version"], row["file"]) for row in rows]
     shown = table(("framework", "version", "found in"), lines, wide="framework") if rows else _NO_DEPENDENCIES
+    shown = "\n".join([shown, *unread])
     marked = [
         f"{cell(entry_id)}: the project uses {cell(row['version'])}"
         for row in rows

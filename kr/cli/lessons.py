@@ -1,6 +1,5 @@
 """``kr lessons``: hand lessons to agents, record what their failures teach, and look at them."""
 
-import sys
 import uuid
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +14,7 @@ from kr.cli.options import (
     common_options,
     completes,
     examples,
+    is_person,
     open_app,
     read_request,
     request_option,
@@ -30,7 +30,7 @@ from kr.text.counting import counted
 if TYPE_CHECKING:
     from kr.app import App
     from kr.envelopes import RecordEnvelope
-    from kr.lessons.service import LessonService
+    from kr.lessons.review import Lessons
     from kr.store.lessons import LessonMark
 
 _RECORD_PATIENCE = 60.0
@@ -52,7 +52,6 @@ _PHASE = click.option(
         "kr lessons record --request return.yaml",
         'kr lessons add "Rows stay blank" --fix "Set the row height" --tag vue',
         'kr lessons search "row height"',
-        "kr lessons review",
     ),
 )
 @common_options
@@ -205,9 +204,6 @@ def _marking(name: str, mark: "LessonMark", done: str, undone: str, summary: str
     @click.option("--undo", is_flag=True, help="Take it back.")
     @with_context
     def change(ctx: click.Context, /, lesson_id: str, *, undo: bool) -> None:
-        if mark == "approved_at" and not _is_person():
-            # This stops carelessness, not intent (SPEC 3.10).
-            raise click.UsageError("a person approves lessons, at a terminal")
         with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as lessons:
             _require_person_for_held(lessons, lesson_id)
             changed = lessons.mark(lesson_id, mark, is_set=not undo)
@@ -215,26 +211,15 @@ def _marking(name: str, mark: "LessonMark", done: str, undone: str, summary: str
         emit(changed, ctx, lambda it: listing_view([it]))
 
 
-def _require_person_for_held(lessons: "LessonService", lesson_id: str) -> None:
-    if not _is_person() and lessons.waits(lesson_id):
-        raise KrError("it was held back, and waits for a person at a terminal: kr lessons review")
-
-
-def _is_person() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty()
+def _require_person_for_held(lessons: "Lessons", lesson_id: str) -> None:
+    if not is_person() and lessons.waits(lesson_id):
+        raise KrError("it was held back, and waits for a person at a terminal: kr review")
 
 
 _marking(
     "retire", "retired_at", "retired", "back", "Stop giving a lesson to agents. Its line stays in the file."
 )
 _marking("pin", "pinned_at", "pinned", "no longer pinned", "Give a lesson before all others of its phase.")
-_marking(
-    "approve",
-    "approved_at",
-    "approved",
-    "no longer approved",
-    "Release a quarantined lesson that you have read, or bring a retired one back.",
-)
 
 
 @command.command(
@@ -259,9 +244,9 @@ def add(
     """Write a lesson yourself: what one sees, best in 60 characters, and what to do."""
     with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as lessons:
         legal = _legal(app, phase) or phase
-        added = lessons.add(symptom, fix, phase=legal, tags=tags, ref=ref, by_person=_is_person())
+        added = lessons.add(symptom, fix, phase=legal, tags=tags, ref=ref, by_person=is_person())
     if added["status"] == "quarantined":
-        warn(f"it waits for a person: {added['held_because']}; kr lessons review")
+        warn(f"it waits for a person: {added['held_because']}; kr review")
     emit(added, ctx, lambda it: listing_view([it]))
 
 
@@ -275,17 +260,8 @@ def edit(ctx: click.Context, /, lesson_id: str, text: str) -> None:
     """Reword a lesson. The new line goes to the end of the file and takes the old one's place."""
     with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as lessons:
         _require_person_for_held(lessons, lesson_id)
-        changed = lessons.edit(lesson_id, text, by_person=_is_person())
+        changed = lessons.edit(lesson_id, text, by_person=is_person())
     emit(changed, ctx, lambda it: listing_view([it]))
-
-
-@command.command("review", epilog=examples("kr lessons review"))
-@with_context
-def review(ctx: click.Context, /) -> None:
-    """List the lessons that a person should look at: quarantined, or never useful."""
-    with open_app(ctx, only_reads=True) as app, app.lessons() as lessons:
-        found = lessons.review()
-    emit(found, ctx, _reviewed)
 
 
 @command.command("import", epilog=examples("kr lessons import ../shop/lessons/_lessons-learned.md"))
@@ -339,11 +315,3 @@ def _proof(lesson: dict[str, Any]) -> str:
         lesson["worth"],
     ]
     return "; ".join(parts)
-
-
-def _reviewed(value: dict[str, Any]) -> str:
-    lines: list[str] = []
-    for title, name in (("Quarantined", "quarantined"), ("Never useful", "never_useful")):
-        if value[name]:
-            lines += [f"{title}:", listing_view(value[name])]
-    return "\n".join(lines) or "Nothing to review."

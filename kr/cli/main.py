@@ -62,7 +62,7 @@ _GROUPS = {
         ("workflow", "workflow:command", "Start, run, approve and report workflows made from templates."),
     ),
     "Set up and look after": (
-        ("init", "maintenance:init", "Write kr.yaml and create the knowledge base."),
+        ("init", "init:init", "Write kr.yaml and create the knowledge base."),
         ("trust", "trust:trust", "Let what a project's kr.yaml starts, expands and calls take effect."),
         ("stats", "maintenance:stats", "Count what the cache saves, costs and holds."),
         ("doctor", "maintenance:doctor", "Find what is wrong with the knowledge base, and repair it."),

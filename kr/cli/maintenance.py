@@ -1,4 +1,4 @@
-"""``kr init``, ``kr doctor``, ``kr db`` and ``kr stats``, ``kr mcp`` and ``kr serve``: an installation and its knowledge base (SPEC 6.5, 8)."""
+"""``kr doctor``, ``kr db`` and ``kr stats``, ``kr mcp`` and ``kr serve``: an installation and its knowledge base (SPEC 6.5, 8)."""
 
 import gc
 import os
@@ -197,25 +197,6 @@ def examined(value: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-@click.command("init", epilog=examples("kr init", "kr init --kb shared/knowledge-base"))
-@with_context
-def init(ctx: click.Context) -> None:
-    """Write kr.yaml and create the knowledge base.
-
-    Nothing is overwritten, and it may be run again: where a file exists already, it says what to add.
-    """
-    with open_app(ctx) as app:
-        done = app.initialize()
-        emit(done, ctx, initialized)
-
-
-def initialized(value: dict[str, Any]) -> str:
-    lines = [f"{click.style(item['state'], bold=True):<8}  {item['path']}" for item in value["files"]]
-    lines += [f"\n{hint}" for hint in value["hints"]]
-    lines += ["\nNext:", *(f"  {command}" for command in value["next"])]
-    return "\n".join(lines)
-
-
 _BAR = 22
 _NAME = 30
 _MOST_ROWS = 12
@@ -382,11 +363,8 @@ def _lessons(lessons: dict[str, Any]) -> list[str]:
         f"recurred {row['recurred']}"
         for row in lessons["by_phase"]
     ]
-    for title, name in (("helps", "helps"), ("comes back although given", "unheeded")):
-        for lesson in lessons.get(name, ()):
-            lines += wrapped("  ", f"{title}: {lesson['id']} {lesson['summary']}", indent=4)
     if waiting := lessons.get("quarantined"):
-        lines.append(f"  {counted(waiting, 'lesson')} in quarantine: kr lessons review")
+        lines.append(f"  {counted(waiting, 'lesson')} in quarantine: kr review")
     return lines
 
 

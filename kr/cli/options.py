@@ -45,6 +45,15 @@ def read_request(source: str) -> bytes:
         raise RequestUnreadable(f"{source}: can't be read: {error.strerror}") from error
 
 
+def is_person() -> bool:
+    """Whether a person sits at both ends of the command: what an agent runs has a pipe at one of them.
+
+    This stops carelessness, not intent.
+    """
+    ends = (sys.stdin, sys.stdout)
+    return all(end is not None and end.isatty() for end in ends)
+
+
 def answer_request(source: str, answer: "Callable[[bytes], Envelope]") -> "Envelope":
     """Answer the request in a file, which problems of the whole document name; one that can't be read has its envelope too (SPEC 3.1)."""
     try:
@@ -270,7 +279,7 @@ def open_app(
             cast("SharedApp", app).hurry = hurry
             return app
         warn(f"KR_SERVER is set; {ctx.command_path} works on the local knowledge base")
-    app = build(config=said.config, knowledge_base=said.kb, progress=progress, may_recall=is_quick)
+    app = build(config=said.config, knowledge_base=said.kb, progress=progress)
     if only_reads:
         _tell_where_nothing_is(app)
     return app

@@ -23,22 +23,22 @@ def trust(ctx: click.Context, /, *, yes: bool) -> int:
     is; after a change it asks again. Your own kr.yaml in ~/.config/kr and a file that --config or KR_CONFIG names need
     no trust. Exit status 1 where you say no.
     """
-    from kr.settings.discovery import find_config
+    from kr.settings.project import find_project
     from kr.settings.trust import guarded, is_trusted
     from kr.settings.trust import trust as remember
 
     environ = dict(os.environ)
     said = common(ctx)
     named = Path(said.config) if said.config else None
-    found = find_config(config=named, environ=environ, cwd=Path.cwd())
-    if found.file is None:
+    file = find_project(config=named, environ=environ, cwd=Path.cwd()).file
+    if file is None:
         raise KrError("there is no kr.yaml here or above: nothing needs to be trusted")
-    settings = [f"line {found.content.lines[it.path]}: {it.line()}" for it in guarded(found.content.data)]
-    value: dict[str, Any] = {"file": str(found.file), "settings": settings, "trusted": True}
-    if settings and not is_trusted(found.file, found.content.sha256, environ):
-        value["trusted"] = yes or _agrees(found.file, settings)
+    settings = [f"line {file.lines[it.path]}: {it.line()}" for it in guarded(file.data)]
+    value: dict[str, Any] = {"file": str(file.path), "settings": settings, "trusted": True}
+    if settings and not is_trusted(file, environ):
+        value["trusted"] = yes or _agrees(file.path, settings)
         if value["trusted"]:
-            remember(found.file, found.content.sha256, environ)
+            remember(file, environ)
     emit(value, ctx, trusted)
     return 0 if value["trusted"] else 1
 

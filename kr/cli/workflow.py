@@ -1,23 +1,23 @@
 """``kr workflow``: start a workflow from a template, run it, approve its steps, look at it (SPEC 9)."""
 
+import getpass
 import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from kr.cli.options import MOST, TEXT, Group, common_options, examples, open_app, together, with_context
-from kr.cli.output import emit, wrapped, write_out
+from kr.cli.output import LineProgress, emit, to_json, wrapped, write_out
 from kr.text.characters import one_line
+from kr.workflows.model import template_schema
+from kr.workflows.report import duration
+from kr.workflows.service import Workflows
+from kr.workflows.state import Instance, StepState, SubTask, Target
 
-if TYPE_CHECKING:
-    from kr.workflows.service import Workflows
-    from kr.workflows.state import Instance, StepState, SubTask, Target
-
-
-Act = Callable[["Workflows"], "Instance"]
+Act = Callable[[Workflows], Instance]
 
 _STATE = click.option(
     "--state",
@@ -184,16 +184,11 @@ def list_(ctx: click.Context, /, limit: int) -> None:
 @common_options
 def schema() -> None:
     """Print the JSON Schema of a template, for completion in editors."""
-    from kr.cli.output import to_json
-    from kr.workflows.model import template_schema
-
     write_out(to_json(template_schema()))
 
 
 def _act(ctx: click.Context, act: Act) -> int:
     """Run something that changes an instance, watched on standard error."""
-    from kr.cli.output import LineProgress
-
     with open_app(ctx, progress=LineProgress(is_watched=False)) as app:
         workflows = app.workflows()
         workflows.on_change = LineWatcher().changed
@@ -202,7 +197,7 @@ def _act(ctx: click.Context, act: Act) -> int:
     return 1 if instance.status == "failed" else 0
 
 
-def _emit(ctx: click.Context, instance: "Instance") -> None:
+def _emit(ctx: click.Context, instance: Instance) -> None:
     emit(instance.plain(definitions=False), ctx, lambda _: view(instance, ctx.params.get("state")))
 
 
@@ -219,8 +214,6 @@ def _given(assignments: tuple[str, ...]) -> dict[str, str]:
 
 
 def _user() -> str:
-    import getpass
-
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # no name for this user id, as in some containers
@@ -252,9 +245,7 @@ _COLOURS = {"completed": "green", "failed": "red", "running": "cyan", "waiting":
 _MARKS = {"completed": "✓", "failed": "✗", "running": "•", "waiting": "?", "skipped": "–", "pending": " "}
 
 
-def _inner_first(instance: "Instance") -> "list[tuple[Target, StepState | SubTask]]":
-    from kr.workflows.state import Target
-
+def _inner_first(instance: Instance) -> list[tuple[Target, StepState | SubTask]]:
     found: list[tuple[Target, StepState | SubTask]] = []
     for step in instance.steps:
         tasks = [(Target(step.id, at), task) for at, task in enumerate(step.sub_tasks)]
@@ -265,11 +256,11 @@ def _inner_first(instance: "Instance") -> "list[tuple[Target, StepState | SubTas
 
 class LineWatcher:
     def __init__(self) -> None:
-        self._told: dict[tuple[str, int | None], str] = {}
+        self._told: dict[Target, str] = {}
         self._status = ""
         self._is_new = True
 
-    def changed(self, instance: "Instance") -> None:
+    def changed(self, instance: Instance) -> None:
         for target, run in _inner_first(instance):
             known = self._told.get(target, "pending")
             shown = (
@@ -286,13 +277,13 @@ class LineWatcher:
             self._tell(instance.workflow_id, instance.status, None)
         self._status, self._is_new = instance.status, False
 
-    def _tell(self, name: str, status: str, run: "StepState | SubTask | None") -> None:
+    def _tell(self, name: str, status: str, run: StepState | SubTask | None) -> None:
         told = run is not None and run.status not in {"running", "pending"} and run.details
         line = one_line(f"{name}: {status}" + (f": {run.details}" if run is not None and told else ""), 200)
         click.echo(f"{time.strftime('%H:%M:%S')} {line}", err=True)
 
 
-def view(instance: "Instance", state: Path | None = None) -> str:
+def view(instance: Instance, state: Path | None = None) -> str:
     status = click.style(instance.status, fg=_colour(instance.status), bold=True)
     simulated = " (simulated)" if instance.is_simulated else ""
     lines = [f"{instance.workflow_id}  {status}{simulated}"]
@@ -309,9 +300,7 @@ def view(instance: "Instance", state: Path | None = None) -> str:
     return "\n".join(lines)
 
 
-def _line(indent: str, name: str, run: "StepState | SubTask") -> str:
-    from kr.workflows.report import duration
-
+def _line(indent: str, name: str, run: StepState | SubTask) -> str:
     took = duration(run.started_at, run.completed_at) if run.completed_at else ""
     mark = click.style(_MARKS[run.status], fg=_colour(run.status))
     return f"{indent}  {mark} {one_line(name, 60)}  {run.status}  {took}".rstrip()
@@ -322,7 +311,7 @@ def _colour(status: str) -> str | None:
     return None if colour == "dim" else colour
 
 
-def _next(instance: "Instance") -> str | None:
+def _next(instance: Instance) -> str | None:
     if instance.status == "waiting":
         return f"approve {instance.current_step}"
     is_rejected = any(step.type == "approval" and step.status == "failed" for step in instance.steps)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kr.values import EVENT_TYPES, EventType
+from kr.models import EVENT_TYPES, EventType
 
 FIX_KEYS = ("fix", "suggestion", "recommendation", "resolution")
 MESSAGE_KEYS = ("message", "description", "summary", "detail")

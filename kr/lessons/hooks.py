@@ -1,23 +1,26 @@
-"""What the hooks of Claude Code send, and what is answered (SPEC 6.5). Pure.
+"""What the hooks of Claude Code send, and what is answered. Pure.
 
 Agents are careless: what is odd in a hook's JSON means that there is nothing to do; nothing here raises.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
+from kr.errors import InvalidRequest
 from kr.lessons.events import Finding, as_mapping, text_of
 from kr.lessons.wording import word_finding
+from kr.tree import read_document
 
 CONTEXT_LIMIT = 10_000
 """Characters that ``additionalContext`` may have at most."""
-
+LOOKED_AT = 256 * 1024
+"""Characters at the end of a message or a transcript that are looked at."""
 DEFAULT_PHASE = "dev-execution"
 """The phase of whoever says nothing of one: a main session, ``general-purpose``, ``Explore``."""
-
 ASK_FOR_LESSONS = (
     "kr: this return reports a failure. Before you end, word what the next agent should know: repeat the return with "
     "`lessons: [{symptom, fix, ref}]`. symptom: what one sees; fix: what to do, one sentence of at most 120 characters; ref: file:line. "
@@ -29,7 +32,8 @@ _PHASE_WORDS = {
     "code-review": re.compile("review(?:s|ers?|ing)?|audit(?:or|ing)?|critic|critique"),
     "story-creation": re.compile("story|stories|scrum|plan(?:ner|ning)?"),
     "dev-execution": re.compile(
-        "devs?|develop(?:ers?|ment|ing)?|cod(?:er|ers|ing)|implement(?:er|or|ation|ing)?|engineer(?:s|ing)?|programm(?:er|ers|ing)|fix(?:er|ing)?|refactor(?:er|ing)?"
+        "devs?|develop(?:ers?|ment|ing)?|cod(?:er|ers|ing)|implement(?:er|or|ation|ing)?|engineer(?:s|ing)?|programm(?:er|ers|ing)"
+        "|fix(?:er|ing)?|refactor(?:er|ing)?"
     ),
 }
 _CHANGING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
@@ -38,96 +42,96 @@ _OWN_TOOLS = frozenset(
 )
 _LONG_PROMPT = 4000
 _MANY_FILES = 50
-_STARTS = frozenset({"SessionStart", "SubagentStart"})
+_MOST_DOCUMENTS = 8
+_MOST_TRIES = 200
+_EXIT_CODE = re.compile(r"^Exit code -?\d+\n?")
 # What an agent mends in its next step and nobody else need know: a slip of the pen, formatting, an unused import.
 _SLIP = re.compile(
     r"\b(?:SyntaxError|IndentationError|TabError)\b|\bF401\b|unused import|imported but unused|would be reformatted|\bTS1\d{3}\b"
     r"|pathspec .* did not match|command not found|: line \d+: +\d+ (?:Killed|Terminated)"
 )
-_EXIT_CODE = re.compile(r"^Exit code -?\d+\n?")
+_FENCED = re.compile(
+    r"^[ \t>]*(?P<mark>`{3,}|~{3,})[^\n]*\n(?P<body>.*?)(?:^[ \t>]*(?P=mark)[`~ \t]*$|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+_OBJECT = re.compile(r'\{(?=\s*["\'])')
+_RETURN_KEY = re.compile(r"^[\"']?(?:story_key|status|return|lessons?)[\"']?[ \t]*:(?=\s|$)", re.MULTILINE)
+_SIGNS = ("status", "lessons", "lesson")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Somebody starts: give them the lessons of their phase that fit what they are to do.
-
-    ``prompt`` is what the hook says of that; the transcript says more.
-    """
+    """Somebody starts: give them the lessons of their phase that fit what they are to do. ``phase``: by the agent's type."""
 
     event: str
-    phase: str
+    phase: str | None
     session_id: str
-    prompt: str = ""
-    transcript: str | None = None
-    cwd: str | None = None
+    query: str = ""
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolFailure:
-    """A tool failed: record what its error teaches."""
+class Failure:
+    """A tool failed, or a subagent returned: record what that teaches.
 
-    phase: str
-    session_id: str
-    error: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentStop:
-    """A subagent returned: record what its return teaches. Its words are in ``message`` or in the transcript.
-
-    ``was_asked``: it was asked for lessons before, and ends for the second time.
+    ``may_ask``: who returns a failure without a lesson can be asked for its words before it ends.
     """
 
-    phase: str
+    phase: str | None
     session_id: str
-    message: str
-    transcript: str | None
-    was_asked: bool = False
+    agent_return: Mapping[str, Any]
+    may_ask: bool = False
 
 
-Event = Start | ToolFailure | AgentStop
+def read_hook(data: object, read_transcript: Callable[[str], str]) -> Start | Failure | None:
+    """Say what to do about a hook's input; ``None`` when there is nothing.
 
-
-def read_hook(data: object, default_phase: str | None = None) -> Event | None:
-    """Tell what to do about a hook's input; ``None`` when there is nothing to do.
-
-    An agent's type goes before ``default_phase``, and that before ``DEFAULT_PHASE``.
+    ``read_transcript`` gives the end of a transcript. Raises ``InvalidRequest`` for an agent's return that can't be read.
     """
     if not isinstance(data, Mapping):
         return None
-    phase = phase_of(_text(data, "agent_type")) or default_phase or DEFAULT_PHASE
-    session = _text(data, "session_id") or "hook"
-    event = _text(data, "hook_event_name")
-    if event in _STARTS:
-        return Start(
-            event=event,
-            phase=phase,
-            session_id=session,
-            prompt=_text(data, "prompt"),
-            transcript=_text(data, "transcript_path") or None,
-            cwd=_text(data, "cwd") or None,
-        )
-    if event == "PostToolUseFailure":
-        if str(data.get("is_interrupt")).lower() == "true" or _text(data, "tool_name") in _OWN_TOOLS:
-            return None
-        error = teaching_part(_text(data, "error"))
-        return ToolFailure(phase=phase, session_id=session, error=error) if error else None
-    if event == "SubagentStop":
-        message = _text(data, "last_assistant_message")
-        transcript = _text(data, "agent_transcript_path") or None
-        if message or transcript:
+    phase, session = phase_of(_text(data, "agent_type")), _text(data, "session_id") or "hook"
+    match event := _text(data, "hook_event_name"):
+        case "SessionStart" | "SubagentStart":
+            path = _text(data, "transcript_path")
+            said, files = task_of(read_transcript(path)) if path else ("", ())
+            query = _text(data, "prompt") or said
+            return Start(event=event, phase=phase, session_id=session, query=query, files=files)
+        case "PostToolUseFailure":
+            error = _tool_error(data)
+            returned = {"status": "failure", "errors": [{"message": error}]}
+            return Failure(phase=phase, session_id=session, agent_return=returned) if error else None
+        case "SubagentStop":
             was_asked = data.get("stop_hook_active") is True
-            return AgentStop(
-                phase=phase, session_id=session, message=message, transcript=transcript, was_asked=was_asked
-            )
-    return None
+            stopped = read_last_return(_last_texts(data, read_transcript, was_asked=was_asked))
+            if stopped is None:
+                return None
+            return Failure(phase=phase, session_id=session, agent_return=stopped, may_ask=not was_asked)
+        case _:
+            return None
+
+
+def _last_texts(
+    data: Mapping[str, Any], read_transcript: Callable[[str], str], *, was_asked: bool
+) -> list[str]:
+    """Return what an agent said last; of one that was asked for lessons, what it said before as well."""
+    message, path = _text(data, "last_assistant_message"), _text(data, "agent_transcript_path")
+    texts = [message] if message else []
+    if path and (was_asked or not texts):
+        texts += islice(last_words(read_transcript(path)), 2 if was_asked else 1)
+    return texts
+
+
+def _tool_error(data: Mapping[str, Any]) -> str:
+    if str(data.get("is_interrupt")).lower() == "true" or _text(data, "tool_name") in _OWN_TOOLS:
+        return ""
+    return teaching_part(_text(data, "error"))
 
 
 def teaching_part(error: str) -> str:
     """Return what of a tool's error may teach others: without the agent's slips, and only what makes a lesson."""
-    text = text_of(_EXIT_CODE.sub("", error))
-    lines = [line for line in text.splitlines() if not _SLIP.search(line)]
-    rest = "\n".join(lines)
+    lines = text_of(_EXIT_CODE.sub("", error)).splitlines()
+    rest = "\n".join(line for line in lines if not _SLIP.search(line))
     worded = word_finding(Finding(message=rest)) if len(rest.split()) > 2 else None
     # What the agent ran into may be anything: without a row of the table, only an exception or an error is one.
     is_error = worded is not None and (
@@ -157,9 +161,7 @@ def context_answer(event: str, context: str) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": "\n".join(kept)}}
 
 
-def ask_answer() -> dict[str, Any]:
-    """Have an agent word its lessons before it ends."""
-    return {"decision": "block", "reason": ASK_FOR_LESSONS}
+# --- transcripts ---
 
 
 def task_of(transcript: str) -> tuple[str, tuple[str, ...]]:
@@ -171,8 +173,7 @@ def task_of(transcript: str) -> tuple[str, tuple[str, ...]]:
     files: dict[str, None] = {}
     for message in _messages(transcript):
         for part in _parts(message):
-            given = as_mapping(part.get("input"))
-            if given:
+            if given := as_mapping(part.get("input")):
                 prompt = prompt or _text(given, "prompt")
                 path = _text(given, "file_path") or _text(given, "notebook_path")
                 if path and part.get("name") in _CHANGING:
@@ -210,3 +211,79 @@ def _text(data: Mapping[str, Any], key: str) -> str:
     value = data.get(key)
     # A lone surrogate is no text that a database or a stream could take.
     return value.encode(errors="replace").decode() if isinstance(value, str) else ""
+
+
+# --- the return in an agent's last words ---
+
+
+def read_last_return(texts: Sequence[str]) -> dict[str, Any] | None:
+    """Return what an agent returned, with its lessons, from what it said: the last text first.
+
+    Who was asked for lessons may word them alone: the return then stands in what it said before. Raises ``InvalidRequest``
+    when something is there that can't be read.
+    """
+    found = [data for text in texts if (data := _first_return(text))]
+    if not found:
+        return None
+    whole = next((data for data in found if data.get("status")), {"status": "failure"})
+    lessons = next((data[name] for data in found for name in ("lessons", "lesson") if data.get(name)), None)
+    return {**whole, "lessons": lessons} if lessons else whole
+
+
+def _first_return(message: str) -> dict[str, Any] | None:
+    problem: InvalidRequest | None = None
+    for text in returned_documents(message):
+        try:
+            data: Any = read_document(text.encode(errors="replace")).data
+        except InvalidRequest as error:
+            problem = problem or error
+            continue
+        data = data.get("return") or data
+        if isinstance(data, dict) and any(data.get(name) for name in _SIGNS):
+            return data
+    if problem is not None:
+        raise problem
+    return None
+
+
+def returned_documents(message: str) -> list[str]:
+    """Return the texts that may be the agent's return, the most likely first: at most eight.
+
+    What ends last in the message comes first, and of two that end alike the longer one: fenced blocks, JSON objects, and
+    lines that read as YAML from a return's first key on.
+    """
+    text = message[-LOOKED_AT:].replace("\r\n", "\n")
+    if not any(sign in text for sign in _SIGNS):
+        return []
+    spans = {*_fenced(text), *_objects(text), *_yaml_lines(text)}
+    found = (text[start:end] for start, end in sorted(spans, key=lambda span: (-span[1], span[0])))
+    return list(islice((body for body in found if any(sign in body for sign in _SIGNS)), _MOST_DOCUMENTS))
+
+
+def _fenced(text: str) -> Iterator[tuple[int, int]]:
+    yield from (fenced.span("body") for fenced in _FENCED.finditer(text))
+
+
+def _objects(text: str) -> Iterator[tuple[int, int]]:
+    """Find the outermost JSON objects; one that is written like Python goes to the reader of YAML, up to its last brace."""
+    decoder = json.JSONDecoder(strict=False)
+    end = 0
+    for found in islice(_OBJECT.finditer(text), _MOST_TRIES):
+        if found.start() < end:
+            continue
+        try:
+            _, end = decoder.raw_decode(text, found.start())
+        except (ValueError, RecursionError):
+            if found.start() == 0:
+                yield 0, text.rfind("}") + 1
+        else:
+            yield found.start(), end
+
+
+def _yaml_lines(text: str) -> Iterator[tuple[int, int]]:
+    """Find what begins with a return's key, outside of fences: up to a blank line, and up to the end."""
+    outside = _FENCED.sub(lambda fenced: "!" * len(fenced[0]), text)
+    for key in islice(_RETURN_KEY.finditer(outside), _MOST_DOCUMENTS):
+        blank = outside.find("\n\n", key.start())
+        yield key.start(), blank if blank >= 0 else len(text)
+        yield key.start(), len(text)

@@ -1,4 +1,4 @@
-"""LI-1 to LI-4 of seed 000: the lessons of a phase that fit the task of the agent that is about to start (SPEC 4.1)."""
+"""LI-1 to LI-4 of seed 000: the lessons of a phase that fit the task of the agent that is about to start."""
 
 import heapq
 import logging
@@ -6,8 +6,7 @@ import math
 import re
 import time
 import uuid
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -15,17 +14,19 @@ from typing import Any
 
 from kr.contracts.requests import LessonsInjectRequest
 from kr.envelopes import Envelope, InjectedLesson, InjectResults, Problem
+from kr.errors import StoreError
+from kr.frameworks import canonical
 from kr.freshness import to_text
-from kr.guard import clean, mask_secrets
-from kr.lessons.file import LessonsUnreadable
-from kr.lessons.index import LessonIndex, held_because, session_name
+from kr.guard import safe
+from kr.lessons.file import LessonBook, LessonsUnreadable, held_because, judged_rows, session_name
 from kr.lessons.line import LINE_COLUMNS, Lesson, cut_start, fit_summary, one_line
-from kr.models import to_plain
+from kr.models import PHASES, to_plain
+from kr.store import lessons as lesson_rows
+from kr.store import requests
 from kr.store.lessons import LessonState
 from kr.store.requests import RequestRow
 from kr.text.characters import columns
 from kr.text.words import keywords
-from kr.values import PHASES
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +47,7 @@ _LEAST_WORDS = 2
 _COMMON_SHARE = 0.15
 _COMMON_LEAST = 3
 _LOOKED_AT = 2000
+_END_MARKS = " .。;；"
 _FORGED_TITLE = re.compile(r"[\[［【〔]\s*LESSONS\s*[\]］】〕]", re.IGNORECASE)
 _FORGED_NUMBER = re.compile(r"^(?:(?:\(?[0-9]{1,2}[.)、．]|[-*+•])\s+)+")
 _UNKNOWN = LessonState(id="")
@@ -65,14 +67,18 @@ class Task:
     files: tuple[str, ...] = ()
 
     @property
+    def frameworks(self) -> tuple[str, ...]:
+        return tuple(filter(str.strip, (self.framework, *self.related)))
+
+    @property
     def is_described(self) -> bool:
-        return bool(self.framework.strip() or self.query.strip() or self.files)
+        return bool(self.frameworks or self.query.strip() or self.files)
 
 
 def inject(
     request: LessonsInjectRequest,
     *,
-    index: LessonIndex,
+    book: LessonBook,
     budget: int,
     now: datetime,
     related: Callable[[str], tuple[str, ...]] = lambda _framework: (),
@@ -86,39 +92,65 @@ def inject(
     asked = request.lessons_inject
     chosen: list[Lesson] = []
     try:
-        parsed = index.file.read()
+        parsed = book.file.read()
     except LessonsUnreadable as error:
         problem = Problem(type=error.code, message=READ_ERROR.format(detail=error))
         answer = _answer(request, "failure", None, problem)
     else:
         if parsed.unread:
-            logger.warning("%s: %d lines are no lesson; passed over", index.file.path, len(parsed.unread))
-        names = related(asked.framework) if asked.framework and parsed.lessons else ()
+            logger.warning("%s: %d lines are no lesson; passed over", book.file.path, len(parsed.unread))
         task = Task(
             phase=asked.phase,
             framework=asked.framework,
-            related=names,
+            related=related(asked.framework) if asked.framework and parsed.lessons else (),
             query=asked.query,
             files=asked.files,
         )
-        chosen = choose(parsed.lessons, budget, task, index.remarkable(), index.states)
-        results = _results(asked.phase, parsed.lessons, chosen, index.states(chosen))
+        chosen = choose(parsed.lessons, budget, task, book.states(None), book.states)
+        results = _results(asked.phase, parsed.lessons, chosen, book.states(chosen))
         if not results.phase_filtered_count:
             logger.info(NONE_FOUND.format(phase=asked.phase))
         answer = _answer(request, "success" if chosen else "empty", to_plain(results))
-    if not asked.dry_run:
-        row = RequestRow(
-            id=uuid.uuid4().hex,
-            at=to_text(now),
-            mode=MODE,
-            status=answer.status,
-            story_key=request.story_key,
-            session_id=session_name(request.session_id),
-            framework=asked.framework or None,
-            duration_ms=round((time.monotonic() - began) * 1000),
-        )
-        index.note_injection(row, asked.phase, chosen)
+    # No database is made for a project that has no lessons.
+    if not asked.dry_run and (chosen or book.store.exists()):
+        duration = round((time.monotonic() - began) * 1000)
+        _note(book, request, answer.status, chosen, at=to_text(now), duration_ms=duration)
     return answer
+
+
+def _note(
+    book: LessonBook,
+    request: LessonsInjectRequest,
+    status: str,
+    lessons: Sequence[Lesson],
+    *,
+    at: str,
+    duration_ms: int,
+) -> None:
+    """Keep the request, and count what was given."""
+    asked, session = request.lessons_inject, session_name(request.session_id)
+    row = RequestRow(
+        id=uuid.uuid4().hex,
+        at=at,
+        mode=MODE,
+        status=status,
+        story_key=request.story_key,
+        session_id=session,
+        framework=asked.framework or None,
+        duration_ms=duration_ms,
+    )
+    states = book.states(lessons)
+    rows = judged_rows([lesson for lesson in lessons if lesson.id not in states])
+    try:
+        with book.store.write() as tx:
+            requests.record(tx, row)
+            lesson_rows.add(tx, rows, {})
+            ids = [lesson.id for lesson in lessons]
+            lesson_rows.injected(
+                tx, ids, phase=asked.phase, story_key=request.story_key, session_id=session, at=at
+            )
+    except StoreError as error:
+        logger.warning("lessons are not counted: %s", error)
 
 
 def choose(
@@ -140,7 +172,7 @@ def choose(
         for lesson in some:
             if len(found) < budget and is_injectable(lesson, states.get(lesson.id)):
                 # Who edits or copies lines may leave a lesson twice.
-                found.setdefault(lesson.summary.rstrip(" .。;；").casefold(), lesson)
+                found.setdefault(lesson.summary.rstrip(_END_MARKS).casefold(), lesson)
     return list(found.values())
 
 
@@ -173,75 +205,86 @@ def _rank(state: LessonState) -> int:
     return 1 if state.recurred else -1 if state.injected >= SUNK_AFTER else 0
 
 
-def _fits(lessons: Sequence[Lesson], task: Task, *, is_search: bool = False) -> dict[int, float]:
-    """Weigh what lessons share with a task: the framework, rarer words, files. What shares nothing is left out."""
-    frameworks = _frameworks(task)
-    tag_keys = _keys({tag for lesson in lessons for tag in lesson.tags}) if frameworks else {}
+def _fits(lessons: Sequence[Lesson], task: Task, *, common_share: float = _COMMON_SHARE) -> dict[int, float]:
+    """Weigh what lessons share with a task: the framework, rarer words, files. What shares nothing is left out.
+
+    A word in more than ``common_share`` of the lessons tells nothing.
+    """
+    own = _about_framework(lessons, task)
     wanted = frozenset(keywords(task.query))
-    files = {_base(path) for path in task.files}
-    folders = {_folder(path) for path in task.files} - {""}
-    words = _shared_words(lessons, wanted)
-    common = max(_COMMON_LEAST, _COMMON_SHARE * len(lessons))
-    frequency = Counter(word for shared in words.values() for word in shared)
-    phases = {*PHASES, task.phase}
-    fits: dict[int, float] = {}
-    for at, lesson in enumerate(lessons):
-        own = {tag_keys[tag] for tag in lesson.tags} if frameworks else set()
-        is_own = bool(own & frameworks) or (bool(frameworks) and _names(lesson.summary, task.framework))
-        rare = [word for word in words.get(at, ()) if is_search or frequency[word] <= common]
-        is_foreign = bool(frameworks) and not is_own and not phases.issuperset(lesson.tags)
-        if frameworks and not is_own and len(rare) < min(_LEAST_WORDS, len(wanted)):
-            # One word in common with a lesson that isn't about the framework is chance.
-            rare = []
-        score = sum(math.log(1 + len(lessons) / frequency[word]) for word in rare)
-        if lesson.ref and task.files:
-            is_near = not is_foreign and _folder(lesson.ref) in folders
-            score += _SAME_FILE if _base(lesson.ref) in files else _SAME_FOLDER * is_near
-        if is_own:
-            score += _OWN_FRAMEWORK
-        if score:
-            fits[at] = round(score, 6)
-    return fits
+    most = max(_COMMON_LEAST, common_share * len(lessons))
+    weights: dict[int, list[float]] = {}
+    for places in _places_of(lessons, wanted):
+        if len(places) <= most:
+            for at in places:
+                weights.setdefault(at, []).append(math.log(1 + len(lessons) / len(places)))
+    # With a framework, one word in common with a lesson that isn't about it is chance.
+    least = min(_LEAST_WORDS, len(wanted)) if task.frameworks else 1
+    fits = {at: sum(found) for at, found in weights.items() if at in own or len(found) >= least}
+    for at in own:
+        fits[at] = fits.get(at, 0.0) + _OWN_FRAMEWORK
+    for at, nearness in _near_files(lessons, task, own):
+        fits[at] = fits.get(at, 0.0) + nearness
+    return {at: round(fit, 6) for at, fit in fits.items()}
 
 
-def rank_fits(lessons: Sequence[Lesson], task: Task) -> list[Lesson]:
-    """Return the lessons that fit a task, best first, whatever their standing."""
-    fits = _fits(lessons, task, is_search=True)
+def rank_fits(lessons: Sequence[Lesson], query: str) -> list[Lesson]:
+    """Return the lessons that share a word with a query, best first, whatever their standing."""
+    fits = _fits(lessons, Task(phase="", query=query), common_share=1.0)
     best = sorted(fits, key=lambda at: (fits[at], lessons[at].date, lessons[at].position), reverse=True)
     return [lessons[at] for at in best]
 
 
-def _frameworks(task: Task) -> frozenset[str]:
-    names = filter(str.strip, (task.framework, *task.related))
-    return frozenset(_keys(names).values())
+def _about_framework(lessons: Sequence[Lesson], task: Task) -> set[int]:
+    """Return the places of the lessons that have one of the frameworks as a tag, or name the framework: `vue` is not vue-easytable."""
+    if not task.frameworks:
+        return set()
+    wanted = {canonical(name) for name in task.frameworks}
+    tag_lists = {lesson.tags for lesson in lessons}
+    tagged = {tags for tags in tag_lists if wanted & {canonical(tag) for tag in tags}}
+    name = task.framework.strip().casefold()
+    pattern = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", re.IGNORECASE)
+
+    def is_named(text: str) -> bool:
+        return bool(name) and name in text.casefold() and pattern.search(text) is not None
+
+    return {at for at, lesson in enumerate(lessons) if lesson.tags in tagged or is_named(lesson.summary)}
 
 
-def _keys(names: Iterable[str]) -> dict[str, str]:
-    """Return the key that all names of one framework share, for each name."""
-    from kr.frameworks import canonical  # only who names a framework needs the table of names
+def _places_of(lessons: Sequence[Lesson], stems: Iterable[str]) -> Iterator[list[int]]:
+    """Yield for each stem the places of the lessons that hold a word which begins with it."""
+    stems = sorted(stems)
+    if not stems:
+        return
+    texts = [_words_of(lesson) for lesson in lessons]
+    for stem in stems:
+        # "retri" is the stem of "retry" too, but 17 does not begin 170.
+        start = stem.removesuffix("i") or stem
+        end = r"(?![a-z0-9])" if start[-1].isdigit() else ""
+        begins = re.compile(rf"(?<![a-z0-9]){re.escape(start)}{end}" if start.isascii() else re.escape(start))
+        yield [at for at, text in enumerate(texts) if start in text and begins.search(text)]
 
-    return {name: canonical(name) for name in names}
+
+def _words_of(lesson: Lesson) -> str:
+    # "dev-execution" says nothing of a task.
+    tags = " ".join(tag for tag in lesson.tags if tag not in PHASES)
+    return f"{tags} {lesson.summary} {lesson.ref or ''}".casefold()
 
 
-def _names(text: str, framework: str) -> bool:
-    """Tell whether a text names the framework: `vue` is not vue-easytable."""
-    return re.search(rf"(?<![\w.-]){re.escape(framework.strip())}(?![\w-])", text, re.IGNORECASE) is not None
-
-
-def _shared_words(lessons: Sequence[Lesson], wanted: frozenset[str]) -> dict[int, frozenset[str]]:
-    """Return the wanted stems that each lesson has; a cheap look at the text spares most of them the stemmer."""
-    if not wanted:
-        return {}
-    beginnings = [stem.removesuffix("i") for stem in wanted]
-    found: dict[int, frozenset[str]] = {}
-    for at, lesson in enumerate(lessons):
-        tags = (tag for tag in lesson.tags if tag not in PHASES)  # "dev-execution" tells nothing of a task
-        text = f"{' '.join(tags)} {lesson.summary} {lesson.ref or ''}".casefold()
-        if any(beginning in text for beginning in beginnings):
-            shared = wanted & frozenset(keywords(text))
-            if shared:
-                found[at] = shared
-    return found
+def _near_files(lessons: Sequence[Lesson], task: Task, own: set[int]) -> Iterator[tuple[int, float]]:
+    """Yield the places of the lessons that are about a file of the task, or about one in the same folder."""
+    files = {_base(path) for path in task.files}
+    folders = {_folder(path) for path in task.files} - {""}
+    phases = {*PHASES, task.phase}
+    for at, lesson in enumerate(lessons if files else ()):
+        if lesson.ref is None:
+            continue
+        # Of another framework than the task's, a neighbour says nothing.
+        is_foreign = bool(task.frameworks) and at not in own and not phases.issuperset(lesson.tags)
+        if _base(lesson.ref) in files:
+            yield at, _SAME_FILE
+        elif _folder(lesson.ref) in folders and not is_foreign:
+            yield at, _SAME_FOLDER
 
 
 def _base(path: str) -> str:
@@ -272,11 +315,7 @@ def without_secrets(lesson: Lesson, state: LessonState | None) -> Lesson:
     """Return a lesson as it may be shown: as the database knows it, or masked now."""
     if state is not None and state.summary is not None:
         return replace(lesson, summary=state.summary, ref=state.ref)
-    return replace(
-        lesson,
-        summary=mask_secrets(clean(lesson.summary)),
-        ref=mask_secrets(clean(lesson.ref)) if lesson.ref else None,
-    )
+    return replace(lesson, summary=safe(lesson.summary), ref=safe(lesson.ref) if lesson.ref else None)
 
 
 def block(phase: str, lessons: Sequence[Lesson]) -> str:

@@ -1,16 +1,18 @@
-"""The line format of the lessons file (seed 003, "Entry Format Specification"; SPEC 4.1). Pure.
+"""The line format of the lessons file (seed 003, "Entry Format Specification"), and when two lessons say the same. Pure.
 
-One lesson is one line: ``- [YYYY-MM-DD] [tag, tag…] summary. Ref: path``.
+One lesson is one line: ``- [YYYY-MM-DD] [tag, tag…] summary. Ref: path``. The reference is optional.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
+from kr.models import PHASES
 from kr.naming import sha256_of
 from kr.text.characters import columns, strip_invisible, width_of
-from kr.values import PHASES
+from kr.text.words import contraries, keywords
 
 HEADER = """\
 # Lessons Learned
@@ -22,29 +24,36 @@ HEADER = """\
 """What a new file begins with (seed 003, step 5.2)."""
 
 LINE_COLUMNS = 160
-"""Two lines of 80 columns: a lesson with its number, without its reference."""
-
+"""Two lines of 80 columns: what an agent is given of a lesson, with its number and without its reference."""
 SUMMARY_COLUMNS = LINE_COLUMNS - len("10. ")
 """What a lesson that kr words takes at most."""
 KEPT_COLUMNS = 2 * LINE_COLUMNS
-"""What the file keeps of a lesson in somebody's own words. It is given in ``LINE_COLUMNS``, searched and shown whole."""
+"""What the file keeps of a lesson in somebody's own words."""
 FIX_COLUMNS = 120
-"""A longer fix is refused: it is given whole."""
+"""A longer fix is refused: it is always given whole."""
+DUPLICATE_OVERLAP = 0.70
+"""More shared keywords than this, and two lessons of one phase are one (seed 003, step 4)."""
 
-ELLIPSIS = "…"
-
-_HEAD = re.compile(r"- +\[([0-9]{4}-[0-9]{2}-[0-9]{2})\][ \t]*\[([^\[\]]*)\][ \t]*(?=\S)")
-_REF = ("Ref:", "Ref：")
-_SENTENCE_MARKS = ".。;；"
-_OTHER_MARKS = "!?！？…"
-_BEFORE_REF = f" {_SENTENCE_MARKS}{_OTHER_MARKS}"
+_LESSON = re.compile(r"- +\[([0-9]{4}-[0-9]{2}-[0-9]{2})\][ \t]*\[([^\[\]]*)\][ \t]*(?=\S)(.*)", re.DOTALL)
+_REF = "Ref"
+_BEFORE_REF = " \t.。;；!?！？…"
 _NO_REF = frozenset({"", "N/A", "n/a", "-"})
+_STOPS = ".。;；"
 _TRAILING_MARKS = " .。;；,，:："
+_ELLIPSIS = "…"
+# A number that counts: not the line in a path, nor a part of a name.
+_NUMBER = re.compile(r"(?<![\w.:/#-])\d+(?:\.\d+)*")
+_ORDERING = re.compile(
+    r"\b(?:before|after|instead of|rather than|than|over|from|to|into|not|without)\b|之前|之后|而不是|先",
+    re.IGNORECASE,
+)
+_NEAR = 4
+_LONGEST_COMPARED = 320
 
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """One lesson. ``position`` is the number of its line in the file, from 0; later is newer."""
+    """One lesson. ``position`` is its place among the lessons of its file, from 0: later is newer; -1 in no file."""
 
     date: str
     tags: tuple[str, ...]
@@ -66,14 +75,14 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True)
 class ParsedLines:
-    """Lines of a file; ``unread`` counts those that are no lesson, and neither blank, a heading nor a quote."""
+    """The lessons of a text, and the numbers of the lines (from 1) that are none, and neither blank, a heading nor a quote."""
 
     lessons: tuple[Lesson, ...]
     unread: tuple[int, ...] = ()
 
 
-def parse_lines(text: str, first: int = 0) -> ParsedLines:
-    """Read every line as a lesson or none; ``first`` is the position of the first one.
+def parse_lines(text: str) -> ParsedLines:
+    """Read every line as a lesson or as none.
 
     Only a line feed ends a line: another kind of line break inside a lesson must not make two of it. A line that holds a
     NUL or a byte that is no UTF-8 (read as a lone surrogate) costs itself alone.
@@ -81,19 +90,19 @@ def parse_lines(text: str, first: int = 0) -> ParsedLines:
     lessons: list[Lesson] = []
     unread: list[int] = []
     is_damaged = _is_damaged(text)
-    for position, line in enumerate(text.removeprefix("\ufeff").split("\n"), first):
-        head = None if is_damaged and _is_damaged(line) else _HEAD.match(line)
-        if head is not None and (lesson := _lesson(head, line, position)):
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
+        found = None if is_damaged and _is_damaged(line) else _LESSON.match(line)
+        if found and (lesson := _to_lesson(found[1], found[2], found[3], len(lessons))):
             lessons.append(lesson)
         elif line.strip() and not line.lstrip().startswith(("#", ">")):
-            unread.append(position)
+            unread.append(number)
     return ParsedLines(tuple(lessons), tuple(unread))
 
 
-def _lesson(head: re.Match[str], line: str, position: int) -> Lesson | None:
-    tags = _tags(head[2])
-    summary, ref = split_ref(line[head.end() :].rstrip())
-    return Lesson(head[1], tags, summary, ref, position) if tags and summary and _is_date(head[1]) else None
+def _to_lesson(day: str, tag_list: str, rest: str, position: int) -> Lesson | None:
+    tags = _split_tags(tag_list)
+    summary, ref = _split_ref(rest.rstrip())
+    return Lesson(day, tags, summary, ref, position) if tags and summary and _is_date(day) else None
 
 
 def _is_damaged(text: str) -> bool:
@@ -109,36 +118,35 @@ def _is_date(text: str) -> bool:
     return True
 
 
-@lru_cache(maxsize=1024)
-def _tags(text: str) -> tuple[str, ...]:
+@lru_cache(maxsize=4096)
+def _split_tags(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, map(str.strip, re.split("[,，、]", text)))))
 
 
-def split_ref(text: str) -> tuple[str, str | None]:
+def _split_ref(text: str) -> tuple[str, str | None]:
     """Part ``summary. Ref: path``; the last ``Ref:`` counts, and a path that says nothing is none."""
-    at = max(text.rfind(mark) for mark in _REF)
-    while at > 0 and text[at - 1] not in _BEFORE_REF and not text[at - 1].isspace():
-        at = max(text.rfind(mark, 0, at) for mark in _REF)
+    at = text.rfind(_REF)
+    while at >= 0 and not (text[at + 3 : at + 4] in {":", "："} and (at == 0 or text[at - 1] in _BEFORE_REF)):
+        at = text.rfind(_REF, 0, at)
     if at < 0:
         return text, None
-    summary = text[:at].rstrip()
-    if summary and summary[-1] in _SENTENCE_MARKS:
+    summary, path = text[:at].rstrip(), text[at + 4 :].strip()
+    if summary.endswith(tuple(_STOPS)):
         summary = summary[:-1].rstrip()
-    path = text[at + len(_REF[0]) :].strip()
     return summary, None if path in _NO_REF else path
 
 
 def format_line(lesson: Lesson) -> str:
     """Write a lesson as its line, without the line feed. Its parts must be clean (``make_lesson``)."""
-    stop = "" if lesson.summary[-1:] in tuple(_OTHER_MARKS) else "."
+    stop = "" if lesson.summary.endswith(tuple("!?！？…")) else "."
     ref = f"{stop} Ref: {lesson.ref}" if lesson.ref else ""
     return f"- [{lesson.date}] [{', '.join(lesson.tags)}] {lesson.summary}{ref}"
 
 
 def make_lesson(day: str, tags: tuple[str, ...], summary: str, ref: str | None) -> Lesson | None:
     """Make a lesson that survives a way through the file; ``None`` when nothing of its text is left."""
-    kept = tuple(dict.fromkeys(filter(None, map(_clean_tag, tags))))
-    text = _strip_ref(one_line(summary)).rstrip(_TRAILING_MARKS)
+    kept = tuple(dict.fromkeys(filter(None, (one_line(re.sub(r"[\[\],，、]", " ", tag)) for tag in tags))))
+    text = _without_ref(one_line(summary)).rstrip(_TRAILING_MARKS)
     return Lesson(day, kept, text, _clean_ref(ref)) if kept and text else None
 
 
@@ -147,23 +155,22 @@ def one_line(text: str) -> str:
     return " ".join(strip_invisible(text).split())
 
 
-def _strip_ref(text: str) -> str:
+def _without_ref(text: str) -> str:
     """Keep a text from reading as one with a reference."""
     return re.sub(r"\bRef([:：])", r"ref\1", text)
 
 
-def _clean_tag(text: str) -> str:
-    return one_line(re.sub(r"[\[\],，、]", " ", text))
-
-
 def _clean_ref(text: str | None) -> str | None:
-    """Make one line of a path; ``None`` when it says nothing, or reads as more than a path.
+    """Make one line of a path; ``None`` when it says nothing, or could be read as a second lesson.
 
     A path may hold blanks (``My Project/a.py``) or brackets (``app/[id]/page.tsx``).
     """
     first = next(filter(str.strip, (text or "").splitlines()), "")
-    ref = _strip_ref(one_line(first))
+    ref = _without_ref(one_line(first))
     return None if ref in _NO_REF or re.search(r"(?:^|\s)\[|\](?:\s|$)", ref) else ref
+
+
+# --- fitting words into a line ---
 
 
 def word_lesson(symptom: str, fix: str, limit: int = SUMMARY_COLUMNS) -> str:
@@ -178,8 +185,7 @@ def fit_summary(text: str, limit: int) -> str:
     if columns(text) <= limit:
         return text
     for colon in re.finditer(r": |：", text):
-        fix = text[colon.end() :]
-        if columns(fix) <= FIX_COLUMNS:
+        if columns(fix := text[colon.end() :]) <= FIX_COLUMNS:
             return word_lesson(text[: colon.start()], fix, limit)
     return cut(text, limit)
 
@@ -193,9 +199,9 @@ def cut(text: str, limit: int) -> str:
         room -= width_of(character)
         if room < 0:
             kept = text[:at]
-            word = kept.rpartition(" ")[0] if text[at : at + 1].strip() else kept
-            near_enough = len(kept) - len(word) < 20 and word
-            return (word if near_enough else kept).rstrip(f"{_TRAILING_MARKS}(") + ELLIPSIS if kept else ""
+            word = kept.rpartition(" ")[0] if character.strip() else kept
+            is_near = len(kept) - len(word) < 20 and word
+            return (word if is_near else kept).rstrip(f"{_TRAILING_MARKS}(") + _ELLIPSIS if kept else ""
     return text
 
 
@@ -204,4 +210,69 @@ def cut_start(text: str, limit: int) -> str:
     kept = text
     while columns(kept) > limit - 1:
         kept = kept[1:]
-    return text if columns(text) <= limit else f"{ELLIPSIS}{kept}"
+    return text if columns(text) <= limit else f"{_ELLIPSIS}{kept}"
+
+
+# --- duplicates ---
+
+
+def is_duplicate(lesson: Lesson, other: Lesson) -> bool:
+    """Whether another lesson says the same for this one's phase (its first tag)."""
+    return lesson.tags[0] in other.tags and says_the_same(lesson.summary, other.summary)
+
+
+def says_the_same(one: str, other: str) -> bool:
+    """Compare two summaries: more than 70 % shared keywords, the same numbers, negations and opposites, no swapped roles."""
+    if one == other:
+        return True
+    mine, yours = frozenset(lesson_keywords(one)), frozenset(lesson_keywords(other))
+    return (
+        len(mine & yours) > DUPLICATE_OVERLAP * len(mine | yours)
+        and set(_NUMBER.findall(one)) == set(_NUMBER.findall(other))
+        and contraries(one) == contraries(other)
+        and not _swaps_roles(one, other)
+    )
+
+
+def _swaps_roles(one: str, other: str) -> bool:
+    """Whether what stands before an ordering word in one text stands behind it in the other, and the reverse.
+
+    ``call init() before connect()`` and ``call connect() before init()`` have the same keywords.
+    """
+    theirs = _sides(other)
+    for word, (left, right) in _sides(one).items():
+        other_left, other_right = theirs.get(word, (frozenset(), frozenset()))
+        moved_right = (left - right) & (other_right - other_left)
+        moved_left = (right - left) & (other_left - other_right)
+        if moved_right and moved_left:
+            return True
+    return False
+
+
+def _sides(text: str) -> dict[str, tuple[frozenset[str], frozenset[str]]]:
+    """Return the keywords close before and close behind each ordering word of a text."""
+    return {
+        found[0].lower(): (
+            frozenset(keywords(text[: found.start()])[-_NEAR:]),
+            frozenset(keywords(text[found.end() :])[:_NEAR]),
+        )
+        for found in _ORDERING.finditer(text[:_LONGEST_COMPARED])
+    }
+
+
+@lru_cache(maxsize=4096)
+def lesson_keywords(summary: str) -> tuple[str, ...]:
+    """Return the stems of a summary's keywords, each once."""
+    return tuple(dict.fromkeys(keywords(summary[:_LONGEST_COMPARED])))
+
+
+def rarest(frequency: Sequence[tuple[str, int]], count: int) -> list[str]:
+    """Return the words of which a duplicate must share one: who shares most of ``count`` words has one of any few.
+
+    ``frequency`` says how often each word stands in the lessons that there are; the others stand in none.
+    """
+    # With more than 70 % shared, at most this many are missing.
+    missing = count - int(DUPLICATE_OVERLAP * count) - 1
+    absent = count - len(frequency)
+    by_frequency = [word for word, _ in sorted(frequency, key=lambda item: (item[1], item[0]))]
+    return by_frequency[: max(0, missing + 1 - absent)]

@@ -2,11 +2,11 @@
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from kr.contracts.lessons import (
     ALL_DUPLICATES,
@@ -14,12 +14,12 @@ from kr.contracts.lessons import (
     NO_EVENTS,
     NOTHING_TOLD,
     RecordRequest,
+    parse_record,
 )
+from kr.contracts.requests import Field, bad, decoded, optional_paths, optional_text, read_fields, text
 from kr.envelopes import RecordedEntry, RecordEnvelope, RecordProblem, RecordResults, skip
-from kr.errors import InvalidRequest, StoreError
-from kr.freshness import to_text
-from kr.guard import clean, mask_secrets
-from kr.lessons.duplicates import find_duplicates
+from kr.errors import FieldError, InvalidRequest
+from kr.guard import mask_secrets, safe
 from kr.lessons.events import (
     MOST_EVENTS,
     AgentReturn,
@@ -29,50 +29,57 @@ from kr.lessons.events import (
     phase_tag,
     read_return,
 )
-from kr.lessons.file import AppendFailed, LessonsFile, LessonsUnreadable
-from kr.lessons.index import LessonIndex, Origin, held_because, row_of, session_name
-from kr.lessons.line import Lesson, make_lesson
-from kr.lessons.remedies import Remedy
+from kr.lessons.file import AppendFailed, Candidate, LessonBook, Recorded, held_because
+from kr.lessons.line import FIX_COLUMNS, KEPT_COLUMNS, make_lesson, one_line, word_lesson
+from kr.lessons.remedies import Remedy, read_own
 from kr.lessons.wording import is_vague, word_finding
-from kr.lessons.words import keep_words, read_words
-from kr.store import lessons
-from kr.store.lessons import LessonRow
-from kr.values import EventType
+from kr.models import PHASES, EventType
+from kr.text.characters import columns
+from kr.tree import read_document
 
 logger = logging.getLogger(__name__)
 
 CONFIRMATION = "[LESSONS] {recorded} entries appended to {name} (total: {total} entries)"
+OWN_REMEDIES = "remedies.yaml"
+WRAPPER = "lessons_record"
 _VERSION = re.compile(r"[\s@]+[v^~=<>]*\d[\w.]*$")
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A lesson that is to be recorded; ``held`` says why it must wait for a person."""
-
-    event: EventType | None
-    lesson: Lesson
-    source: str
-    held: str | None = None
+# --- the request ---
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """What became of candidates: the new ones, and how many lessons the file holds now."""
-
-    fresh: tuple[Candidate, ...]
-    total: int
+def record_document(data: bytes, book: LessonBook, **rules: Any) -> RecordEnvelope:
+    """Record from a request document: any bytes in, an envelope out; nothing is raised for bad input."""
+    try:
+        document = read_document(data)
+    except InvalidRequest as error:
+        return _refused(error.read, error)
+    for warning in document.warnings:
+        logger.warning("%s", warning)
+    return record(document.data, book, **rules)
 
 
 def record(
-    request: RecordRequest,
+    data: Mapping[str, Any],
+    book: LessonBook,
     *,
-    index: LessonIndex,
-    project_root: Path,
+    root: Path,
     limits: EventLimits,
     now: datetime,
-    own: Sequence[Remedy] = (),
+    phases: Sequence[str] = PHASES,
 ) -> RecordEnvelope:
-    """Answer a valid request: ``recorded``, ``skipped`` or ``failure`` (``append_write_failed``); ``own`` are users' remedies."""
+    """Answer a request: ``recorded``, ``skipped`` (also where it is invalid) or ``failure`` (``append_write_failed``).
+
+    ``root`` is the project's: references are written relative to it.
+    """
+    data = _unwrapped(data)
+    try:
+        parsed = parse_record(data, phases=phases)
+    except InvalidRequest as error:
+        return _refused(data, error)
+    for warning in parsed.warnings:
+        logger.warning("%s", warning)
+    request = parsed.request
     returned = read_return(request.agent_return)
     events = detect(request.event_type, request.phase, returned, limits)
     day = now.astimezone(UTC).date().isoformat()
@@ -80,32 +87,60 @@ def record(
     if request.lessons:
         detected = len(request.lessons)
         event = events[0] if events else request.event_type
-        candidates, problems = _handed_over(request, event, returned, project_root, day)
+        candidates, problems = _handed_over(request, event, returned, root, day)
     elif events:
         detected = len(events)
-        candidates = list(
-            _worded(request, events[:MOST_EVENTS], returned, own=own, root=project_root, day=day)
-        )
+        own = _own_remedies(book.file.path.parent / OWN_REMEDIES)
+        candidates = list(_worded(request, events[:MOST_EVENTS], returned, own=own, root=root, day=day))
     else:
         return skip({"session_id": request.session_id, "story_key": request.story_key}, NO_EVENTS)
     if detected > MOST_EVENTS:
         logger.warning("%d lessons or events; the first %d are recorded", detected, MOST_EVENTS)
-    path = index.file.path
-    shown = (path.relative_to(project_root) if path.is_relative_to(project_root) else path).as_posix()
+    path = book.file.path
+    shown = (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
     try:
-        recorded = append_new(
-            index, candidates, story_key=request.story_key, session_id=request.session_id, now=now
+        recorded = book.append(
+            candidates, story_key=request.story_key, session_id=request.session_id, now=now
         )
     except AppendFailed as error:
         logger.warning("%s: %s", path, error)
         failure = RecordProblem(type=error.code, file_path=shown, message=f"{APPEND_FAILED}: {error}")
         results = RecordResults(events_detected=detected, file_path=shown)
         return _envelope(request, "failure", results, [failure])
+    results = _results(recorded, detected, shown, has_lessons=bool(candidates))
+    return _envelope(request, "recorded" if recorded.fresh else "skipped", results, problems)
+
+
+def _unwrapped(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Take a request out of ``lessons_record: {...}``, as F1's documents wrap theirs."""
+    inner = decoded(data.get(WRAPPER))
+    if not isinstance(inner, Mapping):
+        return data
+    return {**{key: value for key, value in data.items() if key not in {WRAPPER, "mode"}}, **inner}
+
+
+def _refused(data: Mapping[str, Any], error: InvalidRequest) -> RecordEnvelope:
+    problems = [f"{field.field}: {mask_secrets(field.message)}" for field in error.fields]
+    for problem in problems:
+        logger.warning("nothing is recorded: %s", problem)
+    story = data.get("story_key")
+    echoed = {**data, "story_key": mask_secrets(story)} if isinstance(story, str) else data
+    return skip(echoed, f"Recording skipped: {'; '.join(problems)}")
+
+
+def _own_remedies(path: Path) -> tuple[Remedy, ...]:
+    own, problems = read_own(path)
+    for problem in problems:
+        logger.warning("%s: %s; passed over", path, problem)
+    return own
+
+
+def _results(recorded: Recorded, detected: int, shown: str, *, has_lessons: bool) -> RecordResults:
     entries = [_entry(candidate) for candidate in recorded.fresh]
     held = sum(entry.quarantined for entry in entries)
     if held:
-        logger.warning("%d quarantined: a person must read them first (kr lessons review)", held)
-    results = RecordResults(
+        logger.warning("%d quarantined: a person must read them first (kr review)", held)
+    return RecordResults(
         events_detected=detected,
         entries_recorded=len(entries),
         entries_skipped=detected - len(entries),
@@ -113,9 +148,35 @@ def record(
         recorded_entries=entries,
         file_path=shown,
         total_entries_in_file=recorded.total,
-        message=None if entries else ALL_DUPLICATES if candidates else NOTHING_TOLD,
+        message=None if entries else ALL_DUPLICATES if has_lessons else NOTHING_TOLD,
     )
-    return _envelope(request, "recorded" if entries else "skipped", results, problems)
+
+
+def _entry(candidate: Candidate) -> RecordedEntry:
+    lesson = candidate.lesson
+    return RecordedEntry(
+        date=lesson.date,
+        phase=lesson.tags[0],
+        event_type=candidate.event or "",
+        summary=lesson.summary,
+        ref=lesson.ref,
+        quarantined=candidate.held is not None,
+    )
+
+
+def _envelope(
+    request: RecordRequest,
+    status: Literal["recorded", "skipped", "failure"],
+    results: RecordResults,
+    errors: Sequence[RecordProblem],
+) -> RecordEnvelope:
+    return RecordEnvelope(
+        status=status,
+        session_id=request.session_id,
+        story_key=request.story_key,
+        results=results,
+        errors=list(errors),
+    )
 
 
 def confirmation(envelope: RecordEnvelope) -> str | None:
@@ -126,6 +187,53 @@ def confirmation(envelope: RecordEnvelope) -> str | None:
         return None
     name = results.file_path.rpartition("/")[2]
     return CONFIRMATION.format(recorded=written, name=name, total=results.total_entries_in_file)
+
+
+# --- candidates ---
+
+
+@dataclass(frozen=True, slots=True)
+class LessonWords:
+    """A lesson in the words of who learned it."""
+
+    symptom: str
+    fix: str
+    ref: str = ""
+    tags: tuple[str, ...] = ()
+
+
+def read_words(value: object) -> LessonWords:
+    """Read one lesson that was handed over. Raises ``InvalidRequest`` with an error per bad half."""
+    given = decoded(value)
+    if not isinstance(given, Mapping):
+        raise InvalidRequest(FieldError("", "must be a mapping with symptom and fix"))
+    fields = {
+        "symptom": Field(text),
+        "fix": Field(_fix),
+        "ref": Field(optional_text),
+        "tags": Field(lambda tags: optional_paths(decoded(tags))),
+    }
+    read, errors = read_fields(fields, given)
+    if errors:
+        raise InvalidRequest(*errors)
+    return LessonWords(**read)
+
+
+def _fix(value: object) -> str:
+    fix = " ".join(text(value).split())
+    if (taken := columns(fix)) > FIX_COLUMNS:
+        raise bad(f"is too long: {taken} columns, at most {FIX_COLUMNS}; say what to do in one sentence")
+    return fix
+
+
+def keep_words(symptom: str, fix: str) -> str:
+    """Write both halves as the file keeps them, without secrets; says so where the symptom is cut."""
+    taken = columns(one_line(symptom)) + columns(one_line(fix)) + 2
+    if taken > KEPT_COLUMNS:
+        logger.warning(
+            "the symptom is cut: with its fix it takes %d columns, at most %d", taken, KEPT_COLUMNS
+        )
+    return word_lesson(safe(symptom), safe(fix), KEPT_COLUMNS)
 
 
 def _handed_over(
@@ -146,11 +254,10 @@ def _handed_over(
                 logger.warning("not recorded: %s: %s", field, message)
                 problems.append(RecordProblem(type="validation_error", field=field, message=message))
             continue
-        summary = keep_words(words.symptom, words.fix)
         ref = _ref((words.ref, *request.code_paths, *returned.artifacts), root)
         tags = (phase_tag(event, request.phase), *_frameworks(request), *words.tags)
-        candidate = make_candidate(event, day, tags, summary, ref=ref, source="agent")
-        if candidate:
+        summary = keep_words(words.symptom, words.fix)
+        if candidate := make_candidate(event, day, tags, summary, ref=ref, source="agent"):
             candidates.append(candidate)
     return candidates, problems
 
@@ -180,26 +287,16 @@ def _worded(
         used.add((phase, word.summary))
         ref = _ref((finding.path or "", *request.code_paths, *returned.artifacts), root)
         tags = (phase, *(_frameworks(request) or word.tags))
-        candidate = make_candidate(
-            event, day, tags, word.summary, ref=ref, source=word.source, fallback=word.fallback
-        )
-        if candidate:
+        summary = word.fallback if word.fallback and held_because(word.summary, ref) else word.summary
+        if candidate := make_candidate(event, day, tags, summary, ref=ref, source=word.source):
             yield candidate
 
 
 def make_candidate(
-    event: EventType | None,
-    day: str,
-    tags: Sequence[str],
-    summary: str,
-    *,
-    ref: str | None,
-    source: str,
-    fallback: str = "",
+    event: EventType | None, day: str, tags: Sequence[str], summary: str, *, ref: str | None, source: str
 ) -> Candidate | None:
-    """Make a lesson under the guard's rules; ``fallback`` is given instead of a summary that would be held."""
-    text = fallback if fallback and held_because(summary, ref) else summary
-    lesson = make_lesson(day, tuple(mask_secrets(clean(tag)) for tag in tags), mask_secrets(text), ref)
+    """Make a lesson without secrets that waits where the guard says so; ``None`` where nothing of its text is left."""
+    lesson = make_lesson(day, tuple(map(safe, tags)), mask_secrets(summary), ref)
     return Candidate(event, lesson, source, held_because(lesson.summary, lesson.ref)) if lesson else None
 
 
@@ -221,9 +318,7 @@ def _findings(event: EventType, returned: AgentReturn, more: str) -> list[Findin
 
 def _masked(finding: Finding) -> Finding:
     """Take secrets out before anything is cut: half of one is one still."""
-    return replace(
-        finding, message=mask_secrets(clean(finding.message)), fix=mask_secrets(clean(finding.fix))
-    )
+    return replace(finding, message=safe(finding.message), fix=safe(finding.fix))
 
 
 def _frameworks(request: RecordRequest) -> tuple[str, ...]:
@@ -235,110 +330,5 @@ def _ref(paths: Sequence[str], root: Path) -> str | None:
     """Return the first path that is one, relative to the project."""
     for path in map(str.strip, paths):
         if path and "\n" not in path and len(path) <= 300:
-            relative = path.removeprefix(f"{root}/").removeprefix("./")
-            return mask_secrets(clean(relative))
+            return safe(path.removeprefix(f"{root}/").removeprefix("./"))
     return None
-
-
-def append_new(
-    index: LessonIndex, candidates: Sequence[Candidate], *, story_key: str, session_id: str, now: datetime
-) -> Recorded:
-    """Append what is not known yet, while nobody else can, and keep where it came from. Raises ``AppendFailed``.
-
-    What must wait for a person goes into the database alone. A candidate that is known is a recurrence of its lesson.
-    """
-    session = session_name(session_id)
-
-    def row(candidate: Candidate) -> LessonRow:
-        at = to_text(now)
-        return row_of(
-            candidate.lesson,
-            Origin(
-                event_type=candidate.event,
-                story_key=story_key,
-                session_id=session,
-                recorded_at=at,
-                source=candidate.source,
-                held=candidate.held,
-                gone_at=at if candidate.held else None,
-            ),
-        )
-
-    with index.file.lock():
-        written: tuple[Candidate, ...] | None = None
-        try:
-            with index.store.write() as tx:
-                total = index.sync(tx, now)
-                fresh, known = _choose(candidates, lambda lesson: index.find(tx, lesson))
-                written = _append(index.file, fresh)
-                index.add(tx, [row(candidate) for candidate in fresh])
-                lessons.recurred(tx, [lesson.id for lesson in known], session_id=session, at=to_text(now))
-                if written:
-                    total = index.sync(tx, now)
-            index.drop_origins()
-            return Recorded(fresh, total)
-        except LessonsUnreadable as error:
-            raise AppendFailed(str(error)) from error
-        except StoreError as error:
-            logger.warning("lessons are not counted: %s", error)
-        # The file is the authority: it is written without the database, and read whole for it.
-        try:
-            present = index.file.read().lessons
-        except LessonsUnreadable as error:
-            raise AppendFailed(str(error)) from error
-        if written is None:
-            kept = [candidate for candidate in candidates if not candidate.held]
-            fresh, _ = _choose(kept, lambda lesson: find_duplicates(lesson, present))
-            written = _append(index.file, fresh)
-            present = (*present, *(candidate.lesson for candidate in written))
-        index.keep_origins([row(candidate) for candidate in written])
-        return Recorded(written, len(present))
-
-
-def _choose(
-    candidates: Sequence[Candidate], find: Callable[[Lesson], Sequence[Lesson]]
-) -> tuple[tuple[Candidate, ...], list[Lesson]]:
-    """Part candidates into new ones and the lessons that the others repeat, each once however often."""
-    fresh: list[Candidate] = []
-    known: dict[str, Lesson] = {}
-    for candidate in candidates:
-        same = find(candidate.lesson)
-        known.update((lesson.id, lesson) for lesson in same)
-        if not same and not find_duplicates(candidate.lesson, [other.lesson for other in fresh]):
-            fresh.append(candidate)
-    return tuple(fresh), list(known.values())
-
-
-def _append(file: LessonsFile, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Append what need not wait for a person, and return it."""
-    ready = tuple(candidate for candidate in candidates if not candidate.held)
-    if ready:
-        file.append([candidate.lesson for candidate in ready])
-    return ready
-
-
-def _entry(candidate: Candidate) -> RecordedEntry:
-    lesson = candidate.lesson
-    return RecordedEntry(
-        date=lesson.date,
-        phase=lesson.tags[0],
-        event_type=candidate.event or "",
-        summary=lesson.summary,
-        ref=lesson.ref,
-        quarantined=candidate.held is not None,
-    )
-
-
-def _envelope(
-    request: RecordRequest,
-    status: Literal["recorded", "skipped", "failure"],
-    results: RecordResults,
-    errors: Sequence[RecordProblem],
-) -> RecordEnvelope:
-    return RecordEnvelope(
-        status=status,
-        session_id=request.session_id,
-        story_key=request.story_key,
-        results=results,
-        errors=list(errors),
-    )

@@ -1,21 +1,293 @@
-"""What lessons are worth, and what a person should look at (SPEC 4.2). Pure."""
+"""What people do with lessons: list, search, add, edit, retire, pin, approve, import; and what lessons are worth."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
 
-from kr.lessons.index import held_because
-from kr.lessons.inject import SUNK_AFTER, Task, rank_fits, without_secrets
-from kr.lessons.line import Lesson
-from kr.store.lessons import LessonState
+from kr.errors import KrError
+from kr.freshness import to_text
+from kr.guard import find_odd, safe
+from kr.lessons.file import (
+    AppendFailed,
+    Candidate,
+    LessonBook,
+    LessonsFile,
+    LessonsUnreadable,
+    Recorded,
+    held_because,
+    judged_rows,
+    row_of,
+)
+from kr.lessons.inject import SUNK_AFTER, rank_fits, without_secrets
+from kr.lessons.line import (
+    FIX_COLUMNS,
+    KEPT_COLUMNS,
+    Lesson,
+    ParsedLines,
+    format_line,
+    lesson_keywords,
+    make_lesson,
+)
+from kr.lessons.record import keep_words
+from kr.models import PHASES
+from kr.store import lessons as lesson_rows
+from kr.store.lessons import LessonMark, LessonState
+from kr.text.characters import columns
 
+logger = logging.getLogger(__name__)
+
+_SHOWN_BAD_LINES = 20
+_NO_STORY = "0-0"
 _TRIED = 3
 _UNHEEDED = 1 / 3
-_MOST_NAMED = 5
 _COUNTS = ("injected", "sessions", "recurred", "recurred_after_injection", "last_recurred_at")
 
 Worth = Literal["new", "helps", "unheeded", "idle"]
 """``helps``: the failure came back only, or mostly, where the lesson was not given. ``unheeded``: it comes back although
 the lesson is given. ``idle``: given ten times, and it never came back. ``new``: nothing is proven yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedLessons:
+    """What became of the lines of imported files."""
+
+    imported: int
+    duplicates: int
+    quarantined: int
+    refused: int
+    total: int
+
+
+class UnknownLessonError(KrError):
+    """No lesson has this id, or several begin with it."""
+
+    code = "unknown_lesson"
+    http_status = 404
+
+
+class Lessons:
+    """The lessons of a project, for people. The store should not wait long: a busy database must not hinder anybody."""
+
+    def __init__(
+        self, book: LessonBook, *, clock: Callable[[], datetime], phases: Sequence[str] = PHASES
+    ) -> None:
+        self._book = book
+        self._clock = clock
+        self._phases = phases
+
+    def lessons(
+        self, *, phase: str | None = None, query: str = "", limit: int = 1000
+    ) -> list[dict[str, Any]]:
+        """List lessons, newest first, or the best matches of a query; with what the database knows of them.
+
+        Raises ``LessonsUnreadable``.
+        """
+        self.refresh()
+        found = [lesson for lesson in self._read() if phase is None or phase in lesson.tags]
+        if query.strip():
+            chosen = rank_fits(found, query)[:limit]
+        else:
+            chosen = sorted(found, key=lambda lesson: (lesson.date, lesson.position), reverse=True)[:limit]
+        return self._views(chosen)
+
+    def show(self, lesson_id: str) -> dict[str, Any]:
+        """Show one lesson. Raises ``UnknownLessonError``."""
+        self.refresh()
+        return self._views([self._one(lesson_id)])[0]
+
+    def quarantined(self) -> list[dict[str, Any]]:
+        """List the lessons that wait for a person: in the database alone, or written into the file by hand."""
+        self.refresh()
+        views = self._views([*self._book.quarantined(), *self._read()])
+        return [lesson for lesson in views if lesson["status"] == "quarantined"]
+
+    def injectable(self) -> set[str]:
+        """Return the ids of the lessons that an agent may see."""
+        with self._book.store.read() as tx:
+            return lesson_rows.injectable(tx)
+
+    def refresh(self) -> None:
+        """Bring the database's table to what the file holds. Never raises for the database's sake."""
+        self._book.refresh(self._clock())
+
+    def waits(self, lesson_id: str) -> bool:
+        """Whether a lesson was held back, and nobody has approved it yet. Raises ``UnknownLessonError``."""
+        lesson = self._one(lesson_id)
+        state = self._book.states([lesson]).get(lesson.id)
+        return state is not None and state.is_quarantined
+
+    def mark(self, lesson_id: str, mark: LessonMark, *, is_set: bool = True) -> dict[str, Any]:
+        """Retire, pin or approve a lesson, or take that back; who approves a retired one brings it back.
+
+        A recorded lesson that was in quarantine goes into the file when it is approved. Raises ``UnknownLessonError``,
+        ``AppendFailed``, store errors, and ``KrError`` for a pin that could not take effect.
+        """
+        lesson = self._one(lesson_id)
+        now = to_text(self._clock())
+        with self._book.file.lock(), self._book.store.write() as tx:
+            if lesson.position >= 0:
+                lesson_rows.add(tx, judged_rows([lesson]), {})
+            if mark == "pinned_at" and is_set:
+                _require_given(lesson_rows.states(tx, [lesson.id])[lesson.id])
+            lesson_rows.mark(tx, lesson.id, mark, now if is_set else None)
+            if mark == "approved_at" and is_set:
+                lesson_rows.mark(tx, lesson.id, "retired_at", None)
+                if lesson.position < 0:
+                    self._book.file.append([lesson])
+                    self._book.sync(tx, self._clock())
+            state = lesson_rows.states(tx, [lesson.id])[lesson.id]
+        return view(lesson, state)
+
+    def add(
+        self,
+        symptom: str,
+        fix: str,
+        *,
+        phase: str,
+        tags: Sequence[str] = (),
+        ref: str | None = None,
+        by_person: bool,
+    ) -> dict[str, Any]:
+        """Append a lesson in somebody's own words; what no person wrote may have to wait for one.
+
+        Raises ``AppendFailed``, and ``KrError`` for words that are no lesson's, or that a lesson says already.
+        """
+        if (taken := columns(" ".join(fix.split()))) > FIX_COLUMNS:
+            raise KrError(f"the fix is too long: {taken} columns, at most {FIX_COLUMNS}")
+        if not symptom.strip() or not fix.strip():
+            raise KrError("a lesson has a symptom and a fix")
+        candidate = self._candidate((phase, *tags), keep_words(symptom, fix), ref, by_person=by_person)
+        if not self._append([candidate]).fresh:
+            raise KrError(f"a lesson says this already: {candidate.lesson.summary}")
+        return self._added(candidate, by_person=by_person)
+
+    def edit(self, lesson_id: str, summary: str, *, by_person: bool) -> dict[str, Any]:
+        """Word a lesson anew: a line of its own at the end of the file, which takes the place of the old one.
+
+        Raises ``UnknownLessonError``, ``AppendFailed``, and ``KrError`` for a text that is no lesson's.
+        """
+        old = self._one(lesson_id)
+        state = self._book.states([old]).get(old.id)
+        if state is not None and state.superseded_by:
+            raise KrError(f"it was worded anew already: {state.superseded_by}")
+        candidate = self._candidate(old.tags, safe(summary), old.ref, by_person=by_person)
+        if candidate.held:
+            raise KrError(f"the new words would be quarantined: {candidate.held}")
+        new = candidate.lesson
+        with self._book.file.lock(), self._book.store.write() as tx:
+            self._book.sync(tx, self._clock())
+            if new.id not in lesson_rows.states(tx, [new.id]):
+                self._book.file.append([new])
+                row = replace(row_of(new), source=candidate.source)
+                lesson_rows.add(tx, [row], {row.id: lesson_keywords(row.summary)})
+            if new.id != old.id:
+                lesson_rows.mark(tx, old.id, "superseded_by", new.id)
+            self._book.sync(tx, self._clock())
+        return self._added(candidate, by_person=by_person)
+
+    def import_files(self, files: Sequence[Path]) -> ImportedLessons:
+        """Append the lessons of other files that are not known yet; of none where one can't be read.
+
+        Raises ``LessonsUnreadable`` and ``AppendFailed``.
+        """
+        parsed = [_parsed(path) for path in files]
+        lessons = [lesson for lines in parsed for lesson in lines.lessons]
+        candidates = list(filter(None, _imported(lessons)))
+        refused = sum(len(lines.unread) for lines in parsed) + len(lessons) - len(candidates)
+        done = self._append(candidates)
+        new = [candidate.lesson for candidate in done.fresh]
+        self._warn_of_phases(new)
+        waiting = sum(candidate.held is not None for candidate in done.fresh)
+        return ImportedLessons(len(new) - waiting, len(candidates) - len(new), waiting, refused, done.total)
+
+    def _append(self, candidates: Sequence[Candidate]) -> Recorded:
+        try:
+            return self._book.append(candidates, story_key=_NO_STORY, session_id="", now=self._clock())
+        except AppendFailed as error:
+            raise AppendFailed(f"{self._book.file.path}: {error}") from error
+
+    def _candidate(self, tags: Sequence[str], summary: str, ref: str | None, *, by_person: bool) -> Candidate:
+        day = self._clock().astimezone(UTC).date().isoformat()
+        lesson = make_lesson(day, tuple(map(safe, tags)), summary, safe(ref or ""))
+        if lesson is None or columns(lesson.summary) > KEPT_COLUMNS:
+            raise KrError(f"a lesson is one line of 1 to {KEPT_COLUMNS} columns")
+        held = None if by_person else held_because(lesson.summary, lesson.ref)
+        return Candidate(None, lesson, "person" if by_person else "agent", held)
+
+    def _added(self, candidate: Candidate, *, by_person: bool) -> dict[str, Any]:
+        lesson = candidate.lesson
+        if by_person:
+            # Nobody need read what a person wrote.
+            with self._book.store.write() as tx:
+                lesson_rows.mark(tx, lesson.id, "approved_at", to_text(self._clock()))
+        return self.show(lesson.id)
+
+    def _warn_of_phases(self, lessons: Sequence[Lesson]) -> None:
+        for phase in sorted({one.phase for one in lessons if not set(one.tags) & set(self._phases)}):
+            allowed = ", ".join(self._phases)
+            logger.warning("phase %r is none of %s: add it to phases in kr.yaml", phase, allowed)
+
+    def _views(self, lessons: Sequence[Lesson]) -> list[dict[str, Any]]:
+        states = self._book.states(lessons)
+        return [view(lesson, states.get(lesson.id)) for lesson in lessons]
+
+    def _read(self) -> list[Lesson]:
+        try:
+            parsed = self._book.file.read()
+        except LessonsUnreadable as error:
+            raise LessonsUnreadable(f"{self._book.file.path}: {error}") from error
+        return list({lesson.id: lesson for lesson in parsed.lessons}.values())
+
+    def _one(self, lesson_id: str) -> Lesson:
+        everything = [*self._book.quarantined(), *self._read()] if lesson_id else []
+        found = [lesson for lesson in everything if lesson.id.startswith(lesson_id)]
+        if len(found) != 1:
+            what = "several lessons have an id that begins with" if found else "no lesson has the id"
+            raise UnknownLessonError(f'{what} "{lesson_id}"; kr lessons list shows them')
+        return found[0]
+
+
+def _require_given(state: LessonState) -> None:
+    """Refuse to pin what no agent is given."""
+    if state.retired_at:
+        raise KrError(
+            f"it is retired, and given to nobody: kr lessons retire {state.id} --undo brings it back"
+        )
+    if state.superseded_by:
+        raise KrError(f"it was worded anew: pin {state.superseded_by} instead")
+
+
+def _parsed(path: Path) -> ParsedLines:
+    if not path.exists():
+        raise LessonsUnreadable(f"{path}: can't be read: No such file or directory")
+    try:
+        parsed = LessonsFile(path).read()
+    except LessonsUnreadable as error:
+        raise LessonsUnreadable(f"{path}: can't be read: {error}") from error
+    if parsed.unread:
+        lines = ", ".join(map(str, parsed.unread[:_SHOWN_BAD_LINES]))
+        more = len(parsed.unread) - _SHOWN_BAD_LINES
+        logger.warning(
+            "%s:%s%s: no lesson; not imported", path, lines, f" and {more} more" if more > 0 else ""
+        )
+    return parsed
+
+
+def _imported(lessons: Sequence[Lesson]) -> list[Candidate | None]:
+    """Make candidates of the lines of a file, without secrets; ``None`` where nothing of one is left."""
+    odd = find_odd([format_line(lesson) for lesson in lessons])
+    return [_imported_one(lesson, is_odd=at in odd) for at, lesson in enumerate(lessons)]
+
+
+def _imported_one(lesson: Lesson, *, is_odd: bool) -> Candidate | None:
+    clean: Callable[[str], str] = safe if is_odd else str
+    tags = tuple(map(clean, lesson.tags))
+    made = make_lesson(lesson.date, tags, clean(lesson.summary), clean(lesson.ref or ""))
+    held = held_because(made.summary, made.ref) if made and is_odd else None
+    return Candidate(None, made, "file", held) if made else None
 
 
 def worth(state: LessonState) -> Worth:
@@ -33,17 +305,6 @@ def worth(state: LessonState) -> Worth:
     return "idle" if state.injected >= SUNK_AFTER and not state.recurred else "new"
 
 
-def status(state: LessonState, held: str | None) -> str:
-    """Say where a lesson stands: ``retired``, ``superseded``, ``quarantined``, ``pinned`` or ``live``."""
-    if state.retired_at:
-        return "retired"
-    if state.superseded_by:
-        return "superseded"
-    if held and not state.approved_at:
-        return "quarantined"
-    return "pinned" if state.pinned_at else "live"
-
-
 def view(lesson: Lesson, state: LessonState | None) -> dict[str, Any]:
     """Show a lesson with what became of it."""
     known = state or LessonState(id=lesson.id)
@@ -56,8 +317,7 @@ def view(lesson: Lesson, state: LessonState | None) -> dict[str, Any]:
         "tags": list(lesson.tags),
         "summary": shown.summary,
         "ref": shown.ref,
-        "line": lesson.position + 1,
-        "status": status(known, held),
+        "status": _status(known, held),
         "held_because": held,
         "source": known.source or "file",
         "event_type": known.event_type,
@@ -68,34 +328,12 @@ def view(lesson: Lesson, state: LessonState | None) -> dict[str, Any]:
     }
 
 
-def matching(lessons: Sequence[Lesson], query: str) -> list[Lesson]:
-    """Return the lessons that share a word with the query, the most relevant first."""
-    return rank_fits(lessons, Task(phase="", query=query))
-
-
-def to_review(lessons: Sequence[Lesson], states: Mapping[str, LessonState]) -> dict[str, list[Any]]:
-    """Return the quarantined, and what is given without ever helping."""
-    views = [view(lesson, states.get(lesson.id)) for lesson in lessons]
-    live = [shown for shown in views if shown["status"] in {"live", "pinned"}]
-    return {
-        "quarantined": [shown for shown in views if shown["status"] == "quarantined"],
-        "never_useful": [shown for shown in live if shown["worth"] in {"idle", "unheeded"}],
-    }
-
-
-def worth_counts(views: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Count lessons by their worth, and name the five of each kind whose failures came back most."""
-    live = [lesson for lesson in views if lesson["status"] in {"live", "pinned"}]
-    kinds: tuple[Worth, ...] = get_args(Worth)
-    most = sorted(live, key=lambda lesson: (-lesson["recurred"], lesson["line"]))
-    shown = ("id", "summary", "injected", "recurred", "recurred_after_injection")
-    return {
-        "by_worth": {kind: sum(lesson["worth"] == kind for lesson in live) for kind in kinds},
-        "quarantined": sum(lesson["status"] == "quarantined" for lesson in views),
-        **{
-            kind: [{key: lesson[key] for key in shown} for lesson in most if lesson["worth"] == kind][
-                :_MOST_NAMED
-            ]
-            for kind in ("helps", "unheeded")
-        },
-    }
+def _status(state: LessonState, held: str | None) -> str:
+    """Say where a lesson stands: ``retired``, ``superseded``, ``quarantined``, ``pinned`` or ``live``."""
+    if state.retired_at:
+        return "retired"
+    if state.superseded_by:
+        return "superseded"
+    if held and not state.approved_at:
+        return "quarantined"
+    return "pinned" if state.pinned_at else "live"

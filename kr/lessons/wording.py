@@ -1,7 +1,7 @@
 """A lesson for a failure whose author worded none (SPEC 4.2). Pure, and modest: nothing is rephrased.
 
-First that holds: the issue's own remedy behind its message; a row of the table of remedies; of a remark its complaint and
-its sentence of advice; the error's own line with the hint beside it.
+First that holds: the issue's own remedy behind its message; a remark that says what to do, in its own words; a row of the
+table of remedies; a remark; the error's own line with the hint beside it.
 """
 
 import re
@@ -59,121 +59,15 @@ _ADVICE = re.compile(
     r"|\b(?:should|must|needs? (?:to|a|an|the|its)|have to|has to|ought to|instead(?: of)?|rather than|fix(?:ed)? (?:it )?by|solved by|works (?:with|when|if|after)|helps?)\b"
     r"|需要|应该|应当|必须|请|改用|使用|不要|避免|建议|务必"
 )
-_CAUSE = re.compile(
-    r"(?i)^.{0,80}?\b(?:fail(?:ed|s)?|broke|error(?:ed)?) (?:because(?: of)?|since|with|due to)\s+(?=\S)"
-)
-_CONCRETE = re.compile(
-    r"[`'\"]\S|\w\.\w|\w_\w|\w\(|[a-z][A-Z]|/\w|\bbecause\b|\bsince\b|\bwithout\b|\b\w*Error\b"
-)
 _EMPTY_WORDS = frozenset(
-    [
-        "a",
-        "after",
-        "agent",
-        "all",
-        "an",
-        "and",
-        "are",
-        "at",
-        "be",
-        "been",
-        "but",
-        "by",
-        "cases",
-        "check",
-        "checks",
-        "code",
-        "critical",
-        "did",
-        "done",
-        "end",
-        "ended",
-        "ends",
-        "error",
-        "errors",
-        "fail",
-        "failed",
-        "failing",
-        "fails",
-        "failure",
-        "failures",
-        "few",
-        "finding",
-        "findings",
-        "finished",
-        "fix",
-        "fixed",
-        "for",
-        "found",
-        "fully",
-        "had",
-        "has",
-        "have",
-        "high",
-        "i",
-        "in",
-        "incomplete",
-        "info",
-        "intervention",
-        "is",
-        "issue",
-        "issues",
-        "it",
-        "low",
-        "major",
-        "many",
-        "max",
-        "maximum",
-        "medium",
-        "minor",
-        "more",
-        "n",
-        "na",
-        "needs",
-        "no",
-        "none",
-        "not",
-        "of",
-        "on",
-        "one",
-        "only",
-        "open",
-        "or",
-        "out",
-        "over",
-        "please",
-        "problem",
-        "problems",
-        "reached",
-        "remain",
-        "remaining",
-        "remains",
-        "review",
-        "round",
-        "rounds",
-        "see",
-        "several",
-        "some",
-        "still",
-        "stopped",
-        "story",
-        "task",
-        "test",
-        "tests",
-        "that",
-        "the",
-        "there",
-        "this",
-        "three",
-        "to",
-        "two",
-        "unknown",
-        "was",
-        "were",
-        "with",
-        "work",
-        "wrong",
-    ]
+    """
+    a after agent all an and are at be been but by cases check checks code critical did done end ended
+    ends error errors fail failed failing fails failure failures few finding findings finished fix fixed
+    for found fully had has have high i in incomplete info intervention is issue issues it low major
+    many max maximum medium minor more n na needs no none not of on one only open or out over please
+    problem problems reached remain remaining remains review round rounds see several some still stopped
+    story task test tests that the there this three to two unknown was were with work wrong
+    """.split()
 )
 
 
@@ -190,26 +84,25 @@ class Worded:
 
 
 def word_finding(finding: Finding, own: Sequence[Remedy] = ()) -> Worded | None:
-    """Word the lesson of one error, issue or summary; ``None`` where it teaches nothing."""
+    """Word the lesson of one error, issue or summary; ``None`` where it teaches nothing. ``own`` are users' remedies."""
     message, fix = strip_escapes(finding.message), one_line(finding.fix)
-    is_own = is_remark(message)
+    sentences = _sentences(message) if is_remark(message) else []
     if not is_vague(fix):
-        symptom = complaint_of(message) if is_own else own_line(message) or ""
+        symptom = sentences[0] if sentences else own_line(message) or ""
         return Worded(
             word_lesson("" if is_vague(symptom) else symptom, fix), "agent", fallback=fix, has_fix=True
         )
-    if is_own and (advised := remark(message, must_advise=True)):
-        return Worded(advised, "agent", has_fix=True)
+    if any(map(_ADVICE.search, sentences)):
+        return Worded(remark(message), "agent", has_fix=True)
     if found := find_remedy(message, own):
         line = _line_of(found, message)
         has_room = SUMMARY_COLUMNS - columns(found.fix) - 2 >= _LEAST_SYMPTOM
         summary = word_lesson(line if has_room and not is_vague(line) else "", found.fix)
         return Worded(summary, "table", found.tags, fallback=found.fix, has_fix=True)
-    if is_own:
-        told = remark(message)
-        return Worded(told, "agent") if told else None
-    own_one = own_line(message)
-    return Worded(own_one, "tool") if own_one else None
+    if sentences:
+        return Worded(remark(message), "agent")
+    line = "" if is_remark(message) else own_line(message) or ""
+    return Worded(line, "tool") if line else None
 
 
 def _line_of(found: Match, message: str) -> str:
@@ -231,43 +124,23 @@ def is_vague(text: str) -> bool:
     return all(word in _EMPTY_WORDS for word in words)
 
 
-def remark(text: str, *, must_advise: bool = False) -> str:
-    """Return the complaint of a remark and its sentence of advice, or what follows the complaint as far as it fits."""
+def remark(text: str) -> str:
+    """Return a remark whole where it fits two lines, or else its first sentence and its advice.
+
+    The advice is the last sentence that says what to do, or the last one. What only says that something failed is left out.
+    """
     sentences = _sentences(text)
-    advice = next((one for one in reversed(sentences) if _ADVICE.search(one)), "")
-    if must_advise and not advice:
-        return ""
-    others = [one for one in sentences if one != advice]
-    complaint = _complaint(others)
-    if not advice or not complaint:
-        rest = others[others.index(complaint) + 1 :] if complaint in others else []
-        told = _short(advice or complaint)
-        for more in rest:
-            if columns(f"{told}. {more}") <= SUMMARY_COLUMNS:
-                told = f"{told.rstrip('.')}. {more}"
-        return cut(told, SUMMARY_COLUMNS)
-    if columns(advice) > FIX_COLUMNS:
-        advice = cut(advice, SUMMARY_COLUMNS - _LEAST_SYMPTOM - 2)
-    return word_lesson(_short(complaint, SUMMARY_COLUMNS - columns(advice) - 2), advice)
-
-
-def complaint_of(text: str) -> str:
-    """Return the sentence of a remark that says what is wrong."""
-    return _complaint(_sentences(text))
+    whole = " ".join(sentences)
+    if len(sentences) < 2 or columns(whole) <= SUMMARY_COLUMNS:
+        return cut(whole, SUMMARY_COLUMNS)
+    advice = next(filter(_ADVICE.search, reversed(sentences)), sentences[-1])
+    complaint = next(one for one in sentences if one is not advice)
+    return word_lesson(complaint, cut(advice, FIX_COLUMNS))
 
 
 def _sentences(text: str) -> list[str]:
-    parts = (part.strip(" -*•\t") for part in _SENTENCE.split(strip_escapes(text)))
+    parts = (part.strip(" -*•\t") for part in _SENTENCE.split(text))
     return [one_line(part) for part in parts if part and not is_vague(part)]
-
-
-def _complaint(sentences: Sequence[str]) -> str:
-    return next(filter(_CONCRETE.search, sentences), next(iter(sentences), ""))
-
-
-def _short(sentence: str, room: int = SUMMARY_COLUMNS) -> str:
-    """Leave out `All checks failed because` where the sentence is too long with it."""
-    return sentence if columns(sentence) <= room else _CAUSE.sub("", sentence)
 
 
 def own_line(output: str) -> str | None:

@@ -1,16 +1,31 @@
-"""What a project depends on (SPEC 6.4): the rows, the collector that every ecosystem fills, and lock files."""
+"""What a project depends on: the rows, version ranges, and the packages of a lock file."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
-Ecosystem = Literal["npm", "python", "maven", "go", "cargo", "composer", "ruby"]
-"""Where a package's name belongs to; Gradle builds take their packages from Maven repositories."""
+from kr.frameworks import canonical
+
+Ecosystem = Literal["npm", "python", "maven", "go", "cargo", "composer", "ruby", "language"]
+"""Where a package's name belongs to. Gradle builds take their packages from Maven repositories. ``language``
+is no package but what a manifest says of its language: ``go 1.22`` of a go.mod."""
 
 UNKNOWN = "unknown"
-"""The version of a dependency whose file doesn't tell one (managed elsewhere, a URL, no specifier)."""
+"""The version of a dependency whose file gives none (managed elsewhere, a branch, no specifier)."""
 
+_LANGUAGES = (
+    "c c++ c# clojure dart elixir erlang f# go haskell java javascript julia kotlin lua node perl php "
+    "python r ruby rust scala sql swift typescript zig"
+)
+_PRODUCTS = (
+    "activemq ansible aws azure bigquery cassandra chroma clickhouse cockroachdb consul couchbase couchdb docker "
+    "dynamodb elasticsearch envoy firebase firestore flink gcp git github gitlab grafana hadoop haproxy hive "
+    "influxdb istio jenkins kafka keycloak kibana kubernetes linux loki mariadb memcached milvus mongodb mysql "
+    "nats neo4j nginx nomad opensearch oracle podman postgis postgresql prometheus pulsar qdrant rabbitmq redis "
+    "redshift rocketmq s3 snowflake solr spark sqlite sqlserver terraform timescaledb trino valkey vault weaviate"
+)
+_NO_PACKAGES = frozenset(map(canonical, f"{_LANGUAGES} {_PRODUCTS}".split()))
 _LONGEST_NAME = 300
 _LONGEST_VERSION = 200
 _MOST_DEPENDENCIES = 20_000
@@ -20,9 +35,9 @@ _MOST_DEPENDENCIES = 20_000
 class Dependency:
     """One package that the project uses.
 
-    ``framework`` is the short name and ``package`` the full one; ``version`` is exact where a lock file
-    tells it, else the range as written, else ``unknown``. ``file`` is the file that told the version,
-    relative to the folder that was asked about, with forward slashes. ``dev``: it is declared for development alone.
+    ``framework`` is the short name and ``package`` the full one. ``version`` is exact where an installation or a
+    lock file gives it, else the range as written, else ``unknown``. ``file`` is the place that gave the version,
+    relative to the folder that was asked about, with forward slashes. ``dev``: declared for development alone.
     """
 
     framework: str
@@ -34,100 +49,80 @@ class Dependency:
     dev: bool = False
 
 
-class Found(NamedTuple):
-    """All dependencies, direct ones first, and one sentence per file that could not be used."""
-
-    dependencies: tuple[Dependency, ...]
-    warnings: tuple[str, ...]
-
-
-def short_name(ecosystem: Ecosystem, package: str) -> str:
-    """Return what people call the package (SPEC 6.4).
-
-    Maven: the artifact. Go: the last element of the path without ``/vN`` (or gopkg.in's ``.vN``).
-    Composer: the part after the vendor, but the vendor of ``laravel/framework``. All others: the name itself, an
-    npm package's scope included, since ``core`` alone belongs to many scopes.
-    """
-    if ecosystem == "maven":
-        return package.rpartition(":")[2]
-    if ecosystem == "go":
-        return re.sub(r"\.v\d+$", "", re.sub(r"/v\d+$", "", package)).rpartition("/")[2] or package
-    if ecosystem == "composer":
-        vendor, _, name = package.partition("/")
-        return vendor if name in {"", "framework"} else name
-    return package
-
-
-def printable(text: str, *, limit: int) -> str:
-    """Return ``text`` on one line, odd characters replaced by ``?``, cut at ``limit`` characters."""
-    line = " ".join(text.split())
-    return "".join(c if c.isprintable() else "?" for c in line)[:limit]
-
-
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A direct dependency as a manifest states it. ``spec`` is the range's text, None where it has none."""
+    """A direct dependency as a manifest states it. ``spec`` is the range's text, None where it has none.
+
+    ``locked`` is the version that the lock file gives to this very statement, where it says so; ``installed`` the
+    version that is installed for it, and the place that has it.
+    """
 
     package: str
     spec: str | None
     file: str
     dev: bool = False
+    locked: str | None = None
+    installed: tuple[str, str] | None = None
 
 
-class Inventory:
-    """Collects dependencies; the same package and version counts once, direct if it is so anywhere."""
+def is_language_or_product(name: str) -> bool:
+    """Tell whether a name is never meant for a package whose full name only ends with it (``go``, ``postgresql``)."""
+    return canonical(name) in _NO_PACKAGES
 
-    def __init__(self) -> None:
-        self._rows: dict[tuple[str, str, str], Dependency] = {}
 
-    def add(
-        self,
-        ecosystem: Ecosystem,
-        package: str,
-        version: object,
-        file: str,
-        *,
-        direct: bool,
-        dev: bool = False,
-    ) -> None:
-        """Add one. A name that no registry would take is left out; an odd version is ``unknown``."""
-        if not _is_name(package) or len(self._rows) >= _MOST_DEPENDENCIES:
-            return
-        text = _version_text(version)
-        key = (ecosystem, package, text)
-        known = self._rows.get(key)
-        if known is None or (known.direct, not known.dev) < (direct, not dev):
-            self._rows[key] = Dependency(
-                framework=short_name(ecosystem, package),
-                version=text,
-                package=package,
-                file=file,
-                direct=direct,
-                ecosystem=ecosystem,
-                dev=dev,
-            )
+def short_name(ecosystem: Ecosystem, package: str) -> str:
+    """Return what people call the package.
 
-    def ecosystems(self) -> frozenset[str]:
-        """Return the ecosystems that something was found of."""
-        return frozenset(ecosystem for ecosystem, _, _ in self._rows)
+    Maven: the artifact. Go: the last element of the path without ``/vN`` (or gopkg.in's ``.vN``). Composer: the part
+    after the vendor, but the vendor of ``laravel/framework``. All others: the name itself, an npm package's scope
+    included. Where that part is the name of a language or product (json-iterator/go), it is the full name.
+    """
+    name = package
+    if ecosystem == "maven":
+        name = package.rpartition(":")[2]
+    elif ecosystem == "go":
+        name = re.sub(r"\.v\d+$", "", re.sub(r"/v\d+$", "", package)).rpartition("/")[2]
+    elif ecosystem == "composer":
+        vendor, _, last = package.partition("/")
+        name = vendor if last in {"", "framework"} else last
+    return package if not name or (name != package and is_language_or_product(name)) else name
 
-    def dependencies(self) -> tuple[Dependency, ...]:
-        """Return the rows: direct first, then by name; several versions in the order they were found."""
-        rows = self._rows.values()
-        return tuple(sorted(rows, key=lambda d: (not d.direct, d.framework.casefold(), d.package)))
+
+def dependency(
+    ecosystem: Ecosystem, package: str, version: object, file: str, *, direct: bool, dev: bool = False
+) -> Dependency:
+    """Make a row; an odd version is ``unknown``."""
+    text = " ".join(version.split()) if isinstance(version, str) else ""
+    is_odd = not text or len(text) > _LONGEST_VERSION or not text.isprintable()
+    return Dependency(
+        framework=short_name(ecosystem, package),
+        version=UNKNOWN if is_odd else text,
+        package=package,
+        file=file,
+        direct=direct,
+        ecosystem=ecosystem,
+        dev=dev,
+    )
+
+
+def merged(rows: Iterable[Dependency]) -> tuple[Dependency, ...]:
+    """Return the rows, direct ones first, then by name. A package and version counts once: direct if it is so anywhere.
+
+    Names that no registry would take are left out, and so is what exceeds 20,000 rows.
+    """
+    kept: dict[tuple[str, str, str], Dependency] = {}
+    for row in rows:
+        key = (row.ecosystem, row.package, row.version)
+        known = kept.get(key)
+        if known is None and (not _is_name(row.package) or len(kept) >= _MOST_DEPENDENCIES):
+            continue
+        if known is None or (known.direct, not known.dev) < (row.direct, not row.dev):
+            kept[key] = row
+    return tuple(sorted(kept.values(), key=lambda d: (not d.direct, d.framework.casefold(), d.package)))
 
 
 def _is_name(name: str) -> bool:
     return 0 < len(name) <= _LONGEST_NAME and name.isprintable() and not any(c.isspace() for c in name)
-
-
-def _version_text(version: object) -> str:
-    if not isinstance(version, str):
-        return UNKNOWN
-    text = " ".join(version.split())
-    if not text or len(text) > _LONGEST_VERSION or not text.isprintable():
-        return UNKNOWN
-    return text
 
 
 def same(name: str) -> str:
@@ -137,11 +132,16 @@ def same(name: str) -> str:
 
 @dataclass(slots=True)
 class Lock:
-    """The packages of one lock file: ``fold(name)`` to its spelling and its versions, in the file's order."""
+    """The packages of one lock file: ``fold(name)`` to its spelling and its versions, in the file's order.
+
+    ``chosen`` holds the versions that the project itself takes, where the file says so; for ``bare`` see ``satisfies``.
+    """
 
     file: str
     fold: Callable[[str], str] = same
     packages: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
+    chosen: dict[str, str] = field(default_factory=dict)
+    bare: str = ""
 
     def add(self, package: object, version: object) -> None:
         """Take one package in; anything that is no text is passed over."""
@@ -149,44 +149,88 @@ class Lock:
             self.packages.setdefault(self.fold(package), (package, []))[1].append(version)
 
     def version(self, package: str, spec: str | None) -> str | None:
-        """Return the exact version of ``package``, the one that fits ``spec`` best where there are several."""
-        known = self.packages.get(self.fold(package))
-        return pick(known[1], spec) if known else None
+        """Return the exact version of ``package``: the chosen one, else of several the highest that ``spec`` allows."""
+        key = self.fold(package)
+        known = self.packages.get(key)
+        if known is None or key in self.chosen:
+            return self.chosen.get(key)
+        fitting = [version for version in known[1] if spec and satisfies(version, spec, bare=self.bare)]
+        return max(fitting or known[1], key=_order)
 
-
-def collect(
-    inventory: Inventory, ecosystem: Ecosystem, declared: Iterable[Declared], lock: Lock | None
-) -> None:
-    """Add the direct dependencies, exact where the lock knows them, then the lock's other packages."""
-    for dependency in declared:
-        exact = lock.version(dependency.package, dependency.spec) if lock else None
-        version, file = (
-            (dependency.spec, dependency.file) if lock is None or exact is None else (exact, lock.file)
+    def fitness(self, declared: Iterable[Declared]) -> int:
+        """Count the direct dependencies whose range allows what this file has: the way to choose among lock files."""
+        found = ((d.spec, d.locked or self.version(d.package, d.spec)) for d in declared)
+        return sum(
+            exact is not None and (not spec or satisfies(exact, spec, bare=self.bare))
+            for spec, exact in found
         )
-        inventory.add(ecosystem, dependency.package, version, file, direct=True, dev=dependency.dev)
+
+
+def resolve(ecosystem: Ecosystem, declared: Iterable[Declared], lock: Lock | None) -> Iterator[Dependency]:
+    """Yield the direct dependencies: as installed, else as locked, else as declared; then the lock's other packages."""
+    fold = lock.fold if lock else same
+    taken: dict[str, set[str | None]] = {}
+    for one in declared:
+        locked = one.locked or (lock.version(one.package, one.spec) if lock else None)
+        taken.setdefault(fold(one.package), set()).add(locked)
+        version, file = one.installed or ((locked, lock.file) if lock and locked else (one.spec, one.file))
+        yield dependency(ecosystem, one.package, version, file, direct=True, dev=one.dev)
     if lock is None:
         return
-    direct = {lock.fold(d.package) for d in declared}
     for key, (package, versions) in lock.packages.items():
         for version in versions:
             # A second version of a direct package is there because something else asked for it.
-            if key not in direct or len(versions) > 1:
-                inventory.add(ecosystem, package, version, lock.file, direct=False)
+            if version not in taken.get(key, ()):
+                yield dependency(ecosystem, package, version, lock.file, direct=False)
 
 
-def pick(versions: list[str], spec: str | None) -> str:
-    """Return the highest version, among those of the major (and, under 1.0, minor) that ``spec`` names."""
-    wanted = _leading(spec) if spec else ()
-    fitting = [v for v in versions if wanted and _leading(v)[: len(wanted)] == wanted]
-    return max(fitting or versions, key=_order)
+_PART = re.compile(r"(\^|~>|~=|~|>=|<=|===?|!=|=|>|<)?\s*v?(\d[\w.*+!-]*|[*xX])")
 
 
-def _leading(text: str) -> tuple[int, ...]:
-    numbers = [int(n[:9]) for n in re.findall(r"\d+", text)[:2]]
-    return tuple(numbers[:2]) if numbers[:1] == [0] else tuple(numbers[:1])
+def satisfies(version: str, spec: str, *, bare: str = "") -> bool:
+    """Tell whether a version lies in a range of npm, Cargo, Composer, Poetry or Python; pre-releases count as their release.
+
+    ``bare`` is the operator that a version without one has: ``^`` in Cargo, else the version and what is below it.
+    """
+    text = re.sub(r"(\d[\w.]*)\s+-\s+v?(\d)", r">=\1 <=\2", spec[:_LONGEST_VERSION])
+    numbers = _numbers(version)
+    alternatives = [_PART.findall(part) for part in re.split(r"\|\|?", text)]
+    return any(
+        parts and all(_holds(numbers, operator or bare, wanted) for operator, wanted in parts)
+        for parts in alternatives
+    )
 
 
-def _order(version: str) -> tuple[tuple[int, ...], bool]:
-    release = re.match(r"v?(\d+(?:\.\d+)*)", version)
-    numbers = tuple(int(n[:9]) for n in release[1].split(".")) if release else ()
-    return numbers, "-" not in version
+def _holds(version: tuple[int, ...], operator: str, wanted: str) -> bool:
+    limit = _numbers(wanted)
+    width = len(limit)
+    padded = version + (0,) * (width - len(version))
+    if operator in {">=", ">", "<=", "<"}:
+        longest = max(width, len(padded))
+        left, right = padded + (0,) * (longest - len(padded)), limit + (0,) * (longest - width)
+        is_equal = left == right
+        return (left > right if ">" in operator else left < right) or (is_equal and "=" in operator)
+    if operator == "!=":
+        return padded[:width] != limit
+    if operator in {"^", "~", "~=", "~>"}:
+        return padded >= limit and padded[: _kept(operator, limit)] == limit[: _kept(operator, limit)]
+    return padded[:width] == limit
+
+
+def _kept(operator: str, limit: tuple[int, ...]) -> int:
+    """Return how many leading numbers must stay the same."""
+    if operator == "^":
+        return next((place + 1 for place, number in enumerate(limit) if number), len(limit))
+    if operator == "~":
+        return min(2, len(limit))
+    return max(1, len(limit) - 1)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    release = re.match(r"v?(?:\d+!)?(\d+(?:\.\d+)*)", version.strip())
+    return tuple(int(number[:9]) for number in release[1].split(".")) if release else ()
+
+
+def _order(version: str) -> tuple[tuple[int, ...], bool, str]:
+    is_release = re.search(r"-|\d(?:a|b|rc|\.dev)\d", version) is None
+    return _numbers(version), is_release, version

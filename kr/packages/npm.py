@@ -2,14 +2,21 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from kr.packages.folder import Folder, fits
-from kr.packages.model import Declared, Inventory, Lock, collect
+from kr.packages.environments import node_package
+from kr.packages.files import Folder, fits
+from kr.packages.model import Declared, Dependency, Lock, dependency, resolve
 
 _SECTIONS = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
 _LOCAL = ("workspace:", "file:", "link:", "portal:")
+_LOCK_FILES = {
+    "npm": ("package-lock.json", "npm-shrinkwrap.json"),
+    "pnpm": ("pnpm-lock.yaml",),
+    "yarn": ("yarn.lock",),
+}
+_MAX_LEVELS = 6
 
 
 @dataclass(slots=True)
@@ -17,50 +24,44 @@ class _Tree(Lock):
     """A lock file that also knows which version each folder of the workspace gets."""
 
     placed: dict[tuple[str, str], str] = field(default_factory=dict)
-    """``(member folder, name or name@spec)`` to the exact version."""
+    """``(member folder, name)`` or ``("", name@spec)`` to the exact version."""
     local: set[str] = field(default_factory=set)
     """Names that are folders of the project itself."""
 
+    def placed_version(self, member: str, name: str, spec: str) -> str | None:
+        """Look the version up as node does: in the member's folder, then in each folder above."""
+        exact = self.placed.get(("", f"{name}@{spec}"))
+        while exact is None:
+            exact = self.placed.get((member, name))
+            if not member:
+                break
+            member = member.rpartition("/")[0]
+        return exact
 
-def find(folder: Folder, inventory: Inventory) -> None:
-    """Add what the npm files of the project say; the workspace's own members are left out."""
-    root = folder.document("package.json")
+
+def read_npm(folder: Folder) -> Iterator[Dependency]:
+    """Yield what the npm files of a project name. The workspace's own members are left out."""
+    root = top = folder.document("package.json")
     workspace = folder.document("pnpm-workspace.yaml") or {}
-    lock = _read_lock(folder, "")
-    patterns, here = _workspaces(folder, root, workspace), ""
-    if root is not None and lock is None and not patterns:
+    patterns, locks, here = _workspaces(folder, root, workspace), _locks(folder, ""), ""
+    if root is not None and not locks and not patterns:
         up, here, workspace = _top(folder, workspace)
-        lock = _read_lock(folder, up) if up else None
-    manifests = {"package.json": root} if root is not None else {}
-    for member in folder.members(patterns, "package.json"):
-        file = f"{member}/package.json"
-        manifest = folder.document(file)
-        if manifest is not None:
-            manifests[file] = manifest
-    own = {n for m in manifests.values() if isinstance(n := m.get("name"), str)}
-    own |= lock.local if lock else set()
-    rest: list[Declared] = []
-    for file, manifest in manifests.items():
-        member = f"{here}/{file}".strip("/").rpartition("/")[0]
-        for declared in _declared(folder, file, manifest, workspace):
-            name, spec = declared.package, declared.spec or ""
-            if name in own or spec.startswith(_LOCAL):
-                continue
-            package, wanted = _real(name, spec)
-            exact = _placed(lock, member, name, spec) if lock else None
-            if lock and exact:
-                inventory.add("npm", package, exact, lock.file, direct=True, dev=declared.dev)
-            else:
-                rest.append(replace(declared, package=package, spec=wanted))
-    collect(inventory, "npm", rest, lock)
+        locks, top = (_locks(folder, up), folder.document(f"{up}package.json")) if up else ([], root)
+    manifests = folder.manifests("package.json", patterns)
+    named = [lock for lock in locks if lock.file.endswith(_lock_files(top or {}))] or locks
+    fitness = [lock.fitness(_declared(folder, manifests, workspace, lock, here)) for lock in named]
+    lock = named[fitness.index(max(fitness))] if named else None
+    yield from resolve("npm", _declared(folder, manifests, workspace, lock, here), lock)
+    engine = folder.table("package.json", root, "engines").get("node")
+    if isinstance(engine, str):
+        yield dependency("language", "node", engine, "package.json", direct=True)
 
 
 def _top(folder: Folder, workspace: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
     """Return the way to the nearest workspace that has this folder, its name there, and pnpm-workspace.yaml."""
     for up, here in folder.above():
-        top = folder.document(f"{up}package.json")
         above = folder.document(f"{up}pnpm-workspace.yaml") or {}
-        if fits(here, _workspaces(folder, top, above, up)):
+        if fits(here, _workspaces(folder, folder.document(f"{up}package.json"), above, up)):
             return up, here, above
     return "", "", workspace
 
@@ -71,17 +72,44 @@ def _workspaces(
     patterns = folder.items(f"{up}pnpm-workspace.yaml", workspace, "packages")
     if root is not None and isinstance(root.get("workspaces"), dict):
         return patterns + folder.items(f"{up}package.json", root, "workspaces", "packages")
-    return patterns + folder.items(f"{up}package.json", root or {}, "workspaces")
+    return patterns + folder.items(f"{up}package.json", root, "workspaces")
 
 
-def _read_lock(folder: Folder, up: str) -> _Tree | None:
-    readers = (_npm_lock, _pnpm_lock, _yarn_lock)
-    return next((lock for read in readers if (lock := read(folder, up))), None)
+def _locks(folder: Folder, up: str) -> list[_Tree]:
+    """Read the lock files there are, of npm's two the one that npm itself reads first."""
+    npm = _npm_lock(folder, f"{up}npm-shrinkwrap.json") or _npm_lock(folder, f"{up}package-lock.json")
+    found = (npm, _pnpm_lock(folder, f"{up}pnpm-lock.yaml"), _yarn_lock(folder, f"{up}yarn.lock"))
+    return [lock for lock in found if lock is not None]
+
+
+def _lock_files(top: dict[str, Any]) -> tuple[str, ...]:
+    """Return the names of the lock files of the package manager that a manifest names."""
+    engines = top.get("devEngines")
+    engine = engines.get("packageManager") if isinstance(engines, dict) else None
+    named = top.get("packageManager") or (engine.get("name") if isinstance(engine, dict) else None)
+    return _LOCK_FILES.get(str(named).partition("@")[0], ())
 
 
 def _declared(
-    folder: Folder, file: str, manifest: dict[str, Any], workspace: dict[str, Any]
+    folder: Folder, manifests: dict[str, Any], workspace: dict[str, Any], lock: _Tree | None, here: str
 ) -> Iterator[Declared]:
+    """Yield what the manifests state, with the versions that are locked and installed for the member that states it."""
+    members = {file: manifest.get("name") for file, manifest in manifests.items()}
+    for file, manifest in manifests.items():
+        siblings = {name for other, name in members.items() if other != file}
+        place = file.rpartition("/")[0]
+        for name, text, dev in _statements(folder, file, manifest):
+            spec = _from_catalog(text, name, workspace)
+            locked = lock.placed_version(f"{here}/{place}".strip("/"), name, spec) if lock else None
+            installed = _installed(folder, place, name)
+            is_own = name in siblings and not locked and not installed
+            if spec.startswith(_LOCAL) or is_own or (lock and name in lock.local):
+                continue
+            package, wanted = _real(name, spec)
+            yield Declared(package, wanted, file, dev, locked, installed)
+
+
+def _statements(folder: Folder, file: str, manifest: dict[str, Any]) -> Iterator[tuple[str, str, bool]]:
     seen: set[str] = set()
     for section in _SECTIONS:
         for name, spec in folder.table(file, manifest, section).items():
@@ -89,9 +117,16 @@ def _declared(
                 folder.warn(file, f"{section}.{name} is not a text")
             elif name not in seen:
                 seen.add(name)
-                yield Declared(
-                    name, _from_catalog(spec, name, workspace), file, dev=section == "devDependencies"
-                )
+                yield name, spec, section == "devDependencies"
+
+
+def _installed(folder: Folder, place: str, name: str) -> tuple[str, str] | None:
+    """Return the version in ``node_modules``, as node finds it from the member's folder, and the place."""
+    start = folder.root / place
+    for level in [start, *start.parents][:_MAX_LEVELS]:
+        folder.saw(level / "node_modules" / name / "package.json")
+    package = node_package(name, start)
+    return (package.version, f"node_modules/{name}") if package else None
 
 
 def _from_catalog(spec: str, name: str, workspace: dict[str, Any]) -> str:
@@ -107,37 +142,28 @@ def _from_catalog(spec: str, name: str, workspace: dict[str, Any]) -> str:
 
 
 def _real(name: str, spec: str) -> tuple[str, str | None]:
-    """Return the package behind an alias, and the range; a URL tells none but in ``#semver:`` or a tag."""
+    """Return the package behind an alias, and the range; a URL gives one by ``#semver:``, a tag or an archive's name."""
     alias = re.fullmatch(r"npm:(@?[^@]+)(?:@(.*))?", spec)
     if alias:
         return alias[1], alias[2]
-    tag = re.search(r"#(?:semver:)?([v^~<>=]*\d+(?:\.\w+)+.*)$", spec)
+    tag = re.search(r"#(?:semver:|.*@)?([v^~<>=]*\d+(?:\.\w+)+.*)$", spec) or re.search(
+        r"://.*[-/]v?(\d+\.\d+[\w.-]*?)\.(?:tgz|tar\.gz)$", spec
+    )
     if tag:
         return name, tag[1]
     return name, None if "/" in spec or ":" in spec else spec
 
 
-def _placed(lock: _Tree, member: str, name: str, spec: str) -> str | None:
-    """Look the version up as node does: in the member's folder, then in each folder above."""
-    exact = lock.placed.get(("", f"{name}@{spec}"))
-    while exact is None:
-        exact = lock.placed.get((member, name))
-        if not member:
-            break
-        member = member.rpartition("/")[0]
-    return exact
-
-
-def _npm_lock(folder: Folder, up: str) -> _Tree | None:
-    for name in ("package-lock.json", "npm-shrinkwrap.json"):
-        file = f"{up}{name}"
-        data = folder.document(file)
-        if data is None:
-            continue
-        lock = _Tree(file)
-        _read_packages(lock, folder.table(file, data, "packages"))
-        return lock
-    return None
+def _npm_lock(folder: Folder, file: str) -> _Tree | None:
+    data = folder.document(file)
+    if data is None:
+        return None
+    lock = _Tree(file)
+    if packages := folder.table(file, data, "packages"):
+        _read_packages(lock, packages)
+    else:
+        _read_nested(lock, folder.table(file, data, "dependencies"))
+    return lock
 
 
 def _read_packages(lock: _Tree, packages: dict[str, Any]) -> None:
@@ -155,9 +181,24 @@ def _read_packages(lock: _Tree, packages: dict[str, Any]) -> None:
             lock.placed[member.rstrip("/"), name] = version
 
 
-def _yarn_lock(folder: Folder, up: str) -> _Tree | None:
+def _read_nested(lock: _Tree, dependencies: dict[str, Any]) -> None:
+    """Version 1: each package with its own ``dependencies`` below it; the upper ones are the project's."""
+    levels = [(dependencies, True)]
+    while levels:
+        tree, is_top = levels.pop()
+        for name, entry in tree.items():
+            version = entry.get("version") if isinstance(entry, dict) else None
+            if isinstance(version, str):
+                package, exact = _real(name, version)
+                lock.add(package, exact)
+                if is_top and exact:
+                    lock.placed["", name] = exact
+            if isinstance(entry, dict) and isinstance(entry.get("dependencies"), dict):
+                levels.append((entry["dependencies"], False))
+
+
+def _yarn_lock(folder: Folder, file: str) -> _Tree | None:
     """Both formats of yarn.lock: unindented descriptors, then an indented ``version``."""
-    file = f"{up}yarn.lock"
     text = folder.text(file)
     if text is None:
         return None
@@ -191,8 +232,7 @@ def _read_descriptors(lock: _Tree, descriptors: list[str], version: str) -> None
             lock.add(package, version)
 
 
-def _pnpm_lock(folder: Folder, up: str) -> _Tree | None:
-    file = f"{up}pnpm-lock.yaml"
+def _pnpm_lock(folder: Folder, file: str) -> _Tree | None:
     data = folder.document(file)
     if data is None:
         return None
@@ -206,8 +246,7 @@ def _pnpm_lock(folder: Folder, up: str) -> _Tree | None:
     for place, importer in (folder.table(file, data, "importers") or {".": data}).items():
         if isinstance(importer, dict):
             for section in _SECTIONS:
-                entries = importer.get(section)
-                _read_importer(lock, "" if place == "." else place, entries)
+                _read_importer(lock, "" if place == "." else place, importer.get(section))
     return lock
 
 

@@ -199,10 +199,10 @@ def load_persona(persona_id: str | None, project_root: Path, home: Path) -> tupl
 
 def chosen_persona(settings: "Settings", home: Path) -> tuple[Persona, str | None]:
     """Load the persona of the settings. One that nobody chose is missed only where a configured project has BMAD."""
-    root, details = settings.project_root, settings.details
-    persona, note = load_persona(details.role_mapping.knowledge_researcher_persona, root, home)
-    has_bmad = details.config_file is not None and any((root / folder).is_dir() for folder in _OLDER)
-    return persona, note if details.names_persona or has_bmad else None
+    root = settings.project_root
+    persona, note = load_persona(settings.role_mapping.knowledge_researcher_persona, root, home)
+    has_bmad = settings.config_file is not None and any((root / folder).is_dir() for folder in _OLDER)
+    return persona, note if settings.names_persona or has_bmad else None
 
 
 def fitting_persona(project_root: Path, home: Path) -> str:

@@ -1,145 +1,92 @@
-"""The one value that the rest of kr reads its configuration from, and what a hit remembers of it (HIT: a hit reads no YAML).
+"""The configuration of one invocation: found, merged, expanded and checked.
 
-A memory is a small file in the knowledge base. It counts while all that the settings are made of is as it was: files, ``KR_*``, ``HOME``,
-working directory, options, variables. A miss reads the files: nobody who can write to the folder points kr at other servers.
+The user's own file lies below the project's, key by key; ``KR_*`` variables override both, and what the command line names
+overrides all. Everything that is wrong is told in one ``ConfigError``, each line with file or variable, key and what is allowed.
 """
 
-import os
-from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kr import __version__
-from kr.naming import sha256_of
-from kr.values import CacheMatch, Tier, Value
+import yaml
+
+from kr.errors import ConfigError
+from kr.naming import nearest
+from kr.settings.model import (
+    Configuration,
+    Defaults,
+    E2EInspection,
+    Invalid,
+    KnowledgeResearch,
+    RoleMapping,
+    Server,
+    kinds_of,
+    read_section,
+)
+from kr.settings.project import (
+    MAIN_SECTION,
+    ConfigFile,
+    Project,
+    fill,
+    find_project,
+    locate,
+    output_folder,
+    parse,
+    read_config,
+    user_folder,
+)
+from kr.settings.trust import guarded, is_trusted, leave_out
+from kr.tree import KeyPath, Tree, show_path
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from _typeshed import StrPath
 
-    from kr.freshness import Limits
-    from kr.settings.model import Defaults, E2EInspection, KnowledgeResearch, RoleMapping
+OWN_NAMES = frozenset(
+    f"KR_{name}"
+    for name in (
+        *("CONFIG", "DATABASE_URL", "FORMAT", "OUTPUT", "PHASE", "PYTHON"),
+        *("SERVER", "STORY_KEY", "TOKEN", "REVIEW_TOKEN", "VENV"),
+    )
+)
+"""Variables that are no keys: kr's own, and those of the scripts in the repository."""
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_DATABASE_URL = re.compile(r"(?:sqlite|postgresql)(?:\+\w+)?://")
+_URLS = frozenset({"url", "base_url"})
+_PLACEHOLDER = re.compile(r"\{[A-Za-z_-]+\}")
+_BASE = (MAIN_SECTION, "knowledge_base_path")
+_PERSONA = ("role_mapping", "knowledge_researcher_persona")
 
 
-class HitSettings(Value):
-    """What a hit, and lessons for an agent, need to know: plain values, and no secret among them."""
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The configuration; paths are absolute. ``database_url`` is as given, None for ``kr.db`` in the knowledge base."""
 
-    enabled: bool
-    all_phases: tuple[str, ...]
-    lessons_injection_budget: int
-    cache_ttl_days: int
-    archive_after_days: int
-    max_age_days: int | None
-    max_entries: int
-    max_calls_per_story: int
-    cache_match: CacheMatch
-    cache_match_floor: Tier
-    cache_fuzzy_match: bool
-    aliases: Mapping[str, str]
-    overall_timeout: float
-
-    @property
-    def limits(self) -> "Limits":
-        """The ages at which entries become stale, and are archived (SPEC 3.3)."""
-        from kr.freshness import Limits
-
-        return Limits(
-            ttl_days=self.cache_ttl_days,
-            archive_after_days=self.archive_after_days,
-            max_age_days=self.max_age_days,
-        )
-
-
-class Details(Value):
-    """All of the configuration, validated: its sections, the project's root, and the file, if there is one.
-
-    ``names_persona``: the persona was chosen, it is not the default.
-    """
-
-    knowledge_research: "KnowledgeResearch"
-    role_mapping: "RoleMapping"
-    defaults: "Defaults"
-    e2e_inspection: "E2EInspection"
-    project_root: "Path"
-    config_file: "Path | None"
-    names_persona: bool
+    knowledge_research: KnowledgeResearch
+    role_mapping: RoleMapping
+    defaults: Defaults
+    e2e_inspection: E2EInspection
+    knowledge_base: Path
+    project_root: Path
+    config_file: Path | None
+    database_url: str | None = field(default=None, repr=False)
+    names_persona: bool = False
+    """The persona was chosen, it is not the default."""
     left_out: tuple[str, ...] = ()
     """What the project's file says and the user does not trust, one line a setting."""
-
-
-class Settings:
-    """The configuration of one invocation; paths are absolute. ``database_url`` is as given, None for ``kr.db`` in the knowledge base.
-
-    ``hit`` may be remembered (``Memory``); the first look at one of the details reads the files, and raises ``ConfigError``.
-    """
-
-    def __init__(
-        self,
-        *,
-        hit: HitSettings,
-        read: Callable[[], Details],
-        knowledge_base: "StrPath",
-        database_url: str | None = None,
-        warnings: tuple[str, ...] = (),
-    ) -> None:
-        self.hit = hit
-        self.base = os.fspath(knowledge_base)
-        """The knowledge base as text: a hit does without ``pathlib``, which costs a tenth of Python and click."""
-        self.database_url = database_url
-        self.warnings = warnings
-        self._read = read
-        self._remember: Callable[[HitSettings], None] | None = None
-        self.key = ""
-        """Stands for everything that these settings are made of; empty where that is not known."""
-
-    def remember_with(self, remember: Callable[[HitSettings], None]) -> None:
-        self._remember = remember
-
-    def remember(self) -> None:
-        """Let the next invocation begin with ``hit``, where it may and this one did not."""
-        if self._remember is not None:
-            self._remember(self.hit)
-            self._remember = None
-
-    @cached_property
-    def details(self) -> Details:
-        return self._read()
-
-    @cached_property
-    def knowledge_base(self) -> "Path":
-        from pathlib import Path
-
-        return Path(self.base)
+    warnings: tuple[str, ...] = ()
 
     @property
-    def lessons_file(self) -> "Path":
-        """The append-only file of lessons (SPEC 2)."""
+    def lessons_file(self) -> Path:
+        """The append-only file of lessons."""
         return self.knowledge_base / "lessons" / "_lessons-learned.md"
 
     @property
-    def project_root(self) -> "Path":
-        return self.details.project_root
-
-    @property
-    def config_file(self) -> "Path | None":
-        return self.details.config_file
-
-    @property
-    def knowledge_research(self) -> "KnowledgeResearch":
-        return self.details.knowledge_research
-
-    @property
-    def role_mapping(self) -> "RoleMapping":
-        return self.details.role_mapping
-
-    @property
-    def defaults(self) -> "Defaults":
-        return self.details.defaults
-
-    @property
-    def e2e_inspection(self) -> "E2EInspection":
-        return self.details.e2e_inspection
+    def overall_timeout(self) -> int:
+        """Seconds that one research may take altogether."""
+        return self.defaults.agent_timeout_seconds.knowledge_research
 
 
 def load_settings(
@@ -148,239 +95,271 @@ def load_settings(
     knowledge_base: "StrPath | None",
     environ: Mapping[str, str],
     cwd: "StrPath",
-    may_recall: bool = False,
 ) -> Settings:
-    """Read the configuration (SPEC 7); paths relative to ``cwd``. Raises ``ConfigError``, one line per wrong value.
-
-    With ``may_recall`` what a hit needs may be remembered from an earlier invocation (``Memory``).
-    """
-
-    def read() -> Settings:
-        from kr.settings.raw import read_raw
-        from kr.settings.validate import validated
-
-        raw = read_raw(config=config, knowledge_base=knowledge_base, environ=environ, cwd=cwd)
-        return validated(raw, environ)
-
-    if not may_recall:
-        return read()
-    memory = Memory(config=config, knowledge_base=knowledge_base, environ=environ, cwd=cwd)
-    hit = memory.recall()
-    if hit is None:
-        settings = read()
-        if not settings.warnings and memory.may_remember(settings.base):
-            settings.remember_with(memory.remember)
-            settings.key = memory.key
-        return settings
-    recalled = Settings(
-        hit=hit,
-        read=lambda: read().details,
-        knowledge_base=os.path.realpath(memory.base),
-        database_url=None
-        if knowledge_base is not None
-        else environ.get("KR_DATABASE_URL", "").strip() or None,
+    """Read the configuration; paths of the arguments are relative to ``cwd``. Raises ``ConfigError``, one line per wrong value."""
+    here, given = Path(cwd), None if knowledge_base is None else Path(knowledge_base)
+    project = find_project(config=None if config is None else Path(config), environ=environ, cwd=here)
+    written = _Written(project, environ)
+    written.add_files()
+    written.add_variables()
+    written.expand_variables()
+    base = _knowledge_base(written, given, here)
+    roles = _at(written.data, _PERSONA[:1]) or {}
+    if isinstance(persona := roles.get(_PERSONA[1]), str):
+        roles[_PERSONA[1]] = written.fill(persona, _PERSONA, project.root)
+    written.warn_of_unknown_keys()
+    return Settings(
+        **vars(written.checked()),
+        knowledge_base=base,
+        project_root=project.root,
+        config_file=project.file.path if project.file else None,
+        # A base that is named holds its own database: with another's index its reports would seem lost.
+        database_url=None if given is not None else written.database_url(),
+        names_persona=_PERSONA[1] in roles,
+        left_out=tuple(written.left_out),
+        warnings=tuple(dict.fromkeys(written.warnings)),
     )
-    recalled.key = memory.key
-    return recalled
 
 
-DEFAULT_KNOWLEDGE_BASE = "_bmad-output/knowledge-base"
-_FOLDER = ".kr-settings"
-_MOST = 64
-OURS = ("kr.yaml", "_bmad/bso/config.yaml")
-ANYBODYS = "config.yaml"
-BMM_CONFIG = "_bmad/bmm/config.yaml"
-ROOT_MARKS = ("_bmad-output", "_bmad", ".git")
-_CODE = ("discovery.py", "model.py", "raw.py", "trust.py", "validate.py", "__init__.py")
-OWN_FILE = "kr/kr.yaml"
-DIGESTS = "kr/trusted"
-_LARGEST = 65_536
+def _knowledge_base(written: "_Written", given: Path | None, cwd: Path) -> Path:
+    """Return the folder, absolute and resolved; it need not exist, and is not made."""
+    project, environ = written.project, written.environ
+    try:
+        if given is not None:
+            return locate(given, environ, cwd).resolve()
+        value = (_at(written.data, _BASE[:1]) or {}).get(_BASE[1])
+        base = cwd if _BASE in written.variables else project.base
+        if base is None:
+            raise ConfigError(
+                "there is no project here and no home folder (HOME): name the knowledge base with --kb"
+            )
+        text = value if isinstance(value, str) and value.strip() else project.default
+        filled = written.fill(text, _BASE, project.base or cwd)
+        return locate(Path(filled), environ, base).resolve()
+    except (OSError, ValueError, RuntimeError):  # a NUL, a loop of links
+        written.problems.append((_BASE, "must be the path of a folder"))
+        return cwd
 
 
-class Memory:
-    """The memory for one invocation's sources of settings. Nothing in it raises: without a memory the files are read."""
+class _Written:
+    """What files and variables say, as nested text, with the place of every key and all that is wrong."""
 
-    def __init__(
-        self,
-        *,
-        config: "StrPath | None",
-        knowledge_base: "StrPath | None",
-        environ: Mapping[str, str],
-        cwd: "StrPath",
-    ) -> None:
-        self.base = _guess(knowledge_base, environ, cwd) or ""
-        """The knowledge base; empty where that takes no configuration to be read."""
-        self.key = ""
-        """Stands for everything that the settings are made of."""
-        try:
-            material = repr(list(_sources(config, knowledge_base, environ, cwd)))
-        except OSError:
-            self.base = ""
+    def __init__(self, project: Project, environ: Mapping[str, str]) -> None:
+        self.project = project
+        self.environ = environ
+        self.data: dict[str, Tree] = {}
+        self.origins: dict[KeyPath, str] = {}
+        self.variables: set[KeyPath] = set()
+        self.problems: list[tuple[KeyPath, str]] = []
+        self.warnings: list[str] = []
+        self.left_out: list[str] = []
+
+    def add_files(self) -> None:
+        """Lay the project's file over the user's own. Raises ``ConfigError``."""
+        folder = user_folder(self.environ, "XDG_CONFIG_HOME", ".config")
+        own = folder / "kr" / "kr.yaml" if folder else None
+        is_own = own is not None and own.is_file()
+        if own is not None and is_own:
+            self._add(read_config(own))
+        if (file := self.project.file) is None:
             return
-        self.key = sha256_of(material.encode(errors="surrogateescape"))
+        if not (self.project.is_named or (own is not None and is_own and file.path.samefile(own))):
+            self._leave_out_untrusted(file)
+        self._add(file)
 
-    def recall(self) -> HitSettings | None:
-        known = kept(self.base, self.key[:16]) if self.base else None
+    def _add(self, file: ConfigFile) -> None:
+        self.data = _merged(self.data, file.data)
+        self.origins |= {path: f"{file.path}, line {line}" for path, line in file.lines.items() if path}
+
+    def _leave_out_untrusted(self, file: ConfigFile) -> None:
+        settings = list(guarded(file.data))
+        if not settings or is_trusted(file, self.environ):
+            return
+        for one in settings:
+            self.left_out.append(
+                f"{file.path}, line {file.lines[one.path]}: {show_path(one.path)} is left out until you trust this file: "
+                "`kr trust` shows it"
+            )
+            leave_out(file, one)
+        self.warnings += self.left_out
+
+    def add_variables(self) -> None:
+        """Lay ``KR_*`` over the files; an inner key comes after the outer one that it belongs to."""
+        named = sorted(self.environ, key=lambda name: (name.count("__"), name))
+        for name in named:
+            if name.startswith("KR_") and name not in OWN_NAMES and (text := self.environ[name].strip()):
+                path = path_of(name)
+                self._drop_origins(path)
+                self.origins[path] = name
+                self.variables.add(path)
+                try:
+                    self._put(path, _value_of(text))
+                except ValueError as error:
+                    self.problems.append((path, str(error)))
+
+    def _drop_origins(self, path: KeyPath) -> None:
+        self.origins = {key: place for key, place in self.origins.items() if key[: len(path)] != path}
+
+    def _put(self, path: KeyPath, value: Tree) -> None:
+        mapping = self.data
+        for depth, step in enumerate(path[:-1], start=1):
+            if mapping.get(str(step)) is None:
+                mapping[str(step)] = {}
+            inner = mapping[str(step)]
+            if not isinstance(inner, dict):
+                raise ValueError(f"can't be set, for {show_path(path[:depth])} is not a mapping")  # noqa: TRY004
+            mapping = inner
+        mapping[str(path[-1])] = value
+
+    def expand_variables(self) -> None:
+        """Expand ``${NAME}`` and ``${NAME:-default}``.
+
+        A URL without its variable is a problem; a header or variable is left out, as servers answer without a key too.
+        """
+        for mapping, path in list(_expandable(self.data)):
+            key = str(path[-1])
+            expanded, missing = _expand(str(mapping[key]), self.environ)
+            needs = f"needs the environment variable {' and '.join(missing)}, which is not set"
+            if not missing:
+                mapping[key] = expanded
+            elif key in _URLS:
+                self.problems.append((path, needs))
+            else:
+                del mapping[key]
+                self.warnings.append(f"{self._sentence(path, needs)}; it is left out")
+
+    def fill(self, text: str, path: KeyPath, root: Path) -> str:
+        """Put paths in the place of ``{project-root}`` and ``{output_folder}``."""
+        written = self.data.get("output_folder")
+        filled = fill(text, root, lambda: output_folder(root, written, self.environ, self.warnings.append))
+        if unknown := _PLACEHOLDER.search(filled):
+            told = "only {project-root} and {output_folder} are expanded"
+            self.problems.append((path, f"holds {unknown[0]}; {told}"))
+        return filled
+
+    def database_url(self) -> str | None:
+        return self.environ.get("KR_DATABASE_URL", "").strip() or None
+
+    def warn_of_unknown_keys(self) -> None:
+        """Name what may be a slip. Beside kr's own section other programs have keys too."""
+        for path, known in _unknown(Configuration, self.data, ()):
+            if path[0] == MAIN_SECTION:
+                near = nearest(str(path[-1]), known)
+                hint = f"; did you mean {near}?" if near else ""
+                self.warnings.append(self._sentence(path, f"is not a setting of kr{hint}"))
+
+    def checked(self) -> Configuration:
+        """Return the sections. Raises ``ConfigError`` with all that is wrong."""
+        url = self.database_url()
+        if url is not None and not _DATABASE_URL.match(url):  # it may hold a password
+            self.origins["database_url",] = "KR_DATABASE_URL"
+            self.problems.append((("database_url",), "must begin with sqlite:/// or postgresql://"))
+        configuration = Configuration()
         try:
-            if known is None or known.pop("key") != self.key:
-                return None
-            return HitSettings(**{**known, "all_phases": tuple(known["all_phases"])})
-        except (TypeError, KeyError):
-            return None
+            configuration = read_section(Configuration, self.data)
+        except Invalid as error:
+            known = {path for path, _ in self.problems}
+            self.problems += [(path, message) for path, message in error.problems if path not in known]
+        if self.problems:
+            raise ConfigError("\n".join(self._sentence(path, message) for path, message in self.problems))
+        return configuration
 
-    def may_remember(self, knowledge_base: str) -> bool:
-        """Tell whether the memory would be found again."""
-        return bool(self.base) and os.path.realpath(self.base) == knowledge_base
+    def _sentence(self, path: KeyPath, message: str) -> str:
+        return f"{self._origin(path)}: {show_path(path)} {message}"
 
-    def remember(self, hit: HitSettings) -> None:
-        """Keep it; where nothing can be written, nothing is remembered."""
-        if self.base:
-            keep(self.base, self.key[:16], {**hit.plain(), "key": self.key})
-
-
-def kept(base: "StrPath", name: str) -> dict[str, Any] | None:
-    """Return what was kept under a name; None where there is nothing, or nothing that can be read."""
-    import json
-
-    try:
-        with open(_file(base, name), "rb") as file:
-            known = json.loads(file.read(_LARGEST))
-    except (OSError, ValueError):
-        return None
-    return known if isinstance(known, dict) else None
-
-
-def keep(base: "StrPath", name: str, plain: Mapping[str, Any]) -> None:
-    """Keep plain values under a name, in place of the oldest of many; where nothing can be written, nothing is."""
-    import json
-    from contextlib import suppress
-
-    path = _file(base, name)
-    part, folder = f"{path}.{os.getpid()}", os.path.dirname(path)
-    with suppress(OSError):
-        if not os.path.isdir(folder):
-            os.mkdir(folder)  # a knowledge base that is not there is not made
-        for old in sorted(os.scandir(folder), key=lambda found: found.stat().st_mtime)[:-_MOST]:
-            os.unlink(old.path)
-        with open(part, "w", encoding="utf-8") as file:
-            json.dump(plain, file)
-        os.replace(part, path)
-
-
-def _file(base: "StrPath", name: str) -> str:
-    return os.path.join(base, _FOLDER, f"{name}.json")
-
-
-def user_folder(environ: Mapping[str, str], variable: str, default: str) -> str | None:
-    """Name a folder of the user's by the XDG rules: an absolute path in the variable, else below the home; None without one."""
-    named, home = environ.get(variable, ""), environ.get("HOME", "")
-    if os.path.isabs(named):
-        return named
-    return os.path.join(home, default) if os.path.isabs(home) else None
-
-
-def _guess(knowledge_base: "StrPath | None", environ: Mapping[str, str], cwd: "StrPath") -> str | None:
-    """Name the knowledge base where that takes no configuration to be read, else None. A wrong guess costs the memory alone."""
-    named = str(knowledge_base) if knowledge_base is not None else environ.get("KR_KNOWLEDGE_BASE_PATH", "")
-    if named:
-        return None if named[0] in "~{" else os.path.join(cwd, named)
-    try:
-        own = next(map(_content, _own_files(environ)), None) or b""
-    except OSError:
-        return None
-    for folder in _upwards(cwd):
-        for name in OURS:
-            if content := _content(f"{folder}/{name}"):
-                return _named_in(content + b"\n" + own, folder)
-    if b"knowledge_base_path" in own:
-        return None
-    return next(
-        (f"{folder}/{DEFAULT_KNOWLEDGE_BASE}" for folder in _upwards(cwd) if _has_mark(folder)),
-        os.path.join(cwd, DEFAULT_KNOWLEDGE_BASE),
-    )
-
-
-def _named_in(content: bytes, root: str) -> str | None:
-    for line in content.splitlines():
-        key, colon, value = line.strip().partition(b":")
-        if key == b"knowledge_base_path" and colon:
-            path = value.partition(b" #")[0].strip().strip(b"'\"").decode(errors="replace")
-            path = path.replace("{project-root}", root)
-            return None if not path or path[0] in "~{&*|>" or "{" in path else os.path.join(root, path)
-    return f"{root}/{DEFAULT_KNOWLEDGE_BASE}"
-
-
-def _sources(
-    config: "StrPath | None", knowledge_base: "StrPath | None", environ: Mapping[str, str], cwd: "StrPath"
-) -> Iterator[Any]:
-    """Give everything that the settings are made of. Raises ``OSError`` for what can't be read."""
-    yield __version__, *(_stamp(name) for name in _CODE)
-    yield str(config), str(knowledge_base), str(cwd), environ.get("HOME")
-    own = sorted((name, value) for name, value in environ.items() if name.startswith("KR_"))
-    yield own
-    texts = [value.encode(errors="surrogateescape") for _, value in own]
-    for path in (*_own_files(environ), *_files(config, environ, cwd)):
-        content = _content(path)
-        yield path, content
-        texts.append(content or b"")
-    yield [_has_mark(folder) for folder in _upwards(cwd)]
-    if any(b"${" in text for text in texts):
-        import re
-
-        names = sorted(
-            {name for text in texts for name in re.findall(rb"\$\{([A-Za-z_][A-Za-z0-9_]*)", text)}
+    def _origin(self, path: KeyPath) -> str:
+        """Say where a key got its value: its own place, that of a key within it, or that of the key around it."""
+        within = (place for key, place in self.origins.items() if key[: len(path)] == path)
+        around = (
+            self.origins[path[:length]] for length in range(len(path), 0, -1) if path[:length] in self.origins
         )
-        yield [(name, environ.get(name.decode())) for name in names]
+        file = self.project.file
+        return (
+            next(around if path in self.origins else within, None)
+            or next(around, None)
+            or str(file.path if file else "the environment")
+        )
 
 
-def _own_files(environ: Mapping[str, str]) -> Iterator[str]:
-    """Give the user's own configuration, and the digests of the files that the user trusts."""
-    places = (("XDG_CONFIG_HOME", ".config", OWN_FILE), ("XDG_STATE_HOME", ".local/state", DIGESTS))
-    for variable, default, name in places:
-        if folder := user_folder(environ, variable, default):
-            yield os.path.join(folder, name)
+def _merged(below: Tree, above: Tree, path: KeyPath = ()) -> Any:
+    """Lay one configuration over another, key by key; a server is one key, so that no file gets another one's headers."""
+    is_server = len(path) == 3 and path[:2] == (MAIN_SECTION, "servers")
+    if is_server or not (isinstance(below, dict) and isinstance(above, dict)):
+        return above
+    both = {key: _merged(below[key], above[key], (*path, key)) for key in above if key in below}
+    return {**below, **above, **both}
 
 
-def _files(config: "StrPath | None", environ: Mapping[str, str], cwd: "StrPath") -> Iterator[str]:
-    named = str(config) if config is not None else environ.get("KR_CONFIG", "")
-    if named:
-        home = environ.get("HOME", "")
-        path = os.path.join(cwd, home + named[1:] if named.startswith("~/") else named)
-        yield path
-        for folder in _upwards(os.path.dirname(os.path.realpath(path))):
-            yield f"{folder}/{BMM_CONFIG}"
-    for folder in _upwards(cwd):
-        for name in (*OURS, ANYBODYS, BMM_CONFIG):
-            yield f"{folder}/{name}"
+def name_of(path: KeyPath) -> str:
+    """Return the variable that overrides a key below ``knowledge_research``."""
+    return "KR_" + "__".join(str(step).upper() for step in path[1:])
 
 
-def _upwards(start: "StrPath") -> Iterator[str]:
-    folder = os.path.realpath(start)
-    while True:
-        yield folder.rstrip("/")
-        above = os.path.dirname(folder)
-        if above == folder:
-            return
-        folder = above
+def path_of(name: str) -> KeyPath:
+    """Return the key that a variable overrides: in small letters, but for the names in a server's ``env``."""
+    steps = name.removeprefix("KR_").split("__")
+    kept = 3 if steps[0] == "SERVERS" and steps[2:3] == ["ENV"] else len(steps)
+    return (MAIN_SECTION, *(step.lower() for step in steps[:kept]), *steps[kept:])
 
 
-def _content(path: str) -> bytes | None:
-    """Return a file's bytes, None where there is no file. What is there and can't be read is an ``OSError``."""
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except (FileNotFoundError, NotADirectoryError):
-        return b"link" if os.path.islink(path) else None
-    except ValueError as error:  # a NUL
-        raise OSError from error
-
-
-def _has_mark(folder: str) -> bool:
-    return any(os.path.exists(f"{folder}/{mark}") for mark in ROOT_MARKS)
-
-
-def _stamp(name: str) -> int | None:
-    try:
-        return os.stat(os.path.join(os.path.dirname(__file__), name)).st_mtime_ns
-    except OSError:
+def _value_of(text: str) -> Tree:
+    """Read a variable's value: ``null``, a YAML or JSON list or mapping, else the text. Raises ``ValueError``."""
+    if text in {"null", "~"}:
         return None
+    if not text.startswith(("[", "{")) or text.startswith(("{project-root}", "{output_folder}")):
+        return text
+    try:
+        return parse(text.encode("utf-8", "surrogateescape"))
+    except yaml.YAMLError:  # whose words could quote a secret
+        raise ValueError("is not a YAML or JSON value such as [one, two] or {key: value}") from None
+
+
+def _expandable(data: Tree) -> Iterator[tuple[dict[str, Tree], KeyPath]]:
+    """Yield the texts in which variables expand, each as its mapping and path."""
+    yield from _texts(data, (MAIN_SECTION, "web_search"))
+    yield from _texts(data, (MAIN_SECTION, "llm"))
+    servers = _at(data, (MAIN_SECTION, "servers"))
+    for name in servers or ():
+        server = (MAIN_SECTION, "servers", name)
+        for path in (server, (*server, "headers"), (*server, "env")):
+            yield from _texts(data, path)
+
+
+def _texts(data: Tree, path: KeyPath) -> Iterator[tuple[dict[str, Tree], KeyPath]]:
+    mapping = _at(data, path) or {}
+    for key, value in mapping.items():
+        if isinstance(value, str) and (key in _URLS or path[-1] in {"headers", "env"}):
+            yield mapping, (*path, key)
+
+
+def _at(data: Tree, path: KeyPath) -> dict[str, Tree] | None:
+    """Return the mapping at a path; None where there is none."""
+    for step in path:
+        data = data.get(str(step)) if isinstance(data, dict) else None
+    return data if isinstance(data, dict) else None
+
+
+def _expand(text: str, environ: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Return the expanded text, and the names of the variables that are missing or empty."""
+    missing: list[str] = []
+
+    def value(found: re.Match[str]) -> str:
+        if not environ.get(found[1]) and found[2] is None:
+            missing.append(found[1])
+        return environ.get(found[1]) or found[2] or ""
+
+    return _VARIABLE.sub(value, text), missing
+
+
+def _unknown(section: type, tree: Tree, path: KeyPath) -> Iterator[tuple[KeyPath, list[str]]]:
+    """Yield the path of each key that the section does not know, with those that it knows."""
+    kinds = kinds_of(section)
+    for key, value in tree.items() if isinstance(tree, dict) else ():
+        kind, here = kinds.get(key), (*path, key)
+        if kind is None:
+            yield here, list(kinds)
+        elif here == (MAIN_SECTION, "servers"):
+            for name, server in value.items() if isinstance(value, dict) else ():
+                yield from _unknown(Server, server, (*here, name))
+        elif kind.section is not None:
+            yield from _unknown(kind.section, value, here)

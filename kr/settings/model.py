@@ -1,377 +1,405 @@
-"""The configuration: keys, what is allowed, defaults, and a line of explanation each.
+"""The keys of the configuration: what each may hold, what holds without it, and a sentence of explanation.
 
-The keys are those of SPEC 7 and of the seeds' "Configuration Dependencies". The descriptions feed the
-template of ``kr init`` (``render_config``) and the reference.
+The sentences make the template of ``kr init`` and docs/configuration.md.
 """
 
+import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import partial
+from typing import Any, Literal, TypeVar, get_args
 
-from kr.freshness import ARCHIVE_AFTER_DAYS, CACHE_TTL_DAYS
-from kr.settings import DEFAULT_KNOWLEDGE_BASE
-from kr.settings.kinds import (
-    Key,
-    Problem,
-    Section,
-    Wrong,
-    header_value,
-    key,
-    list_of,
-    mapping_of,
-    one_of,
-    section,
-    shown,
-    text,
-    variable_name,
-    variable_value,
-    web_address,
-    whole,
-    wrong,
-    yes_no,
-)
+import yaml
+
 from kr.source_kinds import CHAIN, DEFAULT_SERVERS, SOURCES
+from kr.tree import KeyPath, Tree
 from kr.values import PHASES, TIERS, CacheMatch, Tier
 
-_DAYS = 100_000  # 273 years: date arithmetic stays within the calendar
-_REPOSITORY = r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}"
-
-_PHASE = re.compile(r"(?!quarantined$)[a-z][a-z0-9-]{0,39}")
+S = TypeVar("S")
+_LONGEST_SHOWN = 60
 
 
-_OWN_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+class Invalid(Exception):
+    """What was written is not allowed: paths below the key that was read, each with what follows the key's name."""
+
+    def __init__(self, *problems: tuple[KeyPath, str]) -> None:
+        super().__init__("; ".join(message for _, message in problems))
+        self.problems = problems
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnSource:
-    """A source of one's own in ``sources``: a ``tool`` of an MCP ``server``, or a ``folder`` of documents about ``framework`` (SPEC 3.5.5)."""
+@dataclass(frozen=True)
+class Kind:
+    """What a key may hold. ``allowed`` follows "must be"; ``read`` raises ``ValueError`` or its like; a secret is never shown."""
 
-    name: str
-    server: str | None = None
-    tool: str | None = None
-    argument: str = "query"
-    folder: str | None = None
-    framework: str | None = None
+    allowed: str
+    read: Callable[[Any], Any]
+    is_secret: bool = False
+    section: type | None = None
 
-
-def read_sources(value: object) -> tuple[str | OwnSource, ...]:
-    """Take a list of known names and of mappings that describe sources of one's own; each name at most once."""
-    allowed = f"must be a list of {', '.join(CHAIN)} and mappings of your own, each name at most once"
-    items = value if isinstance(value, list | tuple) else [value]
-    if items is not value:
-        raise wrong(f"{allowed}, not {shown(value)}")
-    found = [_own_source(item) if isinstance(item, dict) else item for item in items]
-    known = tuple(item for item in found if isinstance(item, OwnSource) or item in CHAIN)
-    names = [item.name if isinstance(item, OwnSource) else item for item in found]
-    if len(known) < len(found) or len(set(names)) < len(names):
-        raise wrong(f"{allowed}, not {', '.join(map(shown, names[:5]))}")
-    return known
+    def __call__(self, value: Tree) -> Any:
+        """Return the value. Raises ``Invalid``."""
+        try:
+            return self.read(value)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            seen = "" if self.is_secret else f", not {_shown(value)}"
+            raise Invalid(((), f"must be {self.allowed}{seen}")) from None
 
 
-def _own_source(written: dict[str, object]) -> OwnSource:
-    forms = ({"name", "server", "tool", "argument"}, {"name", "folder", "framework"})
-    told = {key: item for key, item in written.items() if item is not None}
-    if not all(isinstance(item, str) and item.strip() and item.isprintable() for item in told.values()):
-        raise wrong("has a source of your own with a value that is no text")
-    form = forms["folder" in told]
-    needed = form - {"argument", "framework"}
-    if not needed <= told.keys() <= form:
-        raise wrong(
-            "has a source of your own that is neither {name, server, tool, argument} nor {name, folder, framework}"
-        )
-    name = str(told["name"])
-    if not _OWN_NAME.fullmatch(name) or name in SOURCES:
-        raise wrong(
-            f"has a source of your own whose name is not small letters, digits and dashes, or is taken: {shown(name)}"
-        )
-    return OwnSource(**{key: str(item) for key, item in told.items()})
+def _shown(value: Tree) -> str:
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    shown = json.dumps(value, ensure_ascii=False)
+    shown = shown if shown.isprintable() else json.dumps(value)
+    return shown if len(shown) <= _LONGEST_SHOWN else shown[: _LONGEST_SHOWN - 1] + "…"
 
 
-_PHASES = list_of(
-    "tags in small letters, digits and dashes",
-    lambda item: isinstance(item, str) and _PHASE.fullmatch(item) is not None,
+def or_null(kind: Kind) -> Kind:
+    return Kind(f"{kind.allowed} or null", lambda it: None if it is None else kind.read(it), kind.is_secret)
+
+
+def whole(low: int, high: int) -> Kind:
+    def read(value: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,9}", value) or not low <= int(value) <= high:
+            raise ValueError
+        return int(value)
+
+    return Kind(f"a whole number from {low} to {high}", read)
+
+
+def choice(*names: str) -> Kind:
+    return Kind(f"one of {', '.join(names)}", lambda value: names[names.index(value)])
+
+
+def text(allowed: str = "text", pattern: str = r".*\S.*", *, is_secret: bool = False) -> Kind:
+    """Take printable text of one line that wholly matches the pattern."""
+
+    def read(value: str) -> str:
+        if not re.fullmatch(pattern, value) or not value.isprintable():
+            raise ValueError
+        return value
+
+    return Kind(allowed, read, is_secret)
+
+
+def list_of(member: Kind, allowed: str) -> Kind:
+    """Take a list, or words that commas separate."""
+
+    def read(value: Tree) -> tuple[Any, ...]:
+        if isinstance(value, str):
+            value = [word.strip() for word in value.split(",") if word.strip()]
+        if not isinstance(value, list):
+            raise TypeError
+        items = dict(enumerate(value))
+        return tuple(_read_all(dict.fromkeys(items, member), items).values())
+
+    return Kind(f"a list of {allowed}", read, member.is_secret)
+
+
+def mapping_of(member: Kind, allowed: str, *, name: str = r".*\S.*") -> Kind:
+    """Take a mapping whose names match the pattern; with nothing behind its key it is empty."""
+
+    def read(value: Mapping[str, Tree] | None) -> dict[str, Any]:
+        if not all(re.fullmatch(name, key) for key in value or {}):
+            raise ValueError
+        return _read_all(dict.fromkeys(value or {}, member), value or {})
+
+    return Kind(f"a mapping of {allowed}", read, member.is_secret)
+
+
+def _read_all(readers: Mapping[Any, Callable[[Any], Any]], written: Mapping[Any, Tree]) -> dict[Any, Any]:
+    """Read a value with each reader. Raises ``Invalid`` with all that is wrong."""
+    values: dict[Any, Any] = {}
+    problems: list[tuple[KeyPath, str]] = []
+    for step, reader in readers.items():
+        try:
+            values[step] = reader(written[step])
+        except Invalid as error:
+            problems += [((step, *path), message) for path, message in error.problems]
+    if problems:
+        raise Invalid(*problems)
+    return values
+
+
+def read_section(section: type[S], value: Tree) -> S:
+    """Read a mapping as one of the sections below; unknown keys are ignored. Raises ``Invalid``."""
+    if value is not None and not isinstance(value, dict):
+        raise Invalid(((), "must be a mapping"))  # what stands there may be a secret
+    written = value or {}
+    readers = {key: kind for key, kind in kinds_of(section).items() if key in written}
+    return section(**_read_all(readers, written))
+
+
+def kinds_of(section: type) -> dict[str, Kind]:
+    return {key.name: key.metadata["kind"] for key in fields(section)}
+
+
+def setting(default: Any, kind: Kind, help: str) -> Any:  # noqa: A002 - as in click
+    """Declare a key: what holds without it, what it may hold, and its explanation."""
+    metadata = {"kind": kind, "help": help}
+    if isinstance(default, dict):  # may hold secrets
+        return field(default_factory=default.copy, metadata=metadata, repr=False)
+    return field(default=default, metadata=metadata, repr=not kind.is_secret)
+
+
+def section(kind: type, help: str) -> Any:  # noqa: A002
+    return setting(kind(), Kind("a mapping", partial(read_section, kind), section=kind), help)
+
+
+def _lines(value: Tree) -> str:
+    if not isinstance(value, str) or "\0" in value:
+        raise ValueError
+    return value
+
+
+_YES_NO = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+FLAG = Kind("true or false", lambda value: _YES_NO[value.lower()])
+DAYS = whole(0, 100_000)
+TEXT = or_null(text())
+URL = or_null(text("an http or https URL", r"https?://[^\s/]\S*", is_secret=True))
+VARIABLE = or_null(text("the name of an environment variable", r"[A-Za-z_]\w*", is_secret=True))
+WORD = text("a word of small letters, digits and dashes", r"[a-z][a-z0-9_-]{0,39}")
+REPOSITORY = text(
+    "owner/repo as on GitHub", r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}"
 )
-_TEXTS = list_of("texts", lambda item: isinstance(item, str), secret=True)
+SECRET = text("text of one line", r".*", is_secret=True)
+SECRET_LINES = Kind("text without NUL", _lines, is_secret=True)
 
 
-class CircuitBreaker(Section):
-    """When a source that keeps failing is left alone (SPEC 3.5)."""
-
-    failures: int = key(
-        whole(0, 1000), 3, "Failures in a row after which a source is skipped; 0 turns it off."
-    )
-    pause_seconds: int = key(
-        whole(1, 900),
-        60,
-        "Seconds that the first pause lasts; each further one is twice as long, up to 15 minutes.",
+@dataclass(frozen=True, kw_only=True)
+class CircuitBreaker:
+    failures: int = setting(3, whole(0, 1000), "Failures in a row after which a source is skipped; 0: never.")
+    pause_seconds: int = setting(
+        60, whole(1, 900), "Length of the first pause; each further one is twice as long, up to 15 minutes."
     )
 
 
-class WebSearch(Section):
-    """The provider of the source ``web_search``."""
-
-    provider: Literal["auto", "searxng", "brave", "tavily", "duckduckgo"] = key(
-        one_of("auto", "searxng", "brave", "tavily", "duckduckgo"),
+@dataclass(frozen=True, kw_only=True)
+class WebSearch:
+    provider: Literal["auto", "searxng", "brave", "tavily", "duckduckgo"] = setting(
         "auto",
-        "The provider; auto takes the one that url or api_key_env configures, else DuckDuckGo.",
+        choice("auto", "searxng", "brave", "tavily", "duckduckgo"),
+        "auto takes the one that url or api_key_env configures, else DuckDuckGo.",
     )
-    url: str | None = key(
-        web_address(nullable=True),
-        None,
-        "The address of your SearXNG, or another base URL of the provider; ${VAR} expands.",
-        is_hidden=True,
-    )
-    api_key_env: str | None = key(
-        variable_name(), None, "The environment variable that holds the provider's key."
-    )
-    allow_private_addresses: bool = key(
-        yes_no(), False, "Whether a result or redirect on a private address may be read."
+    url: str | None = setting(None, URL, "Your SearXNG, or another base URL of the provider; ${VAR} expands.")
+    api_key_env: str | None = setting(None, VARIABLE, "The environment variable that holds the key.")
+    allow_private_addresses: bool = setting(
+        False, FLAG, "Whether a result or redirect on a private address may be read."
     )
 
 
-class ModelServer(Section):
-    """An OpenAI-compatible server (SPEC 3.2, 3.7)."""
-
-    base_url: str | None = key(
-        web_address(nullable=True),
-        None,
-        "The server's base URL, Ollama's for example; ${VAR} expands.",
-        is_hidden=True,
-    )
-    model: str | None = key(text(nullable=True), None, "The model's name.")
-    api_key_env: str | None = key(variable_name(), None, "The environment variable that holds its key.")
+@dataclass(frozen=True, kw_only=True)
+class ModelServer:
+    base_url: str | None = setting(None, URL, "The server's base URL, Ollama's for example; ${VAR} expands.")
+    model: str | None = setting(None, TEXT, "The model's name.")
+    api_key_env: str | None = setting(None, VARIABLE, "The environment variable that holds its key.")
 
     def key_of(self, environ: Mapping[str, str]) -> str | None:
         """Return the server's key, where the environment has it."""
         return environ.get(self.api_key_env) if self.api_key_env else None
 
 
-_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_HEADERS = mapping_of(
-    header_value(), is_name=lambda name: _HEADER.fullmatch(name) is not None, bad_name="no header"
-)
-_VARIABLES = mapping_of(
-    variable_value(),
-    is_name=lambda name: bool(name) and "=" not in name and name.isprintable(),
-    bad_name="no environment variable",
-)
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """An MCP server in the ecosystem's ``mcpServers`` form. All but the command may hold secrets, and is not shown."""
 
-
-class Server(Section):
-    """One MCP server, in the ecosystem's mcpServers form: ``url`` and ``headers``, or ``command``."""
-
-    type: str | None = key(
-        one_of("http", "streamable-http", "streamable_http", "stdio", nullable=True),
-        None,
-        "Accepted because other programs write it, and not used: url or command decides.",
-    )
-    url: str | None = key(
-        web_address(nullable=True),
-        None,
-        "Its address for streamable HTTP; ${VAR} expands. Without url and command: that of the default of this name.",
-        is_hidden=True,
-    )
-    headers: Mapping[str, str] = key(
-        _HEADERS,
+    type: str | None = setting(None, TEXT, "Taken because other programs write it; url or command decides.")
+    url: str | None = setting(None, URL, "Its address, for streamable HTTP; ${VAR} expands.")
+    headers: Mapping[str, str] = setting(
         {},
-        "Headers sent to url; ${VAR} expands, and a header whose variable is not set is left out.",
-        is_hidden=True,
+        mapping_of(SECRET, "header names to texts of one line", name=r"[!#$%&'*+.^_`|~\w-]+"),
+        "Sent to url; ${VAR} expands, and a header whose variable is not set is left out.",
     )
-    command: str | None = key(
-        text("a program", nullable=True), None, "A program that speaks MCP over standard input and output."
-    )
-    args: tuple[str, ...] = key(_TEXTS, (), "The program's arguments.", is_hidden=True)
-    env: Mapping[str, str] = key(
-        _VARIABLES,
+    command: str | None = setting(None, TEXT, "A program that speaks MCP over standard input and output.")
+    args: tuple[str, ...] = setting((), list_of(SECRET_LINES, "texts"), "The program's arguments.")
+    env: Mapping[str, str] = setting(
         {},
-        "Variables added to the program's environment; ${VAR} expands, and one whose ${VAR} is not set is left out.",
-        is_hidden=True,
+        mapping_of(SECRET_LINES, "variable names to texts", name=r"[^=\s]+"),
+        "Added to the program's environment; ${VAR} expands, as in headers.",
     )
 
-    def check(self) -> None:
-        if (self.url is None) == (self.command is None):
-            raise wrong("must have either url or command")
-        if self.url is not None and (self.args or self.env):
-            raise wrong("has args or env, which go with command, beside url")
-        if self.command is not None and self.headers:
-            raise wrong("has headers, which go with url, beside command")
+    def __post_init__(self) -> None:
+        """Raise ``Invalid`` where the keys don't go together."""
+        is_mixed = (self.args or self.env) if self.url else self.headers
+        if (self.url is None) == (self.command is None) or is_mixed:
+            raise Invalid(((), "must have either url (and headers) or command (and args and env)"))
 
 
-def read_servers(value: object) -> Mapping[str, Server]:
-    """Let a server in the file replace the default of its name, null remove it, and headers alone keep its URL."""
-    if value is not None and not isinstance(value, dict):
-        raise wrong(f"must be a mapping, not {shown(value)}")
-    written: dict[str, object] = {name: {"url": url} for name, url in DEFAULT_SERVERS.items()}
+def _read_servers(value: Mapping[str, Any] | None) -> dict[str, Server]:
+    """Let a server replace the default of its name, null remove it, and headers alone keep the default's URL."""
+    written: dict[str, Any] = {name: {"url": url} for name, url in DEFAULT_SERVERS.items()}
     for name, server in (value or {}).items():
-        is_default = name in DEFAULT_SERVERS and isinstance(server, dict)
-        has_way = isinstance(server, dict) and not server.keys().isdisjoint({"url", "command"})
-        written[name] = {"url": DEFAULT_SERVERS[name], **server} if is_default and not has_way else server
-    servers: dict[str, Server] = {}
-    problems: list[Problem] = []
-    for name, server in written.items():
-        if server is not None:
-            try:
-                servers[name] = Server.read(server)
-            except Wrong as error:
-                problems += error.below(name)
-    if problems:
-        raise Wrong(*problems)
-    return servers
+        has_way = not isinstance(server, dict) or "url" in server or "command" in server
+        written[name] = server if has_way else {**server, "url": DEFAULT_SERVERS.get(name)}
+    servers = {name: server for name, server in written.items() if server is not None}
+    return _read_all(dict.fromkeys(servers, partial(read_section, Server)), servers)
 
 
-class KnowledgeResearch(Section):
-    enabled: bool = key(
-        yes_no(),
+@dataclass(frozen=True, kw_only=True)
+class OwnSource:
+    """A source of one's own: a ``tool`` of an MCP ``server``, or a ``folder`` of documents about ``framework``."""
+
+    name: str = setting("", WORD, "What it is called in answers.")
+    server: str | None = setting(None, TEXT, "The server in servers that has the tool.")
+    tool: str | None = setting(None, TEXT, "The name of the tool.")
+    argument: str = setting("query", text(), "The tool's argument that takes the question.")
+    folder: str | None = setting(None, TEXT, "A folder of Markdown, reStructuredText, text or HTML.")
+    framework: str | None = setting(None, TEXT, "The framework that the folder is about.")
+
+    def __post_init__(self) -> None:
+        """Raise ``Invalid`` where the keys don't go together."""
+        is_tool, is_folder = bool(self.server and self.tool), self.folder is not None
+        if is_tool == is_folder or not self.name or self.name in SOURCES or (is_folder and self.server):
+            raise Invalid(((), f"must be {_OWN}, with a name that is not taken"))
+
+
+_OWN = "{name, server, tool, argument} or {name, folder, framework}"
+_SOURCES = f"{', '.join(CHAIN)} or one of your own: {_OWN}"
+
+
+def _read_source(value: Tree) -> str | OwnSource:
+    return read_section(OwnSource, value) if isinstance(value, dict) else choice(*CHAIN).read(value)
+
+
+def _read_sources(value: Tree) -> tuple[str | OwnSource, ...]:
+    found: tuple[str | OwnSource, ...] = list_of(Kind(_SOURCES, _read_source), "").read(value)
+    if len({one if isinstance(one, str) else one.name for one in found}) < len(found):
+        raise ValueError
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnowledgeResearch:
+    enabled: bool = setting(
         True,
-        "Whether kr answers research requests and injects lessons; lessons are recorded all the same.",
+        FLAG,
+        "Whether kr answers research requests and injects lessons; they are recorded all the same.",
     )
-    knowledge_base_path: str = key(
+    knowledge_base_path: str = setting(
+        ".kr",
         text("the path of a folder"),
-        DEFAULT_KNOWLEDGE_BASE,
-        "The folder of the knowledge base; relative to the project. {project-root} and {output_folder} expand.",
+        "The knowledge base's folder; {project-root} and {output_folder} expand. Where nothing names one it is .kr in the project, "
+        "in a BMAD project _bmad-output/knowledge-base, and without a project $XDG_DATA_HOME/kr.",
     )
-    cache_ttl_days: int = key(
-        whole(0, _DAYS), CACHE_TTL_DAYS, "An entry that was not read for more days than this is stale."
+    cache_ttl_days: int = setting(30, DAYS, "An entry that was not read for more days is stale.")
+    archive_after_days: int = setting(60, DAYS, "An entry that was not read for more days is archived.")
+    max_age_days: int | None = setting(
+        None, or_null(DAYS), "An entry whose text is older than this is stale, however often it is read."
     )
-    archive_after_days: int = key(
-        whole(0, _DAYS), ARCHIVE_AFTER_DAYS, "An entry that was not read for more days than this is archived."
+    max_entries: int = setting(
+        200, whole(1, 1_000_000), "Live entries at most; beyond, the least recently read go to the archive."
     )
-    max_age_days: int | None = key(
-        whole(0, _DAYS, nullable=True),
-        None,
-        "An entry that was researched more days ago than this is stale, however often it is read; null: off.",
+    max_calls_per_story: int = setting(
+        3, whole(0, 1000), "How many answered calls to sources one story may cost; 0: none."
     )
-    max_entries: int = key(
-        whole(1, 1_000_000),
-        200,
-        "The most live entries; beyond that the least recently read go to the archive.",
-    )
-    max_calls_per_story: int = key(
-        whole(0, 1000), 3, "How many answered calls to sources one story may cost; 0: none."
-    )
-    timeout_seconds: int = key(whole(1, 86_400), 600, "Seconds that one call to a source may take.")
-    cache_fuzzy_match: bool = key(
-        yes_no(), True, "Whether more than an equal topic matches; false: equal topics only."
-    )
-    cache_match: CacheMatch = key(
-        one_of(*get_args(CacheMatch)),
+    timeout_seconds: int = setting(600, whole(1, 86_400), "Seconds that one call to a source may take.")
+    cache_fuzzy_match: bool = setting(True, FLAG, "Whether more than an equal topic matches.")
+    cache_match: CacheMatch = setting(
         "sure",
-        "What is served by itself: what needs no judgement (sure), or whatever has a similar topic or shares a tag (seed).",
+        choice(*get_args(CacheMatch)),
+        "What is served by itself: what needs no judgement (sure), or what has a similar topic or shares a tag (seed).",
     )
-    cache_match_floor: Tier = key(
-        one_of(*reversed(TIERS)),
+    cache_match_floor: Tier = setting(
         "framework+tags",
+        choice(*reversed(TIERS)),
         "With cache_match: seed, the weakest tier that is served.",
     )
-    judge: Literal["llm"] | None = key(
-        one_of("llm", nullable=True),
-        None,
-        "Who chooses among the candidates for a caller that does not read them: the model of llm, or nobody (null).",
+    judge: Literal["llm"] | None = setting(
+        None, or_null(choice("llm")), "llm: its model chooses among candidates for who does not read them."
     )
-    aliases: Mapping[str, str] = key(
-        mapping_of(text("the name of a framework")),
+    aliases: Mapping[str, str] = setting(
         {},
-        "Other names of frameworks, each with the framework that it stands for: {nuxtjs: nuxt}.",
+        mapping_of(text(), "other names to frameworks"),
+        "Other names of frameworks: {nuxtjs: nuxt}.",
     )
-    report_max_tokens: int = key(
-        whole(200, 64_000), 1500, "The longest that a report may be, in tokens of four characters."
+    report_max_tokens: int = setting(
+        1500, whole(200, 64_000), "The longest that a report may be, in tokens of four characters."
     )
-    sources: tuple[str | OwnSource, ...] = key(
-        read_sources,
+    sources: tuple[str | OwnSource, ...] = setting(
         CHAIN,
-        "The sources in the order in which they are asked; your own as mappings. With [] the fallback is still asked.",
+        Kind(f"a list of {_SOURCES}; each name once", _read_sources),
+        f"What is asked, in this order; your own as mappings: {_OWN}.",
     )
-    fallback_if_mcp_unavailable: str | None = key(
-        one_of(*CHAIN, nullable=True),
-        "web_search",
-        "The source that is asked when none of them answered, unless it is among them; null: none.",
+    fallback_if_mcp_unavailable: str | None = setting(
+        "web_search", or_null(choice(*CHAIN)), "The source that is asked when no MCP source answered."
     )
-    lessons_injection_budget: int = key(whole(0, 1000), 10, "The most lessons that one agent is given.")
-    phases: tuple[str, ...] = key(
-        _PHASES,
+    local_docs: bool = setting(
+        True, FLAG, "Whether the installed package's own documentation is read when no source answered."
+    )
+    lessons_injection_budget: int = setting(10, whole(0, 1000), "The most lessons that one agent is given.")
+    phases: tuple[str, ...] = setting(
         (),
-        "Phases of your own beside the five that kr has: [release, security-review].",
+        list_of(WORD, "words of small letters, digits and dashes"),
+        f"Phases of your own beside {', '.join(PHASES)}: [release, security-review].",
     )
-    auto_export: bool = key(
-        yes_no(), True, "Whether index.yaml and _archived-index.yaml are written after each change."
+    auto_export: bool = setting(
+        True, FLAG, "Whether index.yaml and _archived-index.yaml are written after each change."
     )
-    local_docs: bool = key(
-        yes_no(), True, "Whether the installed package's own documentation is read when no source answered."
-    )
-    circuit_breaker: CircuitBreaker = section(CircuitBreaker, "When a source that keeps failing is paused.")
-    repositories: Mapping[str, str] = key(
-        mapping_of(text("owner/repo as on GitHub", pattern=_REPOSITORY)),
+    circuit_breaker: CircuitBreaker = section(CircuitBreaker, "When a failing source is left alone.")
+    repositories: Mapping[str, str] = setting(
         {},
+        mapping_of(REPOSITORY, "frameworks to owner/repo as on GitHub"),
         "The GitHub repository of a framework, for DeepWiki: {vue: vuejs/core}.",
     )
-    servers: Mapping[str, Server] = key(
-        read_servers,
+    servers: Mapping[str, Server] = setting(
         {name: Server(url=url) for name, url in DEFAULT_SERVERS.items()},
-        "The MCP servers, written as in mcpServers; one named here replaces the default of that name, null removes it.",
-        is_hidden=True,
+        Kind("a mapping of names to servers", _read_servers, is_secret=True, section=Server),
+        "MCP servers as in mcpServers; one named here replaces the default of that name, null removes it.",
     )
     web_search: WebSearch = section(WebSearch, "The provider of web searches.")
-    synthesis: Literal["excerpt", "llm"] = key(
-        one_of("excerpt", "llm"),
+    synthesis: Literal["excerpt", "llm"] = setting(
         "excerpt",
-        "How a report is written: from the sources' passages as they stand (excerpt), or by the model of llm (llm).",
+        choice("excerpt", "llm"),
+        "How a report is written: from the sources' passages as they stand, or by the model of llm.",
     )
-    llm: ModelServer = section(
-        ModelServer,
-        "The OpenAI-compatible endpoint of synthesis: llm and judge: llm.",
-    )
+    llm: ModelServer = section(ModelServer, "The OpenAI-compatible server of synthesis and judge.")
 
     @property
     def own_sources(self) -> tuple[OwnSource, ...]:
-        """Those of ``sources`` that are one's own."""
         return tuple(one for one in self.sources if isinstance(one, OwnSource))
 
     @property
     def all_phases(self) -> tuple[str, ...]:
-        """The legal phase tags: the seed's five, and those that the configuration adds."""
+        """The seed's five phases, and those that the configuration adds."""
         return tuple(dict.fromkeys((*PHASES, *self.phases)))
 
 
-class RoleMapping(Section):
-    knowledge_researcher_persona: str = key(
-        text("the id or path of a persona"),
+@dataclass(frozen=True, kw_only=True)
+class RoleMapping:
+    knowledge_researcher_persona: str = setting(
         "bmad:bmm:agents:architect",
-        "The persona whose principles guide the research.",
+        text("the id or path of a persona"),
+        "The persona whose principles guide the synthesis.",
     )
 
 
-class AgentTimeouts(Section):
-    """The mapping ``defaults.agent_timeout_seconds``; other agents' timeouts are not kr's."""
+@dataclass(frozen=True, kw_only=True)
+class AgentTimeouts:
+    knowledge_research: int = setting(600, whole(1, 86_400), "Seconds that one research may take altogether.")
 
-    knowledge_research: int = key(whole(1, 86_400), 600, "Seconds that one research may take altogether.")
 
-
-class Defaults(Section):
-    """The section ``defaults``, as far as it is kr's."""
-
-    parallel: int = key(
-        whole(1, 10_000),
+@dataclass(frozen=True, kw_only=True)
+class Defaults:
+    parallel: int = setting(
         1,
+        whole(1, 10_000),
         "Agents at work at once; accepted and not used, as the database serializes writers.",
     )
-    max_review_rounds: int = key(whole(1, 10_000), 10, "Review rounds after which a lesson is recorded.")
-    max_story_review_rounds: int = key(
-        whole(1, 10_000), 3, "Rounds of story review after which a lesson is recorded."
-    )
+    max_review_rounds: int = setting(10, whole(1, 10_000), "Review rounds after which a lesson is recorded.")
+    max_story_review_rounds: int = setting(3, whole(1, 10_000), "The same, for the review of a story.")
     agent_timeout_seconds: AgentTimeouts = section(AgentTimeouts, "Timeouts in seconds, by agent.")
-    agent_timeout_action: str = key(
-        text(),
-        "mark_needs_intervention",
-        "What the orchestrator does with an agent that timed out; accepted and not used.",
+    agent_timeout_action: str = setting(
+        "mark_needs_intervention", text(), "What the orchestrator does after a timeout; not used by kr."
     )
 
 
-class E2EInspection(Section):
-    enabled: bool = key(yes_no(), True, "Whether failures of end-to-end inspection become lessons.")
+@dataclass(frozen=True, kw_only=True)
+class E2EInspection:
+    enabled: bool = setting(True, FLAG, "Whether failures of end-to-end inspection become lessons.")
 
 
-class Configuration(Section):
+@dataclass(frozen=True, kw_only=True)
+class Configuration:
     """The whole file, as far as it is kr's."""
 
     knowledge_research: KnowledgeResearch = section(KnowledgeResearch, "The knowledge cache.")
@@ -389,44 +417,32 @@ _HEAD = """\
 
 def render_config(*, persona: str | None = None, knowledge_base_path: str | None = None) -> str:
     """Return the text of ``kr.yaml``: what is passed is set, everything else stands commented out with its default."""
-    chosen = {
-        ("role_mapping", "knowledge_researcher_persona"): persona,
-        ("knowledge_research", "knowledge_base_path"): knowledge_base_path,
-    }
+    given = {"knowledge_researcher_persona": persona, "knowledge_base_path": knowledge_base_path}
+    chosen = {key: value for key, value in given.items() if value is not None}
     parts = [_HEAD]
-    for name, outer in Configuration.keys.items():
-        parts.append(f"\n# {outer.description}\n{name}:\n")
-        for inner, field in outer.default.keys.items():
-            value = chosen.get((name, inner))
-            parts.extend(f"  # {line}\n" for line in _explained(field))
-            mark, written = ("#", plain(field.default)) if value is None else ("", value)
-            parts.append(f"  {mark}{inner}: {_flow(written)}\n")
+    for outer in fields(Configuration):
+        parts.append(f"\n# {outer.metadata['help']}\n{outer.name}:\n")
+        defaults = plain(outer.default)
+        for key in fields(outer.metadata["kind"].section):
+            parts.append(f"  # {key.metadata['help']}\n")
+            mark = "" if key.name in chosen else "#"
+            parts.append(f"  {mark}{key.name}: {_flow(chosen.get(key.name, defaults[key.name]))}\n")
     return "".join(parts)
 
 
-def _explained(field: Key) -> list[str]:
-    """Return the key's line, and one for each key within it (for the servers: within each of them)."""
-    default = field.default
-    inner = next(iter(default.values()), None) if isinstance(default, dict) else default
-    keys = inner.keys if isinstance(inner, Section) else {}
-    return [field.description, *(f"  {key}: {within.description}" for key, within in keys.items())]
-
-
-def plain(value: object) -> object:
+def plain(value: Any) -> Any:
     """Return a default as YAML would hold it: sections as mappings of the keys that matter, tuples as lists."""
     if isinstance(value, Server):
         return {"url": value.url}
-    if isinstance(value, Section):
-        return {key: plain(item) for key, item in value.fields().items()}
-    if isinstance(value, dict):
+    if is_dataclass(value):
+        return {key.name: plain(getattr(value, key.name)) for key in fields(value)}
+    if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     return list(value) if isinstance(value, tuple) else value
 
 
-def _flow(value: object) -> str:
-    import yaml
-
-    text: str = yaml.safe_dump(
+def _flow(value: Any) -> str:
+    written: str = yaml.safe_dump(
         value, default_flow_style=True, sort_keys=False, width=10_000, allow_unicode=True
     )
-    return text.removesuffix("\n").removesuffix("\n...").removesuffix("...\n")
+    return written.removesuffix("\n").removesuffix("\n...")

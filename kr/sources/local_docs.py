@@ -75,7 +75,7 @@ class LocalDocs:
         from kr.documents.index import cache_folder
         from kr.documents.library import package_index
         from kr.documents.rank import Index
-        from kr.packages.installed_node import types_package
+        from kr.packages.installed import types_package
 
         types = self._find(package, types_package(package.name)) if package.ecosystem == "npm" else None
         connection = package_index(package, types, cache_folder(self._environ))
@@ -93,8 +93,7 @@ class LocalDocs:
                 index.close()
 
     def _find(self, package: "InstalledPackage", name: str) -> "InstalledPackage | None":
-        from kr.packages.installed import find_python_package
-        from kr.packages.installed_node import find_node_package
+        from kr.packages.installed import find_node_package, find_python_package
 
         if package.ecosystem == "python":
             return find_python_package(name, self._projects, self._environ)

@@ -1,5 +1,6 @@
 """The archive, and the capacity guard that fills it (seed 002, "Cache Capacity Guard")."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -9,7 +10,7 @@ from kr.models import Entry
 from kr.store import entries, meta, search
 from kr.store.engine import Row, Transaction
 from kr.store.entries import COLUMNS, KEYS, framework_key, to_entry, to_values, topic_key
-from kr.store.sql import EVICTED_FIRST, insert_into
+from kr.store.sql import EVICTED_FIRST, insert_into, named
 
 ArchiveReason = Literal["lru", "age", "manual"]
 
@@ -46,6 +47,11 @@ def since(tx: Transaction, archive_id: int) -> list[Archived]:
     """Return the rows that were archived after one, in the order in which they were archived."""
     rows = tx.rows(f"{_SELECT} WHERE archive_id > :after ORDER BY archive_id", after=archive_id)
     return [to_archived(row) for row in rows]
+
+
+def some(tx: Transaction, archive_ids: Iterable[int]) -> list[Archived]:
+    numbers, parameters = named("number", archive_ids)
+    return [to_archived(row) for row in tx.rows(f"{_SELECT} WHERE archive_id IN {numbers}", **parameters)]
 
 
 def browse(

@@ -196,9 +196,9 @@ class _Names:
         except ExpressionError as error:
             yield str(error)
             return
-        for root, name in dict.fromkeys(members(expression)):
-            if name not in self._known[root]:
-                yield f"`{expression}`: {self._unknown(root, name)}"
+        for member in dict.fromkeys(members(expression)):
+            if member.name not in self._known[member.root]:
+                yield f"`{expression}`: {self._unknown(member.root, member.name)}"
 
     def _hyphened(self, expression: str) -> str | None:
         for found in re.finditer(r"(?<![\w.])steps\.([A-Za-z_][\w-]*-[\w-]*)", expression):

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from kr.errors import InvalidRequest, StoreBusy, StoreError, WorkflowError
+from kr.store.lock import file_lock
 from kr.tree import KeyPath, show_path
 from kr.workflows.state import ENDED, Instance
 from kr.workflows.template import LIMIT
@@ -146,8 +147,6 @@ def write_state(path: Path, instance: Instance) -> None:
 @contextmanager
 def only_runner(path: Path) -> Iterator[None]:
     """Be the one that changes a state file; a killed one's lock is free at once. Raises ``WorkflowError``."""
-    from kr.store.lock import file_lock
-
     lock = file_lock(path.with_name(f".{path.name}.lock"), timeout=0)
     try:
         lock.__enter__()

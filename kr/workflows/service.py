@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kr.errors import StoreError, WorkflowError
 from kr.freshness import to_text
 from kr.store import workflows
+from kr.store.workflows import WorkflowRow
 from kr.workflows.expressions import require_cel
 from kr.workflows.files import (
     DEFAULT_NAME,
@@ -67,7 +68,7 @@ class Workflows:
         return {
             "template": str(path),
             "template_id": reading.template.template_id if reading.template else None,
-            "problems": [problem._asdict() for problem in reading.problems],
+            "problems": [asdict(problem) for problem in reading.problems],
         }
 
     def start(
@@ -175,8 +176,6 @@ class Workflows:
             logger.warning("the workflow is not listed: %s", error)
 
     def _record(self, file: Path, instance: Instance) -> None:
-        from kr.store.workflows import WorkflowRow
-
         row = WorkflowRow(
             workflow_id=instance.workflow_id,
             template_id=instance.template_id,

@@ -6,7 +6,7 @@ itself, whatever becomes of its template: the values it was started with and eac
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,7 +19,8 @@ _SEED_ORDER = ("id", "name", "type", "status", "started_at", "completed_at", "de
 ENDED = frozenset({"completed", "failed"})
 
 
-class Target(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Target:
     """What a command belongs to: a step, or the sub-task of a parallel step at ``task`` (from 0)."""
 
     step_id: str

@@ -7,7 +7,7 @@ there are no parameters.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -31,7 +31,8 @@ _FENCE = re.compile(r"^(?P<fence>`{3,}|~{3,})[ \t]*ya?ml\b[^\n]*$")
 _AT = re.compile(r"^(?P<what>.*?)line (?P<line>\d+), column \d+: ")
 
 
-class Problem(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Problem:
     """One mistake: its line (from 1), the key's path (empty: none), and what is wrong and what is allowed."""
 
     line: int

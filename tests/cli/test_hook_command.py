@@ -12,7 +12,7 @@ import pytest
 from kr.lessons.inject import NOTICE
 from tests.support.program import Project
 
-LESSONS = "_bmad-output/knowledge-base/lessons/_lessons-learned.md"
+LESSONS = ".kr/lessons/_lessons-learned.md"
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ def test_a_wrong_configuration_stops_no_agent(project: Project) -> None:
     assert b"max_entries" in done.stderr
 
 
-_HEAVY = {"sqlalchemy", "pydantic", "mcp", "httpx", "alembic", "kr.app"}
+_HEAVY = {"sqlalchemy", "pydantic", "mcp", "httpx", "alembic"}
 
 
 @pytest.mark.parametrize(

@@ -149,13 +149,6 @@ def test_warnings_read_like_errors(project: Project) -> None:
     assert "KR_NONSENSE" in done.stderr.decode()
 
 
-def test_init_says_what_to_commit_and_what_comes_next(project: Project) -> None:
-    done = project.run("init", "--format", "text").stdout.decode()
-    assert "_bmad-output/knowledge-base/kr.db*" in done
-    _, _, following = done.partition("Next:\n")
-    assert [line.split()[:2] for line in following.splitlines()][:2] == [["kr", "research"], ["kr", "warm"]]
-
-
 @pytest.mark.parametrize("command", ["research", "explain", "lessons inject", "lessons record"])
 def test_the_schema_of_a_request_is_printed_and_fits_one(project: Project, command: str) -> None:
     schema = json.loads(project.run(*command.split(), "--schema").stdout)

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import click
@@ -315,41 +314,6 @@ def test_a_signal_that_was_ignored_at_the_start_stays_ignored(project: Project) 
                 process.send_signal(number)
             out, _ = process.communicate(timeout=30)
     assert (process.returncode, json.loads(out)["status"]) == (0, "success")
-
-
-def test_init_writes_once_and_never_again(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project")
-    (project.root / "kr.yaml").unlink()
-    done = project.run("init")
-    assert done.stderr == b""
-    first = yaml.safe_load(done.stdout)
-    assert [item["state"] for item in first["files"]] == ["created", "created"]
-    text = (project.root / "kr.yaml").read_text()
-    second = yaml.safe_load(project.run("init").stdout)
-    assert [item["state"] for item in second["files"]] == ["exists", "exists"]
-    assert (project.root / "kr.yaml").read_text() == text
-    answer = project.ask(request())
-    assert "persona_load_failed: using lean persona" not in answer["results"]["degradation_notes"]
-
-
-def test_init_tells_of_a_folder_in_the_place_of_its_file(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project")
-    (project.root / "kr.yaml").unlink()
-    (project.root / "kr.yaml").mkdir()
-    done = project.run("init")
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert f"{project.root}/kr.yaml: exists and is not a file; move it away".encode() in done.stderr
-    assert not project.base.exists()
-
-
-def test_init_says_what_to_add_to_a_file_that_is_there(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project")
-    config = "knowledge_research: {max_entries: 5}\n"
-    for more in ("", "role_mapping: {knowledge_researcher_persona: 'bmad:bmm:agents:architect'}\n"):
-        (project.root / "kr.yaml").write_text(config + more)
-        done = yaml.safe_load(project.run("init").stdout)
-        assert any("knowledge_researcher_persona: lean" in hint for hint in done["hints"]) == bool(more)
-        assert (project.root / "kr.yaml").read_text() == config + more
 
 
 @pytest.mark.parametrize("form", ["json", "text", "yaml"])

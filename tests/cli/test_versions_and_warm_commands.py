@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kr.packages.dependencies import _LOCKS
+from kr.packages.manifests import FILES
 from kr.store import saving
 from tests.support.mcp_servers import context7_server
 from tests.support.program import Project
@@ -23,7 +23,10 @@ def project(tmp_path: Path) -> Project:
 def test_versions_on_a_pipe_and_for_people(project: Project) -> None:
     (project.root / "Cargo.toml").write_text("[dependencies\n")
     done = project.run("versions")
-    assert [row["framework"] for row in yaml.safe_load(done.stdout)] == ["next", "vue"]
+    *listed, unread = yaml.safe_load(done.stdout)
+    assert [row["framework"] for row in listed] == ["next", "vue"]
+    assert (unread["framework"], unread["file"]) == (None, "Cargo.toml")
+    assert unread["note"].startswith("it is not valid TOML")
     assert done.returncode == 0
     assert b"Cargo.toml" in done.stderr
     (project.root / "sub").mkdir()
@@ -31,14 +34,15 @@ def test_versions_on_a_pipe_and_for_people(project: Project) -> None:
     assert "vue        ^3.5     package.json" in text
     project.env["HOME"] = str(project.root.parent)  # the search upwards ends below the home folder
     rows = json.loads(project.run("versions", "sub", "--format", "json").stdout)
-    assert [row["file"] for row in rows] == ["../package.json"] * 2
+    assert [row["file"] for row in rows] == ["../package.json", "../package.json", "../Cargo.toml"]
     assert project.run("versions", "missing").returncode == 1
     assert project.run("versions", "package.json").returncode == 1
 
 
-def test_the_help_names_every_lock_file(project: Project) -> None:
+def test_the_help_names_every_file_that_is_read(project: Project) -> None:
     text = project.run("versions", "--help").stdout.decode()
-    assert [name for name in _LOCKS if name not in text] == []
+    names = [name.removesuffix(".kts").partition("*")[0] for files in FILES.values() for name in files]
+    assert [name for name in names if name not in text] == []
 
 
 def test_marking_tells_which(project: Project) -> None:

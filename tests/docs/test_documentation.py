@@ -14,10 +14,8 @@ import click
 import pytest
 
 from kr.cli.main import COMMANDS, cli
-from kr.settings import load_settings
-from kr.settings.discovery import OWN_NAMES
-from kr.settings.kinds import Section
-from kr.settings.model import Configuration, Server
+from kr.settings import OWN_NAMES, load_settings
+from kr.settings.model import Configuration, kinds_of
 from kr.store.engine import Store
 from scripts import docs
 from tests.support.forked import shared
@@ -71,12 +69,11 @@ def commands(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ..
             yield from commands(child, *path, name)
 
 
-def keys(section: type[Section], *path: str) -> Iterator[tuple[str, ...]]:
-    for name, field in section.keys.items():
+def keys(section: type, *path: str) -> Iterator[tuple[str, ...]]:
+    for name, kind in kinds_of(section).items():
         yield (*path, name)
-        kind = Server if name == "servers" else field.section
-        if kind is not None:
-            yield from keys(kind, *path, name, *(["NAME"] if kind is Server else []))
+        if kind.section is not None:
+            yield from keys(kind.section, *path, name, *(["NAME"] if name == "servers" else []))
 
 
 class TestGeneratedPages:

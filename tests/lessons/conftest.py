@@ -14,7 +14,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def path(project: Path) -> Path:
-    return project / "_bmad-output" / "knowledge-base" / "lessons" / "_lessons-learned.md"
+    return project / ".kr" / "lessons" / "_lessons-learned.md"
 
 
 @pytest.fixture
@@ -24,5 +24,5 @@ def file(path: Path) -> LessonsFile:
 
 @pytest.fixture
 def store(project: Path) -> Iterator[Store]:
-    with Store(None, project / "_bmad-output" / "knowledge-base", timeout=20.0) as opened:
+    with Store(None, project / ".kr", timeout=20.0) as opened:
         yield opened

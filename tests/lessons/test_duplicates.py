@@ -1,33 +1,57 @@
+"""When two lessons say the same (seed 003, step 4): shared keywords, but never other numbers, a negation, or swapped roles."""
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.lessons.duplicates import find_duplicates, lesson_keywords, rarest, says_the_same
-from kr.lessons.line import Lesson
+from kr.lessons.line import Lesson, is_duplicate, lesson_keywords, rarest, says_the_same
 
 
-def lesson(summary: str, *tags: str) -> Lesson:
-    return Lesson("2026-02-07", tags or ("dev-execution",), summary)
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "vue-easytable virtual scrolling blank rows: set the row height",
+            "Virtual scrolling of vue-easytable: blank rows; set the row heights",
+        ),
+        ("分页查询必须使用 Page 对象", "分页查询必须使用 Page 对象。"),
+        ("a.py:12 KeyError for user: give it a default", "a.py:15 KeyError for user: give it a default"),
+    ],
+)
+def test_most_keywords_in_common_are_a_duplicate(one: str, other: str) -> None:
+    assert says_the_same(one, other)
 
 
-def test_most_keywords_in_common_are_a_duplicate() -> None:
-    one = "vue-easytable virtual scrolling blank rows: set the row height"
-    assert says_the_same(one, "Virtual scrolling of vue-easytable: blank rows; set the row heights")
-    assert says_the_same("分页查询必须使用 Page 对象", "分页查询必须使用 Page 对象。")
-    assert not says_the_same(one, "vue-easytable needs a column key")
-    assert not says_the_same(
-        "Call init() before connect() of the client", "Never call init() before connect() of the client"
-    )
-    for own, contrary in (("Enable", "Disable"), ("Increase", "Decrease"), ("Start", "Stop")):
-        rest = "the retry worker of the deploy job in the settings"
-        assert not says_the_same(
-            f"Deploy fails on staging: {own} {rest}", f"Deploy fails on staging: {contrary} {rest}"
-        )
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("vue-easytable rows blank: set the height", "vue-easytable needs a column key"),
+        ("Connections time out: set the pool size to 5", "Connections time out: set the pool size to 50"),
+        ("Call init() before connect() of the client", "Never call init() before connect() of the client"),
+        (
+            "Client times out at start: call init() before connect()",
+            "Client times out at start: call connect() before init()",
+        ),
+        ("Copy the settings from staging to production", "Copy the settings from production to staging"),
+        (
+            "Use deepcopy instead of copy for nested settings",
+            "Use copy instead of deepcopy for nested settings",
+        ),
+        (
+            "Deploy fails: enable the retry worker of the job",
+            "Deploy fails: disable the retry worker of the job",
+        ),
+        ("Deploy fails: start the retry worker of the job", "Deploy fails: stop the retry worker of the job"),
+    ],
+)
+def test_what_says_something_else_is_none(one: str, other: str) -> None:
+    assert not says_the_same(one, other)
 
 
 def test_another_phase_is_no_duplicate() -> None:
-    one = lesson("Set the row height")
-    same, other = lesson("Set the row height"), lesson("Set the row height", "code-review")
-    assert find_duplicates(one, [same, other]) == [same]
+    one, same = (Lesson("2026-02-07", ("dev-execution",), "Set the row height") for _ in range(2))
+    assert is_duplicate(one, same)
+    assert not is_duplicate(one, Lesson("2026-02-07", ("code-review",), "Set the row height"))
 
 
 @given(st.lists(st.sampled_from("abcdefghijkl"), min_size=1, max_size=12, unique=True), st.data())

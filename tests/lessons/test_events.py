@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.lessons.events import EventLimits, detect, is_clean_success, phase_tag, read_return
-from kr.values import EVENT_TYPES, PHASES, EventType
+from kr.models import EVENT_TYPES, PHASES, EventType
 
 GENERAL: EventType = "general_agent_failure"
 _JSON = st.recursive(

@@ -1,4 +1,5 @@
 import json
+import time
 from typing import Any
 
 import pytest
@@ -6,13 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.lessons.hooks import (
-    AgentStop,
+    LOOKED_AT,
+    Failure,
     Start,
-    ToolFailure,
     context_answer,
     last_words,
     phase_of,
     read_hook,
+    read_last_return,
+    returned_documents,
     task_of,
 )
 
@@ -41,24 +44,30 @@ def test_the_phase_of_an_agent(agent: str, phase: str | None) -> None:
     assert phase_of(agent) == phase
 
 
-def read(event: str, default: str | None = "code-review", **more: Any) -> object:
-    return read_hook({"hook_event_name": event, "session_id": "s", **more}, default)
+def nothing(_path: str) -> str:
+    return ""
+
+
+def read(event: str, transcript: str = "", **more: Any) -> object:
+    return read_hook({"hook_event_name": event, "session_id": "s", **more}, lambda _path: transcript)
 
 
 def test_what_is_to_do() -> None:
-    assert read("SessionStart") == Start(event="SessionStart", phase="code-review", session_id="s")
+    assert read("SessionStart") == Start(event="SessionStart", phase=None, session_id="s")
     assert read("SubagentStart", agent_type="dev") == Start(
         event="SubagentStart", phase="dev-execution", session_id="s"
     )
     error = "ModuleNotFoundError: No module named 'orjson'"
-    assert read("PostToolUseFailure", error=f"Exit code 1\n{error}", tool_name="Bash") == ToolFailure(
-        phase="code-review", session_id="s", error=error
+    returned = {"status": "failure", "errors": [{"message": error}]}
+    assert read("PostToolUseFailure", error=f"Exit code 1\n{error}", tool_name="Bash") == Failure(
+        phase=None, session_id="s", agent_return=returned
     )
-    assert read("SubagentStop", last_assistant_message="m", stop_hook_active=True) == AgentStop(
-        phase="code-review", session_id="s", message="m", transcript=None, was_asked=True
+    said = '{"status": "failure"}'
+    assert read("SubagentStop", last_assistant_message=said) == Failure(
+        phase=None, session_id="s", agent_return={"status": "failure"}, may_ask=True
     )
-    assert read("SubagentStop", last_assistant_message="m") == AgentStop(
-        phase="code-review", session_id="s", message="m", transcript=None
+    assert read("SubagentStop", last_assistant_message=said, stop_hook_active=True) == Failure(
+        phase=None, session_id="s", agent_return={"status": "failure"}, may_ask=False
     )
 
 
@@ -70,8 +79,9 @@ def test_what_is_to_do() -> None:
         read("PostToolUseFailure", error="no module", is_interrupt=True),
         read("PostToolUseFailure", error="no module", tool_name="Read"),
         read("SubagentStop"),
-        read_hook([], "code-review"),
-        read_hook({}, "code-review"),
+        read("SubagentStop", last_assistant_message="All is well."),
+        read_hook([], nothing),
+        read_hook({}, nothing),
     ],
 )
 def test_nothing_to_do(nothing: object) -> None:
@@ -85,13 +95,7 @@ def test_nothing_to_do(nothing: object) -> None:
     )
 )
 def test_any_input_is_read(data: dict[str, Any]) -> None:
-    read_hook(data, "code-review")
-
-
-@pytest.mark.parametrize("agent", ["", "general-purpose", "Explore", "fixture-writer"])
-def test_who_says_nothing_of_a_phase_develops(agent: str) -> None:
-    started = read("SessionStart", None, agent_type=agent)
-    assert started == Start(event="SessionStart", phase="dev-execution", session_id="s")
+    read_hook(data, nothing)
 
 
 @pytest.mark.parametrize(
@@ -104,9 +108,9 @@ def test_a_bare_status_is_nothing_to_do(error: str) -> None:
 def test_a_slip_among_errors_costs_only_itself() -> None:
     error = 'Exit code 1\na.py:1:8: F401 [*] `os` imported but unused\nb.py:3:5: error: Item "None" of "Match[str] | None" has no attribute "group"  [union-attr]'
     kept = read("PostToolUseFailure", tool_name="Bash", error=error)
-    assert isinstance(kept, ToolFailure)
-    assert "F401" not in kept.error
-    assert "union-attr" in kept.error
+    assert isinstance(kept, Failure)
+    assert "F401" not in str(kept.agent_return)
+    assert "union-attr" in str(kept.agent_return)
     assert read("PostToolUseFailure", tool_name="Bash", error=error.rpartition("\n")[0]) is None
 
 
@@ -127,14 +131,15 @@ def test_what_only_its_author_need_know_is_nothing_to_do(error: str) -> None:
 def test_the_end_of_a_long_error_is_read() -> None:
     noise = "line compiling module ok\n" * 40_000
     task = read("PostToolUseFailure", error=f"{noise}TypeError: no key", tool_name="Bash")
-    assert isinstance(task, ToolFailure)
-    assert task.error.endswith("ok\nTypeError: no key")
-    assert len(task.error) <= 20_000
+    assert isinstance(task, Failure)
+    (error,) = task.agent_return["errors"]
+    assert error["message"].endswith("ok\nTypeError: no key")
+    assert len(error["message"]) <= 20_000
 
 
 def test_lone_surrogates_are_replaced() -> None:
-    task = read_hook({"hook_event_name": "SessionStart", "session_id": "a\ud800b"}, None)
-    assert task == Start(event="SessionStart", phase="dev-execution", session_id="a?b")
+    task = read_hook({"hook_event_name": "SessionStart", "session_id": "a\ud800b"}, nothing)
+    assert task == Start(event="SessionStart", phase=None, session_id="a?b")
 
 
 def test_the_answer_is_whole_lines_within_the_limit() -> None:
@@ -187,3 +192,111 @@ def test_the_task_is_read_from_the_transcript() -> None:
     assert task_of(transcript) == ("Page the orders with SQLAlchemy", ("/home/dev/shop/src/cart.py",))
     assert task_of(json.dumps(lines[0])) == ("an earlier wish", ())
     assert task_of("") == ("", ())
+
+
+# --- the return in an agent's last words ---
+
+RETURN = {"story_key": "3-1", "status": "failure", "errors": ["Use Foo.bar() instead of Foo.baz()"]}
+LINE = json.dumps(RETURN)
+PRETTY = json.dumps(RETURN, indent=2)
+YAML = "story_key: 3-1\nstatus: failure\nerrors:\n- Use Foo.bar() instead of Foo.baz()\n"
+
+
+def read_return(message: str) -> object:
+    return read_last_return([message])
+
+
+@pytest.mark.parametrize(
+    "body", [LINE, PRETTY, YAML, json.dumps({"return": RETURN}), "return:\n  " + YAML.replace("\n", "\n  ")]
+)
+@pytest.mark.parametrize(
+    "around",
+    [
+        "{}",
+        "{}\n",
+        "I tried this.\n{}",
+        "I tried this:\n\n{}\n\nThat is all: it failed: twice.",
+        "```\n{}\n```",
+        "Done.\n```json\n{}\n```\nBye.",
+        "```JSON\n{}\n```",
+        "~~~ yaml title=x\n{}\n~~~",
+        "````\n{}\n````",
+        "```yaml\n{}\n",
+        "```sh\ngit status: none\n```\nprose\n```\n{}\n```",
+        '```json\n{{"status": "failure", "errors": []}}\n```\nAnd then:\n```\n{}\n```',
+    ],
+)
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_a_return_is_found(body: str, around: str, ending: str) -> None:
+    assert read_return(around.format(body).replace("\n", ending)) == RETURN
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "",
+        "I am done.",
+        "The status: was good",
+        "{}",
+        '{"state": "failure"}',
+        "```\nls\n```",
+        '{"status',
+        "status",
+    ],
+)
+def test_no_return_is_none(message: str) -> None:
+    assert returned_documents(message) == []
+
+
+def test_a_return_stands_on_one_line_of_prose_too() -> None:
+    assert read_return(f"It ended with {LINE}, as I said.") == RETURN
+    assert read_return("{'status': 'failure', 'errors': ['a'],}") == {"status": "failure", "errors": ["a"]}
+
+
+def test_prose_that_reads_as_yaml_costs_no_return() -> None:
+    for message in (f"Note: it is broken: see below\n{YAML}", f"{YAML}\nNote: it is broken: see above"):
+        found = read_return(message)
+        assert isinstance(found, dict)
+        assert (found["status"], found["errors"]) == (RETURN["status"], RETURN["errors"])
+
+
+def test_the_last_return_counts() -> None:
+    assert read_return(f'{{"status": "success"}}\nand now\n{LINE}') == RETURN
+    assert read_return(f"```yaml\nstatus: success\n```\nand now\n{LINE}") == RETURN
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "\n" * 8_000_000 + "status",
+        "status: x\n" + "\n" * 200_000,
+        '{"status": [1,' * 100_000,
+        '{"' * 200_000 + "status",
+        '{"status":"' * 30_000,
+        '{"status": [' + "1," * 100_000 + '{"k": [' * 3000,
+        "```\nstatus:\n" * 30_000,
+        "status: x\n\n" * 30_000,
+        "status: x\nprose\n" * 30_000,
+        "{" + " " * 250_000 + "status",
+        "status" + " " * 250_000,
+    ],
+    ids=lambda message: repr(message[:12]),
+)
+def test_a_hostile_message_costs_little(message: str) -> None:
+    began = time.process_time()
+    found = returned_documents(message)
+    assert len(found) <= 8
+    assert all(len(text) <= LOOKED_AT for text in found)
+    assert time.process_time() - began < 3
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["```", "~~~", "status: a", "return:", "{", '{"status": 1}', "", " x", "- y", "prose"]
+        )
+    )
+)
+def test_any_message_is_read_return(lines: list[str]) -> None:
+    for text in returned_documents("\n".join(lines)):
+        assert "status" in text

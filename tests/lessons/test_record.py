@@ -1,5 +1,6 @@
 """U5 of seed 003: steps 1 to 6, every return field, every row of its error table; and lessons that were handed over."""
 
+import json
 import logging
 import sqlite3
 import time
@@ -13,14 +14,15 @@ import pytest
 from kr.contracts.lessons import parse_record
 from kr.envelopes import skip
 from kr.errors import InvalidRequest
+from kr.lessons.events import EventLimits
 from kr.lessons.line import HEADER
-from kr.lessons.record import confirmation
+from kr.lessons.record import confirmation, record
 from kr.models import to_plain
 from kr.store.engine import Store
 from kr.store.lock import file_lock
-from tests.support.lessons import NOW, index_of, inject_from, record_data, record_to, record_words, start
+from tests.support.lessons import NOW, book_of, inject_from, record_data, record_to, record_words, start
 
-FILE = "_bmad-output/knowledge-base/lessons/_lessons-learned.md"
+FILE = ".kr/lessons/_lessons-learned.md"
 ISSUE = {"severity": "HIGH", "fix": "defHttp 已自动拆包 ApiResponse，不要重复访问 .result 字段", "file": "src/List.vue", "line": "85"}  # fmt: skip
 WORDS = {
     "symptom": "v-for without a key reuses the wrong row",
@@ -124,6 +126,17 @@ def test_handed_over_lessons_go_before_what_the_return_shows(path: Path, project
     assert [entry.summary for entry in told.results.recorded_entries] == [
         "v-for without a key reuses the wrong row: give every v-for a key"
     ]
+
+
+def test_a_wrapped_request_is_read(path: Path, project: Path, store: Store) -> None:
+    inner = {"session_id": "s", "story_key": "1-1", "lessons": [WORDS]}
+    wrapped: list[dict[str, Any]] = [
+        {"lessons_record": inner},
+        {"mode": "x", "lessons_record": json.dumps(inner)},
+    ]
+    for number, data in enumerate(wrapped):
+        told = record(data, book_of(path, store), root=project, limits=EventLimits(), now=NOW)
+        assert (told.story_key, told.status) == ("1-1", ("recorded", "skipped")[number])
 
 
 # --- without words ---
@@ -377,7 +390,7 @@ def test_lines_of_people_are_taken_in_and_gone_ones_kept(path: Path, project: Pa
     inject_from(path, store)
     text = path.read_text(encoding="utf-8")
     path.write_text(text + "- [2026-03-01] [code-review] by hand\n", encoding="utf-8")
-    index = index_of(path, store)
+    index = book_of(path, store)
     index.refresh(NOW)
     assert rows(store, COUNTED) == [("code-review", 1, 0, 0), ("dev-execution", 1, 1, 0)]
     path.unlink()
@@ -422,7 +435,7 @@ def test_a_recording_costs_the_same_with_a_long_file(tmp_path: Path, effort: int
         path.write_text("".join(f"- [2026-01-01] [dev-execution] case{n} of part{n % 97} fails: set field{n} of table{n % 89}\n" for n in range(count)), encoding="utf-8")  # fmt: skip
         with Store(None, path.parents[1], timeout=20.0) as store:
             record_to(path, tmp_path, store)
-            index_of(path, store).refresh(NOW)
+            book_of(path, store).refresh(NOW)
             began = time.process_time()
             for n in range(20):
                 words = {"symptom": f"zebra{n} of giraffe{n} breaks", "fix": f"feed lion{n} before noon{n}"}
@@ -442,18 +455,6 @@ def test_a_database_that_cannot_serve_hinders_nothing(
         assert record_to(path, project, store).status == "skipped"
     assert "not counted" in caplog.text
     assert len(lines(path)) == 1
-
-
-def test_an_origin_waits_for_a_database_that_is_busy(path: Path, project: Path) -> None:
-    with Store(None, path.parents[1]) as holder, Store(None, path.parents[1], timeout=0.2) as store:
-        with holder.write():
-            assert record_to(path, project, store, session_id="busy").status == "recorded"
-        record_to(path, project, store, errors=["Use Page for MyBatis-Plus paging"], session_id="later")
-        assert rows(store, "SELECT session_id, event_type FROM lessons ORDER BY session_id") == [
-            ("busy", "general_agent_failure"),
-            ("later", "general_agent_failure"),
-        ]
-    assert not (path.parent / ".origins.jsonl").exists()
 
 
 def test_a_file_that_others_hold_is_a_failure_in_time(path: Path, project: Path, store: Store) -> None:

@@ -11,11 +11,12 @@ import pytest
 
 from kr.lessons.events import EventLimits
 from kr.lessons.file import LessonsFile
-from kr.lessons.service import LessonService
+from kr.lessons.record import record
+from kr.lessons.review import Lessons
 from kr.models import to_plain
 from kr.store import lessons
 from kr.store.engine import Store
-from tests.support.lessons import NOW, inject_from, record_data, record_to, record_words
+from tests.support.lessons import NOW, book_of, inject_from, record_data, record_to, record_words
 from tests.support.secret_shapes import SHAPES
 
 HOSTILE = [
@@ -37,20 +38,20 @@ ORDINARY = [
 
 
 @pytest.fixture
-def service(path: Path, project: Path, store: Store) -> LessonService:
-    return LessonService(path, project_root=project, limits=EventLimits, store=store, clock=lambda: NOW)
+def service(path: Path, store: Store) -> Lessons:
+    return Lessons(book_of(path, store), clock=lambda: NOW)
 
 
 @dataclass(frozen=True)
 class Place:
-    service: LessonService
+    service: Lessons
     path: Path
     project: Path
     store: Store
 
 
 @pytest.fixture
-def place(service: LessonService, path: Path, project: Path, store: Store) -> Place:
+def place(service: Lessons, path: Path, project: Path, store: Store) -> Place:
     return Place(service, path, project, store)
 
 
@@ -95,7 +96,7 @@ def test_what_orders_its_reader_waits_through_every_door(door: Door, place: Plac
         door(text, place)
         assert inject_from(place.path, place.store).results["injection_block"] == "", text
         assert place.service.injectable() == set()
-        waiting = place.service.review()["quarantined"]
+        waiting = place.service.quarantined()
         assert waiting, text
         assert all(lesson["held_because"] for lesson in waiting)
         if door is not by_hand and place.path.exists():
@@ -107,12 +108,12 @@ def test_what_a_project_does_every_day_does_not_wait(door: Door, place: Place) -
     for text in ORDINARY:
         place.path.unlink(missing_ok=True)
         door(text, place)
-        assert place.service.review()["quarantined"] == [], text
+        assert place.service.quarantined() == [], text
         assert text[:20] in inject_from(place.path, place.store).results["injection_block"]
 
 
 def test_a_quarantined_lesson_is_counted_and_goes_into_the_file_when_a_person_approves(
-    service: LessonService, path: Path, project: Path, store: Store
+    service: Lessons, path: Path, project: Path, store: Store
 ) -> None:
     words = {"symptom": "The cache is broken", "fix": HOSTILE[1]}
     results = to_plain(record_words(path, project, store, words))["results"]
@@ -125,29 +126,27 @@ def test_a_quarantined_lesson_is_counted_and_goes_into_the_file_when_a_person_ap
     assert not path.exists()
     again = record_words(path, project, store, {"symptom": "The cache is broken", "fix": HOSTILE[1]})
     assert again.status == "skipped"
-    (waiting,) = service.review()["quarantined"]
+    (waiting,) = service.quarantined()
     approved = service.mark(waiting["id"], "approved_at")
     assert approved["status"] == "live"
     assert "The cache is broken" in path.read_text(encoding="utf-8")
-    assert service.review()["quarantined"] == []
+    assert service.quarantined() == []
     assert "The cache is broken" in inject_from(path, store).results["injection_block"]
     assert service.show(waiting["id"])["source"] == "agent"
 
 
 def test_a_rejected_lesson_does_not_come_back(
-    service: LessonService, path: Path, project: Path, store: Store
+    service: Lessons, path: Path, project: Path, store: Store
 ) -> None:
     words = {"symptom": "The cache is broken", "fix": HOSTILE[1]}
     record_words(path, project, store, words)
-    (waiting,) = service.review()["quarantined"]
+    (waiting,) = service.quarantined()
     service.mark(waiting["id"], "retired_at")
     assert record_words(path, project, store, words).status == "skipped"
-    assert service.review()["quarantined"] == []
+    assert service.quarantined() == []
 
 
-def test_a_person_may_write_what_they_like_but_no_secret(
-    service: LessonService, path: Path, store: Store
-) -> None:
+def test_a_person_may_write_what_they_like_but_no_secret(service: Lessons, path: Path, store: Store) -> None:
     added = service.add("The cache is broken", HOSTILE[1], phase="dev-execution", by_person=True)
     assert added["status"] == "live"
     assert "curl" in inject_from(path, store).results["injection_block"]
@@ -232,14 +231,14 @@ def test_no_secret_comes_through(place: Place, caplog: pytest.LogCaptureFixture,
 
 
 def test_a_secret_in_a_line_by_hand_is_shown_to_nobody(
-    path: Path, project: Path, store: Store, service: LessonService, caplog: pytest.LogCaptureFixture
+    path: Path, project: Path, store: Store, service: Lessons, caplog: pytest.LogCaptureFixture
 ) -> None:
     secret = "ghp" + "_0123456789abcdefghijABCDEFGHIJ012345"
     by_hand(f"send Authorization: Bearer {secret}", Place(service, path, project, store))
     answers = [
         to_plain(inject_from(path, store)),
         service.lessons(),
-        service.review(),
+        service.quarantined(),
         to_plain(inject_from(path, store)),
     ]
     path.unlink()
@@ -262,10 +261,12 @@ def test_a_session_that_is_a_secret_is_kept_under_another_name(
 
 
 def test_a_request_that_is_refused_shows_no_secret(
-    service: LessonService, caplog: pytest.LogCaptureFixture
+    path: Path, project: Path, store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     secret = "ghp" + "_0123456789abcdefghijABCDEFGHIJ012345"
     data = {**record_data(), "phase": f"token={secret}", "story_key": secret}
-    answer = json.dumps(to_plain(service.record(data)))
+    answer = json.dumps(
+        to_plain(record(data, book_of(path, store), root=project, limits=EventLimits(), now=NOW))
+    )
     assert "Recording skipped" in answer
     assert secret not in answer + caplog.text

@@ -1,4 +1,4 @@
-"""What a cloned repository's configuration says of programs, keys and addresses, and the user's own file (SPEC 7)."""
+"""What a cloned repository's configuration says of programs, keys and addresses, and the user's own file."""
 
 import json
 from pathlib import Path
@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from kr.errors import ConfigError
-from kr.settings import Memory, Settings, load_settings
-from kr.settings.discovery import find_config
+from kr.settings import Settings, load_settings
+from kr.settings.project import find_project
 from kr.settings.trust import guarded, trust
 
 CONTEXT7 = "https://mcp.context7.com/mcp"
@@ -48,9 +48,9 @@ def load(project: Path, home: Path, *, config: Path | None = None, **more: str) 
 
 
 def agree(project: Path, home: Path) -> None:
-    found = find_config(config=None, environ=environ(home), cwd=project)
-    assert found.file is not None
-    trust(found.file, found.content.sha256, environ(home))
+    file = find_project(config=None, environ=environ(home), cwd=project).file
+    assert file is not None
+    trust(file, environ(home))
 
 
 def is_harmless(settings: Settings) -> bool:
@@ -72,7 +72,7 @@ def test_what_a_cloned_repository_starts_expands_and_calls_is_left_out_and_named
     settings = load(project, home)
     assert is_harmless(settings)
     assert settings.knowledge_research.max_entries == 7
-    left_out = settings.details.left_out
+    left_out = settings.left_out
     assert left_out == settings.warnings[: len(left_out)]
     names = "llm.base_url llm.api_key_env web_search.url web_search.api_key_env"
     for name in [*names.split(), "web_search.allow_private_addresses", "servers.context7"]:
@@ -101,7 +101,9 @@ def test_trust_is_for_one_file_and_one_user(project: Path, home: Path, tmp_path:
     assert is_harmless(load(tmp_path / "other", home))
     assert is_harmless(load(project, tmp_path / "elsewhere"))
     assert is_harmless(load(project, home, XDG_STATE_HOME=str(tmp_path / "state")))
-    assert is_harmless(load_settings(config=None, knowledge_base=None, environ={}, cwd=project))
+    assert is_harmless(
+        load_settings(config=None, knowledge_base=None, environ={"HOME": "/nonexistent"}, cwd=project)
+    )
 
 
 @pytest.mark.parametrize("name", ["kr.yaml", "_bmad/bso/config.yaml", "config.yaml"])
@@ -115,7 +117,7 @@ def test_a_file_that_the_user_names_is_trusted(project: Path, home: Path) -> Non
     file = write(project / "kr.yaml", HOSTILE)
     for settings in (load(project, home, config=file), load(project, home, KR_CONFIG="kr.yaml")):
         assert settings.knowledge_research.servers["context7"].command == "sh"
-        assert settings.details.left_out == ()
+        assert settings.left_out == ()
 
 
 def test_variables_of_the_user_count_beside_an_untrusted_file(project: Path, home: Path) -> None:
@@ -138,7 +140,7 @@ def test_the_shipped_servers_and_what_calls_nothing_need_no_trust(
     project: Path, home: Path, research: object
 ) -> None:
     write(project / "kr.yaml", research)
-    assert load(project, home).details.left_out == ()
+    assert load(project, home).left_out == ()
 
 
 @pytest.mark.parametrize(
@@ -156,14 +158,13 @@ def test_a_server_that_is_not_the_shipped_one_needs_trust(project: Path, home: P
     settings = load(project, home)
     assert is_harmless(settings)
     assert not settings.knowledge_research.servers["context7"].headers
-    assert len(settings.details.left_out) == 1
+    assert len(settings.left_out) == 1
 
 
-def test_aliases_and_merge_keys_hide_nothing(project: Path, home: Path) -> None:
+def test_aliases_hide_nothing(project: Path, home: Path) -> None:
     (project / "kr.yaml").write_text(
-        "x: &x {api_key_env: AWS_SECRET, url: 'http://evil.example'}\n"
         "knowledge_research:\n  llm: &y {base_url: 'http://evil.example', api_key_env: AWS_SECRET}\n"
-        "  embeddings: *y\n  web_search: {<<: *y, url: 'http://evil.example'}\n"
+        "  web_search: *y\n  servers: {context7: {<<: *y, url: 'http://evil.example'}, other: *y}\n"
     )
     assert is_harmless(load(project, home))
 
@@ -192,7 +193,7 @@ def test_the_users_own_file_needs_no_trust_and_no_project(project: Path, home: P
     assert settings.knowledge_research.servers["context7"].env == {"K": "hush"}
     assert (settings.config_file, settings.project_root) == (None, project)
     write(tmp_path / "xdg/kr/kr.yaml", {"max_entries": 3})
-    assert load(project, home, XDG_CONFIG_HOME=str(tmp_path / "xdg")).hit.max_entries == 3
+    assert load(project, home, XDG_CONFIG_HOME=str(tmp_path / "xdg")).knowledge_research.max_entries == 3
     within = load(home / ".config/kr", home)
     assert within.knowledge_research.servers["context7"].command == "mine"
 
@@ -212,19 +213,6 @@ def test_a_wrong_value_of_the_users_own_file_names_it(project: Path, home: Path)
         load(project, home)
 
 
-def test_what_is_remembered_goes_when_the_own_file_or_trust_changes(project: Path, home: Path) -> None:
-    write(project / "kr.yaml", {"llm": {"base_url": "http://x", "model": "m"}})
-
-    def key() -> str:
-        return Memory(config=None, knowledge_base=None, environ=environ(home), cwd=project).key
-
-    before = key()
-    agree(project, home)
-    trusted = key()
-    write(home / ".config/kr/kr.yaml", {"max_entries": 5})
-    assert len({before, trusted, key()}) == 3
-
-
 def test_each_line_shows_what_is_read_in_ascii() -> None:
     data: Any = {"knowledge_research": {"servers": {"x": {"command": "s\u0456", "args": ["a\nb"]}}}}
     [setting] = guarded(data)
@@ -235,10 +223,10 @@ def test_each_line_shows_what_is_read_in_ascii() -> None:
 @pytest.mark.parametrize("folder", ["~/notes", "/etc", "../other", "docs/../../x", "$HOME/notes"])
 def test_a_folder_outside_of_the_project_needs_trust(project: Path, home: Path, folder: str) -> None:
     write(project / "kr.yaml", {"sources": [{"name": "notes", "folder": folder, "framework": "zod"}]})
-    left_out = load(project, home).details.left_out
+    left_out = load(project, home).left_out
     assert any("knowledge_research.sources is left out" in line for line in left_out)
 
 
 def test_a_folder_of_the_project_needs_none(project: Path, home: Path) -> None:
     write(project / "kr.yaml", {"sources": [{"name": "notes", "folder": "docs", "framework": "zod"}]})
-    assert not load(project, home).details.left_out
+    assert not load(project, home).left_out

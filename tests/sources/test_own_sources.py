@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from kr.errors import SourceFailure, SourceNotAsked
-from kr.settings.model import KnowledgeResearch
+from kr.settings.model import KnowledgeResearch, read_section
 from kr.sources.base import Ask, NotConfigured, build_source
 from kr.sources.folder import Folder
+from kr.tree import Tree
 from kr.values import Query
 
 SERVER = '''
@@ -98,12 +99,13 @@ def test_a_folder_that_is_not_there_says_so_without_its_place(tmp_path: Path) ->
 
 def test_any_servers_tool_answers(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(SERVER)
-    own = {"name": "wiki", "server": "acme", "tool": "search_docs", "argument": "text"}
-    config = KnowledgeResearch.read(
+    own: Tree = {"name": "wiki", "server": "acme", "tool": "search_docs", "argument": "text"}
+    config = read_section(
+        KnowledgeResearch,
         {
             "sources": [own, "web_search"],
             "servers": {"acme": {"command": sys.executable, "args": [str(tmp_path / "server.py")]}},
-        }
+        },
     )
     source = build_source(config.sources[0], config, {}, tmp_path)
     found = source.ask(ask("How many?"), timeout=60)
@@ -117,5 +119,5 @@ def test_any_servers_tool_answers(tmp_path: Path) -> None:
 
 
 def test_a_tool_without_its_server_is_unavailable(tmp_path: Path) -> None:
-    config = KnowledgeResearch.read({"sources": [{"name": "wiki", "server": "acme", "tool": "t"}]})
+    config = read_section(KnowledgeResearch, {"sources": [{"name": "wiki", "server": "acme", "tool": "t"}]})
     assert isinstance(build_source(config.sources[0], config, {}, tmp_path), NotConfigured)

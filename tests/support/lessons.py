@@ -6,12 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kr.contracts.lessons import parse_record
 from kr.contracts.requests import LessonsInjectRequest, parse_request
 from kr.envelopes import Envelope, RecordEnvelope
 from kr.lessons.events import EventLimits
-from kr.lessons.file import LOCK_TIMEOUT, LessonsFile
-from kr.lessons.index import LessonIndex
+from kr.lessons.file import LOCK_TIMEOUT, LessonBook, LessonsFile
 from kr.lessons.inject import inject
 from kr.lessons.record import record
 from kr.store.engine import Store
@@ -44,20 +42,18 @@ def record_data(**changes: Any) -> dict[str, Any]:
 
 def record_to(path: Path, project: Path, store: Store, now: datetime = NOW, **changes: Any) -> RecordEnvelope:
     """Record one request, with the default limits; ``lock_timeout`` is the recorder's, the rest the request's."""
-    index = index_of(path, store, lock_timeout=changes.pop("lock_timeout", LOCK_TIMEOUT))
-    request = parse_record(record_data(**changes)).request
-    return record(request, index=index, project_root=project, limits=EventLimits(), now=now)
+    book = book_of(path, store, lock_timeout=changes.pop("lock_timeout", LOCK_TIMEOUT))
+    return record(record_data(**changes), book, root=project, limits=EventLimits(), now=now)
 
 
 def record_words(path: Path, project: Path, store: Store, *lessons: Any, **changes: Any) -> RecordEnvelope:
     """Record lessons that somebody worded."""
     data = {"session_id": "sprint-1", "story_key": "3-1", "lessons": list(lessons), **changes}
-    request = parse_record(data).request
-    return record(request, index=index_of(path, store), project_root=project, limits=EventLimits(), now=NOW)
+    return record(data, book_of(path, store), root=project, limits=EventLimits(), now=NOW)
 
 
-def index_of(path: Path, store: Store, *, lock_timeout: float = LOCK_TIMEOUT) -> LessonIndex:
-    return LessonIndex(store, LessonsFile(path, lock_timeout=lock_timeout))
+def book_of(path: Path, store: Store, *, lock_timeout: float = LOCK_TIMEOUT) -> LessonBook:
+    return LessonBook(LessonsFile(path, lock_timeout=lock_timeout), store)
 
 
 def inject_from(path: Path, store: Store, phase: str = "dev-execution", **options: Any) -> Envelope:
@@ -69,7 +65,7 @@ def inject_from(path: Path, store: Store, phase: str = "dev-execution", **option
     data = {"story_key": "3-1", "session_id": session_id, "lessons_inject": {"phase": phase, **asked}}
     request = parse_request(data, default_mode="lessons-inject").request
     assert isinstance(request, LessonsInjectRequest)
-    return inject(request, **{"index": index_of(path, store), "budget": 10, "now": NOW, **options})
+    return inject(request, **{"book": book_of(path, store), "budget": 10, "now": NOW, **options})
 
 
 def start(code: str, *arguments: object) -> subprocess.Popen[str]:

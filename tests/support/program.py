@@ -83,7 +83,7 @@ class Project:
 
     @property
     def base(self) -> Path:
-        return self.root / "_bmad-output" / "knowledge-base"
+        return self.root / ".kr"
 
     @property
     def database(self) -> Path:
@@ -95,7 +95,7 @@ class Project:
     def environ(self, **more: str) -> dict[str, str]:
         """The environment of a process: what it needs of ours, nothing of kr's but what is said here."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("KR_")}
-        for name in ("VIRTUAL_ENV", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        for name in ("VIRTUAL_ENV", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
             kept.pop(name, None)
         return {**kept, "HOME": str(self.root), "PYTHONPATH": os.pathsep.join(sys.path), **self.env, **more}
 

@@ -104,7 +104,7 @@ def test_a_knowledge_base_that_was_moved_or_copied_knows_its_own_files(
     project.root.rename(tmp_path / "moved")
     moved = Project(tmp_path / "moved")
     moved.research(request(framework="click"))
-    shutil.copytree(moved.base, tmp_path / "copy" / "_bmad-output" / "knowledge-base")
+    shutil.copytree(moved.base, tmp_path / "copy" / ".kr")
     copy = Project(tmp_path / "copy")
     copy.research(request(framework="react"))
     assert len(yaml.safe_load((copy.base / "index.yaml").read_text())) == 3

@@ -120,7 +120,7 @@ def test_first_use_migrates_and_keeps_what_it_found(program: Path, tmp_path: Pat
     assert "--framework-version" in told
     answer = json.loads(first.stdout)
     assert (answer["status"], answer["results"]["index_updated"]) == ("degraded", True)
-    database = tmp_path / "_bmad-output" / "knowledge-base" / "kr.db"
+    database = tmp_path / ".kr" / "kr.db"
     with closing(sqlite3.connect(database)) as connection:
         assert connection.execute("PRAGMA user_version").fetchone()[0] >= 1
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)

@@ -377,7 +377,7 @@ def one_step(draw: st.DrawFn, at: int, number: int, *, cycles: bool) -> dict[str
     return step | work
 
 
-def runs_of(instance: Instance) -> Iterator[tuple[tuple[str, int | None], str]]:
+def runs_of(instance: Instance) -> Iterator[tuple[Target, str]]:
     for target, run in instance.runs():
         yield target, run.status
 
@@ -389,7 +389,7 @@ class Course:
         self.instance = instance
         self.data = data
         self.jobs: list[Job] = []
-        self.successes: Counter[tuple[str, int | None]] = Counter()
+        self.successes: Counter[Target] = Counter()
 
     def take(self, event: Event) -> None:
         before = self.instance.model_dump_json()

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
@@ -14,8 +13,6 @@ from kr.errors import FieldError, InvalidRequest, ReviewerNeeded, UnknownEntry
 from kr.server.page.charts import Chart, bar_chart, day_label, rate_chart
 from kr.server.page.markdown import report_page
 from kr.server.page.rendering import number, percent, plural
-from kr.store import archive as archived_rows
-from kr.store import entries as entry_rows
 from kr.values import EntryStatus
 
 PER_PAGE = 50
@@ -122,8 +119,7 @@ def _entries(app: App, asked: Asked, *, words: str, framework: str | None, statu
 
 def _titled(app: App, rows: Sequence[Mapping[str, Any]]) -> list[Context]:
     """Give each row of an entry its title: the question, or the topic where nobody asked."""
-    with app.store.look() as tx:
-        questions = {entry.id: entry.question for entry in entry_rows.some(tx, {row["id"] for row in rows})}
+    questions = app.catalog.questions({row["id"] for row in rows})
     return [{**row, "title": questions.get(row["id"]) or row["topic"]} for row in rows]
 
 
@@ -168,9 +164,7 @@ def archive(app: App, asked: Asked) -> Context:
     stats = app.stats()["archive"]
     limit = asked.offset() + PER_PAGE + 1
     found = app.catalog.archive(framework=framework or None, reason=reason or None, limit=limit)  # type: ignore[arg-type]
-    with app.store.look() as tx:
-        rows = islice(archived_rows.browse(tx, framework or None, reason or None), limit)  # type: ignore[arg-type]
-        questions = {archived.archive_id: archived.entry.question for archived in rows}
+    questions = app.catalog.archived_questions([row["archive_id"] for row in found])
     shown = found[asked.offset() : limit - 1]
     return {
         "framework": framework,
@@ -211,7 +205,7 @@ def lessons(app: App, asked: Asked) -> Context:
     """Show lessons by phase with what they are worth, and those that wait for a person."""
     with app.lessons() as service:
         everything = service.lessons(limit=100_000)
-        review = service.review()
+        waiting = service.quarantined()
     phases = app.settings.knowledge_research.all_phases
     phase, worth = asked.one_of("phase", phases), asked.one_of("worth", WORTHS)
     shown = [
@@ -224,7 +218,7 @@ def lessons(app: App, asked: Asked) -> Context:
         "worth": worth,
         "worths": WORTHS,
         "phases": [_phase(name, everything) for name in phases],
-        "review": review,
+        "quarantined": waiting,
         "all": len(everything),
         "lessons": shown[asked.offset(FEW) : asked.offset(FEW) + FEW],
         **_paging(asked, len(shown), FEW),
@@ -280,7 +274,7 @@ def judge_lesson(app: App, form: Mapping[str, str]) -> str:
         raise UnknownEntry("a lesson can be retired, brought back, pinned or unpinned")
     mark, is_set = LESSON_MARKS[word]
     with app.lessons() as service:
-        if lesson_id in {lesson["id"] for lesson in service.review()["quarantined"]}:
+        if lesson_id in {lesson["id"] for lesson in service.quarantined()}:
             raise ReviewerNeeded(
                 "It waits for a person: the page Review has what was held back, and says who may judge it."
             )

@@ -1,20 +1,24 @@
+"""What each ecosystem's own files look like, and what is read of them."""
+
+import shutil
 from pathlib import Path
 
 import pytest
 
-from kr.packages.dependencies import find_dependencies, version_of
-
-DATA = Path(__file__).parents[1] / "data" / "projects"
-
-
-def rows(name: str, *, direct: bool = True) -> set[tuple[str, str, str]]:
-    found = find_dependencies(DATA / name).dependencies
-    return {(d.package, d.version, d.file) for d in found if d.direct is direct}
+from kr.packages.versions import find_dependencies, version_of
+from tests.packages.helpers import DATA, rows, versions, write
 
 
-def test_npm_workspace_takes_the_version_that_each_member_gets() -> None:
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Give a copy of the sample projects that no environment lies above."""
+    shutil.copytree(DATA, tmp_path / "data")
+    return tmp_path / "data"
+
+
+def test_npm_workspace_takes_the_version_that_each_member_gets(data: Path) -> None:
     lock = "package-lock.json"
-    assert rows("npm-workspace") == {
+    assert rows(data / "npm-workspace") == {
         ("vue", "3.4.21", lock),
         ("vue", "2.7.16", lock),
         ("vue-router", "4.3.0", lock),
@@ -24,23 +28,30 @@ def test_npm_workspace_takes_the_version_that_each_member_gets() -> None:
         ("typescript", "5.3.3", lock),
         ("zod", "3.22.4", lock),
     }
-    assert rows("npm-workspace", direct=False) == {("@vue/devtools-api", "6.6.1", lock)}
+    assert rows(data / "npm-workspace", direct=False) == {("@vue/devtools-api", "6.6.1", lock)}
 
 
 @pytest.mark.parametrize("project", ["yarn-classic", "yarn-berry"])
-def test_yarn_lock_in_both_formats(project: str) -> None:
-    assert rows(project) == {("lodash", "4.17.21", "yarn.lock"), ("@babel/core", "7.24.0", "yarn.lock")}
-    assert ("lodash", "3.10.1", "yarn.lock") in rows(project, direct=False)
+def test_yarn_lock_in_both_formats(data: Path, project: str) -> None:
+    assert rows(data / project) == {
+        ("lodash", "4.17.21", "yarn.lock"),
+        ("@babel/core", "7.24.0", "yarn.lock"),
+    }
+    assert ("lodash", "3.10.1", "yarn.lock") in rows(data / project, direct=False)
 
 
-def test_pnpm_workspace_and_catalog() -> None:
+def test_pnpm_workspace_and_catalog(data: Path) -> None:
     lock = "pnpm-lock.yaml"
-    assert rows("pnpm") == {("next", "14.1.4", lock), ("react", "18.2.0", lock), ("vitest", "1.4.0", lock)}
-    assert rows("pnpm", direct=False) == {("@next/env", "14.1.4", lock)}
+    assert rows(data / "pnpm") == {
+        ("next", "14.1.4", lock),
+        ("react", "18.2.0", lock),
+        ("vitest", "1.4.0", lock),
+    }
+    assert rows(data / "pnpm", direct=False) == {("@next/env", "14.1.4", lock)}
 
 
-def test_uv_workspace_without_its_own_members() -> None:
-    assert rows("uv") == {
+def test_uv_workspace_without_its_own_members(data: Path) -> None:
+    assert rows(data / "uv") == {
         ("FastAPI", "0.110.1", "uv.lock"),
         ("pydantic", "2.6.4", "uv.lock"),
         ("pytest", "8.1.1", "uv.lock"),
@@ -48,26 +59,26 @@ def test_uv_workspace_without_its_own_members() -> None:
         ("psycopg", "3.1.18", "pyproject.toml"),
         ("ruff", "unknown", "pyproject.toml"),
     }
-    assert rows("uv", direct=False) == {("starlette", "0.37.2", "uv.lock")}
+    assert rows(data / "uv", direct=False) == {("starlette", "0.37.2", "uv.lock")}
 
 
-def test_poetry() -> None:
-    assert rows("poetry") == {
+def test_poetry(data: Path) -> None:
+    assert rows(data / "poetry") == {
         ("Django", "5.0.4", "poetry.lock"),
         ("celery", "^5.3", "pyproject.toml"),
         ("black", "*", "pyproject.toml"),
     }
-    assert rows("poetry", direct=False) == {("asgiref", "3.8.1", "poetry.lock")}
+    assert rows(data / "poetry", direct=False) == {("asgiref", "3.8.1", "poetry.lock")}
 
 
-def test_requirements_with_includes_constraints_and_options() -> None:
-    found = find_dependencies(DATA / "requirements")
+def test_requirements_with_includes_constraints_and_options(data: Path) -> None:
+    found = find_dependencies(data / "requirements", {})
     assert {(d.package, d.version) for d in found.dependencies} == {
         ("Flask", "3.0.2"),
         ("requests", ">=2.31,<3"),
         ("rich", "13.7.1"),
         ("certifi", "2024.2.2"),
-        ("httpx", "unknown"),
+        ("httpx", "0.27.0"),
         ("tool", "unknown"),
         ("Jinja2", "3.1.3"),
         ("mypy", "~=1.9"),
@@ -77,8 +88,8 @@ def test_requirements_with_includes_constraints_and_options() -> None:
     assert "this is no requirement" in found.warnings[1]
 
 
-def test_maven_properties_management_parent_and_modules() -> None:
-    found = find_dependencies(DATA / "maven")
+def test_maven_properties_management_parent_and_modules(data: Path) -> None:
+    found = find_dependencies(data / "maven", {})
     assert {(d.framework, d.version) for d in found.dependencies} == {
         ("spring-boot-starter-parent", "3.2.4"),
         ("mybatis-plus-boot-starter", "3.5.5"),
@@ -92,8 +103,10 @@ def test_maven_properties_management_parent_and_modules() -> None:
     assert found.warnings == ()
 
 
-def test_gradle_notations_variables_and_plugin() -> None:
-    found = {(d.framework, d.version) for d in find_dependencies(DATA / "gradle").dependencies if d.direct}
+def test_gradle_notations_variables_and_plugin(data: Path) -> None:
+    found = {
+        (d.framework, d.version) for d in find_dependencies(data / "gradle", {}).dependencies if d.direct
+    }
     assert found == {
         ("spring-boot-starter-web", "3.2.4"),
         ("jackson-databind", "2.17.0"),
@@ -123,7 +136,7 @@ def test_gradle_notations_variables_and_plugin() -> None:
 )
 def test_gradle_blocks_in_one_line(tmp_path: Path, file: str, script: str, version: str) -> None:
     (tmp_path / file).write_text(script)
-    found = find_dependencies(tmp_path)
+    found = find_dependencies(tmp_path, {})
     assert [d.version for d in found.dependencies if d.package == "a:b"] == [version]
 
 
@@ -146,7 +159,7 @@ def test_gradle_blocks_in_one_line(tmp_path: Path, file: str, script: str, versi
 )  # fmt: skip
 def test_gradle_calls(tmp_path: Path, file: str, script: str, expected: dict[str, str]) -> None:
     (tmp_path / file).write_text(f"dependencies {{\n  {script}\n}}\n")
-    found = {d.package: d.version for d in find_dependencies(tmp_path).dependencies}
+    found = {d.package: d.version for d in find_dependencies(tmp_path, {}).dependencies}
     assert found == expected
 
 
@@ -160,34 +173,35 @@ def test_gradle_subproject_with_its_build_above(tmp_path: Path) -> None:
             "top/lib/build.gradle.kts": 'dependencies { api("a:b:$one", "a:c:$two") }',
         },
     )
-    assert told(tmp_path / "top/lib") == {
+    assert rows(tmp_path / "top/lib") == {
         ("a:b", "1.1", "build.gradle.kts"),
         ("a:c", "2.2", "build.gradle.kts"),
     }
     (tmp_path / "top/lib/settings.gradle").touch()  # a build of its own
-    assert {version for _, version, _ in told(tmp_path / "top/lib")} == {"unknown"}
+    assert {version for _, version, _ in rows(tmp_path / "top/lib")} == {"unknown"}
 
 
-def test_go_short_names_indirect_and_replace() -> None:
-    found = find_dependencies(DATA / "go").dependencies
+def test_go_short_names_indirect_and_replace(data: Path) -> None:
+    found = find_dependencies(data / "go", {}).dependencies
     assert {(d.framework, d.package, d.version, d.direct) for d in found} == {
         ("gin", "github.com/gin-gonic/gin", "v1.9.1", True),
         ("pgx", "github.com/jackc/pgx/v5", "v5.5.5", True),
         ("yaml", "gopkg.in/yaml.v3", "v3.0.1", True),
         ("sonic", "github.com/bytedance/sonic", "v1.11.3", False),
         ("net", "golang.org/x/net", "v0.23.0", False),
+        ("go", "go", "1.22", True),
     }
 
 
-def test_cargo_workspace() -> None:
-    assert {row[:2] for row in rows("cargo")} == {
+def test_cargo_workspace(data: Path) -> None:
+    assert {row[:2] for row in rows(data / "cargo")} == {
         ("serde", "1.0.197"),
         ("tokio", "1.36.0"),
         ("rand", "0.7.3"),
         ("pretty_assertions", "1.4.0"),
         ("nix", "0.28"),
     }
-    assert rows("cargo", direct=False) == {("rand", "0.8.5", "Cargo.lock")}
+    assert rows(data / "cargo", direct=False) == {("rand", "0.8.5", "Cargo.lock")}
 
 
 def test_cargo_lock_without_sources(tmp_path: Path) -> None:
@@ -200,20 +214,8 @@ def test_cargo_lock_without_sources(tmp_path: Path) -> None:
             for name in ("app-one", "util", "serde", "itoa")
         )
     )
-    found = [(d.package, d.version, d.direct) for d in find_dependencies(tmp_path).dependencies]
+    found = [(d.package, d.version, d.direct) for d in find_dependencies(tmp_path, {}).dependencies]
     assert found == [("serde", "1.0.7", True), ("itoa", "1.0.7", False)]
-
-
-def write(root: Path, files: dict[str, str]) -> None:
-    for name, content in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(content)
-
-
-def told(folder: Path) -> set[tuple[str, str, str]]:
-    found = find_dependencies(folder)
-    assert found.warnings == ()
-    return {(d.package, d.version, d.file) for d in found.dependencies if d.direct}
 
 
 CARGO_MEMBER = """[package]
@@ -238,7 +240,7 @@ def test_cargo_member_of_a_workspace_above(tmp_path: Path) -> None:
     write(tmp_path, {"top/Cargo.toml": CARGO_TOP, "top/crates/app/Cargo.toml": CARGO_MEMBER})
     member = tmp_path / "top/crates/app"
     ranges = {("tokio", "1.30"), ("serde", "1"), ("nix", "unknown")}
-    assert {row[:2] for row in told(member)} == ranges
+    assert {row[:2] for row in rows(member)} == ranges
     lock = "".join(
         f'[[package]]\nname = "{name}"\nversion = "{version}"\n{source}'
         for name, version, source in [
@@ -248,11 +250,11 @@ def test_cargo_member_of_a_workspace_above(tmp_path: Path) -> None:
         ]
     )
     write(tmp_path, {"top/Cargo.lock": lock, "top/crates/app/Cargo.lock": ""})
-    assert ("tokio", "1.36.0", "../../Cargo.lock") in told(member)
-    assert all(d.direct for d in find_dependencies(member).dependencies)
+    assert ("tokio", "1.36.0", "../../Cargo.lock") in rows(member)
+    assert all(d.direct for d in find_dependencies(member, {}).dependencies)
     assert version_of(member, "tokio", {}) == "1.36.0"
     (member / ".git").mkdir()  # a repository of its own
-    assert ("tokio", "unknown", "Cargo.toml") in told(member)
+    assert ("tokio", "unknown", "Cargo.toml") in rows(member)
 
 
 def test_cargo_crate_that_the_workspace_above_excludes(tmp_path: Path) -> None:
@@ -262,7 +264,7 @@ def test_cargo_crate_that_the_workspace_above_excludes(tmp_path: Path) -> None:
         tmp_path,
         {"Cargo.toml": CARGO_TOP, "Cargo.lock": lock, "crates/apart/deep/Cargo.toml": manifest},
     )
-    assert told(tmp_path / "crates/apart/deep") == {("tokio", "1.2", "Cargo.toml")}
+    assert rows(tmp_path / "crates/apart/deep") == {("tokio", "1.2", "Cargo.toml")}
 
 
 def test_pnpm_member_of_a_workspace_above(tmp_path: Path) -> None:
@@ -277,12 +279,12 @@ def test_pnpm_member_of_a_workspace_above(tmp_path: Path) -> None:
         },
     )
     member = tmp_path / "packages/app"
-    assert told(member) == {("vue", "^3.4.0", "package.json"), ("react", "^17.0.0", "package.json")}
+    assert rows(member) == {("vue", "^3.4.0", "package.json"), ("react", "^17.0.0", "package.json")}
     importer = "importers: {packages/app: {dependencies: {vue: {specifier: 'catalog:', version: 3.4.21}}}}\n"
     write(tmp_path, {"pnpm-lock.yaml": importer})
-    assert ("vue", "3.4.21", "../../pnpm-lock.yaml") in told(member)
+    assert ("vue", "3.4.21", "../../pnpm-lock.yaml") in rows(member)
     write(tmp_path, {"pnpm-workspace.yaml": "packages: ['apps/*']"})
-    assert ("vue", "unknown", "package.json") in told(member)
+    assert ("vue", "unknown", "package.json") in rows(member)
 
 
 def test_npm_and_yarn_members_of_a_workspace_above(tmp_path: Path) -> None:
@@ -298,12 +300,12 @@ def test_npm_and_yarn_members_of_a_workspace_above(tmp_path: Path) -> None:
             "packages/other/package.json": '{"dependencies": {"vue": "^3.0.0"}}',
         },
     )
-    assert told(tmp_path / "packages/app") == {("vue", "2.7.16", "../../package-lock.json")}
-    assert told(tmp_path / "packages/other") == {("vue", "3.4.1", "../../package-lock.json")}
+    assert rows(tmp_path / "packages/app") == {("vue", "2.7.16", "../../package-lock.json")}
+    assert rows(tmp_path / "packages/other") == {("vue", "3.4.1", "../../package-lock.json")}
     (tmp_path / "package-lock.json").unlink()
     yarn = 'vue@^2.0.0:\n  version "2.6.0"\n\nvue@~2.7.0, vue@^3.0.0:\n  version "2.7.16"\n'
     write(tmp_path, {"yarn.lock": yarn})
-    assert told(tmp_path / "packages/app") == {("vue", "2.6.0", "../../yarn.lock")}
+    assert rows(tmp_path / "packages/app") == {("vue", "2.6.0", "../../yarn.lock")}
 
 
 def test_uv_member_of_a_workspace_above(tmp_path: Path) -> None:
@@ -321,7 +323,7 @@ ours = { workspace = true }
             "packages/app/pyproject.toml": member,
         },
     )
-    assert told(tmp_path / "packages/app") == {("httpx", "0.27.2", "../../uv.lock")}
+    assert rows(tmp_path / "packages/app") == {("httpx", "0.27.2", "../../uv.lock")}
 
 
 def test_maven_module_with_its_parents_above(tmp_path: Path) -> None:
@@ -343,12 +345,12 @@ def test_maven_module_with_its_parents_above(tmp_path: Path) -> None:
         },
     )
     leaf = tmp_path / "mid/leaf"
-    assert told(leaf) == {("x:y", "2", "pom.xml"), ("x:z", "3", "pom.xml")}
+    assert rows(leaf) == {("x:y", "2", "pom.xml"), ("x:z", "3", "pom.xml")}
     (leaf / ".git").mkdir()
-    assert {row[:2] for row in told(leaf)} == {("x:y", "unknown"), ("x:z", "unknown"), ("g:mid", "1")}
+    assert {row[:2] for row in rows(leaf)} == {("x:y", "unknown"), ("x:z", "unknown"), ("g:mid", "1")}
     (leaf / ".git").rmdir()
     write(tmp_path, {"mid/pom.xml": pom("other", "top", "")})
-    assert ("x:y", "unknown", "pom.xml") in told(leaf)
+    assert ("x:y", "unknown", "pom.xml") in rows(leaf)
 
 
 def test_requirements_in_a_folder_of_their_own(tmp_path: Path) -> None:
@@ -356,31 +358,35 @@ def test_requirements_in_a_folder_of_their_own(tmp_path: Path) -> None:
         tmp_path, {"requirements/dev.txt": "-r base.txt\nruff==0.4.1\n", "requirements/base.txt": "flask\n"}
     )
     write(tmp_path, {"requirements/constraints.txt": "flask==3.0.2\nunused==1\n"})
-    assert {row[:2] for row in told(tmp_path)} == {("ruff", "0.4.1"), ("flask", "3.0.2")}
+    assert {row[:2] for row in rows(tmp_path)} == {("ruff", "0.4.1"), ("flask", "3.0.2")}
 
 
 def test_poetry_exact_version(tmp_path: Path) -> None:
     write(tmp_path, {"pyproject.toml": '[tool.poetry.dependencies]\npandas = "==2.2.1"\nx = "==2.*"\n'})
-    assert {row[:2] for row in told(tmp_path)} == {("pandas", "2.2.1"), ("x", "==2.*")}
+    assert {row[:2] for row in rows(tmp_path)} == {("pandas", "2.2.1"), ("x", "==2.*")}
 
 
-def test_composer() -> None:
-    found = find_dependencies(DATA / "composer").dependencies
+def test_composer(data: Path) -> None:
+    found = find_dependencies(data / "composer", {}).dependencies
     assert {(d.framework, d.package, d.version, d.direct) for d in found} == {
         ("laravel", "laravel/framework", "v11.2.0", True),
         ("guzzle", "guzzlehttp/guzzle", "^7.8", True),
+        ("php", "php", "^8.2", True),
         ("phpunit", "phpunit/phpunit", "11.0.9", True),
         ("console", "symfony/console", "v7.0.4", False),
     }
 
 
-def test_bundler() -> None:
-    assert {row[:2] for row in rows("ruby")} == {("rails", "7.1.3.2"), ("nokogiri", "1.16.3")}
-    assert {row[:2] for row in rows("ruby", direct=False)} == {("actionpack", "7.1.3.2"), ("rack", "3.0.10")}
+def test_bundler(data: Path) -> None:
+    assert {row[:2] for row in rows(data / "ruby")} == {("rails", "7.1.3.2"), ("nokogiri", "1.16.3")}
+    assert {row[:2] for row in rows(data / "ruby", direct=False)} == {
+        ("actionpack", "7.1.3.2"),
+        ("rack", "3.0.10"),
+    }
 
 
-def test_direct_dependencies_come_first() -> None:
-    flags = [d.direct for d in find_dependencies(DATA / "npm-workspace").dependencies]
+def test_direct_dependencies_come_first(data: Path) -> None:
+    flags = [d.direct for d in find_dependencies(data / "npm-workspace", {}).dependencies]
     assert flags == sorted(flags, reverse=True)
 
 
@@ -412,14 +418,56 @@ def test_direct_dependencies_come_first() -> None:
         ("ruby", "rails", "7.1.3.2"),
     ],
 )
-def test_version_of(project: str, framework: str, version: str | None) -> None:
-    assert version_of(DATA / project, framework, {}) == version
+def test_version_of(data: Path, project: str, framework: str, version: str | None) -> None:
+    assert version_of(data / project, framework, {}) == version
 
 
-def test_version_of_falls_back_to_what_is_installed(tmp_path: Path) -> None:
-    package = tmp_path / "node_modules" / "vue"
-    package.mkdir(parents=True)
-    (package / "package.json").write_text('{"name": "vue", "version": "3.5.0"}')
-    assert version_of(tmp_path, "vue", {}) == "3.5.0"
-    (tmp_path / "package.json").write_text('{"dependencies": {"vue": "^3.4.0"}}')
-    assert version_of(tmp_path, "vue", {}) == "^3.4.0"
+PNPM_OF_TWO_DOCUMENTS = """---
+lockfileVersion: '9.0'
+importers:
+  .:
+    packageManagerDependencies: {pnpm: {specifier: 12.3.4, version: 12.3.4}}
+packages: {pnpm@12.3.4: {}}
+---
+lockfileVersion: '9.0'
+importers:
+  .:
+    dependencies: {vue: {specifier: ^3.4.0, version: 3.4.21}}
+packages: {vue@3.4.21: {}}
+"""
+
+
+def test_pnpms_own_document_is_passed_over(tmp_path: Path) -> None:
+    manifest = '{"dependencies": {"vue": "^3.4.0"}}'
+    write(tmp_path, {"package.json": manifest, "pnpm-lock.yaml": PNPM_OF_TWO_DOCUMENTS})
+    assert rows(tmp_path) == {("vue", "3.4.21", "pnpm-lock.yaml")}
+    assert rows(tmp_path, direct=False) == set()
+
+
+def test_composers_path_repositories_are_the_projects_own(tmp_path: Path) -> None:
+    lock = """{"packages": [{"name": "acme/own", "version": "dev-main", "dist": {"type": "path"}},
+        {"name": "monolog/monolog", "version": "3.5.0"}]}"""
+    manifest = '{"require": {"acme/own": "*", "monolog/monolog": "^3", "ext-json": "*"}}'
+    write(tmp_path, {"composer.json": manifest, "composer.lock": lock})
+    assert rows(tmp_path) == {("monolog/monolog", "3.5.0", "composer.lock")}
+
+
+def test_members_of_a_go_work(tmp_path: Path) -> None:
+    module = "module example.org/{}\ngo 1.22\nrequire github.com/a/{} v1.0.0\n"
+    work = "go 1.22\nuse (\n\t./one\n\t./two\n\t../outside\n)\n"
+    write(tmp_path, {"go.work": work, "one/go.mod": module.format("one", "x")})
+    write(tmp_path, {"two/go.mod": module.format("two", "y") + "require example.org/one v0.0.0\n"})
+    assert versions(tmp_path) == {"github.com/a/x": "v1.0.0", "github.com/a/y": "v1.0.0"}
+
+
+def test_pylock(tmp_path: Path) -> None:
+    lock = '[[packages]]\nname = "flask"\nversion = "3.0.2"\n[[packages]]\nname = "flask"\nversion = "2.0"\nmarker = "python_version < \'3.9\'"\n'
+    write(tmp_path, {"pyproject.toml": '[project]\ndependencies = ["flask"]\n', "pylock.toml": lock})
+    assert rows(tmp_path) == {("flask", "3.0.2", "pylock.toml")}
+
+
+def test_a_pom_in_latin_1(tmp_path: Path) -> None:
+    dependency = "<dependency><groupId>g</groupId><artifactId>a</artifactId><version>1</version></dependency>"
+    text = f"<project><!-- Müller --><dependencies>{dependency}</dependencies></project>"
+    write(tmp_path, {"pom.xml": b'<?xml version="1.0" encoding="ISO-8859-1"?>' + text.encode("latin-1")})
+    assert rows(tmp_path) == {("g:a", "1", "pom.xml")}

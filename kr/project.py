@@ -1,5 +1,6 @@
-"""The frameworks and versions that a project uses, held against the cache; asking about what it lacks (SPEC 6.4; seed 002)."""
+"""``kr versions`` and ``kr warm``: what a project uses, compared with the cache; asking about what the cache lacks."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -9,42 +10,45 @@ from typing import Any, Literal
 from kr.envelopes import Envelope
 from kr.frameworks import is_usual_name
 from kr.freshness import Limits, judge, major_key, same_major
+from kr.models import Entry
 from kr.naming import fold
-from kr.packages.dependencies import (
-    Dependency,
-    count_imports,
-    find_dependencies,
-    fitting,
-    project_root,
-    with_installed,
-)
-from kr.packages.installed import find_installed
-from kr.packages.model import UNKNOWN
+from kr.packages.model import UNKNOWN, Dependency
+from kr.packages.usage import count_imports
+from kr.packages.versions import find_dependencies, fitting, project_root, version_of
 from kr.store import entries as entry_rows
 from kr.store.engine import Store
-from kr.values import Entry
 
-Warn = Callable[[str], None]
+logger = logging.getLogger(__name__)
+
 Environ = Mapping[str, str]
+_COLUMNS = ("framework", "version", "package", "file", "direct")
 
 
-def list_versions(project: Path, *, everything: bool, warn: Warn, environ: Environ) -> list[dict[str, Any]]:
-    """List direct dependencies, or ``everything``: ``framework``, ``version``, ``package``, ``file``, ``direct``."""
-    used = dependencies_of(project, everything=everything, warn=warn, environ=environ)
-    return [_listed(dependency) for dependency in used]
-
-
-def mark_versions(
-    project: Path, store: Store, *, everything: bool, warn: Warn, environ: Environ
+def list_versions(
+    project: Path, store: Store, *, everything: bool, mark_stale: bool, environ: Environ
 ) -> list[dict[str, Any]]:
-    """List as ``list_versions`` does, and mark fresh entries stale, of whose major the project has no version (SPEC 3.3).
+    """List direct dependencies, or ``everything``: ``framework``, ``version``, ``package``, ``file``, ``direct``.
 
-    ``marked_stale`` of each row holds the ids that were marked for it: for the project's major alone.
+    A dependency file that could not be used is a row of its own: its ``file``, a ``note`` that says why, and null for the
+    rest. With ``mark_stale`` fresh entries are marked of whose major version the project has none; ``marked_stale``
+    of each row holds the ids that were marked for it: for the project's major alone.
     """
-    used = dependencies_of(project, everything=everything, warn=warn, environ=environ)
-    rows = [{**_listed(dependency), "marked_stale": []} for dependency in used]
-    if not store.exists():
-        return rows
+    found = find_dependencies(project, environ)
+    used = [dependency for dependency in found.dependencies if everything or dependency.direct]
+    rows: list[dict[str, Any]] = [{name: getattr(one, name) for name in _COLUMNS} for one in used]
+    if mark_stale:
+        marked = _mark_stale(used, store) if store.exists() else {}
+        rows = [row | {"marked_stale": marked.get(number, [])} for number, row in enumerate(rows)]
+    for warning in found.warnings:
+        logger.warning("%s", warning)
+        file, _, why = warning.partition(": ")
+        rows.append(dict.fromkeys(_COLUMNS) | {"file": file, "note": why})
+    return rows
+
+
+def _mark_stale(used: Sequence[Dependency], store: Store) -> dict[int, list[str]]:
+    """Mark entries of another major than the project's stale; return their ids by the number of the dependency."""
+    marked: dict[int, list[str]] = {}
     with store.write() as tx:
         live = entry_rows.all(tx)
         known = {name: fitting(used, name) for name in {entry.framework for entry in live}}
@@ -54,17 +58,16 @@ def mark_versions(
                 continue
             reason = f"version {entry.framework_version}, the project uses {other.version}"
             if entry_rows.mark_stale(tx, entry.id, reason, major=major_key(other.version)):
-                rows[used.index(other)]["marked_stale"].append(entry.id)
-    return rows
+                marked.setdefault(used.index(other), []).append(entry.id)
+    return marked
 
 
-def dependencies_of(project: Path, *, everything: bool, warn: Warn, environ: Environ) -> list[Dependency]:
-    """Read the project's dependency files; where they tell no version, the installed one counts, as for a question."""
-    found = find_dependencies(project)
+def _dependencies(project: Path, environ: Environ) -> list[Dependency]:
+    """Return the packages that a project declares; a language is none."""
+    found = find_dependencies(project, environ)
     for warning in found.warnings:
-        warn(warning)
-    used = [dependency for dependency in found.dependencies if everything or dependency.direct]
-    return with_installed(used, project, environ)
+        logger.warning("%s", warning)
+    return [one for one in found.dependencies if one.direct and one.ecosystem != "language"]
 
 
 def _other_major(entry: Entry, known: Sequence[Dependency]) -> Dependency | None:
@@ -72,10 +75,6 @@ def _other_major(entry: Entry, known: Sequence[Dependency]) -> Dependency | None
     if not known or any(same_major(entry.framework_version, dependency.version) for dependency in known):
         return None
     return known[0]
-
-
-def _listed(dependency: Dependency) -> dict[str, Any]:
-    return {name: getattr(dependency, name) for name in ("framework", "version", "package", "file", "direct")}
 
 
 TOPIC = "overview and key APIs"
@@ -110,7 +109,6 @@ def needs(
     store: Store,
     limits: Limits,
     now: datetime,
-    warn: Warn,
     *,
     names: Sequence[str] = (),
     environ: Environ,
@@ -119,7 +117,7 @@ def needs(
 
     Among these what the code imports in most files comes first, and tools last.
     """
-    used = dependencies_of(project, everything=False, warn=warn, environ=environ)
+    used = _dependencies(project, environ)
     chosen = _by_name(project, used, names, environ) if names else _by_importance(project, used)
     found = {fold(need.framework): need for need in chosen}
     entries = _entries(store)
@@ -156,9 +154,8 @@ def _by_name(project: Path, used: Sequence[Dependency], names: Sequence[str], en
     found = []
     for name in names:
         known = next(iter(fitting(used, name)), None)
-        installed = [] if known is not None else find_installed(name, (project,), environ)
-        version = next((package.version for package in installed), UNKNOWN)
-        found.append(Need(framework=name, version=version) if known is None else _need(known))
+        version = known.version if known else version_of(project, name, environ) or UNKNOWN
+        found.append(Need(framework=known.framework if known else name, version=version))
     return found
 
 
@@ -238,10 +235,6 @@ def _once(used: Sequence[Dependency]) -> list[Dependency]:
         best = next(iter(fitting(rows, package)), rows[0])
         chosen.setdefault(fold(best.framework), best)
     return list(chosen.values())
-
-
-def _need(dependency: Dependency) -> Need:
-    return Need(framework=dependency.framework, version=dependency.version)
 
 
 def _row(need: Need, status: str, *, note: str | None) -> dict[str, Any]:

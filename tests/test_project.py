@@ -1,4 +1,4 @@
-"""``kr warm``: what the cache lacks of a project's frameworks, and asking for it within one budget."""
+"""``kr versions`` and ``kr warm``: what a project uses, what the cache lacks of it, and asking within one budget."""
 
 import json
 import time
@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from kr.app import App
-from kr.catalog.project import TOPIC
+from kr.project import TOPIC
 from kr.store import saving
 from tests.support.mcp_servers import StandIn, context7_server
 from tests.support.program import Project
@@ -228,3 +229,119 @@ def test_the_plan_is_shown_before_anything_is_asked(project: Project, context7: 
     assert shown == [["next 15.1.8", "vue ^3.5"]]
     assert {row["status"] for row in rows} == {"skipped"}
     assert not context7.calls()
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Project:
+    project = Project(tmp_path / "project")
+    lock = {
+        "lockfileVersion": 3,
+        "packages": {
+            "": {"dependencies": {"vue": "^3.0.0", "axios": "^1"}},
+            "node_modules/vue": {"version": "3.5.2"},
+            "node_modules/lodash": {"version": "4.17.21"},
+        },
+    }
+    manifest = {"dependencies": {"vue": "^3.0.0", "axios": "^1"}}
+    (project.root / "package.json").write_text(json.dumps(manifest))
+    (project.root / "package-lock.json").write_text(json.dumps(lock))
+    return project
+
+
+@pytest.fixture
+def app(locked: Project) -> Iterator[App]:
+    with locked.app() as opened:
+        yield opened
+
+
+def save_version(app: App, locked: Project, framework: str, version: str) -> str:
+    made = draft(framework, f"topic {version}", framework_version=version)
+    return saving.save(app.store, made, f"# {version}\n", locked.clock()).entry.id
+
+
+def test_a_lock_file_wins_over_a_range(app: App) -> None:
+    assert app.versions() == [
+        {"framework": "axios", "version": "^1", "package": "axios", "file": "package.json", "direct": True},
+        {
+            "framework": "vue",
+            "version": "3.5.2",
+            "package": "vue",
+            "file": "package-lock.json",
+            "direct": True,
+        },
+    ]
+    assert [row["framework"] for row in app.versions(everything=True)] == ["axios", "vue", "lodash"]
+
+
+def test_what_names_no_version_has_the_one_that_is_installed(locked: Project) -> None:
+    locked.root.joinpath("package.json").unlink()
+    locked.root.joinpath("package-lock.json").unlink()
+    (locked.root / "requirements.txt").write_text("click\nhttpx\nanyio>=4\n")
+    info = locked.root / ".venv" / "lib" / "python3.11" / "site-packages" / "click-8.2.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: click\nVersion: 8.2.1\n")
+    (locked.root / ".venv" / "pyvenv.cfg").write_text("")
+    with locked.app() as app:
+        assert {row["framework"]: (row["version"], row["file"]) for row in app.versions()} == {
+            "anyio": (">=4", "requirements.txt"),
+            "click": ("8.2.1", ".venv"),
+            "httpx": ("unknown", "requirements.txt"),
+        }
+        old = save_version(app, locked, "click", "7.1")
+        assert {row["framework"]: row["version"] for row in app.warm()}["click"] == "8.2.1"
+        assert {row["version"] for row in app.warm(names=["click", "gone"])} == {"8.2.1", "unknown"}
+        marked = app.versions(mark_stale=True)
+    assert [row["marked_stale"] for row in marked if row["framework"] == "click"] == [[old]]
+
+
+def test_looking_needs_no_database(app: App, locked: Project) -> None:
+    app.versions()
+    assert not locked.base.exists()
+
+
+def test_another_folder(app: App, locked: Project) -> None:
+    other = locked.root / "other"
+    other.mkdir()
+    (other / "go.mod").write_text("module x\n\nrequire github.com/gin-gonic/gin v1.9.1\n")
+    assert [row["framework"] for row in app.versions(Path("other"))] == ["gin"]
+    assert [row["framework"] for row in app.versions(other)] == ["gin"]
+
+
+def test_a_broken_file_is_a_warning(app: App, locked: Project, caplog: pytest.LogCaptureFixture) -> None:
+    (locked.root / "Cargo.toml").write_text("[dependencies\n")
+    *rows, last = app.versions()
+    assert len(rows) == 2
+    assert (last["framework"], last["file"]) == (None, "Cargo.toml")
+    assert "it is not valid TOML" in last["note"]
+    assert "Cargo.toml" in caplog.text
+
+
+def test_entries_of_another_major_are_marked_once(app: App, locked: Project) -> None:
+    old = save_version(app, locked, "Vue", "2.7.16")
+    kept = [save_version(app, locked, "vue", version) for version in ("3.4", "unknown", "^3")]
+    other = save_version(app, locked, "react", "18")
+    indirect = save_version(app, locked, "lodash", "3.0")
+    rows = {row["framework"]: row["marked_stale"] for row in app.versions(mark_stale=True)}
+    assert rows == {"axios": [], "vue": [old]}
+    status = dict(locked.sql("SELECT id, status FROM entries"))
+    assert status == {old: "stale", other: "fresh", indirect: "fresh"} | dict.fromkeys(kept, "fresh")
+    assert app.catalog.entry(old)["stale_because"] == ["version 2.7.16, the project uses 3.5.2"]
+    exported = yaml.safe_load((locked.base / "index.yaml").read_text())
+    assert {item["id"]: item["status"] for item in exported}[old] == "stale"
+    assert all(not row["marked_stale"] for row in app.versions(mark_stale=True))
+    everything = {
+        row["framework"]: row["marked_stale"] for row in app.versions(mark_stale=True, everything=True)
+    }
+    assert everything["lodash"] == [indirect]
+
+
+def test_an_entry_fits_when_one_of_several_versions_does(app: App, locked: Project) -> None:
+    member = locked.root / "packages" / "old"
+    member.mkdir(parents=True)
+    (locked.root / "package-lock.json").unlink()
+    (locked.root / "package.json").write_text('{"workspaces": ["packages/*"], "dependencies": {"vue": "^3"}}')
+    (member / "package.json").write_text('{"name": "old", "dependencies": {"vue": "^2"}}')
+    save_version(app, locked, "vue", "2.7")
+    marked = save_version(app, locked, "vue", "1.0")
+    rows = app.versions(mark_stale=True)
+    assert [entry for row in rows for entry in row["marked_stale"]] == [marked]

@@ -84,8 +84,8 @@ def test_a_file_by_hand() -> None:
     text = "\ufeff" + HEADER.replace("\n", "\r\n")
     text += "- [2026-02-07] [dev-execution] one\r\n\r\nsome prose\r\n- a plain item\n- [2026-02-08] [vue] two"
     parsed = parse_lines(text)
-    assert [(found.summary, found.position) for found in parsed.lessons] == [("one", 5), ("two", 9)]
-    assert parsed.unread == (7, 8)
+    assert [(found.summary, found.position) for found in parsed.lessons] == [("one", 0), ("two", 1)]
+    assert parsed.unread == (8, 9)
 
 
 def test_only_a_line_feed_ends_a_line() -> None:

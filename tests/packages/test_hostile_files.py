@@ -11,7 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kr.packages.dependencies import find_dependencies, version_of
+from kr.packages.versions import Found, find_dependencies, version_of
+from tests.packages.helpers import DATA
+from tests.packages.helpers import write as write_files
 
 FILES = (
     "package.json",
@@ -27,7 +29,9 @@ FILES = (
     "build.gradle",
     "build.gradle.kts",
     "settings.gradle",
-    "gradle.properties",
+    "setup.cfg",
+    "pylock.toml",
+    "go.work",
     "go.mod",
     "Cargo.toml",
     "Cargo.lock",
@@ -35,28 +39,26 @@ FILES = (
     "composer.lock",
     "Gemfile.lock",
 )
-DATA = Path(__file__).parents[1] / "data" / "projects"
 SAMPLES = {file: [p.read_bytes() for p in DATA.rglob(Path(file).name)] or [b""] for file in FILES}
 
 
 def write(root: Path, file: str, content: bytes) -> None:
-    path = root / file
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
+    write_files(root, {file: content})
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_a_folder_in_place_of_a_file(tmp_path: Path, file: str) -> None:
     (tmp_path / file).mkdir(parents=True)
-    found = find_dependencies(tmp_path)
+    found = find_dependencies(tmp_path, {})
     assert found.dependencies == ()
     assert [w for w in found.warnings if w.startswith(f"{file}: ") and "not a regular file" in w]
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_not_utf_8(tmp_path: Path, file: str) -> None:
-    write(tmp_path, file, b"\xff\xfe{\x00}\x00")
-    assert find_dependencies(tmp_path) == ((), (f"{file}: it is not UTF-8 text",))
+    write(tmp_path, file, b"\xff\xff\xff{}")
+    (warning,) = find_dependencies(tmp_path, {}).warnings
+    assert warning.startswith((f"{file}: it is not UTF-8 text", f"{file}: it is not valid XML"))
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -65,12 +67,12 @@ def test_a_file_of_50_megabytes(tmp_path: Path, file: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as sparse:
         sparse.truncate(50 * 1024 * 1024)
-    assert find_dependencies(tmp_path) == ((), (f"{file}: it is larger than 32 MiB",))
+    assert find_dependencies(tmp_path, {}) == Found((), (f"{file}: it is larger than 32 MiB",))
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "go.mod")
-    assert find_dependencies(tmp_path).warnings == ("go.mod: it is not a regular file",)
+    assert find_dependencies(tmp_path, {}).warnings == ("go.mod: it is not a regular file",)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +81,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 def test_truncated(tmp_path: Path, file: str) -> None:
     whole = next(s for s in SAMPLES[file] if s.strip())
     write(tmp_path, file, whole.rstrip()[: len(whole) * 2 // 3])
-    warnings = find_dependencies(tmp_path).warnings
+    warnings = find_dependencies(tmp_path, {}).warnings
     assert any(w.startswith(f"{file}: it is not valid") for w in warnings), warnings
 
 
@@ -103,13 +105,13 @@ def test_truncated(tmp_path: Path, file: str) -> None:
 )
 def test_wrong_types(tmp_path: Path, file: str, content: str, reason: str) -> None:
     write(tmp_path, file, content.encode())
-    assert f"{file}: {reason}" in find_dependencies(tmp_path).warnings
+    assert f"{file}: {reason}" in find_dependencies(tmp_path, {}).warnings
 
 
 def test_a_broken_lock_leaves_the_manifest_usable(tmp_path: Path) -> None:
     write(tmp_path, "package.json", b'{"dependencies": {"vue": "^3.4.0"}}')
     write(tmp_path, "package-lock.json", b'{"lockfileVersion": 3, "packages": {')
-    found = find_dependencies(tmp_path)
+    found = find_dependencies(tmp_path, {})
     assert [(d.package, d.version) for d in found.dependencies] == [("vue", "^3.4.0")]
     assert found.warnings[0].startswith("package-lock.json: it is not valid JSON")
 
@@ -118,33 +120,43 @@ def test_entity_bombs_are_refused(tmp_path: Path) -> None:
     entities = "".join(f'<!ENTITY a{i} "{f"&a{i - 1};" * 10}">' for i in range(1, 12))
     bomb = f'<?xml version="1.0"?><!DOCTYPE p [<!ENTITY a0 "x">{entities}]><project>&a11;</project>'
     write(tmp_path, "pom.xml", bomb.encode())
-    assert "document type declaration" in find_dependencies(tmp_path).warnings[0]
+    assert "document type declaration" in find_dependencies(tmp_path, {}).warnings[0]
 
 
 def test_external_entities_are_refused(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     text = '<!DOCTYPE p [<!ENTITY x SYSTEM "file:secret">]><project><artifactId>&x;</artifactId></project>'
     write(tmp_path, "pom.xml", text.encode())
-    assert "document type declaration" in find_dependencies(tmp_path).warnings[0]
+    assert "document type declaration" in find_dependencies(tmp_path, {}).warnings[0]
+
+
+@pytest.mark.parametrize("file", ["requirements.txt", "pom.xml", "package.json"])
+def test_a_link_that_leads_out_of_the_project_is_not_read(tmp_path: Path, file: str) -> None:
+    (tmp_path / "secret").write_text("the secret word")
+    write(tmp_path / "project", ".git/HEAD", b"")
+    (tmp_path / "project" / file).symlink_to(tmp_path / "secret")
+    (warning,) = find_dependencies(tmp_path / "project", {}).warnings
+    assert "leads out of the project" in warning
+    assert "secret word" not in warning
 
 
 def test_deep_nesting(tmp_path: Path) -> None:
-    write(tmp_path, "package.json", b"[" * 200_000)
+    write(tmp_path, "package.json", b"[" * 100_000)
     write(tmp_path, "pnpm-lock.yaml", b"[" * 20_000)
     write(tmp_path, "pyproject.toml", b"a = " + b"[" * 100_000)
-    assert len(find_dependencies(tmp_path).warnings) == 3
+    assert len(find_dependencies(tmp_path, {}).warnings) == 3
 
 
 def test_yaml_aliases_do_not_multiply(tmp_path: Path) -> None:
     lines = ["a0: &a0 [x, x]"] + [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
     write(tmp_path, "pnpm-lock.yaml", "\n".join([*lines, "packages: *a11"]).encode())
-    assert find_dependencies(tmp_path).warnings == ("pnpm-lock.yaml: packages is a list, not a mapping",)
+    assert find_dependencies(tmp_path, {}).warnings == ("pnpm-lock.yaml: packages is a list, not a mapping",)
 
 
 def test_names_that_no_registry_takes_are_left_out(tmp_path: Path) -> None:
     odd = {"": "1", "a b": "1", "x\n": "1", "\ud800": "1", "n" * 301: "1", "good": "\u202e1", "fine": "1"}
     write(tmp_path, "package.json", json.dumps({"dependencies": odd}).encode())
-    assert {(d.package, d.version) for d in find_dependencies(tmp_path)[0]} == {
+    assert {(d.package, d.version) for d in find_dependencies(tmp_path, {}).dependencies} == {
         ("good", "unknown"),
         ("fine", "1"),
     }
@@ -158,13 +170,13 @@ def test_members_outside_and_in_node_modules_are_not_read(tmp_path: Path) -> Non
         write(project, f"{place}/package.json", b'{"dependencies": {"wrong": "1"}}')
     write(project, "a/b/package.json", b'{"dependencies": {"right": "1"}}')
     (project / "linked").symlink_to(tmp_path / "other")
-    assert [d.package for d in find_dependencies(project)[0]] == ["right"]
+    assert [d.package for d in find_dependencies(project, {}).dependencies] == ["right"]
 
 
 def test_requirements_that_include_each_other_end(tmp_path: Path) -> None:
     write(tmp_path, "requirements.txt", b"-r requirements-a.txt\n-r /etc/passwd\nflask")
     write(tmp_path, "requirements-a.txt", b"-r requirements.txt\nrich==1")
-    found = find_dependencies(tmp_path)
+    found = find_dependencies(tmp_path, {})
     assert {d.package for d in found.dependencies} == {"flask", "rich"}
     assert "outside the project" in found.warnings[0]
 
@@ -173,7 +185,7 @@ def test_maven_properties_that_expand_stay_small(tmp_path: Path) -> None:
     uses = "".join(
         f"<dependency><groupId>g</groupId><artifactId>a{number}</artifactId>"
         f"<version>{'${big}' * 40}${{{name}}}</version></dependency>"
-        for number, name in enumerate(("big", "project.version", "project.parent.version") * 1_000)
+        for number, name in enumerate(("big", "project.version", "project.parent.version") * 300)
     )
     big = "y" * 300_000
     write(
@@ -185,7 +197,7 @@ def test_maven_properties_that_expand_stay_small(tmp_path: Path) -> None:
     tracemalloc.start()
     try:
         began = time.process_time()
-        found = find_dependencies(tmp_path)
+        found = find_dependencies(tmp_path, {})
         assert time.process_time() - began < 20
         assert tracemalloc.get_traced_memory()[1] < 100 * 1024**2
     finally:
@@ -199,25 +211,25 @@ def test_maven_properties_that_expand_stay_small(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("file", ["build.gradle", "settings.gradle"])
 def test_gradle_scripts_are_read_in_linear_time(tmp_path: Path, file: str, piece: str) -> None:
-    write(tmp_path, file, ("dependencies {" + piece * 200_000).encode())
+    write(tmp_path, file, ("dependencies {" + piece * 50_000).encode())
     began = time.process_time()
-    find_dependencies(tmp_path)
+    find_dependencies(tmp_path, {})
     assert time.process_time() - began < 10
 
 
 def test_maven_modules_that_name_each_other_end(tmp_path: Path) -> None:
     write(tmp_path, "pom.xml", b"<project><modules><module>.</module><module>m</module></modules></project>")
     write(tmp_path, "m/pom.xml", b"<project><modules><module>..</module></modules></project>")
-    assert find_dependencies(tmp_path) == ((), ())
+    assert find_dependencies(tmp_path, {}) == Found((), ())
 
 
 def test_no_such_folder(tmp_path: Path) -> None:
-    assert find_dependencies(tmp_path / "nowhere") == ((), ("nowhere: it is no folder",))
+    assert find_dependencies(tmp_path / "nowhere", {}) == Found((), ("nowhere: it is no folder",))
 
 
 def test_warnings_are_bounded_and_name_no_place_of_the_machine(tmp_path: Path) -> None:
     write(tmp_path, "requirements.txt", b"one two\n" + b"\n".join(b"bad line %d" % i for i in range(500)))
-    warnings = find_dependencies(tmp_path).warnings
+    warnings = find_dependencies(tmp_path, {}).warnings
     assert len(warnings) == 50
     assert not [w for w in warnings if str(tmp_path) in w]
 
@@ -229,7 +241,7 @@ def _altered(sample: bytes, cuts: list[tuple[int, int, bytes]]) -> bytes:
     return sample
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     file=st.sampled_from(FILES),
     content=st.one_of(
@@ -263,7 +275,7 @@ def _altered(sample: bytes, cuts: list[tuple[int, int, bytes]]) -> bytes:
 def test_arbitrary_content_never_raises(file: str, content: bytes) -> None:
     with TemporaryDirectory() as folder:
         write(Path(folder), file, content)
-        found = find_dependencies(Path(folder))
+        found = find_dependencies(Path(folder), {})
         for dependency in found.dependencies:
             assert dependency.package.isprintable()
             assert dependency.version.isprintable()
@@ -271,7 +283,7 @@ def test_arbitrary_content_never_raises(file: str, content: bytes) -> None:
         assert all(w.isprintable() for w in found.warnings)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     data=st.data(),
     cuts=st.lists(
@@ -283,7 +295,7 @@ def test_damaged_real_files_never_raise(data: st.DataObject, cuts: list[tuple[in
     sample = data.draw(st.sampled_from(SAMPLES[file]))
     with TemporaryDirectory() as folder:
         write(Path(folder), file, _altered(sample, cuts))
-        find_dependencies(Path(folder))
+        find_dependencies(Path(folder), {})
 
 
 @settings(max_examples=100, deadline=None)

@@ -4,16 +4,16 @@ Every operation returns nested plain data. An id that nothing has is an ``Unknow
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from kr.errors import KrError, UnknownEntry
 from kr.frameworks import canonical
 from kr.freshness import MARKED, UNKNOWN_VERSION, Limits, judge
+from kr.models import Entry, EntryStatus
 from kr.store import archive as archived_rows
 from kr.store import entries as entry_rows
 from kr.store import lookup, reports, restoring, wordings
@@ -21,15 +21,10 @@ from kr.store import revisions as revision_rows
 from kr.store import search as text_search
 from kr.store.archive import Archived, ArchiveReason
 from kr.store.engine import Store, Transaction
+from kr.store.restoring import Restored
+from kr.store.revisions import Revision
 from kr.store.search import passage_of
 from kr.store.unknown import nowhere, unknown_archived, unknown_entry
-from kr.values import Entry, EntryStatus, replace
-
-if TYPE_CHECKING:
-    from kr.catalog.project import Need
-    from kr.store.restoring import Restored
-
-from kr.store.revisions import Revision
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +79,16 @@ class Catalog:
                 (entries[it], revision_rows.text(tx, entries[it].sha256) or "") for it in ids if it in entries
             ]
         return [found_item(self._judged(entry, now)[0], passage_of(report, text)) for entry, report in found]
+
+    def questions(self, entry_ids: Iterable[str]) -> dict[str, str | None]:
+        """Return what was asked of these live entries, by their ids."""
+        with self.store.look() as tx:
+            return {entry.id: entry.question for entry in entry_rows.some(tx, entry_ids)}
+
+    def archived_questions(self, archive_ids: Iterable[int]) -> dict[int, str | None]:
+        """Return what was asked of these archived rows, by their numbers."""
+        with self.store.look() as tx:
+            return {row.archive_id: row.entry.question for row in archived_rows.some(tx, archive_ids)}
 
     def search_lessons(self, words: str, *, limit: int = 50) -> list[dict[str, Any]]:
         """List lessons that hold ``words``, best first: ``{id, phase, passage}``."""
@@ -233,30 +238,13 @@ class Catalog:
                 raise _unknown_revision(tx, entry_id, number)
         return self._restored(restored)
 
-    def versions(
-        self, project: Path, *, everything: bool, mark_stale: bool, environ: Mapping[str, str]
-    ) -> list[dict[str, Any]]:
-        from kr.catalog.project import list_versions, mark_versions
-
-        if not mark_stale:
-            return list_versions(project, everything=everything, warn=_warn, environ=environ)
-        rows = mark_versions(project, self.store, everything=everything, warn=_warn, environ=environ)
-        if any(row["marked_stale"] for row in rows):
-            self.exported()
-        return rows
-
-    def needs(self, project: Path, names: Sequence[str] = (), *, environ: Mapping[str, str]) -> "list[Need]":
-        from kr.catalog.project import needs
-
-        return needs(project, self.store, self.limits, self.clock(), _warn, names=names, environ=environ)
-
     def _key(self, entry_id: str) -> str:
         """Take any text as an id; where there is no database, nothing has one, and none is made to find out."""
         if not self.store.exists():
             raise nowhere(entry_id)
         return _text(entry_id)
 
-    def _restored(self, restored: "Restored") -> dict[str, Any]:
+    def _restored(self, restored: Restored) -> dict[str, Any]:
         saved = restored.saved
         stale = [f"it comes back stale: {restored.stale_reason}"] if restored.stale_reason else []
         return {
@@ -287,10 +275,6 @@ class Catalog:
             logger.warning("%s", error)
             return [f"export_failed: {error}"]
         return []
-
-
-def _warn(message: str) -> None:
-    logger.warning("%s", message)
 
 
 def _because(marked: str | None, reasons: tuple[str, ...]) -> list[str]:

@@ -1,0 +1,140 @@
+"""``kr init``: the configuration that fits a project, its knowledge base, and what to keep under version control."""
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kr.app import App
+from kr.cli.options import common, examples, open_app, with_context
+from kr.cli.output import emit
+from kr.errors import ConfigError
+from kr.research.persona import chosen_persona, fitting_persona
+from kr.settings import Settings, load_settings
+from kr.settings.model import render_config
+from kr.settings.project import CONFIG, Project, find_project, main_checkout, read_config
+from kr.settings.trust import trust
+from kr.store import entries
+
+_DEFAULT = ".kr"
+
+
+@click.command("init", epilog=examples("kr init", "kr init --kb shared/knowledge-base"))
+@with_context
+def init(ctx: click.Context) -> None:
+    """Write kr.yaml and create the knowledge base.
+
+    Nothing is overwritten, and it may be run again: where a file exists already, it says what to add. In a git checkout the
+    knowledge base .kr is added to .gitignore; of another one it says what to commit. The folder becomes a project by it.
+    """
+    given, environ = common(ctx), dict(os.environ)
+    config = Path(given.config) if given.config else None
+    project = find_project(config=config, environ=environ, cwd=Path.cwd())
+    state = "exists"
+    if project.file is None:
+        _write_config(project, given.kb, environ)
+        state = "created"
+    with open_app(ctx) as app:
+        settings, existed = app.settings, app.store.exists()
+        with app.store.write() as tx:
+            entries.count(tx)
+        files = [
+            {"path": str(settings.config_file), "state": state},
+            {"path": str(app.store.path), "state": "exists" if existed else "created"},
+        ]
+        hints = [*_missing_persona(settings, environ), _version_control(settings, files)]
+        emit({"files": files, "hints": hints, "next": _next(app)}, ctx, initialized)
+
+
+def _write_config(project: Project, kb: str | None, environ: Mapping[str, str]) -> None:
+    """Write the file that fits, and trust it. Raises ``ConfigError``."""
+    path = project.root / CONFIG
+    text = render_config(
+        persona=fitting_persona(project.root, _home(environ)),
+        knowledge_base_path=_chosen_base(project, kb, environ),
+    )
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ConfigError(f"{path}: exists and is not a file; move it away and run kr init again") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: can't be written: {error.strerror}") from error
+    trust(read_config(path), environ)
+
+
+def _chosen_base(project: Project, kb: str | None, environ: Mapping[str, str]) -> str | None:
+    """Return the path to write; None where the user's own file names the knowledge base.
+
+    Teams commit the file: what lies within the project is named from there.
+    """
+    base = load_settings(config=None, knowledge_base=kb, environ=environ, cwd=Path.cwd()).knowledge_base
+    if project.base is not None and base == (project.base / project.default).resolve():
+        return _DEFAULT if project.default == "." else project.default
+    if base.is_relative_to(project.root):
+        return base.relative_to(project.root).as_posix()
+    return str(base) if kb or environ.get("KR_KNOWLEDGE_BASE_PATH") else None
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("HOME") or "/nonexistent")
+
+
+def _missing_persona(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
+    _, problem = chosen_persona(settings, _home(environ))
+    if problem is not None:
+        persona = fitting_persona(settings.project_root, _home(environ))
+        yield (
+            f"{settings.config_file}: no persona was found for role_mapping.knowledge_researcher_persona. Add:\n"
+            f"  role_mapping:\n    knowledge_researcher_persona: {persona}"
+        )
+
+
+def _version_control(settings: Settings, files: list[dict[str, str]]) -> str:
+    """Leave ``.kr`` out of git, and say what a team commits: what is text, not the database."""
+    root = settings.project_root
+    shared = main_checkout(root)
+    if not settings.knowledge_base.is_relative_to(shared):
+        return f"Commit {CONFIG}. The knowledge base lies outside of the project."
+    folder = settings.knowledge_base.relative_to(shared).as_posix()
+    lines = f"  {folder}/kr.db*\n  {folder}/kr-*.db\n  {folder}/**/*.lock"
+    is_checkout = any((above / ".git").exists() for above in (root, *root.parents))
+    if folder == _DEFAULT and is_checkout:
+        files.append(_ignore(root / ".gitignore", f"/{folder}/"))
+        return (
+            f"Commit {CONFIG} and .gitignore, which leaves the knowledge base out. To share reports and lessons by\n"
+            f"git, commit {folder}/ too, with these lines in the place of /{folder}/:\n{lines}"
+        )
+    return (
+        f"Commit {CONFIG} and {folder}/,\nso that reports and lessons go with the project, without the database, which is\n"
+        f"made again from index.yaml. Lines for .gitignore:\n{lines}"
+    )
+
+
+def _ignore(file: Path, line: str) -> dict[str, str]:
+    """Add a line to .gitignore where none names the folder yet. Raises ``ConfigError``."""
+    try:
+        text = file.read_text(encoding="utf-8", errors="surrogateescape") if file.exists() else ""
+        if any(known.strip().strip("/") == line.strip("/") for known in text.splitlines()):
+            return {"path": str(file), "state": "exists"}
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write(f"\n{line}\n" if text and not text.endswith("\n") else f"{line}\n")
+    except OSError as error:
+        raise ConfigError(f"{file}: can't be changed: {error.strerror}") from error
+    return {"path": str(file), "state": "changed" if text else "created"}
+
+
+def _next(app: App) -> list[str]:
+    """Suggest a question about what the project uses most, and what else to try."""
+    used = next((row["framework"] for row in app.warm(app.settings.project_root)), "click")
+    return [f'kr research {shlex.quote(used)} "How do I test code that uses {used}?"', "kr warm", "kr doctor"]
+
+
+def initialized(value: dict[str, Any]) -> str:
+    lines = [f"{click.style(item['state'], bold=True):<8}  {item['path']}" for item in value["files"]]
+    lines += [f"\n{hint}" for hint in value["hints"]]
+    lines += ["\nNext:", *(f"  {command}" for command in value["next"])]
+    return "\n".join(lines)

@@ -1,0 +1,172 @@
+"""Which versions are installed for a project: its Python environment and its ``node_modules``.
+
+All is read from the layout of folders: no interpreter is started, and no installed package imported.
+"""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from kr.packages.files import Unreadable, decode, printable, read_bytes
+
+_MAX_LEVELS = 6
+_MAX_MANIFEST = 1024 * 1024
+_NODE_NAME = re.compile(r"(?:@[A-Za-z0-9~_-][A-Za-z0-9._~-]*/)?[A-Za-z0-9~_-][A-Za-z0-9._~-]*")
+_NO_NODE_NAMES = frozenset({"node_modules", "favicon.ico"})
+_INFO = re.compile(r"([A-Za-z0-9][\w.-]*?)-(\d[^-]*|v\d[^-]*)(?:-py\d[\w.-]*)?\.(?:dist|egg)-info")
+
+
+def normalised(name: str) -> str:
+    """Return a Python distribution's name as PEP 503 compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@dataclass(frozen=True)
+class PythonEnvironment:
+    """The virtual environment in use: its site-packages folders, its root (None where there is none), its Python."""
+
+    sites: tuple[Path, ...]
+    root: Path | None
+    python: str
+    label: str
+
+    @cached_property
+    def installed(self) -> dict[str, tuple[str, str]]:
+        """Normalised names of the distributions with their spelling and version, from the names of their folders."""
+        found: dict[str, tuple[str, str]] = {}
+        for info in (info for site in self.sites for info in names_in(site)):
+            if read := _INFO.fullmatch(info):
+                found.setdefault(normalised(read[1]), (read[1], printable(read[2], limit=100)))
+        return found
+
+
+def _text(path: Path) -> str:
+    try:
+        return decode(read_bytes(path, limit=_MAX_MANIFEST) or b"")
+    except Unreadable:
+        return ""
+
+
+def names_in(folder: Path) -> list[str]:
+    """Return the names in a folder, sorted; none when it can't be listed."""
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 -- names, not paths
+    except (OSError, ValueError):
+        return []
+
+
+def python_environment(projects: Sequence[Path], environ: Mapping[str, str]) -> PythonEnvironment:
+    """Return the environment of ``VIRTUAL_ENV``, else ``.venv`` or ``venv`` of a project or of a folder above it in its repository.
+
+    kr's own environment counts only where it is the project's, too. Without an environment the Python is the one that
+    ``.python-version`` names, else kr's own, which matters for environment markers.
+    """
+    if active := environ.get("VIRTUAL_ENV"):
+        root = Path(active)
+        is_ours = _is_own(root) and not any(_is_in(root, project) for project in projects)
+        if not is_ours and (sites := _sites(root)):
+            return _environment(root, sites, "the Python environment of VIRTUAL_ENV")
+    for project in projects:
+        for place in upwards(project):
+            for root in (place / ".venv", place / "venv"):
+                is_ours = _is_own(root) and not _is_in(root, place)
+                if not is_ours and (sites := _sites(root)):
+                    return _environment(root, sites, f"the project's Python environment {root.name}")
+    named = (_named_python(place) for project in projects for place in upwards(project))
+    own = ".".join(map(str, sys.version_info[:3]))
+    return PythonEnvironment((), None, next(filter(None, named), own), "no Python environment")
+
+
+def upwards(project: Path) -> Iterator[Path]:
+    """Yield a folder and those above it, up to the root of its repository; without one, the sixth is the last."""
+    for place in [project, *project.parents][:_MAX_LEVELS]:
+        yield place
+        if os.path.lexists(place / ".git"):
+            return
+
+
+def _environment(root: Path, sites: tuple[Path, ...], label: str) -> PythonEnvironment:
+    config = _text(root / "pyvenv.cfg")
+    told = re.search(r"^version(?:_info)?\s*=\s*(\d+\.\d+(?:\.\d+)?)", config, re.MULTILINE)
+    of_folder = re.search(r"python(\d+\.\d+)", str(sites[0].parent.name))
+    own = ".".join(map(str, sys.version_info[:3]))
+    return PythonEnvironment(sites, root, told[1] if told else of_folder[1] if of_folder else own, label)
+
+
+def _sites(root: Path) -> tuple[Path, ...]:
+    try:
+        found = [*root.glob("lib/python3*/site-packages"), *root.glob("Lib/site-packages")]
+        return tuple(sorted(folder for folder in found if folder.is_dir()))
+    except (OSError, ValueError):
+        return ()
+
+
+def _is_own(root: Path) -> bool:
+    try:
+        return root.resolve() == Path(sys.prefix).resolve()
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+def _is_in(root: Path, project: Path) -> bool:
+    return root.resolve().is_relative_to(project.resolve())
+
+
+def _named_python(place: Path) -> str | None:
+    told = re.match(r"\s*(?:cpython-)?(3\.\d+(?:\.\d+)?)", _text(place / ".python-version"))
+    return told[1] if told else None
+
+
+@dataclass(frozen=True, slots=True)
+class NodePackage:
+    """A package in ``node_modules``: where it really lies, and its package.json."""
+
+    root: Path
+    manifest: dict[str, Any]
+
+    @property
+    def version(self) -> str:
+        return printable(str(self.manifest["version"]), limit=100)
+
+
+def node_package(name: str, start: Path) -> NodePackage | None:
+    """Return the package that node would find under exactly this name from ``start``.
+
+    The package's folder must really lie in one of the ``node_modules`` searched (pnpm's links do); a link that leads
+    elsewhere is not followed, and a shelf itself or the folder of a scope is no package.
+    """
+    if not _NODE_NAME.fullmatch(name) or name.lower() in _NO_NODE_NAMES:
+        return None
+    try:
+        start = start.resolve()
+        shelves = [shelf for place in (start, *start.parents) if (shelf := place / "node_modules").is_dir()]
+        homes = [shelf.resolve() for shelf in shelves]
+    except (OSError, ValueError, RuntimeError):
+        return None
+    found = (_read_node(shelf / name, homes) for shelf in shelves)
+    return next((package for package in found if package is not None), None)
+
+
+def _read_node(folder: Path, homes: list[Path]) -> NodePackage | None:
+    try:
+        root = folder.resolve(strict=True)
+    except (OSError, RuntimeError):
+        return None
+    if not any(root.is_relative_to(home) and root != home for home in homes) or not root.is_dir():
+        return None
+    path = root / "package.json"
+    try:
+        manifest = json.loads("{}" if path.is_symlink() else _text(path))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("version"), str):
+        return None
+    name = manifest.get("name")
+    is_whole = isinstance(name, str) and _NODE_NAME.fullmatch(name) is not None
+    return NodePackage(root, manifest) if is_whole else None

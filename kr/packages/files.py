@@ -1,0 +1,333 @@
+"""Bounded, careful reading of a project's files: whatever is wrong becomes a warning that names the file."""
+
+import codecs
+import json
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+from xml.etree.ElementTree import Element, ParseError
+
+import yaml
+from defusedxml import DefusedXmlException
+from defusedxml.ElementTree import fromstring
+
+MAX_BYTES = 32 * 1024 * 1024
+"""Lock files of large workspaces reach some ten megabytes."""
+MAX_STRUCTURED_BYTES = 8 * 1024 * 1024
+"""Of YAML and XML, which cost more to parse."""
+MAX_WARNINGS = 50
+MAX_MEMBERS = 200
+_MAX_DEPTH = 5
+_MAX_FOLDERS = 4_000
+_SKIPPED_FOLDERS = frozenset({"node_modules", "bower_components", "__pycache__", "site-packages"})
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+Stamp = tuple[int, int, int, int] | None
+
+
+def stamp(path: Path) -> Stamp:
+    """Return what changes when a file, or the list of names in a folder, does; None when there is nothing."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+
+
+class Unreadable(Exception):
+    """A file can't be used; the message is the reason, without the file's name."""
+
+
+def printable(text: str, *, limit: int) -> str:
+    """Return ``text`` on one line, odd characters replaced by ``?``, cut at ``limit`` characters."""
+    line = " ".join(text.split())
+    return "".join(c if c.isprintable() else "?" for c in line)[:limit]
+
+
+def read_bytes(path: Path, *, limit: int = MAX_BYTES) -> bytes | None:
+    """Return the file's bytes, None when there is no such file.
+
+    Raises ``Unreadable`` for anything but a regular file (a pipe is not waited for), for one over ``limit`` bytes,
+    and for what the operating system refuses.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as exc:
+        raise Unreadable(_reason(exc)) from exc
+    try:
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise Unreadable("it is not a regular file")
+            data = file.read(limit + 1)
+    except IsADirectoryError as exc:
+        raise Unreadable("it is not a regular file") from exc
+    except OSError as exc:
+        raise Unreadable(_reason(exc)) from exc
+    if len(data) > limit:
+        raise Unreadable(f"it is larger than {limit // (1024 * 1024)} MiB")
+    return data
+
+
+def decode(data: bytes) -> str:
+    """Return a text: UTF-8, or what a byte order mark says (PowerShell writes UTF-16). Raises ``Unreadable``."""
+    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as exc:
+        raise Unreadable(f"it is not {encoding.removesuffix('-sig').upper()} text") from exc
+
+
+def parse(kind: str, text: str) -> object:
+    """Parse JSON, TOML or YAML; raises ``Unreadable``. Of several YAML documents the last counts.
+
+    YAML scalars stay as written. pnpm 11 and later write what pnpm itself needs as a first document into its lock file.
+    """
+    try:
+        if kind == "json":
+            parsed: object = json.loads(text)
+            return parsed
+        if kind == "toml":
+            return tomllib.loads(text)
+        _bounded(text)
+        documents: list[object] = list(yaml.load_all(text, Loader=yaml.CBaseLoader))
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as exc:
+        raise Unreadable(f"it is not valid {kind.upper()} ({_reason(exc)})") from exc
+    return documents[-1] if documents else None
+
+
+def parse_xml(data: bytes) -> Element:
+    """Parse XML without a document type declaration, in the encoding that it declares, namespaces dropped."""
+    _bounded(data)
+    try:
+        root: Element = fromstring(data.lstrip(), forbid_dtd=True)
+    except DefusedXmlException as exc:
+        reason = "it has a document type declaration, which it does not need; it is not read"
+        raise Unreadable(reason) from exc
+    except (ParseError, ValueError, LookupError, RecursionError) as exc:
+        raise Unreadable(f"it is not valid XML ({exc})") from exc
+    for element in root.iter():
+        if isinstance(element.tag, str):
+            element.tag = element.tag.rpartition("}")[2]
+    return root
+
+
+class Folder:
+    """One project folder. Files are named relative to it, with forward slashes; ``seen`` holds what was looked at."""
+
+    def __init__(self, root: Path, seen: dict[Path, Stamp] | None = None) -> None:
+        self.root = root
+        self.warnings: list[str] = []
+        self.seen: dict[Path, Stamp] = {} if seen is None else seen
+        self._folders: list[str] | None = None
+        self._documents: dict[str, dict[str, Any] | None] = {}
+
+    def saw(self, path: Path) -> None:
+        """Remember, before it is read, how a file or folder is now."""
+        self.seen.setdefault(path, stamp(path))
+
+    def names(self) -> list[str]:
+        """Return the names in the folder, sorted."""
+        self.saw(self.root)
+        try:
+            return sorted(os.listdir(self.root))  # noqa: PTH208 -- names, not paths
+        except OSError:
+            return []
+
+    def warn(self, file: str, reason: str) -> None:
+        """Remember that ``file`` could not be used, or not wholly."""
+        sentence = f"{printable(file, limit=200)}: {printable(reason, limit=300)}"
+        if len(self.warnings) < MAX_WARNINGS and sentence not in self.warnings:
+            self.warnings.append(sentence)
+
+    def data(self, file: str) -> bytes | None:
+        """Return the bytes of ``file``; None, with a warning unless it is absent, when it can't be read."""
+        path = self.root / file
+        self.saw(path)
+        try:
+            if not path.is_symlink() or self._is_near(path):
+                return read_bytes(path)
+            self.warn(file, "it is a link that leads out of the project; it is not read")
+        except (Unreadable, OSError, ValueError, RuntimeError) as exc:
+            self.warn(file, _reason(exc))
+        return None
+
+    def text(self, file: str) -> str | None:
+        """Return the text of ``file``; None as in ``data``."""
+        data = self.data(file)
+        try:
+            return None if data is None else decode(data)
+        except Unreadable as exc:
+            self.warn(file, str(exc))
+            return None
+
+    def document(self, file: str, kind: str = "") -> dict[str, Any] | None:
+        """Return the mapping that a JSON, TOML or YAML file holds, read once; None as in ``data``."""
+        if file not in self._documents:
+            self._documents[file] = self._document(file, kind or file.rpartition(".")[2])
+        return self._documents[file]
+
+    def _document(self, file: str, kind: str) -> dict[str, Any] | None:
+        text = self.text(file)
+        try:
+            parsed = None if text is None else parse(kind, text)
+        except Unreadable as exc:
+            self.warn(file, str(exc))
+            return None
+        if text is not None and not isinstance(parsed, dict):
+            self.warn(file, f"its top level is {_kind(parsed)}, not a mapping")
+        return parsed if isinstance(parsed, dict) else None
+
+    def xml(self, file: str) -> Element | None:
+        """Return the root of an XML file; None as in ``data``."""
+        data = self.data(file)
+        try:
+            return None if data is None else parse_xml(data)
+        except Unreadable as exc:
+            self.warn(file, str(exc))
+            return None
+
+    def table(self, file: str, data: dict[str, Any] | None, *keys: str) -> dict[str, Any]:
+        """Return the mapping under ``keys``; empty when absent, and with a warning when it is none."""
+        value: object = data or {}
+        for index, key in enumerate(keys):
+            value = value.get(key) if isinstance(value, dict) else None
+            if value is None:
+                return {}
+            if not isinstance(value, dict):
+                self.warn(file, f"{'.'.join(keys[: index + 1])} is {_kind(value)}, not a mapping")
+        return {k: v for k, v in value.items() if isinstance(k, str)} if isinstance(value, dict) else {}
+
+    def items(self, file: str, data: dict[str, Any] | None, *keys: str) -> list[Any]:
+        """Return the list under ``keys``; empty when absent, and with a warning when it is none."""
+        value = self.table(file, data, *keys[:-1]).get(keys[-1])
+        if value is not None and not isinstance(value, list):
+            self.warn(file, f"{'.'.join(keys)} is {_kind(value)}, not a list")
+        return value if isinstance(value, list) else []
+
+    def manifests(self, name: str, patterns: Iterable[object]) -> dict[str, dict[str, Any]]:
+        """Return the manifest of this folder and those of the members that fit the workspace patterns, by file."""
+        files = [name, *(f"{member}/{name}" for member in self.members(patterns, name))]
+        return {file: found for file in files if (found := self.document(file)) is not None}
+
+    def members(self, patterns: Iterable[object], manifest: str) -> list[str]:
+        """Return the folders below this one that fit the workspace patterns and hold ``manifest``.
+
+        ``!pattern`` takes out. At most ``MAX_MEMBERS``; folders of installed packages and hidden folders are never
+        looked into, symbolic links never followed.
+        """
+        wanted, refused = _globs(patterns)
+        if not wanted:
+            return []
+        if self._folders is None:
+            self._folders = list(self._walk())
+        fitting = (name for name in self._folders if _fits(name, wanted, refused))
+        found = [name for name in fitting if (self.root / name / manifest).is_file()]
+        if len(found) > MAX_MEMBERS:
+            self.warn(manifest, f"the workspace has more than {MAX_MEMBERS} members; the rest is left out")
+        return found[:MAX_MEMBERS]
+
+    def above(self) -> Iterator[tuple[str, str]]:
+        """Yield the folders that a workspace's root may be, nearest first: ``("../../", "packages/app")``.
+
+        The first text leads there, the second is this folder's name from there. The root of a repository (the
+        folder with ``.git``) is the last; without one, the fifth.
+        """
+        try:
+            place = self.root.resolve()
+        except (OSError, RuntimeError):
+            return
+        names: list[str] = []
+        while len(names) < _MAX_DEPTH and place != place.parent:
+            self.saw(place / ".git")
+            if os.path.lexists(place / ".git"):
+                return
+            names.insert(0, place.name)
+            place = place.parent
+            yield "../" * len(names), "/".join(names)
+
+    def inside(self, file: str) -> str | None:
+        """Return ``file`` normalised when it lies in this folder, symbolic links included; else None."""
+        try:
+            real, base = (self.root / file).resolve(), self.root.resolve()
+        except (OSError, ValueError, RuntimeError):
+            return None
+        return real.relative_to(base).as_posix() if real.is_relative_to(base) else None
+
+    def _is_near(self, path: Path) -> bool:
+        ups = [up for up, _ in self.above()]
+        top = (self.root / (ups[-1] if ups else "")).resolve()
+        return path.resolve().is_relative_to(top)
+
+    def _walk(self) -> Iterator[str]:
+        seen = 0
+        for path, folders, _ in os.walk(self.root, followlinks=False):
+            self.saw(Path(path))
+            relative = PurePosixPath(Path(path).relative_to(self.root).as_posix())
+            folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in _SKIPPED_FOLDERS)
+            if len(relative.parts) >= _MAX_DEPTH:
+                folders[:] = []
+            for name in folders:
+                if not (Path(path) / name).is_symlink():
+                    seen += 1
+                    if seen > _MAX_FOLDERS:
+                        return
+                    yield (relative / name).as_posix()
+
+
+def fits(name: str, patterns: Iterable[object]) -> bool:
+    """Tell whether the folder ``name`` fits workspace patterns as in ``Folder.members``."""
+    return _fits(name, *_globs(patterns))
+
+
+def _globs(patterns: Iterable[object]) -> tuple[list[re.Pattern[str]], list[re.Pattern[str]]]:
+    """Return the patterns of what is meant, and of what ``!`` takes out."""
+    wanted: list[re.Pattern[str]] = []
+    refused: list[re.Pattern[str]] = []
+    for pattern in patterns:
+        # Each star multiplies the work of a mismatch.
+        if isinstance(pattern, str) and len(pattern) <= 200 and len(re.findall(r"\*+", pattern)) <= 4:
+            into, text = (refused, pattern[1:]) if pattern.startswith("!") else (wanted, pattern)
+            into.append(_glob(text))
+    return wanted, refused
+
+
+def _glob(pattern: str) -> re.Pattern[str]:
+    """Translate a workspace pattern: ``*`` within a name, ``**`` across names."""
+    parts = [part for part in pattern.replace("\\", "/").split("/") if part not in {"", "."}]
+    text = re.sub(r"\*{3,}", "**", re.escape("/".join(parts)).replace(r"\*", "*").replace(r"\?", "[^/]"))
+    text = text.replace("**/", "(?:[^/]+/)\0").replace("**", ".\0").replace("*", "[^/]*")
+    return re.compile(text.replace("\0", "*"))
+
+
+def _fits(name: str, wanted: list[re.Pattern[str]], refused: list[re.Pattern[str]]) -> bool:
+    return any(p.fullmatch(name) for p in wanted) and not any(p.fullmatch(name) for p in refused)
+
+
+def _bounded(content: str | bytes) -> None:
+    if len(content) > MAX_STRUCTURED_BYTES:
+        raise Unreadable(f"it is larger than {MAX_STRUCTURED_BYTES // 1024**2} MiB")
+
+
+def _kind(value: object) -> str:
+    names = {dict: "a mapping", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def _reason(exc: Exception) -> str:
+    if isinstance(exc, OSError):
+        return exc.strerror or type(exc).__name__
+    if isinstance(exc, RecursionError):
+        return "nested too deeply"
+    return printable(str(exc), limit=120)

@@ -1,0 +1,247 @@
+"""build.gradle and build.gradle.kts, with gradle.properties, subprojects and version catalogs.
+
+A build script is a program; what is read here are the plain forms that nearly every build uses: string and map
+notation, accessors of a version catalog, and versions kept in simple variables.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from kr.packages.files import MAX_MEMBERS, Folder
+from kr.packages.maven import SPRING_BOOT
+from kr.packages.model import Declared, Dependency, dependency, resolve
+
+MAX_CHARACTERS = 512 * 1024
+_SCRIPTS = ("build.gradle", "build.gradle.kts")
+_SETTINGS = ("settings.gradle", "settings.gradle.kts")
+_LONGEST_VERSION = 200
+_LONG = r"\"{3}.*?(?:\"{3}|\Z)|'{3}.*?(?:'{3}|\Z)"
+_STRING = r"\"(?:\\[^\n]|\$\{(?:[^}\"\n]|\"[^\"\n]*\"){0,200}\}|[^\"\\\n])*+\"?|'(?:\\[^\n]|[^'\\\n])*+'?"
+_COMMENT = re.compile(rf"{_LONG}|{_STRING}|(?P<comment>/\*.*?(?:\*/|\Z)|//[^\n]*)", re.DOTALL)
+_TOKEN = re.compile(
+    rf"(?P<opens>\b(?:dependencies|dependencyManagement|constraints|resolutionStrategy)\b[^\n{{}}\"';]{{0,200}}\{{)"
+    rf"|(?P<brace>[{{}}])|{_LONG}|{_STRING}",
+    re.DOTALL,
+)
+_COORDINATES = re.compile(
+    r"""["']([\w.-]+):([\w.-]+)(?::((?:\$\{[^}]{0,200}\}|\$(?!\{)|[^"':@$\s])+))?(?:[:@][^"'\s]*)?["']"""
+    r"""(?:\s?\+\s?([\w.]+))?"""
+)
+_MAP = re.compile(r"""\b(group|name|version)\s{0,9}[:=]\s{0,9}(?:["']([^"'\n]+)["']|([A-Za-z_][\w.]*))""")
+_ASSIGNED = re.compile(
+    r"""([A-Za-z_][\w.]{0,99})["']?\]?(?:\s?:\s?String)?\s{0,9}(?:=|by\s+extra\s?\()\s{0,9}["']([^"'$\n]{1,100})["']"""
+    r"""|\bset\(\s?["'](\w{1,99})["']\s?,\s?["']([^"'$\n]{1,100})["']"""
+    r"""|[\[,]\s{0,9}["']?([A-Za-z_]\w{0,99})["']?\s?:\s?["']([^"'$\n]{1,100})["']"""
+)
+"""``name = "1"``, ``extra["name"] = "1"``, ``set("name", "1")``, and the entries of a Groovy map."""
+_PLUGIN = re.compile(r"""\bid\s?\(?\s?["']([\w.-]+)["']\s?\)?\s?version\s?\(?\s?["']([^"']+)["']""")
+_JAVA = re.compile(
+    r"JavaLanguageVersion\.of\(\s*(\d+)|jvmToolchain\(\s*(\d+)|sourceCompatibility\s*=\s*[\w.'\"]*?(\d[\w.]*)"
+)
+_KOTLIN = re.compile(r"""\bkotlin\(["'][\w.]+["']\)\s+version\s+["']([\w.-]+)["']""")
+_FILL = re.compile(
+    r"""\$(?:\{\s*(?:[\w.]*[(\[]\s*)?["']?([\w.]+?)(?:\.get\(\))?["']?\s*[)\]]?(?:\s*as\s+String)?\s*\}"""
+    r"""|(\w+)((?:\.[A-Za-z_]\w*)*))"""
+)
+"""``$x``, ``${x}``, ``${rootProject.ext.x}``, ``${property("x")}``, ``${extra["x"]}``, ``${libs.versions.x.get()}``."""
+
+
+@dataclass(slots=True)
+class _Catalog:
+    """A version catalog: the libraries by accessor (``ktor.client``), and what each bundle holds."""
+
+    file: str
+    libraries: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+    bundles: dict[str, list[str]] = field(default_factory=dict)
+
+    def find(self, accessor: str) -> list[tuple[str, str | None]]:
+        """Return the libraries behind ``ktor.client`` or ``bundles.net``; ``.get()`` and the like may follow."""
+        parts = accessor.split(".")
+        for end in range(len(parts), 0, -1):
+            key = ".".join(parts[:end])
+            if key in self.libraries:
+                return [self.libraries[key]]
+            if key.startswith("bundles.") and (names := self.bundles.get(key.removeprefix("bundles."))):
+                return [self.libraries[name] for name in names if name in self.libraries]
+        return []
+
+
+def read_gradle(folder: Folder) -> Iterator[Dependency]:
+    """Yield what the Gradle files of a project name. What only a catalog holds, no script, is no direct dependency."""
+    places = ["", *_subprojects(folder)]
+    files = [f"{place}/{name}".lstrip("/") for place in places for name in _SCRIPTS]
+    scripts = {file: code for file in files if (code := _code(folder, file))}
+    up = _top(folder)
+    variables = _properties(folder, "")
+    above = [_code(folder, f"{up}{name}") for name in _SCRIPTS] if up else []
+    for code in [*scripts.values(), *above]:
+        for found in _ASSIGNED.finditer(code):
+            name, value = next(
+                (a, b) for a, b in zip(found.groups()[::2], found.groups()[1::2], strict=True) if a
+            )
+            variables.setdefault(name.rpartition(".")[2], value)
+    variables = _properties(folder, up) | variables if up else variables
+    catalogs = _catalogs(folder, up, variables)
+    plugins = {found[1]: found[2] for code in scripts.values() for found in _PLUGIN.finditer(code)}
+    declared = [d for file, code in scripts.items() for d in _declared(file, code, variables, catalogs)]
+    boot = plugins.get(SPRING_BOOT)  # Spring's plugin brings the versions of its own starters.
+    is_managed = [boot and d.spec is None and d.package.startswith(f"{SPRING_BOOT}:") for d in declared]
+    rows = [Declared(d.package, boot, d.file) if m else d for d, m in zip(declared, is_managed, strict=True)]
+    yield from resolve("maven", rows, None)
+    for catalog in catalogs.values():
+        for package, version in catalog.libraries.values():
+            yield dependency("maven", package, version, catalog.file, direct=False)
+    yield from _languages(scripts)
+
+
+def _languages(scripts: dict[str, str]) -> Iterator[Dependency]:
+    for language, pattern in (("java", _JAVA), ("kotlin", _KOTLIN)):
+        for file, code in scripts.items():
+            if found := pattern.search(code):
+                version = next(filter(None, found.groups())).replace("_", ".")
+                yield dependency("language", language, version, file, direct=True)
+                break
+
+
+def _top(folder: Folder) -> str:
+    """Return the way to the nearest build above, whose subproject this is; empty for a build of its own."""
+    for up in ("", *(up for up, _ in folder.above())):
+        if any(folder.text(f"{up}{name}") is not None for name in _SETTINGS):
+            return up
+    return ""
+
+
+def _code(folder: Folder, file: str) -> str:
+    """Return a script without its comments."""
+    text = folder.text(file) or ""
+    if len(text) > MAX_CHARACTERS:
+        folder.warn(file, f"it is longer than {MAX_CHARACTERS // 1024} Ki characters; the rest is not read")
+    return _COMMENT.sub(lambda found: " " if found["comment"] else found[0], text[:MAX_CHARACTERS])
+
+
+def _subprojects(folder: Folder) -> list[str]:
+    names: list[str] = []
+    for file in _SETTINGS:
+        for found in re.finditer(r"""\binclude\b((?:[\s(,]*["'][^"'\n]{1,200}["'])+)""", _code(folder, file)):
+            names += [
+                name.replace(":", "/").strip("/") for name in re.findall(r"""["']([^"']+)["']""", found[1])
+            ]
+    return [inside for name in names[:MAX_MEMBERS] if (inside := folder.inside(name)) and inside != "."]
+
+
+def _properties(folder: Folder, up: str) -> dict[str, str]:
+    text = folder.text(f"{up}gradle.properties") or ""
+    pairs = (line.partition("=") for line in text.splitlines() if not line.lstrip().startswith("#"))
+    return {k.strip(): v.strip() for k, sign, v in pairs if sign and len(v) < _LONGEST_VERSION}
+
+
+def _declared(
+    file: str, code: str, variables: dict[str, str], catalogs: dict[str, _Catalog]
+) -> Iterator[Declared]:
+    """Yield what the blocks about dependencies name."""
+    for block in _blocks(code):
+        for group, name, version in _named(block, variables):
+            yield Declared(f"{group}:{name}", _fill(version, variables), file)
+        for found in re.finditer(r"\b([a-z]\w*)((?:\.\w+)+)", block):
+            if catalog := catalogs.get(found[1]):
+                for package, spec in catalog.find(found[2].lstrip(".")):
+                    yield Declared(package, spec, catalog.file)
+
+
+def _blocks(code: str) -> Iterator[str]:
+    """Yield the text of each outermost block about dependencies, in time that is linear in the script's length."""
+    start = depth = opened = 0
+    for token in _TOKEN.finditer(code):
+        if token["opens"] or token["brace"] == "{":
+            depth += 1
+            if token["opens"] and not opened:
+                opened, start = depth, token.end()
+        elif token["brace"]:
+            if depth == opened:
+                yield code[start : token.start()]
+                opened = 0
+            depth = max(0, depth - 1)
+    if opened:
+        yield code[start:]
+
+
+def _named(text: str, variables: dict[str, str]) -> Iterator[tuple[str, str, str | None]]:
+    """Yield the ``(group, name, version)`` of every coordinate and map of a block."""
+    for match in _COORDINATES.finditer(re.sub(r"\"{3}|'{3}", '"', text)):
+        yield match[1], match[2], match[3] or _variable(match[4], variables)
+    parts: dict[str, str | None] = {}
+    for found in (*_MAP.finditer(text), None):
+        if found is None or found[1] in parts:
+            group, name = parts.get("group"), parts.get("name")
+            if group and name:
+                yield group, name, parts.get("version")
+            parts = {}
+        if found is not None:
+            parts[found[1]] = found[2] or _variable(found[3], variables)
+
+
+def _variable(name: str | None, variables: dict[str, str]) -> str | None:
+    return (variables.get(name) or variables.get(name.rpartition(".")[2])) if name else None
+
+
+def _fill(version: str | None, variables: dict[str, str]) -> str | None:
+    if version is None or len(version) > _LONGEST_VERSION or "$" not in version:
+        return version
+
+    def value(found: re.Match[str]) -> str:
+        known = _variable(found[1] or found[2] + found[3], variables)
+        # ``$x.y`` is x's y in Groovy, and x before a literal ``.y`` in Kotlin.
+        return known or (variables.get(found[2], "$") + found[3] if found[2] else "$")
+
+    filled = _FILL.sub(value, version)
+    return None if "$" in filled else filled
+
+
+def _catalogs(folder: Folder, up: str, variables: dict[str, str]) -> dict[str, _Catalog]:
+    """Read ``gradle/*.versions.toml``; their versions become variables (``libs.versions.ktor``)."""
+    inner = Folder(folder.root / f"{up}gradle", folder.seen)
+    found = {}
+    for name in inner.names():
+        if name.endswith(".versions.toml"):
+            file, accessor = f"{up}gradle/{name}", name.removesuffix(".versions.toml")
+            data = folder.document(file) or {}
+            versions = {key: _rich(value) for key, value in folder.table(file, data, "versions").items()}
+            found[accessor] = _catalog(folder, file, data, versions)
+            for key, version in versions.items():
+                variables[f"{accessor}.versions.{_accessor(key)}"] = version or "$"
+    return found
+
+
+def _catalog(folder: Folder, file: str, data: dict[str, Any], versions: dict[str, str | None]) -> _Catalog:
+    catalog = _Catalog(file)
+    for alias, entry in folder.table(file, data, "libraries").items():
+        if isinstance(entry, str):
+            group, name, version = [*entry.split(":"), "", ""][:3]
+        elif isinstance(entry, dict):
+            module = str(entry.get("module") or f"{entry.get('group')}:{entry.get('name')}")
+            group, _, name = module.partition(":")
+            wanted = entry.get("version")
+            reference = wanted.get("ref") if isinstance(wanted, dict) else None
+            version = (versions.get(str(reference)) if reference else _rich(wanted)) or ""
+        else:
+            continue
+        if group and name:
+            catalog.libraries[_accessor(alias)] = (f"{group}:{name}", version or None)
+    for bundle in folder.table(file, data, "bundles"):
+        members = folder.items(file, data, "bundles", bundle)
+        catalog.bundles[_accessor(bundle)] = [_accessor(str(member)) for member in members]
+    return catalog
+
+
+def _rich(version: object) -> str | None:
+    """Return the version of a catalog: a text, or what ``prefer``, ``require`` or ``strictly`` say, in this order."""
+    if isinstance(version, dict):
+        named = (version.get(key) for key in ("prefer", "require", "strictly"))
+        version = next((text for text in named if isinstance(text, str)), None)
+    return version if isinstance(version, str) else None
+
+
+def _accessor(alias: str) -> str:
+    return re.sub(r"[-_.]", ".", alias)

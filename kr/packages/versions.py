@@ -1,0 +1,269 @@
+"""The project of a folder, what it uses, and the version of one framework in it."""
+
+import logging
+import os
+import posixpath
+import re
+import time
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+
+from kr.frameworks import canonical, is_usual_name, packages_named
+from kr.packages.environments import node_package, normalised, python_environment
+from kr.packages.files import Folder, Stamp, stamp
+from kr.packages.manifests import is_project, read_project
+from kr.packages.model import UNKNOWN, Dependency, is_language_or_product, merged
+
+logger = logging.getLogger(__name__)
+
+_SPRING_BOOT = "org.springframework.boot:spring-boot"
+_MAX_HEIGHT = 12
+_MOST_PROJECTS = 20
+_MOST_KEPT = 50
+_SETTLED_NS = 100_000_000
+"""A file that was written this shortly ago may be written again within one tick of the clock."""
+_LANGUAGES = frozenset(map(canonical, ("go", "java", "kotlin", "node", "php", "python", "ruby", "rust")))
+"""Languages whose version a manifest states; a package that is named like one is never meant."""
+_NO_PROJECTS = frozenset(
+    {"node_modules", "vendor", "site-packages", "examples", "test", "tests", "fixtures", "_bmad-output"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """All dependencies, direct ones first, and one sentence per file that could not be used, or not wholly."""
+
+    dependencies: tuple[Dependency, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Project:
+    """What was read of one project, kept in this process as long as its files are as they were."""
+
+    found: Found
+    stamps: dict[Path, Stamp]
+    versions: dict[str, str | None] = field(default_factory=dict)
+
+    def still_holds(self) -> bool:
+        return all(stamp(path) == known for path, known in self.stamps.items())
+
+    def is_settled(self, now_ns: int) -> bool:
+        times = [max(known[:2]) for known in self.stamps.values() if known is not None]
+        return max(times, default=0) < now_ns - _SETTLED_NS
+
+
+_kept: dict[tuple[str, tuple[str, ...], str], _Project] = {}
+
+
+def find_dependencies(folder: Path, environ: Mapping[str, str] | None = None) -> Found:
+    """Read every dependency file of the project that ``folder`` lies in, and of its workspace's members.
+
+    The project is the nearest folder upwards with such a file, up to the repository's root; where there is none, the
+    projects in the two levels below. What is installed wins over a lock file, a lock file over a range. A file that can't
+    be used, or not wholly, is a warning that names it and the reason; nothing is raised.
+    """
+    if not folder.is_dir():
+        return Found((), (f"{folder.name or '.'}: it is no folder",))
+    return next(_projects(folder, os.environ if environ is None else environ)).found
+
+
+def project_root(folder: Path) -> Path:
+    """Return the folder of the project that ``folder`` lies in; ``folder`` itself where there is none."""
+    return folder / next(_projects_above(folder), "")
+
+
+def version_of(folder: Path, framework: str, environ: Mapping[str, str] | None = None) -> str | None:
+    """Return the version of ``framework`` that the project of ``folder`` uses, None where nothing gives one.
+
+    What is installed first (``node_modules``, the Python environment); then the lock file's exact version, then the text
+    of the manifest, of projects further up when the nearest does not know the framework. ``spring-boot`` also fits its
+    starters and its parent, ``angular`` also ``@angular/core``, ``mybatis-plus`` its Spring Boot starter; a longer name is
+    never taken for a shorter one. A language has the version that a manifest states for it. Files that can't be used are
+    named in the log.
+    """
+    environ = os.environ if environ is None else environ
+    if version := _installed_version(folder, framework, environ):
+        return version
+    for project in _projects(folder, environ):
+        for warning in project.found.warnings:
+            logger.warning("%s", warning)
+        if framework not in project.versions:
+            known = fitting(project.found.dependencies, framework)
+            project.versions[framework] = known[0].version if known else None
+        if version := project.versions[framework]:
+            return version
+    return None
+
+
+def _installed_version(folder: Path, framework: str, environ: Mapping[str, str]) -> str | None:
+    name = framework.strip()
+    environment = python_environment((folder,), environ)
+    if canonical(name) in _LANGUAGES:
+        return environment.python if environment.root and canonical(name) == "python" else None
+    if not name or ("/" in name and not name.startswith("@")):
+        return None
+    names = [name, name.lower(), *([] if is_language_or_product(name) else packages_named(name))]
+    cores = [f"@{name.lower()}/core"] if "/" not in name and not is_language_or_product(name) else []
+    of_node = (node_package(one, folder) for one in dict.fromkeys((*names, *cores)))
+    if package := next(filter(None, of_node), None):
+        return package.version
+    known = [environment.installed.get(normalised(one)) for one in names]
+    found = next(filter(None, known), None)
+    return found[1] if found else None
+
+
+def _projects(folder: Path, environ: Mapping[str, str]) -> Iterator[_Project]:
+    """Yield what each project upwards names, else what those below name, and something in any case."""
+    ups = list(_projects_above(folder))
+    below = [] if ups else list(islice(_projects_below(folder), _MOST_PROJECTS))
+    for places in [tuple(below)] if below else [(up,) for up in ups or [""]]:
+        yield _project(folder, places, environ)
+
+
+def _project(asked: Path, places: tuple[str, ...], environ: Mapping[str, str]) -> _Project:
+    """Read the projects at ``places`` together; files are named as they are reached from ``asked``."""
+    key = (os.path.abspath(asked), places, environ.get("VIRTUAL_ENV", ""))  # noqa: PTH100 -- links stay
+    known = _kept.get(key)
+    if known is not None and known.still_holds():
+        return known
+    now = time.time_ns()
+    stamps: dict[Path, Stamp] = {}
+    rows: list[Dependency] = []
+    warnings: list[str] = []
+    for place in places:
+        folder = Folder(asked / place, stamps)
+        found = read_project(folder, environ)
+        rows += [replace(row, file=posixpath.normpath(posixpath.join(place, row.file))) for row in found]
+        warnings += [posixpath.join(place, warning) for warning in folder.warnings]
+    project = _Project(Found(merged(rows), tuple(warnings)), stamps)
+    if project.is_settled(now):
+        if len(_kept) >= _MOST_KEPT:
+            _kept.clear()
+        _kept[key] = project
+    return project
+
+
+def _projects_above(folder: Path) -> Iterator[str]:
+    """Yield the way to each folder with a manifest, this one first, up to the repository's root.
+
+    Without a repository it ends below the home folder, and after ``_MAX_HEIGHT`` levels.
+    """
+    try:
+        place, home = folder.resolve(), Path.home()
+    except (OSError, RuntimeError):
+        return
+    for height in range(_MAX_HEIGHT):
+        if height and place in {home, place.parent}:
+            return
+        if is_project(place):
+            yield "../" * height
+        if (place / ".git").exists():
+            return
+        place = place.parent
+
+
+def _projects_below(folder: Path, depth: int = 2) -> Iterator[str]:
+    """Yield the folders with a manifest, one and two levels down; what lies inside one of them is its own affair."""
+    try:
+        inner = sorted(p for p in folder.iterdir() if p.is_dir() and not p.is_symlink())
+    except OSError:
+        return
+    for place in inner:
+        if place.name.startswith(".") or place.name in _NO_PROJECTS:
+            continue
+        if is_project(place):
+            yield place.name
+        elif depth > 1:
+            yield from (f"{place.name}/{name}" for name in _projects_below(place, depth - 1))
+
+
+def fitting(dependencies: Iterable[Dependency], framework: str) -> list[Dependency]:
+    """Return the dependencies of known version that go by the name ``framework``, the best first.
+
+    The better name before the lesser one, direct before indirect, exact before a range; see ``version_of``.
+    """
+    rows = [(_fit(d, framework), not d.direct, _is_range(d.version), d) for d in dependencies]
+    known = [row for row in rows if row[0] is not None and row[3].version != UNKNOWN]
+    return [row[3] for row in sorted(known, key=lambda row: row[:3])]
+
+
+def _fit(dependency: Dependency, framework: str) -> int | None:
+    """Return how well the dependency's name fits: 0 is best, None not at all."""
+    wanted, package = _folded(framework), _folded(dependency.package)
+    if (dependency.ecosystem == "language") is not (_key(framework) in _LANGUAGES):
+        return None
+    if wanted in {package, _folded(dependency.framework)}:
+        return 0
+    is_same = _key(dependency.package) == _key(framework)
+    if dependency.ecosystem == "language":
+        return 0 if is_same else None
+    if is_language_or_product(framework):
+        return None
+    # ``next.js`` is ``next``; a part of a framework has a mark in its name.
+    if wanted.replace(".", "-") == package.replace(".", "-") or (
+        is_same and not re.search("[/:@]", dependency.package)
+    ):
+        return 1
+    if wanted == "spring-boot" and dependency.package.startswith(_SPRING_BOOT):
+        return 2
+    return 3 if package == f"@{wanted}/core" or _is_starter(dependency.package, wanted) else None
+
+
+def _is_starter(package: str, wanted: str) -> bool:
+    """Tell whether a Maven artifact is the Spring Boot starter of ``wanted`` (``mybatis-plus-boot-starter``)."""
+    artifact = package.rpartition(":")[2] if ":" in package else ""
+    return re.fullmatch(r"-(?:spring-)?boot\d?-starter", artifact.removeprefix(wanted)) is not None
+
+
+@lru_cache(maxsize=8192)
+def _key(name: str) -> str:
+    return canonical(name)
+
+
+@lru_cache(maxsize=8192)
+def _folded(name: str) -> str:
+    # ``.`` is told apart: next.js is no spelling of a Python name, and Go paths have dots.
+    text = unicodedata.normalize("NFKC", name).strip().casefold()
+    return re.sub(r"[-_\s]+", "-", text)
+
+
+def _is_range(version: str) -> bool:
+    return re.fullmatch(r"v?\d[\w.+-]*", version) is None
+
+
+def project_aliases(folder: Path) -> dict[str, str]:
+    """Read the dependency files of a project and return ``other name: package``, see :func:`package_aliases`.
+
+    It costs reading and parsing every dependency file: ask when the cache has no entry under the name itself.
+    """
+    return package_aliases(find_dependencies(folder).dependencies)
+
+
+def package_aliases(dependencies: Iterable[Dependency]) -> dict[str, str]:
+    """Return the last part of each direct package's full name as another name of the package.
+
+    ``mux: github.com/gorilla/mux``, ``form-kit: @acme/ui-kit``, ``poi: org.apache.poi:poi``. A part that several packages
+    end with means none of them, and neither does one that is the usual name of a framework, language or product (the
+    MySQL driver of Go ends with ``mysql``), or of a package that has usual names already.
+    """
+    packages = defaultdict(set)
+    for dependency in dependencies:
+        if dependency.direct and dependency.ecosystem != "language":
+            # The short name has no version at its end, but it keeps the scope of an npm package.
+            last = re.split("[/:]", dependency.framework)[-1]
+            packages[canonical(last)].add(dependency.package)
+    return {
+        name: package
+        for name, (package, *others) in packages.items()
+        if not others
+        and name != canonical(package)
+        and not is_usual_name(name)
+        and not is_language_or_product(name)
+        and not is_usual_name(package)
+    }

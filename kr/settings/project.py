@@ -1,0 +1,273 @@
+"""Where a project is, which configuration file is its own, and where its knowledge base stands.
+
+Nothing here makes a folder, and no git process is started.
+"""
+
+import os
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kr.errors import ConfigError, KrError
+from kr.tree import KeyPath, Tree
+
+CONFIG = "kr.yaml"
+MAIN_SECTION = "knowledge_research"
+MANIFESTS = (
+    *("package.json", "pyproject.toml", "requirements.txt", "setup.cfg", "setup.py", "pom.xml"),
+    *("build.gradle", "build.gradle.kts", "go.mod", "Cargo.toml", "composer.json", "Gemfile"),
+)
+"""Dependency files that make a folder a project."""
+
+_SECTIONS = (MAIN_SECTION, "role_mapping", "defaults", "e2e_inspection", "output_folder")
+_BMAD = ("_bmad", "_bmad-output")
+_BMAD_FILES = (
+    *("core/config.yaml", "bmm/config.yaml", "config.toml", "config.user.toml"),
+    *("custom/config.toml", "custom/config.user.toml"),
+)
+"""Below ``_bmad``: where BMAD keeps ``output_folder``; a later one counts before an earlier one."""
+
+_LIMIT = 1024 * 1024
+_DEPTH = 32
+_MOST_VALUES = 10_000
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+
+
+def user_folder(environ: Mapping[str, str], variable: str, default: str) -> Path | None:
+    """Return a folder of the user's by the XDG rules: the variable's absolute path, else below ``HOME``; None without one."""
+    named, home = environ.get(variable, ""), environ.get("HOME", "")
+    if Path(named).is_absolute():
+        return Path(named)
+    return Path(home, default) if Path(home).is_absolute() else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigFile:
+    """A configuration as it was read: all scalars are the text that was written, ``lines`` count from 1."""
+
+    path: Path
+    data: dict[str, Tree]
+    lines: dict[KeyPath, int]
+    sha256: str
+
+
+def read_config(path: Path) -> ConfigFile:
+    """Read a YAML file of at most 1 MiB. Raises ``KrError`` where it can't be read, and ``ConfigError`` with the line that is wrong."""
+    data = _read(path)
+    lines: dict[KeyPath, int] = {}
+    try:
+        tree = parse(data, lines, sections=_SECTIONS)
+    except yaml.MarkedYAMLError as exc:
+        mark = exc.problem_mark or exc.context_mark
+        place = f"line {mark.line + 1}: " if mark else ""
+        raise ConfigError(f"{path}: is not valid YAML: {place}{exc.problem or exc.context}") from exc
+    except yaml.YAMLError as exc:
+        raise ConfigError(f"{path}: is not valid YAML: {' '.join(str(exc).split())}") from exc
+    if tree is not None and not isinstance(tree, dict):
+        raise ConfigError(f"{path}: must be a mapping of keys to values")
+    return ConfigFile(path=path, data=tree or {}, lines=lines, sha256=sha256(data).hexdigest())
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(_LIMIT + 1)
+    except (OSError, ValueError) as exc:  # ValueError: a NUL in the path
+        raise KrError(f"{path}: can't be read: {getattr(exc, 'strerror', None) or exc}") from exc
+    if len(data) > _LIMIT:
+        raise ConfigError(f"{path}: is larger than {_LIMIT} bytes")
+    return data
+
+
+def parse(
+    data: bytes, lines: dict[KeyPath, int] | None = None, *, sections: Collection[str] | None = None
+) -> Tree:
+    """Read one YAML document as nested text, and note the line of each key. Raises ``yaml.YAMLError``.
+
+    Beside these ``sections`` anything may stand in the mapping.
+    """
+    depth = 0  # counted first: the C reader of nodes recurses without a limit of its own
+    try:
+        for event in yaml.parse(data, Loader=yaml.CBaseLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEPTH:
+                raise yaml.YAMLError(f"nested deeper than {_DEPTH}")
+        node = yaml.compose(data, Loader=yaml.CBaseLoader)
+    except (ValueError, OverflowError) as exc:
+        raise yaml.YAMLError(str(exc)) from exc
+    if isinstance(node, yaml.MappingNode) and sections is not None:
+        node.value = [(key, value) for key, value in node.value if key.value in sections]
+    return None if node is None else _plain(node, (), {} if lines is None else lines)
+
+
+def _plain(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int]) -> Tree:
+    """Return a node as nested text. Depth and number are bounded here too, as aliases may repeat and hold themselves."""
+    line = node.start_mark.line + 1
+    lines.setdefault(path, line)
+    if len(path) > _DEPTH or len(lines) > _MOST_VALUES:
+        raise yaml.YAMLError(f"line {line}: too large or too deep, with its aliases")
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(item, (*path, index), lines) for index, item in enumerate(node.value)]
+    if isinstance(node, yaml.ScalarNode):
+        return None if not node.style and node.value in _NULLS else str(node.value)
+    mapping: dict[str, Tree] = {}
+    for key, value in node.value:
+        here = key.start_mark.line + 1
+        if not isinstance(key, yaml.ScalarNode):
+            raise yaml.YAMLError(f"line {here}: a key must be text")
+        if key.value in mapping:
+            raise yaml.YAMLError(f"line {here}: {key.value} is given twice")
+        lines[*path, key.value] = here
+        mapping[key.value] = _plain(value, (*path, key.value), lines)
+    return mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A project and its configuration file. ``root`` is resolved; it is the working directory where there is no project.
+
+    ``base`` is what ``knowledge_base_path`` is relative to (None: there is neither a project nor a home folder), and ``default``
+    that path where no setting names one.
+    """
+
+    root: Path
+    base: Path | None
+    default: str
+    file: ConfigFile | None = None
+    is_named: bool = False
+    """``--config`` or ``KR_CONFIG`` named the file."""
+
+
+def find_project(*, config: Path | None, environ: Mapping[str, str], cwd: Path) -> Project:
+    """Read the file that ``--config`` or ``KR_CONFIG`` names, else the nearest upwards. Raises ``ConfigError``."""
+    named = config or (Path(environ["KR_CONFIG"]) if environ.get("KR_CONFIG") else None)
+    if named is not None:
+        file: ConfigFile | None = read_config(locate(named, environ, cwd))
+    else:
+        file = next(_own_files(cwd.resolve()), None)
+    root = _root_of(file.path) if file is not None else _find_root(cwd.resolve())
+    if root is None:
+        data = user_folder(environ, "XDG_DATA_HOME", ".local/share")
+        return Project(root=cwd.resolve(), base=data / "kr" if data else None, default=".")
+    base = main_checkout(root)
+    is_bmad = any((base / name).is_dir() for name in _BMAD)
+    default = "_bmad-output/knowledge-base" if is_bmad else ".kr"
+    return Project(root=root, base=base, default=default, file=file, is_named=named is not None)
+
+
+def locate(path: Path, environ: Mapping[str, str], base: Path) -> Path:
+    """Make a path absolute: a leading ``~`` is the home folder, relative means relative to ``base``."""
+    home = environ.get("HOME")
+    if path.parts[:1] == ("~",) and home:
+        path = Path(home, *path.parts[1:])
+    return base / path
+
+
+def _own_files(start: Path) -> Iterator[ConfigFile]:
+    """Yield the configuration files of kr upwards. A ``config.yaml`` without kr's section is another program's."""
+    for folder in (start, *start.parents):
+        for name in (CONFIG, "_bmad/bso/config.yaml"):
+            if (folder / name).is_file():
+                yield read_config(folder / name)
+        other = folder / "config.yaml"
+        if other.is_file() and MAIN_SECTION.encode() in _start_of(other, _LIMIT):
+            file = read_config(other)
+            if MAIN_SECTION in file.data:
+                yield file
+
+
+def _start_of(path: Path, size: int) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(size)
+    except OSError:
+        return b""
+
+
+def _root_of(file: Path) -> Path:
+    """Return the folder above ``_bmad``, or the folder that holds the file."""
+    folder = next((folder.parent for folder in file.parents if folder.name == "_bmad"), file.parent)
+    return folder.resolve()
+
+
+def _find_root(start: Path) -> Path | None:
+    """Return the nearest folder upwards that is a checkout or has BMAD, else the nearest with a dependency file."""
+    for marks in ((".git", *_BMAD), MANIFESTS):
+        for folder in (start, *start.parents):
+            if any(os.path.lexists(folder / mark) for mark in marks):
+                return folder
+    return None
+
+
+def main_checkout(root: Path) -> Path:
+    """Return the folder that stands for ``root`` in the repository's main checkout; ``root`` itself outside of a worktree."""
+    top = next((folder for folder in (root, *root.parents) if os.path.lexists(folder / ".git")), None)
+    gitdir = _linked(top / ".git") if top is not None else None
+    common = _common_of(gitdir) if gitdir is not None else None
+    if top is None or common is None:
+        return root
+    is_main = common.name == ".git" or _linked(common.parent / ".git") == common
+    if not is_main:  # a bare repository has no checkout
+        return root
+    same = common.parent / root.relative_to(top)
+    return same if same.is_dir() else common.parent
+
+
+def _linked(git: Path) -> Path | None:
+    """Return the folder that a ``.git`` file names; None where ``.git`` is a folder."""
+    text = _start_of(git, 4096).decode(errors="replace")
+    if not text.startswith("gitdir:") or "\0" in text:
+        return None
+    return (git.parent / text.removeprefix("gitdir:").strip()).resolve()
+
+
+def _common_of(gitdir: Path) -> Path | None:
+    """Return the repository that a worktree's git folder belongs to, where it lies among that one's worktrees."""
+    text = _start_of(gitdir / "commondir", 4096).decode(errors="replace").strip()
+    if not text or "\0" in text:
+        return None
+    common = (gitdir / text).resolve()
+    return common if gitdir.parent == common / "worktrees" else None
+
+
+def output_folder(root: Path, written: Tree, environ: Mapping[str, str], warn: Callable[[str], None]) -> Path:
+    """Return BMAD's output folder, absolute: as ``written`` in kr's own file, else as BMAD's files say, else ``_bmad-output``."""
+    folder = root / "_bmad-output"
+    for name in _BMAD_FILES:
+        try:
+            folder = _above(folder, _bmad_setting(root / "_bmad" / name), root, environ)
+        except KrError as error:
+            warn(f"{error}; it is passed over")
+    return _above(folder, written, root, environ)
+
+
+def _above(folder: Path, text: object, root: Path, environ: Mapping[str, str]) -> Path:
+    if not isinstance(text, str) or not text.strip() or "\0" in text:
+        return folder
+    return locate(Path(fill(text, root, lambda: folder)), environ, root)
+
+
+def _bmad_setting(file: Path) -> object:
+    if not file.is_file():
+        return None
+    if file.suffix == ".yaml":
+        return read_config(file).data.get("output_folder")
+    try:
+        data: dict[str, Any] = tomllib.loads(_read(file).decode("utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise ConfigError(f"{file}: is not valid TOML: {exc}") from exc
+    core = data.get("core")
+    return core.get("output_folder") if isinstance(core, dict) else data.get("output_folder")
+
+
+def fill(text: str, root: Path, output: Callable[[], Path]) -> str:
+    """Put paths in the place of ``{project-root}`` and ``{output_folder}``; an absolute path behind the root stays absolute."""
+    if "{output_folder}" in text:
+        text = text.replace("{output_folder}", str(output()))
+    return text.replace("{project-root}//", "/").replace("{project-root}", str(root))

@@ -1,0 +1,132 @@
+"""``kr init``, and where kr leaves something at all: the program as a user meets it."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.program import Project, request
+
+
+@pytest.fixture
+def empty(project: Project) -> Project:
+    """A folder that is no project; ``HOME`` is another one."""
+    for path in project.root.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    project.env["HOME"] = str(project.root.parent / "home")
+    return project
+
+
+def made(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["search rows", "entries list", "lessons list", "db path", "db check", "stats",
+     "doctor", "versions", "explain vue rows", "archive list", "review", "trust", "lessons search rows"],
+)  # fmt: skip
+def test_looking_makes_nothing(empty: Project, words: str) -> None:
+    empty.run(*words.split())
+    assert (made(empty.root), made(empty.root.parent / "home")) == ([], [])
+
+
+def test_without_a_project_a_report_goes_to_the_users_own_knowledge_base(empty: Project) -> None:
+    answer = empty.ask(request())
+    assert answer["status"] == "degraded"
+    assert made(empty.root) == []
+    own = empty.root.parent / "home/.local/share/kr"
+    assert (own / answer["results"]["report_path"]).is_file()
+
+
+def test_init_makes_a_project_of_an_empty_folder(empty: Project) -> None:
+    done = yaml.safe_load(empty.run("init").stdout)
+    assert [row["path"] for row in done["files"]] == [
+        str(empty.root / "kr.yaml"),
+        str(empty.root / ".kr/kr.db"),
+    ]
+    assert yaml.safe_load((empty.root / "kr.yaml").read_text())["knowledge_research"] == {
+        "knowledge_base_path": ".kr"
+    }
+    assert made(empty.root) == [".kr", "kr.yaml"]
+
+
+def test_init_writes_once_and_never_again(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    (project.root / "kr.yaml").unlink()
+    done = project.run("init")
+    assert done.stderr == b""
+    first = yaml.safe_load(done.stdout)
+    assert [item["state"] for item in first["files"]] == ["created", "created"]
+    text = (project.root / "kr.yaml").read_text()
+    second = yaml.safe_load(project.run("init").stdout)
+    assert [item["state"] for item in second["files"]] == ["exists", "exists"]
+    assert (project.root / "kr.yaml").read_text() == text
+    answer = project.ask(request())
+    assert "persona_load_failed: using lean persona" not in answer["results"]["degradation_notes"]
+
+
+def test_init_tells_of_a_folder_in_the_place_of_its_file(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    (project.root / "kr.yaml").unlink()
+    (project.root / "kr.yaml").mkdir()
+    done = project.run("init")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert f"{project.root}/kr.yaml: exists and is not a file; move it away".encode() in done.stderr
+    assert not project.base.exists()
+
+
+def test_init_says_what_to_add_to_a_file_that_is_there(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    config = "knowledge_research: {max_entries: 5}\n"
+    for more in ("", "role_mapping: {knowledge_researcher_persona: 'bmad:bmm:agents:architect'}\n"):
+        (project.root / "kr.yaml").write_text(config + more)
+        done = yaml.safe_load(project.run("init").stdout)
+        assert any("knowledge_researcher_persona: lean" in hint for hint in done["hints"]) == bool(more)
+        assert (project.root / "kr.yaml").read_text() == config + more
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "state"),
+    [
+        (None, "/.kr/\n", "created"),
+        ("dist", "dist\n/.kr/\n", "changed"),
+        ("dist\n.kr\n", "dist\n.kr\n", "exists"),
+    ],
+)
+def test_init_leaves_the_knowledge_base_out_of_git(
+    empty: Project, before: str | None, after: str, state: str
+) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=empty.root, check=True)
+    if before is not None:
+        (empty.root / ".gitignore").write_text(before)
+    done = yaml.safe_load(empty.run("init").stdout)
+    assert done["files"][2] == {"path": str(empty.root / ".gitignore"), "state": state}
+    assert (empty.root / ".gitignore").read_text() == after
+    status = subprocess.run(
+        ["git", "status", "--porcelain"], cwd=empty.root, check=True, capture_output=True, text=True
+    )
+    assert ".kr" not in status.stdout
+    assert "commit .kr/" in done["hints"][0]
+
+
+def test_init_says_what_to_commit_of_bmads_output_and_of_another_folder(empty: Project) -> None:
+    (empty.root / "_bmad").mkdir()
+    done = empty.run("init", "--format", "text").stdout.decode()
+    assert "Commit kr.yaml and _bmad-output/knowledge-base/" in done
+    assert "_bmad-output/knowledge-base/kr.db*" in done
+    written = yaml.safe_load((empty.root / "kr.yaml").read_text())["knowledge_research"]
+    assert written == {"knowledge_base_path": "_bmad-output/knowledge-base"}
+    (empty.root / "kr.yaml").unlink()
+    done = empty.run("init", "--kb", "../shared", "--format", "text").stdout.decode()
+    assert "lies outside of the project" in done
+    assert str(empty.root.parent / "shared") in (empty.root / "kr.yaml").read_text()
+
+
+def test_init_suggests_a_question_about_what_the_project_uses(empty: Project) -> None:
+    (empty.root / "package.json").write_text('{"dependencies": {"vue": "^3.5.0"}}')
+    following = yaml.safe_load(empty.run("init").stdout)["next"]
+    assert following[0].startswith('kr research vue "')
+    assert following[1:] == ["kr warm", "kr doctor"]

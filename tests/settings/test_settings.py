@@ -1,0 +1,369 @@
+"""What each key may hold, what overrides what, and how wrong values are named."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kr.errors import ConfigError
+from kr.settings import OWN_NAMES, Settings, load_settings, name_of, path_of
+from kr.settings.model import Configuration, KnowledgeResearch, OwnSource, kinds_of, plain, render_config
+
+CONTEXT7 = "https://mcp.context7.com/mcp"
+KR = "knowledge_research."
+
+
+def load(folder: Path, text: str = "", **environ: str) -> Settings:
+    config = folder / "kr.yaml"
+    config.write_text(text, encoding="utf-8")
+    return load_settings(config=config, knowledge_base=None, environ=environ, cwd=folder)
+
+
+def problems(folder: Path, text: str = "", **environ: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        load(folder, text, **environ)
+    assert "s3cret" not in str(caught.value)
+    return str(caught.value).splitlines()
+
+
+def value_at(settings: Settings, dotted: str) -> Any:
+    value: Any = settings
+    for step in dotted.split("."):
+        value = getattr(value, step)
+    return value
+
+
+def nested(dotted: str, written: str) -> str:
+    *outer, last = dotted.split(".")
+    opening = "".join("  " * depth + f"{key}:\n" for depth, key in enumerate(outer))
+    return f"{opening}{'  ' * len(outer)}{last}: {written}\n"
+
+
+@pytest.mark.parametrize(
+    ("key", "written", "value"),
+    [
+        (KR + "enabled", "no", False),
+        (KR + "enabled", '"True"', True),
+        (KR + "cache_ttl_days", "0", 0),
+        (KR + "cache_ttl_days", '"30"', 30),
+        (KR + "max_age_days", "~", None),
+        (KR + "max_age_days", "90", 90),
+        (KR + "cache_match_floor", "framework+topic", "framework+topic"),
+        (KR + "sources", "[]", ()),
+        (KR + "sources", "[web_search, context7]", ("web_search", "context7")),
+        (KR + "sources", "[{name: acme, server: a, tool: t}, {name: handbook, folder: docs, framework: acme}]",
+         (OwnSource(name="acme", server="a", tool="t"), OwnSource(name="handbook", folder="docs", framework="acme"))),
+        (KR + "fallback_if_mcp_unavailable", "null", None),
+        (KR + "phases", "[release]", ("release",)),
+        (KR + "circuit_breaker.failures", "0", 0),
+        (KR + "repositories", "{vue: vuejs/core, 1.0: a/b.js}", {"vue": "vuejs/core", "1.0": "a/b.js"}),
+        (KR + "repositories", "", {}),
+        (KR + "web_search.api_key_env", "BRAVE_KEY", "BRAVE_KEY"),
+        (KR + "llm.base_url", "http://[::1]:1/v1", "http://[::1]:1/v1"),
+        (KR + "llm.model", "4.10", "4.10"),
+        ("role_mapping.knowledge_researcher_persona", "lean", "lean"),
+        ("defaults.agent_timeout_seconds.knowledge_research", "30", 30),
+        ("defaults.agent_timeout_action", "retry", "retry"),
+        ("e2e_inspection.enabled", "no", False),
+    ],
+)  # fmt: skip
+def test_what_is_allowed(tmp_path: Path, key: str, written: str, value: object) -> None:
+    assert value_at(load(tmp_path, nested(key, written)), key) == value
+
+
+WHOLE = "must be a whole number from"
+OWN = "must be {name, server, tool, argument} or {name, folder, framework}"
+
+
+@pytest.mark.parametrize(
+    ("key", "written", "message"),
+    [
+        (KR + "enabled", "2", 'must be true or false, not "2"'),
+        (KR + "enabled", "", "must be true or false, not null"),
+        (KR + "enabled", "[true]", "must be true or false, not a list"),
+        (KR + "max_entries", "0", WHOLE + ' 1 to 1000000, not "0"'),
+        (KR + "max_entries", "2.0", WHOLE),
+        (KR + "max_entries", "0x10", WHOLE),
+        (KR + "max_entries", "null", WHOLE + " 1 to 1000000, not null"),
+        (KR + "max_entries", "{a: 1}", "not a mapping"),
+        (KR + "max_entries", "9" * 5000, WHOLE),
+        (KR + "max_age_days", "-1", WHOLE + ' 0 to 100000 or null, not "-1"'),
+        (KR + "circuit_breaker", "5", "must be a mapping"),
+        (KR + "circuit_breaker.pause_seconds", "901", WHOLE),
+        (KR + "cache_match_floor", "tags", 'must be one of framework+tags, framework+topic, framework+topic+tags, not "tags"'),
+        (KR + "cache_match", "null", "must be one of sure, seed, not null"),
+        (KR + "aliases", "[nuxtjs]", "must be a mapping of other names to frameworks, not a list"),
+        (KR + "sources", "", "must be a list of context7, deepwiki, web_search or one of your own"),
+        (KR + "sources", "[context7, context7]", "each name once"),
+        (KR + "fallback_if_mcp_unavailable", "local_docs", "or null"),
+        (KR + "knowledge_base_path", "''", "must be the path of a folder"),
+        (KR + "knowledge_base_path", '"a\\0b"', "must be the path of a folder"),
+        (KR + "knowledge_base_path", "[a]", "must be the path of a folder, not a list"),
+        (KR + "web_search.url", "ftp://s3cret/", "must be an http or https URL"),
+        (KR + "web_search.api_key_env", "sk-s3cret", "must be the name of an environment variable or null"),
+        (KR + "judge", "candidates", "must be one of llm or null"),
+        (KR + "llm", "s3cret", "must be a mapping"),
+        (KR + "llm.model", "''", "must be text or null"),
+        ("knowledge_research", "[1]", "must be a mapping"),
+        ("defaults.parallel", "0", WHOLE),
+        ("defaults.agent_timeout_seconds", "600", "must be a mapping"),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_names_file_line_key_and_what_is_allowed(
+    tmp_path: Path, key: str, written: str, message: str
+) -> None:
+    text = nested(key, written)
+    (problem,) = problems(tmp_path, text)
+    assert problem.startswith(f"{tmp_path / 'kr.yaml'}, line {text.count(chr(10))}: {key} ")
+    assert message in problem
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("phases: [Release]", "phases[0] must be a word of small letters"),
+        ("repositories: {vue: ../..}", "repositories.vue must be owner/repo as on GitHub"),
+        ("aliases: {nuxtjs: ''}", "aliases.nuxtjs must be text"),
+        ("sources: [local_docs]", "sources[0] must be context7, deepwiki, web_search or one of your own"),
+        ("sources: [{name: context7, folder: x}]", f"sources[0] {OWN}, with a name that is not taken"),
+        ("sources: [{name: a, server: b}]", f"sources[0] {OWN}"),
+        ("sources: [{name: a, folder: b, server: c, tool: d}]", f"sources[0] {OWN}"),
+        ("sources: [{name: A, folder: b}]", "sources[0].name must be a word of small letters"),
+        ("sources: [[context7]]", "sources[0] must be"),
+        ("servers: {context7: {url: 'http://${HOST}:${PORT}/'}}", "context7.url needs the environment variable HOST and PORT"),
+        ("servers: {context7: {url: http://x, command: y}}", "context7 must have either url (and headers) or command"),
+        ("servers: {other: {}}", "other must have either"),
+        ("servers: {context7: {url: http://x, args: [a]}}", "context7 must have either"),
+        ("servers: {context7: {command: x, headers: {a: s3cret}}}", "context7 must have either"),
+        ("servers: {context7: http://s3cret}", "context7 must be a mapping"),
+        ("servers: [s3cret]", "servers must be a mapping of names to servers"),
+        ('servers: {context7: {headers: {A: "s3cret\\r\\nB: 1"}}}', "headers.A must be text of one line"),
+        ("servers: {context7: {headers: {'A B': s3cret}}}", "headers must be a mapping of header names"),
+        ("servers: {context7: {headers: s3cret}}", "headers must be a mapping of header names"),
+        ("servers: {context7: {command: x, env: {'A=B': s3cret}}}", "env must be a mapping of variable names"),
+        ('servers: {context7: {command: x, env: {A: "s3cret\\0"}}}', "env.A must be text without NUL"),
+        ("servers: {context7: {command: x, args: [[s3cret]]}}", "args[0] must be text"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_within_a_value_is_named_without_its_secrets(
+    tmp_path: Path, written: str, message: str
+) -> None:
+    (problem,) = problems(tmp_path, f"knowledge_research:\n  {written}\n")
+    assert problem.startswith(f"{tmp_path / 'kr.yaml'}, line 2: knowledge_research.")
+    assert message in problem
+
+
+def test_all_wrong_values_are_named_at_once(tmp_path: Path) -> None:
+    text = "defaults: {parallel: x}\nknowledge_research:\n  enabled: x\n  web_search: {url: '${NONE}', provider: x}\n"
+    found = problems(tmp_path, text, KR_MAX_ENTRIES="x", KR_LLM="x", KR_DATABASE_URL="mysql://u:s3cret@h")
+    starts = {re.split(" must | needs ", problem)[0].removeprefix(f"{tmp_path}/") for problem in found}
+    assert starts == {
+        "kr.yaml, line 1: defaults.parallel",
+        "kr.yaml, line 3: knowledge_research.enabled",
+        "kr.yaml, line 4: knowledge_research.web_search.url",
+        "kr.yaml, line 4: knowledge_research.web_search.provider",
+        "KR_MAX_ENTRIES: knowledge_research.max_entries",
+        "KR_LLM: knowledge_research.llm",
+        "KR_DATABASE_URL: database_url",
+    }
+
+
+def test_unknown_keys_of_ours_are_warnings_with_the_nearest(tmp_path: Path) -> None:
+    text = (
+        "theirs: {x: 1}\nknowledge_research:\n  max_entry: 1\n  zzz: 1\n  llm: {modell: x}\n"
+        "  servers: {context7: {urls: x}}\ndefaults: {isolation: 1}\nrole_mapping: {dev_persona: x}\n"
+    )
+    place, ending = f"{tmp_path / 'kr.yaml'}, line", "is not a setting of kr"
+    assert load(tmp_path, text, KR_TOTAL="5").warnings == (
+        f"{place} 3: {KR}max_entry {ending}; did you mean max_entries?",
+        f"{place} 4: {KR}zzz {ending}",
+        f"{place} 5: {KR}llm.modell {ending}; did you mean model?",
+        f"{place} 6: {KR}servers.context7.urls {ending}; did you mean url?",
+        f"KR_TOTAL: {KR}total {ending}",
+    )
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_read_or_refused_in_printable_lines(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    keys = ("enabled", "max_entries", "max_age_days", "cache_match_floor", "knowledge_base_path", "sources")
+    written = "".join(f"  {key}: {json.dumps(text)}\n" for key in keys)
+    message = "\n".join(problems(folder, f"knowledge_research:\n{written}"))
+    assert all(line.isprintable() for line in message.splitlines())
+
+
+class TestVariables:
+    @pytest.mark.parametrize(
+        ("name", "value", "key", "read"),
+        [
+            ("KR_ENABLED", "no", "enabled", False),
+            ("KR_MAX_ENTRIES", " 12 ", "max_entries", 12),
+            ("KR_MAX_AGE_DAYS", "null", "max_age_days", None),
+            ("KR_ALIASES", "{nuxtjs: nuxt}", "aliases", {"nuxtjs": "nuxt"}),
+            ("KR_SOURCES", " deepwiki , context7,", "sources", ("deepwiki", "context7")),
+            ("KR_SOURCES", '["deepwiki","context7"]', "sources", ("deepwiki", "context7")),
+            ("KR_SOURCES", "[]", "sources", ()),
+            ("KR_CIRCUIT_BREAKER__FAILURES", "0", "circuit_breaker.failures", 0),
+            ("KR_CIRCUIT_BREAKER", '{"failures": 9}', "circuit_breaker.failures", 9),
+            ("KR_REPOSITORIES__VUE", "vuejs/core", "repositories", {"vue": "vuejs/core"}),
+            ("KR_LLM__MODEL", "4.10", "llm.model", "4.10"),
+        ],
+    )
+    def test_a_variable_sets_its_key(
+        self, tmp_path: Path, name: str, value: str, key: str, read: object
+    ) -> None:
+        settings = load(tmp_path, **{name: value})
+        assert value_at(settings, KR + key) == read
+        assert settings.warnings == ()
+
+    def test_variables_override_the_file_and_inner_ones_the_outer(self, tmp_path: Path) -> None:
+        text = "knowledge_research: {max_entries: 1, circuit_breaker: {failures: 4, pause_seconds: 5}}"
+        research = load(
+            tmp_path, text, KR_MAX_ENTRIES="2", KR_CIRCUIT_BREAKER__FAILURES="7"
+        ).knowledge_research
+        breaker = research.circuit_breaker
+        assert (research.max_entries, breaker.failures, breaker.pause_seconds) == (2, 7, 5)
+        both = {"KR_CIRCUIT_BREAKER__FAILURES": "7", "KR_CIRCUIT_BREAKER": "{failures: 8}"}
+        breaker = load(tmp_path, text, **both).knowledge_research.circuit_breaker
+        assert (breaker.failures, breaker.pause_seconds) == (7, 60)
+
+    def test_an_empty_one_counts_as_not_set_and_krs_others_are_known(self, tmp_path: Path) -> None:
+        more = {
+            "KR_MAX_ENTRIES": "",
+            "KR_UNKNOWN": " ",
+            "KR_DATABASE_URL": "",
+            "KR_TOKEN": "t",
+            "_KR_COMPLETE": "x",
+        }
+        settings = load(tmp_path, "knowledge_research: {max_entries: 3}", **more)
+        assert (settings.knowledge_research.max_entries, settings.database_url) == (3, None)
+        assert settings.warnings == ()
+
+    @pytest.mark.parametrize(
+        ("name", "value", "message"),
+        [
+            ("KR_MAX_ENTRIES", "many", 'max_entries must be a whole number from 1 to 1000000, not "many"'),
+            ("KR_SOURCES", "[a", "sources is not a YAML or JSON value such as [one, two]"),
+            ("KR_CIRCUIT_BREAKER", "5", "circuit_breaker must be a mapping"),
+            ("KR_CIRCUIT_BREAKER", "{failures: -1}", "circuit_breaker.failures must be a whole number"),
+            ("KR_SERVERS", "{x: {headers: {Authorization: 's3cret}}", "servers is not a YAML or JSON"),
+            ("KR_ENABLED__X", "1", "enabled must be true or false, not a mapping"),
+        ],
+    )
+    def test_a_wrong_one_is_named(self, tmp_path: Path, name: str, value: str, message: str) -> None:
+        text = "knowledge_research:\n  circuit_breaker: {failures: 1}\n"
+        (problem,) = problems(tmp_path, text, **{name: value})
+        assert problem.startswith(f"{name}: knowledge_research.{message}")
+
+    def test_one_can_not_go_into_what_is_no_mapping(self, tmp_path: Path) -> None:
+        assert problems(tmp_path, "knowledge_research:\n  llm: 5\n", KR_LLM__MODEL="m") == [
+            f"KR_LLM__MODEL: {KR}llm.model can't be set, for {KR}llm is not a mapping",
+            f"{tmp_path / 'kr.yaml'}, line 2: {KR}llm must be a mapping",
+        ]
+
+    def test_names_and_keys_are_each_others_inverse(self) -> None:
+        for key in kinds_of(KnowledgeResearch):
+            assert path_of(name_of(("knowledge_research", key))) == ("knowledge_research", key)
+            assert name_of(("knowledge_research", key)) not in OWN_NAMES
+        assert path_of("KR_SERVERS__X__ENV__API_KEY")[1:] == ("servers", "x", "env", "API_KEY")
+
+
+class TestServers:
+    def servers(self, folder: Path, text: str, **environ: str) -> Any:
+        return load(folder, f"knowledge_research:\n  servers: {text}\n", **environ).knowledge_research.servers
+
+    def test_a_named_server_replaces_the_default_and_leaves_the_other(self, tmp_path: Path) -> None:
+        assert self.servers(tmp_path, "")["context7"].url == CONTEXT7
+        text = "{context7: {command: npx, args: [-y, 8080, 2.10], env: {A: 1, B: ''}}}"
+        servers = self.servers(tmp_path, text)
+        context7 = servers["context7"]
+        assert (context7.url, context7.command, context7.args) == (None, "npx", ("-y", "8080", "2.10"))
+        assert context7.env == {"A": "1", "B": ""}
+        assert servers["deepwiki"].url == "https://mcp.deepwiki.com/mcp"
+
+    def test_null_takes_a_server_away(self, tmp_path: Path) -> None:
+        assert list(self.servers(tmp_path, "{deepwiki: null}")) == ["context7"]
+        assert list(self.servers(tmp_path, "", KR_SERVERS__CONTEXT7="null")) == ["deepwiki"]
+
+    def test_headers_alone_keep_the_default_url(self, tmp_path: Path) -> None:
+        server = self.servers(tmp_path, "{context7: {headers: {K: 'Bearer ${KEY}'}}}", KEY="k")["context7"]
+        assert (server.url, server.headers) == (CONTEXT7, {"K": "Bearer k"})
+        by_variable = {"KR_SERVERS__CONTEXT7__HEADERS__AUTHORIZATION": "${KEY}", "KEY": "k"}
+        assert self.servers(tmp_path, "", **by_variable)["context7"].headers == {"authorization": "k"}
+
+    @pytest.mark.parametrize("environ", [{}, {"KEY": ""}])
+    def test_a_header_without_its_variable_is_left_out_with_a_warning(
+        self, tmp_path: Path, environ: dict[str, str]
+    ) -> None:
+        text = "knowledge_research:\n  servers: {context7: {headers: {A: 'Bearer ${KEY}', X-Client: kr}}}\n"
+        settings = load(tmp_path, text, **environ)
+        assert settings.knowledge_research.servers["context7"].headers == {"X-Client": "kr"}
+        place = f"{tmp_path / 'kr.yaml'}, line 2: knowledge_research.servers.context7.headers.A"
+        needs = "needs the environment variable KEY, which is not set; it is left out"
+        assert settings.warnings == (f"{place} {needs}",)
+
+    @pytest.mark.parametrize(
+        ("written", "environ", "url"),
+        [
+            ("http://${HOST}:${PORT}/mcp", {"HOST": "h", "PORT": "1"}, "http://h:1/mcp"),
+            ("${URL:-http://fallback/}", {}, "http://fallback/"),
+            ("http://h/?k=${K}", {"K": "${HOST}", "HOST": "x"}, "http://h/?k=${HOST}"),
+        ],
+    )
+    def test_urls_expand_once(self, tmp_path: Path, written: str, environ: dict[str, str], url: str) -> None:
+        assert self.servers(tmp_path, f"{{a: {{url: '{written}'}}}}", **environ)["a"].url == url
+
+    def test_secrets_stand_in_no_text_of_the_settings(self, tmp_path: Path) -> None:
+        environ = {
+            "KEY": "s3cret",
+            "KR_WEB_SEARCH__URL": "http://s3cret@h/",
+            "KR_LLM__BASE_URL": "http://h/${KEY}",
+        }
+        environ["KR_DATABASE_URL"] = "postgresql://u:s3cret@h/d"
+        servers = "{a: {url: 'http://h/${KEY}', headers: {A: '${KEY}'}}, b: {command: c, args: [s3cret], env: {B: '${KEY}'}}}"
+        settings = load(tmp_path, f"knowledge_research: {{servers: {servers}}}", **environ)
+        assert settings.knowledge_research.llm.base_url == "http://h/s3cret"
+        texts = (settings, settings.knowledge_research, *settings.knowledge_research.servers.values())
+        assert "s3cret" not in "".join(repr(text) + str(text) for text in texts)
+
+    def test_the_form_that_other_programs_write_is_read(self, tmp_path: Path) -> None:
+        text = '{"context7": {"type": "http", "url": "http://h/mcp", "headers": {}}}'
+        settings = load(tmp_path, f"knowledge_research:\n  servers: {text}\n")
+        assert (settings.knowledge_research.servers["context7"].url, settings.warnings) == (
+            "http://h/mcp",
+            (),
+        )
+
+
+class TestTemplate:
+    @pytest.mark.parametrize("is_open", [False, True])
+    def test_what_init_writes_loads_to_the_defaults(self, tmp_path: Path, is_open: bool) -> None:
+        text = uncommented(render_config()) if is_open else render_config()
+        settings = load(tmp_path, text)
+        read = {section: getattr(settings, section) for section in kinds_of(Configuration)}
+        assert read == vars(Configuration())
+        assert settings.warnings == ()
+        assert settings.names_persona == is_open
+
+    def test_uncommented_it_holds_every_key_of_the_specification(self) -> None:
+        shown = yaml.safe_load(uncommented(render_config()))
+        assert shown == plain(Configuration())
+        assert list(shown) == ["knowledge_research", "role_mapping", "defaults", "e2e_inspection"]
+
+    @pytest.mark.parametrize("persona", ["lean", "{project-root}/my persona.md", "a: b # c"])
+    def test_what_is_passed_is_set(self, tmp_path: Path, persona: str) -> None:
+        settings = load(tmp_path, render_config(persona=persona, knowledge_base_path="../shared kb"))
+        chosen = settings.role_mapping.knowledge_researcher_persona
+        assert chosen == persona.replace("{project-root}", str(tmp_path))
+        assert settings.knowledge_base == tmp_path.parent / "shared kb"
+
+
+def uncommented(text: str) -> str:
+    return re.sub(r"^( *)#(?! )", r"\1", text, flags=re.MULTILINE)
