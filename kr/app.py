@@ -1,8 +1,4 @@
-"""The operations of kr over one configuration, which ``open_app`` reads.
-
-The command line, MCP and HTTP are thin faces over ``App``; ``kr.composition`` builds what an
-operation needs.
-"""
+"""The operations of kr over one configuration, each once: what the command line, MCP and HTTP call."""
 
 import logging
 import os
@@ -12,36 +8,37 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kr.errors import ConfigError, FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
 from kr.models import to_plain
-from kr.request_handler import RequestHandler
+from kr.research.cache import Cache, Clock, limits_of, rules_of
+from kr.research.progress import Progress
+from kr.research.service import ResearchService
+from kr.research.shelf import Shelf
 from kr.settings import Settings, load_settings
 from kr.store import ledger
 from kr.store.engine import Store
-from kr.transfer import ARCHIVE, INDEX, export_wanted, import_on_first_use
+from kr.transfer import ARCHIVE, INDEX, export_wanted
+from kr.tree import read_document
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from _typeshed import StrPath
 
-    from kr.catalog import Catalog, Page
+    from kr.catalog import Catalog
     from kr.contracts.findings import Writer
+    from kr.doctor import Finding, KnowledgeBase
     from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
     from kr.freshness import Limits
     from kr.lessons.events import EventLimits
     from kr.lessons.file import LessonBook
     from kr.lessons.review import Lessons
-    from kr.maintenance.checks import Finding, KnowledgeBase
-    from kr.maintenance.databases import Databases
     from kr.models import EventType
     from kr.project import Need
-    from kr.research.chain import Progress
     from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported
-    from kr.transfer.import_yaml import Progress as ImportProgress
     from kr.workflows.service import Workflows
 
 logger = logging.getLogger(__name__)
@@ -51,14 +48,12 @@ _MOST_OPEN = 20
 _LESSONS_PATIENCE = 2.0
 """Seconds that lessons wait for a busy database, which only counts them."""
 
-Clock = Callable[[], datetime]
+
+Research = TypeVar("Research", bound=ResearchService)
 
 
 def utc_now() -> datetime:
     return datetime.now(UTC)
-
-
-Handler = TypeVar("Handler", bound=RequestHandler)
 
 
 class App:
@@ -70,7 +65,7 @@ class App:
         *,
         environ: Mapping[str, str],
         cwd: "StrPath",
-        progress: "Progress",
+        progress: Progress,
         clock: Clock = utc_now,
     ) -> None:
         self.settings = settings
@@ -106,15 +101,14 @@ class App:
         return Path(self._where)
 
     @cached_property
-    def requests(self) -> RequestHandler:
-        return self.request_handler(RequestHandler)
+    def research(self) -> ResearchService:
+        """Requests of F1: research, and lessons for a phase."""
+        return self._research(ResearchService)
 
-    def request_handler(self, kind: "type[Handler]") -> "Handler":
+    def _research(self, kind: type[Research]) -> Research:
         return kind(
             self.settings,
             self.store,
-            lessons_store=self._brief_store,
-            before_use=self.import_on_first_use,
             environ=self.environ,
             cwd=self._where,
             progress=self._progress,
@@ -122,27 +116,28 @@ class App:
         )
 
     def explain(self, request: bytes | Mapping[str, Any]) -> dict[str, Any]:
-        """Tell what the cache would say to a research request, and why (SPEC 3.2). Raises ``InvalidRequest``."""
-        from kr.composition import explain_rules
-        from kr.research.explain import explain, read_request
+        """Say what the cache would answer to a research request, and why. Raises ``InvalidRequest``."""
+        from kr.research.explain import explain
 
-        read = read_request(request, warn=logger.warning)
-        rules = explain_rules(self.settings)
-        index = self.settings.knowledge_base / "index.yaml"
-        return explain(self.store, read, rules, now=self.clock(), index=index)
+        if isinstance(request, bytes):
+            document = read_document(request)
+            for warning in document.warnings:
+                logger.warning("%s", warning)
+            request = document.data
+        return explain(self.store, request, rules_of(self.settings), now=self.clock())
 
     def stats(self) -> dict[str, Any]:
-        from kr.analytics import collect_stats
+        from kr.stats import collect
 
         waiting = 0
         if self.store.exists():
             with self.store.read(), self.lessons() as lessons:  # a database that can't serve is named once
                 waiting = len(lessons.quarantined())
-        counted = collect_stats(self.store, self.settings, now=self.clock())
+        counted = collect(self.store, self.settings, now=self.clock())
         return {**counted, "lessons": {**counted["lessons"], "quarantined": waiting}}
 
     def knowledge_base(self) -> "KnowledgeBase":
-        from kr.maintenance.checks import KnowledgeBase
+        from kr.doctor import KnowledgeBase
 
         return KnowledgeBase(
             store=self.store,
@@ -152,15 +147,19 @@ class App:
         )
 
     def check_sources(self, *, timeout: float = 20.0) -> "Iterator[Finding]":
-        """Ask each configured source and model one cheap question (SPEC 6.5); nothing is charged or kept."""
-        from kr.composition import build_probes
-        from kr.maintenance.doctor import check_sources
+        """Ask each configured source and model one cheap question; nothing is charged or kept."""
+        from kr.doctor import check_sources
+        from kr.research.miss import configured_sources
+        from kr.research.model import Model
 
-        return check_sources(*build_probes(self.settings, self.environ), timeout=timeout)
+        model = Model(self.settings, self.environ)
+        models = [("llm", lambda: model.write("Answer with one word.", "Say yes.", timeout=timeout))]
+        sources = configured_sources(self.settings, self.environ)
+        return check_sources(sources, models if model.name else [], timeout=timeout)
 
     def check_trust(self) -> "list[Finding]":
         """Name what of the project's configuration is left out, as nobody trusts its file (SPEC 7)."""
-        from kr.maintenance.checks import Finding
+        from kr.doctor import Finding
 
         file = str(self.settings.config_file)
         return [Finding("trust", "warning", file, told) for told in self.settings.left_out]
@@ -171,11 +170,6 @@ class App:
             for source in paused:
                 ledger.record_success(tx, source)
         return paused
-
-    def databases(self) -> "Databases":
-        from kr.maintenance.databases import Databases
-
-        return Databases(store=self.store, folder=self.settings.knowledge_base, clock=self.clock)
 
     @contextmanager
     def _lesson_book(self, patience: float, queue: float | None = None) -> "Iterator[LessonBook]":
@@ -226,7 +220,7 @@ class App:
                 phases=self.settings.knowledge_research.all_phases,
             )
 
-    def entries(self, **page: "Unpack[Page]") -> dict[str, Any]:
+    def entries(self, **page: Any) -> dict[str, Any]:
         """Give some of the live entries, the last accessed first: ``{entries, total}``; see ``Catalog.page``."""
         return self.catalog.page(**page)
 
@@ -267,14 +261,15 @@ class App:
     @cached_property
     def findings(self) -> "Findings":
         """Saving findings, and ratings (SPEC 3.10)."""
-        from kr.composition import build_findings
+        from kr.research.findings import Findings
 
-        return build_findings(
-            self.settings,
+        return Findings(
             self.store,
-            version_of=self.requests.detect_version,
-            cwd=self._where,
+            Cache(Shelf(self.store), rules_of(self.settings), self.clock),
+            version_of=self.research.version_of,
+            export=export_wanted(self.settings, self.store),
             clock=self.clock,
+            project=self._where,
         )
 
     def save_finding(self, data: Mapping[str, Any], writer: "Writer | None" = None) -> "SaveEnvelope":
@@ -306,22 +301,20 @@ class App:
 
     def review(self) -> dict[str, Any]:
         """Tell what waits for a person: findings and lessons that were held back, entries rated wrong, candidates that nobody chose."""
-        from kr.analytics import open_needs
+        from kr.stats import open_needs
 
         waiting = self.findings.review()
         with self.lessons() as book:
             lessons = book.quarantined()
-        needs = open_needs(self.store, limit=_MOST_OPEN)
+        needs, total = open_needs(self.store, limit=_MOST_OPEN)
         candidates = [
             {
-                "framework": need.framework,
-                "question": need.question,
-                "asked": need.asked,
-                "candidates": [it.id for it in need.offered],
+                **{name: need[name] for name in ("framework", "question", "asked")},
+                "candidates": [it["id"] for it in need["offered"]],
             }
-            for need in needs.shown
+            for need in needs
         ]
-        return {**waiting, "lessons": lessons, "candidates": candidates, "open_candidates": needs.total}
+        return {**waiting, "lessons": lessons, "candidates": candidates, "open_candidates": total}
 
     @property
     def lessons_file(self) -> "Path":
@@ -340,8 +333,6 @@ class App:
 
     @property
     def _limits(self) -> "Limits":
-        from kr.composition import limits_of
-
         return limits_of(self.settings)
 
     @property
@@ -391,7 +382,7 @@ class App:
         from kr.project import research_needs
 
         found = self._needs(project, names)
-        ask = partial(self.requests.research_question, session_id=f"warm-{uuid.uuid4().hex}")
+        ask = partial(self.research.question, session_id=f"warm-{uuid.uuid4().hex}")
         return research_needs(found, ask, max_calls=max_calls, limit=limit, tell=tell, may_spend=may_spend)
 
     def workflows(self) -> "Workflows":
@@ -403,11 +394,11 @@ class App:
                 return service.lessons(phase=phase, limit=limit)
 
         operations = Operations(
-            research=self.requests.research_document,
-            inject=self.requests.inject_document,
+            research=self.research.document,
+            inject=self.research.inject,
             record=lambda data: self.record_lessons(data, patience=_LESSONS_PATIENCE),
             save=lambda data: to_plain(self.save_finding(data)),
-            question_data=self.requests.question_data,
+            question_data=self.research.question_data,
             export_yaml=self.export_yaml,
             needs=self.warm,
             lessons=lessons,
@@ -415,23 +406,21 @@ class App:
         return Workflows(self.store, operations, self._cwd, self.environ, self.clock)
 
     def export_yaml(self, output: "Path | None" = None, *, index_only: bool = False) -> dict[str, Any]:
-        from kr.transfer.export import export_yaml
+        from kr.transfer.export_yaml import export_yaml
 
         self.import_on_first_use()
         folder = None if output is None else self._cwd / output
         return export_yaml(self.store, self.settings.knowledge_base, folder, index_only=index_only)
 
-    def import_yaml(
-        self, sources: "Sequence[Path]", *, progress: "ImportProgress | None" = None
-    ) -> "Imported":
+    def import_yaml(self, sources: "Sequence[Path]") -> "Imported":
         """Take folders or single index files in (SPEC 6.2), then export what came of it, where that is wanted."""
-        from kr.transfer.export import refresh_exports
+        from kr.transfer.export_yaml import refresh_exports
         from kr.transfer.import_yaml import import_yaml
 
         self.import_on_first_use()
         base = self.settings.knowledge_base
         paths = [self._cwd / source for source in sources]
-        result = import_yaml(self.store, base, paths, now=self.clock(), progress=progress)
+        result = import_yaml(self.store, base, paths, now=self.clock())
         if result.has_changed and self.settings.knowledge_research.auto_export:
             try:
                 refresh_exports(self.store, base)
@@ -447,6 +436,8 @@ class App:
             os.path.isfile(os.path.join(self.settings.knowledge_base, name)) for name in (INDEX, ARCHIVE)
         ):
             return  # also where it may not be looked for: the database then says so
+        from kr.transfer.import_yaml import import_on_first_use
+
         try:
             import_on_first_use(self.store, self.settings.knowledge_base, now=self.clock())
             self._is_index_taken = True
@@ -463,7 +454,7 @@ def open_app(
     *,
     config: "StrPath | None",
     knowledge_base: "StrPath | None",
-    progress: "Progress",
+    progress: Progress,
     kind: type[App] = App,
 ) -> App:
     """Read environment and configuration, and build an app of this kind. Raises ``ConfigError``."""

@@ -1,4 +1,4 @@
-"""Looking through index and archive, and changing them by hand (SPEC 6.3).
+"""Looking through index and archive, and changing them by hand.
 
 Every operation returns nested plain data. An id that nothing has is an ``UnknownEntry``.
 """
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 from kr.errors import KrError, UnknownEntry
 from kr.frameworks import canonical
@@ -25,21 +25,13 @@ from kr.store.restoring import Restored
 from kr.store.revisions import Revision
 from kr.store.search import passage_of
 from kr.store.unknown import nowhere, unknown_archived, unknown_entry
+from kr.store.wordings import Wording
 
 logger = logging.getLogger(__name__)
 
 _MOST_FOUND = 50
 MISSING_REPORT = "missing report"
 """Why an entry can't be served although its time is not over: see ``stale_because``."""
-
-
-class Page(TypedDict, total=False):
-    """Which entries to list: of a framework, of a status as of today, from ``offset`` on at most ``limit``."""
-
-    framework: str | None
-    status: EntryStatus | None
-    limit: int | None
-    offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,17 +46,26 @@ class Catalog:
     clock: Callable[[], datetime]
     export: Callable[[], None]
 
-    def page(self, **page: Unpack[Page]) -> dict[str, Any]:
-        """Give some live entries, the last accessed first: ``{entries, total}``. A status that is asked for costs a look at all."""
-        now, status = self.clock(), page.get("status")
-        offset, limit = page.get("offset", 0), page.get("limit")
-        end = None if limit is None else offset + limit
+    def page(
+        self,
+        *,
+        framework: str | None = None,
+        status: EntryStatus | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> dict[str, Any]:
+        """List live entries of a framework, of a status as of today, the last accessed first: ``{entries, total}``.
+
+        They are those from ``offset`` on, at most ``limit``. A status costs a look at all of them.
+        """
+        now = self.clock()
         with self.store.look() as tx:
-            found = list(entry_rows.browse(tx, _valid(page.get("framework"))))
+            found = list(entry_rows.browse(tx, _valid(framework)))
             if status is not None:
                 found = [entry for entry in found if self._judged(entry, now)[0].status == status]
-            shown = [entry_item(self._judged(entry, now)[0]) for entry in found[offset:end]]
-        return {"entries": shown, "total": len(found)}
+            shown = found[offset : None if limit is None else offset + limit]
+            items = [entry_item(self._judged(entry, now)[0]) for entry in shown]
+        return {"entries": items, "total": len(found)}
 
     def search(
         self, words: str, *, framework: str | None = None, limit: int | None = None
@@ -85,6 +86,11 @@ class Catalog:
         with self.store.look() as tx:
             return {entry.id: entry.question for entry in entry_rows.some(tx, entry_ids)}
 
+    def wordings(self, entry_id: str) -> list[Wording]:
+        """Return how requests worded the need of an entry, the newest first."""
+        with self.store.read() as tx:
+            return wordings.of(tx, [entry_id]).get(entry_id, [])[::-1]
+
     def archived_questions(self, archive_ids: Iterable[int]) -> dict[int, str | None]:
         """Return what was asked of these archived rows, by their numbers."""
         with self.store.look() as tx:
@@ -97,7 +103,7 @@ class Catalog:
         return [{"id": it.key, "phase": it.topic, "passage": it.text} for it in found]
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
-        """Tell all about one entry; with its report's text when it is asked for (null when it is lost)."""
+        """Give all about one entry; with its report's text when it is asked for (null when it is lost)."""
         entry_id = self._key(entry_id)
         with self.store.read() as tx:
             stored = entry_rows.get(tx, entry_id)
@@ -107,27 +113,12 @@ class Catalog:
             revisions = len(revision_rows.of_entry(tx, entry_id))
             archived = len(archived_rows.of_id(tx, entry_id))
         entry, reasons = self._judged(stored, self.clock())
-        more = (
-            "stale_major",
-            "question",
-            "origin",
-            "written_by",
-            "revision",
-            "researched_at",
-            "fresh_until",
-            "sha256",
-        )
-        item = {
-            **entry_item(entry),
-            "stale_because": _because(marked, reasons),
-            **{name: getattr(entry, name) for name in more},
-            "revisions": revisions,
-            "archived": archived,
-        }
+        item = entry_item(entry) | {"stale_because": _because(marked, reasons)} | _fields(entry, _DETAILS)
+        item |= {"revisions": revisions, "archived": archived}
         return {**item, "report": reports.read_report(self.store, stored)} if report else item
 
     def ratings(self, entry_id: str) -> dict[str, Any]:
-        """Tell what was said of an entry's current text: ``{worked, wrong, is_withdrawn, said: [{session_id, outcome, note, at}]}``."""
+        """Give what was said of an entry's current text: ``{worked, wrong, is_withdrawn, said: [{session_id, outcome, note, at}]}``."""
         entry_id = self._key(entry_id)
         with self.store.read() as tx:
             found = lookup.one(tx, entry_id)
@@ -135,12 +126,11 @@ class Catalog:
                 raise unknown_entry(tx, entry_id)
             entry, ratings, _ = found
             said = wordings.ratings_of(tx, entry)
-        told = ("session_id", "outcome", "note", "at")
         return {
             "worked": ratings.worked,
             "wrong": ratings.wrong,
             "is_withdrawn": ratings.withdraws(entry),
-            "said": [{name: getattr(rating, name) for name in told} for rating in said],
+            "said": [_fields(rating, "session_id outcome note at") for rating in said],
         }
 
     def history(self, entry_id: str) -> list[dict[str, Any]]:
@@ -165,30 +155,21 @@ class Catalog:
         return {**revision_item(revision), "text": text or ""}
 
     def archive(
-        self,
-        *,
-        framework: str | None = None,
-        reason: ArchiveReason | None = None,
-        limit: int | None = None,
+        self, *, framework: str | None = None, reason: ArchiveReason | None = None, limit: int | None = None
     ) -> list[dict[str, Any]]:
         with self.store.look() as tx:
             found = archived_rows.browse(tx, _valid(framework), reason)
             return [archived_item(archived) for archived in islice(found, limit)]
 
     def archived(
-        self,
-        entry_id: str,
-        *,
-        archive_id: int | None = None,
-        report: bool = False,
+        self, entry_id: str, *, archive_id: int | None = None, report: bool = False
     ) -> dict[str, Any]:
-        """Tell all about one archived row, chosen as ``restore`` does; with its own text when it is asked for."""
+        """Give all about one archived row, chosen as ``restore`` does; with its own text when it is asked for."""
         entry_id = self._key(entry_id)
         with self.store.read() as tx:
             chosen = _chosen(tx, entry_id, archive_id)
             text = revision_rows.text(tx, chosen.entry.sha256)
-        more = ("question", "origin", "researched_at", "sha256")
-        item = archived_item(chosen) | {name: getattr(chosen.entry, name) for name in more}
+        item = archived_item(chosen) | _fields(chosen.entry, "question origin researched_at sha256")
         return {**item, "report": text} if report else item
 
     def check(self, entry_ids: Sequence[str]) -> list[dict[str, Any]]:
@@ -212,11 +193,7 @@ class Catalog:
         }
 
     def restore(
-        self,
-        entry_id: str,
-        *,
-        archive_id: int | None = None,
-        replace_live: bool = False,
+        self, entry_id: str, *, archive_id: int | None = None, replace_live: bool = False
     ) -> dict[str, Any]:
         """Make an archived entry live and fresh, the last archived or that of ``archive_id``. Raises ``EntryConflict`` when it is live."""
         entry_id = self._key(entry_id)
@@ -224,9 +201,7 @@ class Catalog:
             chosen = _chosen(tx, entry_id, archive_id)
         restored = restoring.restore_archived(self.store, chosen, self.clock(), replace_live=replace_live)
         if restored is None:
-            raise UnknownEntry(
-                f"{entry_id}: it left the archive meanwhile; kr archive list shows what is there"
-            )
+            raise UnknownEntry(f"{entry_id}: it left the archive meanwhile; see kr archive list")
         return self._restored(restored)
 
     def restore_revision(self, entry_id: str, number: int) -> dict[str, Any]:
@@ -268,7 +243,7 @@ class Catalog:
             return entry_rows.count(tx)
 
     def exported(self) -> list[str]:
-        """Export as after a research write (SPEC 3.8): a failure is told, and changes nothing else."""
+        """Export as after a research write: a failure becomes a warning, and changes nothing else."""
         try:
             self.export()
         except KrError as error:
@@ -318,45 +293,30 @@ def _valid(framework: str | None) -> str | None:
     return None if framework is None else _text(framework)
 
 
-_FOUND = ("id", "framework", "framework_version", "topic", "status")
-_SHOWN = (
-    "id",
-    "framework",
-    "framework_version",
-    "topic",
-    "tags",
-    "path",
-    "created",
-    "last_accessed",
-    "status",
-    "confidence",
-)
-_REVISION = (
-    "revision",
-    "framework_version",
-    "confidence",
-    "origin",
-    "written_by",
-    "researched_at",
-    "replaced_at",
-    "sha256",
-)
+_FOUND = "id framework framework_version topic status"
+_SHOWN = "id framework framework_version topic tags path created last_accessed status confidence"
+_DETAILS = "stale_major question origin written_by revision researched_at fresh_until sha256"
+_REVISION = "revision framework_version confidence origin written_by researched_at replaced_at sha256"
+
+
+def _fields(record: object, names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names.split()}
 
 
 def entry_item(entry: Entry) -> dict[str, Any]:
     """Give the nine keys of the index and the confidence."""
-    return {name: getattr(entry, name) for name in _SHOWN} | {"tags": list(entry.tags)}
+    return _fields(entry, _SHOWN) | {"tags": list(entry.tags)}
 
 
 def found_item(entry: Entry, passage: str) -> dict[str, Any]:
-    return {name: getattr(entry, name) for name in _FOUND} | {"passage": passage}
+    return _fields(entry, _FOUND) | {"passage": passage}
 
 
 def archived_item(archived: Archived) -> dict[str, Any]:
-    """Give an archived row; ``archive_id`` tells it from others of its id."""
-    told = {name: getattr(archived, name) for name in ("archived_at", "reason", "archive_id")}
-    return {**entry_item(archived.entry), "status": "archived", **told}
+    """Give an archived row; ``archive_id`` is what parts it from others of its id."""
+    of_archive = _fields(archived, "archived_at reason archive_id")
+    return entry_item(archived.entry) | {"status": "archived"} | of_archive
 
 
 def revision_item(revision: Revision) -> dict[str, Any]:
-    return {name: getattr(revision, name) for name in _REVISION}
+    return _fields(revision, _REVISION)

@@ -5,13 +5,15 @@ as people write it, sorts at the start of its day. Pure: the clock is an argumen
 limit means "more than".
 """
 
+import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Literal
 
+from kr.models import Entry
 from kr.naming import fold
-from kr.values import Entry, NamedTuple, Value
 
 Freshness = Literal["fresh", "stale", "archived"]
 
@@ -27,7 +29,8 @@ MARKED = "marked stale"
 PLACEHOLDER = "a placeholder: nothing was found"
 
 
-class Limits(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
     """Ages in days; None: no limit."""
 
     ttl_days: int = CACHE_TTL_DAYS
@@ -35,7 +38,8 @@ class Limits(Value):
     max_age_days: int | None = None
 
 
-class Verdict(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Verdict:
     """``archived`` is a miss. ``for_major``: only the major that was asked for speaks against it, so that its own may be served.
 
     ``is_news``: the entry's row does not have this mark yet.
@@ -81,8 +85,6 @@ def after(now: datetime, newest: Iterable[str]) -> str:
 
 def major(version: str) -> int | None:
     """Return the first integer in a version text: 2 for ``2.x``, ``^2.7``, ``v2`` and ``>=2,<3``."""
-    import re
-
     found = re.search(r"\d+", version)
     return int(found[0][:_MAX_DIGITS]) if found else None
 

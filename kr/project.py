@@ -1,8 +1,9 @@
 """``kr versions`` and ``kr warm``: what a project uses, compared with the cache; asking about what the cache lacks."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -80,13 +81,10 @@ def _other_major(entry: Entry, known: Sequence[Dependency]) -> Dependency | None
 TOPIC = "overview and key APIs"
 _TAGS = ("overview", "getting-started")
 _QUESTION = "What is {framework} for, how does one get started with it, and which are its key APIs?"
-
 _GIVE_UP_AFTER = 3
 
-State = Literal["fresh", "stale", "missing"]
 
-
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
     """A framework of the project: the files that import it, its ``fresh`` and ``stale`` entries that have a report."""
 
@@ -97,7 +95,7 @@ class Need:
     stale: int = 0
 
     @property
-    def state(self) -> State:
+    def state(self) -> Literal["fresh", "stale", "missing"]:
         return "fresh" if self.fresh else "stale" if self.stale else "missing"
 
     def plain(self) -> dict[str, Any]:
@@ -105,13 +103,7 @@ class Need:
 
 
 def needs(
-    project: Path,
-    store: Store,
-    limits: Limits,
-    now: datetime,
-    *,
-    names: Sequence[str] = (),
-    environ: Environ,
+    project: Path, store: Store, limits: Limits, now: datetime, *, names: Sequence[str] = (), environ: Environ
 ) -> list[Need]:
     """List the direct dependencies, or ``names``, with what the cache holds for each: missing, stale, fresh.
 
@@ -119,27 +111,29 @@ def needs(
     """
     used = _dependencies(project, environ)
     chosen = _by_name(project, used, names, environ) if names else _by_importance(project, used)
-    found = {fold(need.framework): need for need in chosen}
-    entries = _entries(store)
+    wanted: dict[str, Need] = {}
+    for need in chosen:
+        wanted.setdefault(fold(need.framework), need)
+    with store.look() as tx:
+        entries = entry_rows.all(tx)
     kindred = {name: _names(used, name) for name in {entry.framework for entry in entries}}
+    held: Counter[tuple[str, bool]] = Counter()
     for entry in entries:
-        need = next((found[name] for name in kindred[entry.framework] if name in found), None)
-        if need is None or entry.origin == "placeholder":
-            continue
-        is_fresh = judge(entry, need.version, limits, now).status == "fresh"
-        if entry.sha256 is None and not store.files.read(entry.path):
-            continue  # a look-up would find nothing to serve, and remove it
-        if is_fresh:
-            need.fresh += 1
-        else:
-            need.stale += 1
-    order: tuple[State, ...] = ("missing", "stale", "fresh")
-    return sorted(found.values(), key=lambda need: order.index(need.state))
+        key = next((name for name in kindred[entry.framework] if name in wanted), None)
+        # Without a text a look-up would find nothing to serve, and remove it.
+        is_lost = entry.sha256 is None and not store.files.read(entry.path)
+        if key is not None and entry.origin != "placeholder" and not is_lost:
+            held[key, judge(entry, wanted[key].version, limits, now).status == "fresh"] += 1
+    found = [replace(it, fresh=held[key, True], stale=held[key, False]) for key, it in wanted.items()]
+    return sorted(found, key=lambda need: ("missing", "stale", "fresh").index(need.state))
+
+
+def _names(used: Sequence[Dependency], framework: str) -> list[str]:
+    return [fold(framework), *(fold(dependency.framework) for dependency in fitting(used, framework))]
 
 
 def _by_importance(project: Path, used: Sequence[Dependency]) -> list[Need]:
     imports = count_imports(project_root(project), used)
-    rows = [Need(framework=d.framework, version=d.version, imports=imports[d.package]) for d in _once(used)]
     development = {d.framework for d in used if d.dev}
 
     def rank(need: Need) -> tuple[int, int, bool, str]:
@@ -147,6 +141,7 @@ def _by_importance(project: Path, used: Sequence[Dependency]) -> list[Need]:
         tier = 0 if need.imports else 2 if is_tool else 1
         return tier, -need.imports, not is_usual_name(need.framework), need.framework.casefold()
 
+    rows = (Need(framework=d.framework, version=d.version, imports=imports[d.package]) for d in used)
     return sorted(rows, key=rank)
 
 
@@ -170,44 +165,26 @@ def research_needs(
 ) -> list[dict[str, Any]]:
     """Ask about each framework without a fresh entry, while the budget lasts and ``may_spend`` (shown the plan) agrees.
 
-    Returns a row for each: ``status`` of the answer, ``fresh``, or ``skipped`` with a ``note``: over the limit or budget, or no source
-    had answered three times in a row.
+    Returns a row for each: ``status`` of the answer, ``fresh``, or ``skipped`` with a ``note``: over the limit or
+    budget, or no source had answered three times in a row.
     """
     lacking = [need for need in found if need.state != "fresh"]
-    asked = len(lacking) if limit is None else min(limit, len(lacking))
-    if asked and not may_spend([f"{need.framework} {need.version}" for need in lacking[:asked]]):
-        limit = asked = 0
-    left = max_calls
-    in_vain = 0
-    rows = []
+    asked = lacking[:limit]
+    if asked and not may_spend([f"{need.framework} {need.version}" for need in asked]):
+        asked = []
+    left, in_vain, rows = max_calls, 0, []
     for number, need in enumerate(lacking, 1):
-        why = _why_not(number > asked, left == 0, in_vain >= _GIVE_UP_AFTER)
+        why = _why_not(number > len(asked), left == 0, in_vain >= _GIVE_UP_AFTER)
         if why is not None:
             rows.append(_row(need, "skipped", note=why))
             continue
-        tell(f"[{number}/{asked}] {need.framework} {need.version}")
-        envelope = _asked(ask, need, left)
-        results = envelope.results
-        left = results.budget_remaining if results is not None else left
+        tell(f"[{number}/{len(asked)}] {need.framework} {need.version}")
+        about = {"framework_version": need.version, "topic": TOPIC, "tag": _TAGS, "max_calls": left}
+        envelope = ask(need.framework, _QUESTION.format(framework=need.framework), **about)
+        left = envelope.results.budget_remaining if envelope.results is not None else left
         in_vain = 0 if _is_answered(envelope) else in_vain + 1
-        notes = [problem.message for problem in envelope.errors]
-        notes += results.degradation_notes if results is not None else []
-        row = _row(need, envelope.status, note="; ".join(notes) or None)
-        if results is not None:
-            row |= {"entry_id": results.cache_entry_id, "report_path": results.report_path}
-        rows.append(row)
-    return rows + [_row(need, "fresh", note=None) for need in found if need.state == "fresh"]
-
-
-def _asked(ask: Callable[..., Envelope], need: Need, left: int | None) -> Envelope:
-    question = _QUESTION.format(framework=need.framework)
-    about = {"framework_version": need.version, "topic": TOPIC, "tag": _TAGS}
-    return ask(need.framework, question, **about, max_calls=left)
-
-
-def _entries(store: Store) -> list[Entry]:
-    with store.look() as tx:
-        return entry_rows.all(tx)
+        rows.append(_answered(need, envelope))
+    return rows + [_row(need, "fresh") for need in found if need.state == "fresh"]
 
 
 def _why_not(*causes: bool) -> str | None:
@@ -217,25 +194,19 @@ def _why_not(*causes: bool) -> str | None:
 
 def _is_answered(envelope: Envelope) -> bool:
     results = envelope.results
-    return results is not None and (
-        results.cache_hit or any(row.status == "success" for row in results.sources_consulted)
-    )
+    answered = results is not None and any(row.status == "success" for row in results.sources_consulted)
+    return answered or (results is not None and results.cache_hit)
 
 
-def _names(used: Sequence[Dependency], framework: str) -> list[str]:
-    return [fold(framework), *(fold(dependency.framework) for dependency in fitting(used, framework))]
+def _answered(need: Need, envelope: Envelope) -> dict[str, Any]:
+    results = envelope.results
+    notes = [problem.message for problem in envelope.errors]
+    notes += results.degradation_notes if results is not None else []
+    row = _row(need, envelope.status, note="; ".join(notes) or None)
+    if results is not None:
+        row |= {"entry_id": results.cache_entry_id, "report_path": results.report_path}
+    return row
 
 
-def _once(used: Sequence[Dependency]) -> list[Dependency]:
-    packages: dict[str, list[Dependency]] = {}
-    for dependency in used:
-        packages.setdefault(dependency.package, []).append(dependency)
-    chosen: dict[str, Dependency] = {}
-    for package, rows in packages.items():
-        best = next(iter(fitting(rows, package)), rows[0])
-        chosen.setdefault(fold(best.framework), best)
-    return list(chosen.values())
-
-
-def _row(need: Need, status: str, *, note: str | None) -> dict[str, Any]:
+def _row(need: Need, status: str, *, note: str | None = None) -> dict[str, Any]:
     return {**need.plain(), "status": status, "entry_id": None, "report_path": None, "note": note}

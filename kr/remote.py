@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from pydantic import TypeAdapter
@@ -23,11 +23,11 @@ from kr.contracts.requests import Mode
 from kr.deadline import Deadline, bounded
 from kr.envelopes import Envelope, Problem, RateResults, RecordEnvelope, ResearchEnvelope, SaveEnvelope
 from kr.errors import ConfigError, KrError, SourceTimeout, UnknownEntry
-from kr.request_handler import RequestHandler
+from kr.research.service import ResearchService
+from kr.store.requests import RequestRow
 from kr.tree import LIMIT
 
 if TYPE_CHECKING:
-    from kr.catalog import Page
     from kr.contracts.findings import Writer
 
 logger = logging.getLogger(__name__)
@@ -192,31 +192,31 @@ def _fall_back(gone: ServerGone, server: SharedServer) -> str:
     return note
 
 
-class SharedRequests(RequestHandler):
+class SharedResearch(ResearchService):
     """Reads requests as ever, and has the server answer them; what can't be read is refused here."""
 
     server: SharedServer
     _is_local = False
 
-    def _handle(
+    def answer(
         self,
         data: Mapping[str, Any],
         *,
-        include_report: bool,
+        include_report: bool = False,
         max_tokens: int | None = None,
         default_mode: Mode | None = None,
     ) -> Envelope:
-        path = "/v1/lessons/inject" if default_mode == "lessons-inject" else "/v1/research"
+        is_research = default_mode != "lessons-inject"
+        path = "/v1/research" if is_research else "/v1/lessons/inject"
         wanted = {"include_report": "true" if include_report else None, "max_tokens": max_tokens}
         query = urlencode({name: value for name, value in wanted.items() if value is not None})
         query = f"?{query}" if query else ""
         try:
-            is_research = default_mode != "lessons-inject"
             value = self.server.post(path + query, json.dumps(data).encode(), is_research=is_research)
         except ServerGone as gone:
             note = _fall_back(gone, self.server)
             self._is_local = True
-            envelope = super()._handle(
+            envelope = super().answer(
                 data, include_report=include_report, max_tokens=max_tokens, default_mode=default_mode
             )
             if isinstance(envelope, ResearchEnvelope) and envelope.results is not None:
@@ -224,9 +224,9 @@ class SharedRequests(RequestHandler):
             return envelope
         return Envelope(**{**value, "errors": [Problem(**problem) for problem in value["errors"]]})
 
-    def _record(self, data: Mapping[str, Any], envelope: Envelope, *, error: str | None) -> None:
+    def _keep_row(self, row: RequestRow) -> None:
         if self._is_local:
-            super()._record(data, envelope, error=error)
+            super()._keep_row(row)
 
 
 class SharedApp(App):
@@ -249,10 +249,10 @@ class SharedApp(App):
         )
 
     @cached_property
-    def requests(self) -> RequestHandler:
-        handler = self.request_handler(SharedRequests)
-        handler.server = self.server
-        return handler
+    def research(self) -> ResearchService:
+        research = self._research(SharedResearch)
+        research.server = self.server
+        return research
 
     def record_lessons(self, request: bytes, **waits: Any) -> RecordEnvelope:
         if len(request) > LIMIT:
@@ -298,7 +298,7 @@ class SharedApp(App):
             lambda: super(SharedApp, self).search_all(query, framework=framework, limit=limit),
         )
 
-    def entries(self, **page: "Unpack[Page]") -> dict[str, Any]:
+    def entries(self, **page: Any) -> dict[str, Any]:
         return self._asked(
             lambda: self.server.get("/v1/entries", **page), lambda: super(SharedApp, self).entries(**page)
         )

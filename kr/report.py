@@ -1,19 +1,17 @@
-"""The report's template (seed 000, step 6.1): written, read again, and carried over when it is stale (step 6.3). Pure.
+"""The template of a report (seed 000, step 6.1): rendered, parsed, and what a report's own words say of it. Pure.
 
-A report that is carried over keeps version, date and sources of when it was researched. Carrying it over twice gives the same as once,
-but for the note that tells what was asked (SPEC 3.3, 3.7).
+``kr.research.report`` makes reports; imports, the doctor and the page read them.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 
 from kr.freshness import parse_time
-from kr.text.characters import strip_invisible
 from kr.text.counting import fence_after
-from kr.text.markdown import is_harmless, plain_line, render, split
-from kr.values import Confidence, Query, ReportKind
+from kr.text.markdown import plain_line
+from kr.values import Confidence, ReportKind
 
 HEADER = ("Framework", "Version", "Research Date", "Confidence", "Sources")
 SECTIONS = (
@@ -28,12 +26,13 @@ MAX_REPORT_BYTES = 256 * 1024
 
 _HEADER_LINE = re.compile(rf"\*\*({'|'.join(HEADER)}):\*\* (.*)")
 _CONFIDENCE = re.compile(r"^[ \t*_-]*confidence[ \t*_:]*(high|medium|low)\b", re.IGNORECASE | re.MULTILINE)
+_OWN_CONFIDENCE = re.compile(r"^(\*\*Confidence:\*\* )(?:high|medium|low)$", re.MULTILINE)
 _VERSION = re.compile(r"^[ \t*_-]*version[*_]*:[ \t*_]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
 _DATE = re.compile(r"^[ \t*_-]*research date[*_]*:[ \t*_]*(\d{4}-\d\d-\d\d)\b", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class ParsedReport:
     """A report taken apart. ``header`` has the keys of ``HEADER``, ``sections`` those of ``SECTIONS``."""
 
     title: str
@@ -46,15 +45,15 @@ def title_of(framework: str, topic: str) -> str:
     return f"# {plain_line(framework)} - {plain_line(topic)}"
 
 
-def write_shape(shape: Shape) -> str:
+def render_report(report: ParsedReport) -> str:
     """Return the report's text. It ends with one newline."""
-    lines = [shape.title, "", *(f"**{key}:** {shape.header[key]}" for key in HEADER)]
+    lines = [report.title, "", *(f"**{key}:** {report.header[key]}" for key in HEADER)]
     for name in SECTIONS:
-        lines += ["", f"## {name}", "", shape.sections[name].strip("\n")]
+        lines += ["", f"## {name}", "", report.sections[name].strip("\n")]
     return "\n".join(lines) + "\n"
 
 
-def read_shape(text: str) -> Shape | None:
+def parse_report(text: str) -> ParsedReport | None:
     """Take a report apart; ``None`` when it does not follow the template to the letter."""
     title, _, rest = text.partition("\n\n")
     head, *bodies = _split_at_headings(rest)
@@ -71,7 +70,7 @@ def read_shape(text: str) -> Shape | None:
     sections = {
         name: body.partition("\n")[2].strip("\n") for name, body in zip(SECTIONS, bodies, strict=True)
     }
-    return Shape(title=title, header=header, sections=sections)
+    return ParsedReport(title=title, header=header, sections=sections)
 
 
 def _split_at_headings(text: str) -> list[str]:
@@ -93,6 +92,12 @@ def read_confidence(text: str) -> Confidence | None:
     return levels[found[1].lower()] if found else None
 
 
+def with_confidence(text: str, confidence: Confidence) -> str:
+    """Return a report whose header tells the confidence that its entry has now: ratings change it, the text stays."""
+    head, section, rest = text.partition("\n## ")
+    return _OWN_CONFIDENCE.sub(rf"\g<1>{confidence}", head, count=1) + section + rest
+
+
 def read_version(text: str) -> str | None:
     """Return the version that a report's header tells, as it stands there."""
     found = _VERSION.search(_header(text))
@@ -112,78 +117,6 @@ def _header(text: str) -> str:
 STALE_MARK = "[Based on stale cache, re-research recommended]"
 PLACEHOLDER_MARK = "[No research results available, manual research required]"
 
-_NOTES = "Notes on this copy:"
-_OLD_NOTES = re.compile(rf"^{_NOTES}\n\n(?:- [^\n]*(?:\n|\Z))+\n*", re.MULTILINE)
-_OLD_MARK = re.compile(rf"^(?:> ?)*{re.escape(STALE_MARK)}[ \t]*$\n*", re.MULTILINE)
-_OLD_CONFIDENCE = re.compile(r"^- Confidence: (?:high|medium|low)\b[^\n]*\n?", re.MULTILINE)
-_HEAD_BYTES = 16 * 1024
-
-
-def carried_over(old: str, query: Query, today: date, notes: Sequence[str]) -> str:
-    """Return the report of ``query`` whose body is the ``old`` report; ``notes`` are safe lines.
-
-    A report that does not follow the template, or holds what kr would not have written, is quoted whole.
-    """
-    old = strip_invisible(old)
-    shape = _kept(old)
-    sections = dict(shape.sections) if shape else _quoted(old)
-    version = shape.header["Version"] if shape else plain_line(read_version(old) or "unknown")
-    when = read_date(old)
-    sections[SUMMARY] = f"{STALE_MARK}\n\n{sections[SUMMARY].removeprefix(STALE_MARK).strip()}"
-    sections[CAVEATS] = _with_notes(sections[CAVEATS], _own_notes(query, version, when, today, notes))
-    header = {
-        "Framework": plain_line(query.framework),
-        "Version": version,
-        "Research Date": when or "unknown",
-        "Confidence": "low",
-        "Sources": shape.header["Sources"] if shape else "none",
-    }
-    return write_shape(Shape(title=title_of(query.framework, query.topic), header=header, sections=sections))
-
-
-def _kept(old: str) -> Shape | None:
-    """Take apart a report that can stand as it is."""
-    shape = read_shape(old)
-    if shape is None or len(old.encode()) > MAX_REPORT_BYTES - _HEAD_BYTES:
-        return None
-    texts = (*shape.header.values(), *shape.sections.values())
-    return shape if all(is_harmless(text) for text in texts) else None
-
-
-def _own_notes(query: Query, version: str, when: str | None, today: date, notes: Sequence[str]) -> list[str]:
-    asked = plain_line(query.framework_version, 100)
-    researched = f"on {when}" if when else "at an unknown date"
-    return [
-        "Confidence: low, since no source answered and an older report stands in.",
-        f"The text was researched {researched} for version {version}; on {today} version {asked} was asked for.",
-        *notes,
-    ]
-
-
-def _with_notes(caveats: str, notes: Sequence[str]) -> str:
-    older = _OLD_CONFIDENCE.sub("", _OLD_NOTES.sub("", caveats)).strip("\n")
-    return "\n".join([_NOTES, "", *(f"- {note}" for note in notes), "", older]).strip("\n")
-
-
-def _quoted(old: str) -> dict[str, str]:
-    left = MAX_REPORT_BYTES - _HEAD_BYTES
-    parts: list[str] = []
-    cut = "[Cut here: the rest of the earlier report would not fit]"
-    for part in (render([block]) for block in split(_OLD_MARK.sub("", old))):
-        left -= len(part.encode()) + 2
-        if left < 0:
-            parts.append(cut)
-            break
-        parts.append(part)
-    return {
-        SUMMARY: "The earlier report does not follow the template; it is quoted whole under Details.",
-        DETAILS: "\n\n".join(["From the earlier report:", *parts]),
-        CODE: "Code of the earlier report stands in its place under Details.",
-        CAVEATS: "",
-        ATTRIBUTION: "No source answered; sources of the earlier report stand in its text under Details.",
-    }
-
-
 INSTALLED_DOCS_LAST = timedelta(days=1)
 """How long an answer from the installed documentation alone is fresh (SPEC 3.3)."""
 
@@ -192,25 +125,25 @@ _INSTALLED = "(via local_docs)"
 
 def origin_of(text: str) -> ReportKind:
     """Tell from a report's own words what it was made from; a text of another shape counts as researched."""
-    shape = read_shape(text)
-    if shape is None:
+    parsed = parse_report(text)
+    if parsed is None:
         lines = {line.strip("> \t") for line in text.splitlines()}
         return (
             "skeleton" if PLACEHOLDER_MARK in lines else "baseline" if STALE_MARK in lines else "researched"
         )
-    summary = shape.sections[SUMMARY]
+    summary = parsed.sections[SUMMARY]
     if PLACEHOLDER_MARK in summary.splitlines():
         return "skeleton"
     if summary.startswith(STALE_MARK):
         return "baseline"
-    sources = [line for line in shape.sections[ATTRIBUTION].splitlines() if line.startswith("- Source ")]
+    sources = [line for line in parsed.sections[ATTRIBUTION].splitlines() if line.startswith("- Source ")]
     return "installed" if sources and all(line.endswith(_INSTALLED) for line in sources) else "researched"
 
 
 def is_by_hand(text: str) -> bool:
     """Tell what somebody wrote, or says that he did, from what kr quotes of its sources."""
-    shape = read_shape(text)
-    return shape is None or "- Written by:" in shape.sections[ATTRIBUTION]
+    parsed = parse_report(text)
+    return parsed is None or "- Written by:" in parsed.sections[ATTRIBUTION]
 
 
 def fresh_until(origin: ReportKind, researched_at: str | None) -> datetime | None:

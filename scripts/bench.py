@@ -75,41 +75,29 @@ def run(timed: Timed, environ: dict[str, str], folder: Path) -> tuple[float, flo
 
 def fill(base: Path, *, entries: int, frameworks: int) -> None:
     """Make a knowledge base with entries of several frameworks, as an import does; the one that is asked for is the first."""
-    from kr.store.importing import Incoming, ReportText
     from kr.store.store import Store
+    from kr.transfer.import_yaml import import_yaml
 
-    now = datetime.now(UTC)
-    incoming = []
+    old = base.with_name("old")
+    items = []
     for number in range(entries):
         framework = "vue" if number % frameworks == 0 else f"framework{number % frameworks}"
         topic = TOPIC if number == 0 else f"subject{number} of kind{number % 7}"
-        report = ReportText(
-            content=f"# {topic}\n\nRows of {topic} that are out of sight are not drawn.\n".encode(),
-            is_here=False,
-            is_theirs=True,
-            confidence="high",
-            origin="researched",
-            researched_at=None,
-            fresh_until=None,
-        )
-        incoming.append(
-            Incoming(
-                id=None,
-                framework=framework,
-                framework_version="3.5",
-                topic=topic,
-                tags=("lists", f"tag{number % 30}"),
-                path=f"frameworks/{framework}/{number}.md",
-                created=None,
-                last_accessed=None,
-                status="fresh",
-                departure=None,
-                text=report,
-            )
-        )
+        path = f"frameworks/{framework}/{number}.md"
+        (old / path).parent.mkdir(parents=True, exist_ok=True)
+        (old / path).write_text(f"# {topic}\n\nRows of {topic} that are out of sight are not drawn.\n")
+        tags = ["lists", f"tag{number % 30}"]
+        item = {
+            "framework": framework,
+            "framework_version": "3.5",
+            "topic": topic,
+            "tags": tags,
+            "path": path,
+        }
+        items.append(json.dumps(item))
+    (old / "index.yaml").write_text("".join(f"- {item}\n" for item in items))
     with Store(None, base, max_entries=entries + 1) as store:
-        for first in range(0, entries, 500):
-            store.take_in(incoming[first : first + 500], now)
+        import_yaml(store, base, [old], now=datetime.now(UTC))
 
 
 def processes(rounds: int, folder: Path, environ: dict[str, str]) -> None:
@@ -199,7 +187,7 @@ def warm(folder: Path, environ: dict[str, str]) -> None:
         ):
             connection.execute("PRAGMA synchronous = NORMAL")
             actions = {"raw": partial(_raw, connection)} | {
-                name: partial(app.requests.research_document, data) for name, data in asked.items()
+                name: partial(app.research.document, data) for name, data in asked.items()
             }
             seconds = in_turns(actions, 60)
         for name in asked:

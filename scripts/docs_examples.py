@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 
 from kr.app import App
-from kr.cli import entries, knowledge, lessons, maintenance, research
+from kr.cli import entries, knowledge, lessons, maintenance, research, stats
 from kr.cli.output import LineProgress
-from kr.maintenance.doctor import report
+from kr.doctor import report
 from kr.models import to_plain
 from kr.settings import load_settings
 from tests.support.sprint import fill_sprint
@@ -28,9 +28,7 @@ _FRAMEWORK, _QUESTION = (
 
 
 def _research(app: App) -> str:
-    answer = app.requests.research_question(
-        _FRAMEWORK, _QUESTION, framework_version="0.115", include_report=True
-    )
+    answer = app.research.question(_FRAMEWORK, _QUESTION, framework_version="0.115", include_report=True)
     return research.view(to_plain(answer), is_whole=False)
 
 
@@ -40,14 +38,14 @@ def _lessons(app: App) -> str:
 
 
 def _explain(app: App) -> str:
-    asked = app.requests.question_data(_FRAMEWORK, _QUESTION, framework_version="0.115")
+    asked = app.research.question_data(_FRAMEWORK, _QUESTION, framework_version="0.115")
     return knowledge.explained(app.explain(asked))
 
 
 def _inject(app: App) -> str:
     needed = {"phase": "e2e-inspection", "dry_run": "true"}
     asked = {"story_key": "0-0", "session_id": "terminal", "lessons_inject": needed}
-    return lessons.injection_view(to_plain(app.requests.inject_lessons(asked)))
+    return lessons.injection_view(to_plain(app.research.inject_data(asked)))
 
 
 _SHOWN: dict[str, dict[str, Callable[[App], str]]] = {
@@ -62,7 +60,7 @@ _SHOWN: dict[str, dict[str, Callable[[App], str]]] = {
     "export-yaml": {
         "kr export-yaml --output moved": lambda app: knowledge.exported_view(app.export_yaml(Path("moved")))
     },
-    "stats": {"kr stats": lambda app: maintenance.stats_view(app.stats())},
+    "stats": {"kr stats": lambda app: stats.stats_view(app.stats())},
     "search": {
         "kr search context provider --limit 2": lambda app: entries.found_view(
             app.search_all("context provider", limit=2)

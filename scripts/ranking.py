@@ -77,7 +77,7 @@ def request_of(ask: dict[str, Any], if_unsure: str) -> dict[str, Any]:
 def complete(app: App, ask: dict[str, Any]) -> dict[str, Any]:
     """Fill in what a need at a terminal leaves out."""
     said = {name: value for name, value in ask.items() if value}
-    data = app.requests.question_data(
+    data = app.research.question_data(
         ask["framework"],
         ask["question"],
         framework_version=ask.get("framework_version") or "unknown",
@@ -97,7 +97,7 @@ def judged(path: Path, *, command_line: bool) -> Iterator[tuple[str, bool, bool,
             known = fill(app, data["entries"])
 
             def in_process(request: dict[str, Any]) -> dict[str, Any]:
-                return to_plain(app.requests.research_document(json.dumps(request).encode()))
+                return to_plain(app.research.document(json.dumps(request).encode()))
 
             def by_command(request: dict[str, Any]) -> dict[str, Any]:
                 kr = str(Path(sys.executable).parent / "kr")

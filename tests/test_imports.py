@@ -21,7 +21,6 @@ MODULES = {
 KNOWN_CIRCLES = set(
     """
     kr.cli.completion kr.cli.options kr.cli.output
-    kr.research.pipeline kr.research.service
     kr.sources.base kr.sources.folder kr.sources.http_exchange kr.sources.local_docs kr.sources.mcp_client
     kr.sources.mcp_tool kr.sources.mcp_transports
     kr.transfer kr.transfer.export kr.transfer.import_yaml kr.transfer.read_index

@@ -3,7 +3,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from kr.report import PLACEHOLDER_MARK, STALE_MARK, fresh_until, origin_of
-from kr.research.excerpt import build_report
+from kr.research.report import build_report
 from kr.values import Answer, Entry, Passage, Query
 
 NOW = datetime(2026, 10, 1, 12, tzinfo=UTC)

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any
 
 import click
 
@@ -26,10 +26,6 @@ from kr.cli.options import (
 from kr.cli.output import at_most, cell, emit, table, tell_cut, wrapped
 from kr.text.characters import strip_invisible
 from kr.text.counting import counted
-
-if TYPE_CHECKING:
-    from kr.catalog import Page
-
 
 Row = dict[str, Any]
 _NONE = "none"
@@ -67,7 +63,7 @@ def command() -> None:
 @click.option("--status", type=click.Choice(["fresh", "stale"]), help="Entries of this status, as of today.")
 @_LIMIT
 @with_context
-def list_entries(ctx: click.Context, /, **page: "Unpack[Page]") -> None:
+def list_entries(ctx: click.Context, /, **page: Any) -> None:
     """List the entries, the last accessed first."""
     with open_app(ctx, may_share=True, only_reads=True) as app:
         found = app.entries(**page)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kr.cli.options import MOST, examples, open_app, read_request, schema_option, with_context
-from kr.cli.output import cell, complain, emit, progress_line, table, warn, wrapped
+from kr.cli.output import cell, complain, emit, table, warn, wrapped
 from kr.cli.research import check_form, question_parameters
 from kr.errors import InvalidRequest, KrError
 from kr.text.counting import counted
@@ -211,10 +211,7 @@ def import_yaml(ctx: click.Context, sources: tuple[Path, ...]) -> int:
     the one that was archived last. The exit status is 1 only when a file can't be read at all.
     """
     with open_app(ctx) as app:
-        with progress_line() as show:
-            result = app.import_yaml(
-                sources, progress=lambda done, total: show(f"importing … line {done:,} of {total:,}")
-            )
+        result = app.import_yaml(sources)
         for line in result.warnings:
             warn(_plain(line))
         for item in result.refused:
@@ -256,8 +253,8 @@ def explain(
 ) -> None:
     """Show what the cache would answer to a question about FRAMEWORK, and why.
 
-    Of every entry of the framework: its score, its freshness, by what it is served, or why it is not. An index.yaml that
-    the first research would import is named. No source is asked and nothing is changed.
+    Of every entry of the framework: its score, its freshness, by what it is served, or why it is not. No source is asked
+    and nothing is changed.
     """
     options = {name: value for name, value in given.items() if value is not None and value != ()}
     check_form(framework, question, document, options, command="explain")
@@ -269,7 +266,7 @@ def explain(
                 where = "" if document == "-" else f"{document}: "
                 raise KrError(f"{where}{str(error).removeprefix('request: ')}") from error
         else:
-            value = app.explain(app.requests.question_data(str(framework), str(question), **options))
+            value = app.explain(app.research.question_data(str(framework), str(question), **options))
         emit(value, ctx, explained)
 
 
@@ -279,11 +276,6 @@ def explained(value: dict[str, Any]) -> str:
     first, *more = wrapped(f"{outcome}  ", value["decision"], indent=2)
     lines = [click.style(outcome, fg=_COLOURS[outcome], bold=True) + first.removeprefix(outcome), *more]
     lines += wrapped("  asked: ", f"{asked} · tags: {', '.join(query['tags'])}", indent=4)
-    if value["waiting_index"]:
-        waits = f"{value['waiting_index']}: the first research imports it, and may find the answer there"
-        lines += wrapped("  waiting: ", waits, indent=4)
-    if value["nearest_frameworks"]:
-        lines += wrapped("  similar names: ", ", ".join(value["nearest_frameworks"]), indent=4)
     for row in value["considered"][:_MOST_ENTRIES]:
         lines += ["", *_entry(row)]
     if (left := len(value["considered"]) - _MOST_ENTRIES) > 0:

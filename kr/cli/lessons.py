@@ -104,14 +104,14 @@ def inject(
     need = {name: value for name, value in task.items() if value is not None}
     with open_app(ctx, may_share=True, is_quick=True) as app:
         if document is not None:
-            envelope = answer_request(document, lambda data: app.requests.inject_document(data, need))
+            envelope = answer_request(document, lambda data: app.research.inject(data, need))
         else:
             data = {
                 "story_key": story_key or "0-0",
                 "session_id": session_id or f"terminal-{uuid.uuid4().hex}",
                 "lessons_inject": {"phase": phase, **need},
             }
-            envelope = app.requests.inject_lessons(data)
+            envelope = app.research.inject_data(data)
     value = to_plain(envelope)
     emit(value, ctx, injection_view)
     return 1 if value["status"] == "failure" else 0

@@ -47,8 +47,8 @@ _GROUPS = {
         ("hook", "hook:command", "Answer a Claude Code hook: give lessons, record failures."),
     ),
     "Serve agents": (
-        ("mcp", "maintenance:mcp", "Serve an agent over MCP, on standard input and output."),
-        ("serve", "maintenance:serve", "Serve a fleet over HTTP and MCP, and people with a page."),
+        ("mcp", "serve:mcp", "Serve an agent over MCP, on standard input and output."),
+        ("serve", "serve:serve", "Serve a fleet over HTTP and MCP, and people with a page."),
     ),
     "Look after the knowledge": (
         ("entries", "entries:command", "List, show, search, remove and restore entries."),
@@ -64,7 +64,7 @@ _GROUPS = {
     "Set up and look after": (
         ("init", "init:init", "Write kr.yaml and create the knowledge base."),
         ("trust", "trust:trust", "Let what a project's kr.yaml starts, expands and calls take effect."),
-        ("stats", "maintenance:stats", "Count what the cache saves, costs and holds."),
+        ("stats", "stats:stats", "Count what the cache saves, costs and holds."),
         ("doctor", "maintenance:doctor", "Find what is wrong with the knowledge base, and repair it."),
         ("db", "maintenance:db", "Find, check, upgrade, back up and restore the database."),
         ("completion", "completion:command", "Print the script that completes kr in a shell."),

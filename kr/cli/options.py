@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kr.app import App
     from kr.cli.completion import Complete
     from kr.envelopes import Envelope
-    from kr.research.chain import Progress
+    from kr.research.progress import Progress
 
 
 class Typed(click.ParamType[str]):

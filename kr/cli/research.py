@@ -146,14 +146,14 @@ def command(
     with open_app(ctx, may_share=True, is_quick=True) as app:
         if document is not None:
             research = partial(
-                app.requests.research_document,
+                app.research.document,
                 include_report=shown,
                 max_tokens=max_tokens,
                 overrides=overrides,
             )
             envelope = answer_request(document, research)
         else:
-            envelope = app.requests.research_question(
+            envelope = app.research.question(
                 str(framework),
                 str(question),
                 include_report=shown,

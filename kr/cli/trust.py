@@ -1,4 +1,4 @@
-"""``kr trust``: what a project's configuration may start, expand and call (SPEC 7)."""
+"""``kr trust``: what a project's configuration may start, expand and call."""
 
 import os
 import sys
@@ -10,6 +10,10 @@ import click
 from kr.cli.options import common, examples, with_context
 from kr.cli.output import emit
 from kr.errors import KrError
+from kr.settings.project import find_project
+from kr.settings.trust import guarded, is_trusted, shown
+from kr.settings.trust import trust as remember
+from kr.text.characters import strip_invisible
 
 
 @click.command("trust", epilog=examples("kr trust", "kr trust --yes"))
@@ -23,17 +27,13 @@ def trust(ctx: click.Context, /, *, yes: bool) -> int:
     is; after a change it asks again. Your own kr.yaml in ~/.config/kr and a file that --config or KR_CONFIG names need
     no trust. Exit status 1 where you say no.
     """
-    from kr.settings.project import find_project
-    from kr.settings.trust import guarded, is_trusted
-    from kr.settings.trust import trust as remember
-
     environ = dict(os.environ)
     said = common(ctx)
     named = Path(said.config) if said.config else None
     file = find_project(config=named, environ=environ, cwd=Path.cwd()).file
     if file is None:
         raise KrError("there is no kr.yaml here or above: nothing needs to be trusted")
-    settings = [f"line {file.lines[it.path]}: {it.line()}" for it in guarded(file.data)]
+    settings = [f"line {file.lines[path]}: {shown(path, one)}" for path, one in guarded(file.data)]
     value: dict[str, Any] = {"file": str(file.path), "settings": settings, "trusted": True}
     if settings and not is_trusted(file, environ):
         value["trusted"] = yes or _agrees(file.path, settings)
@@ -47,8 +47,6 @@ def _agrees(file: Path, settings: list[str]) -> bool:
     if sys.stdin is None or not sys.stdin.isatty():
         click.echo(f"{file} is not trusted: read it, then say `kr trust --yes`", err=True)
         return False
-    from kr.text.characters import strip_invisible
-
     click.echo("\n".join([f"{file} says:", *(f"  {strip_invisible(line)}" for line in settings)]), err=True)
     return click.confirm("Trust this file, as it is now?", err=True)
 

@@ -9,11 +9,11 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from kr.packages.files import Unreadable, decode, printable, read_bytes
+from kr.packages.files import Stamp, Unreadable, decode, printable, read_bytes, stamp
 
 _MAX_LEVELS = 6
 _MAX_MANIFEST = 1024 * 1024
@@ -27,7 +27,7 @@ def normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PythonEnvironment:
     """The virtual environment in use: its site-packages folders, its root (None where there is none), its Python."""
 
@@ -36,14 +36,17 @@ class PythonEnvironment:
     python: str
     label: str
 
-    @cached_property
-    def installed(self) -> dict[str, tuple[str, str]]:
-        """Normalised names of the distributions with their spelling and version, from the names of their folders."""
-        found: dict[str, tuple[str, str]] = {}
-        for info in (info for site in self.sites for info in names_in(site)):
-            if read := _INFO.fullmatch(info):
-                found.setdefault(normalised(read[1]), (read[1], printable(read[2], limit=100)))
-        return found
+    def installed(self, name: str) -> str | None:
+        """Return the version of a distribution, by the names of the folders that keep their metadata."""
+        found = (_distributions(site, stamp(site)).get(normalised(name)) for site in self.sites)
+        return next(filter(None, found), None)
+
+
+@lru_cache(maxsize=32)
+def _distributions(site: Path, _changed: Stamp) -> dict[str, str]:
+    """Return the versions of what is installed in a site-packages folder, read once as long as its names stay."""
+    read = filter(None, map(_INFO.fullmatch, names_in(site)))
+    return {normalised(info[1]): printable(info[2], limit=100) for info in read}
 
 
 def _text(path: Path) -> str:

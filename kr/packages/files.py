@@ -7,30 +7,22 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterable, Iterator
-from pathlib import Path, PurePosixPath
+from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import Element, ParseError
 
 import yaml
-from defusedxml import DefusedXmlException
-from defusedxml.ElementTree import fromstring
 
 MAX_BYTES = 32 * 1024 * 1024
 """Lock files of large workspaces reach some ten megabytes."""
-MAX_STRUCTURED_BYTES = 8 * 1024 * 1024
+MAX_STRUCTURED = 8 * 1024 * 1024
 """Of YAML and XML, which cost more to parse."""
 MAX_WARNINGS = 50
 MAX_MEMBERS = 200
 _MAX_DEPTH = 5
 _MAX_FOLDERS = 4_000
 _SKIPPED_FOLDERS = frozenset({"node_modules", "bower_components", "__pycache__", "site-packages"})
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
+_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 Stamp = tuple[int, int, int, int] | None
 
@@ -61,20 +53,17 @@ def read_bytes(path: Path, *, limit: int = MAX_BYTES) -> bytes | None:
     and for what the operating system refuses.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        if not stat.S_ISREG(path.stat().st_mode):
+            data = None
+        else:
+            with path.open("rb") as file:
+                data = file.read(limit + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as exc:
         raise Unreadable(_reason(exc)) from exc
-    try:
-        with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise Unreadable("it is not a regular file")
-            data = file.read(limit + 1)
-    except IsADirectoryError as exc:
-        raise Unreadable("it is not a regular file") from exc
-    except OSError as exc:
-        raise Unreadable(_reason(exc)) from exc
+    if data is None:
+        raise Unreadable("it is not a regular file")
     if len(data) > limit:
         raise Unreadable(f"it is larger than {limit // (1024 * 1024)} MiB")
     return data
@@ -82,7 +71,7 @@ def read_bytes(path: Path, *, limit: int = MAX_BYTES) -> bytes | None:
 
 def decode(data: bytes) -> str:
     """Return a text: UTF-8, or what a byte order mark says (PowerShell writes UTF-16). Raises ``Unreadable``."""
-    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
+    encoding = next((name for mark, name in _MARKS.items() if data.startswith(mark)), "utf-8")
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as exc:
@@ -100,27 +89,12 @@ def parse(kind: str, text: str) -> object:
             return parsed
         if kind == "toml":
             return tomllib.loads(text)
-        _bounded(text)
+        if len(text) > MAX_STRUCTURED:
+            raise Unreadable(f"it is larger than {MAX_STRUCTURED // 1024**2} MiB")
         documents: list[object] = list(yaml.load_all(text, Loader=yaml.CBaseLoader))
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as exc:
         raise Unreadable(f"it is not valid {kind.upper()} ({_reason(exc)})") from exc
     return documents[-1] if documents else None
-
-
-def parse_xml(data: bytes) -> Element:
-    """Parse XML without a document type declaration, in the encoding that it declares, namespaces dropped."""
-    _bounded(data)
-    try:
-        root: Element = fromstring(data.lstrip(), forbid_dtd=True)
-    except DefusedXmlException as exc:
-        reason = "it has a document type declaration, which it does not need; it is not read"
-        raise Unreadable(reason) from exc
-    except (ParseError, ValueError, LookupError, RecursionError) as exc:
-        raise Unreadable(f"it is not valid XML ({exc})") from exc
-    for element in root.iter():
-        if isinstance(element.tag, str):
-            element.tag = element.tag.rpartition("}")[2]
-    return root
 
 
 class Folder:
@@ -130,12 +104,12 @@ class Folder:
         self.root = root
         self.warnings: list[str] = []
         self.seen: dict[Path, Stamp] = {} if seen is None else seen
-        self._folders: list[str] | None = None
         self._documents: dict[str, dict[str, Any] | None] = {}
 
     def saw(self, path: Path) -> None:
         """Remember, before it is read, how a file or folder is now."""
-        self.seen.setdefault(path, stamp(path))
+        if path not in self.seen:
+            self.seen[path] = stamp(path)
 
     def names(self) -> list[str]:
         """Return the names in the folder, sorted."""
@@ -156,7 +130,7 @@ class Folder:
         path = self.root / file
         self.saw(path)
         try:
-            if not path.is_symlink() or self._is_near(path):
+            if path.resolve().is_relative_to(self._top):
                 return read_bytes(path)
             self.warn(file, "it is a link that leads out of the project; it is not read")
         except (Unreadable, OSError, ValueError, RuntimeError) as exc:
@@ -189,15 +163,6 @@ class Folder:
             self.warn(file, f"its top level is {_kind(parsed)}, not a mapping")
         return parsed if isinstance(parsed, dict) else None
 
-    def xml(self, file: str) -> Element | None:
-        """Return the root of an XML file; None as in ``data``."""
-        data = self.data(file)
-        try:
-            return None if data is None else parse_xml(data)
-        except Unreadable as exc:
-            self.warn(file, str(exc))
-            return None
-
     def table(self, file: str, data: dict[str, Any] | None, *keys: str) -> dict[str, Any]:
         """Return the mapping under ``keys``; empty when absent, and with a warning when it is none."""
         value: object = data or {}
@@ -217,26 +182,18 @@ class Folder:
         return value if isinstance(value, list) else []
 
     def manifests(self, name: str, patterns: Iterable[object]) -> dict[str, dict[str, Any]]:
-        """Return the manifest of this folder and those of the members that fit the workspace patterns, by file."""
-        files = [name, *(f"{member}/{name}" for member in self.members(patterns, name))]
-        return {file: found for file in files if (found := self.document(file)) is not None}
+        """Return the manifest of this folder and those of the members below that fit the workspace patterns, by file.
 
-    def members(self, patterns: Iterable[object], manifest: str) -> list[str]:
-        """Return the folders below this one that fit the workspace patterns and hold ``manifest``.
-
-        ``!pattern`` takes out. At most ``MAX_MEMBERS``; folders of installed packages and hidden folders are never
-        looked into, symbolic links never followed.
+        At most ``MAX_MEMBERS``; folders of installed packages and hidden ones are never looked into, symbolic links never
+        followed.
         """
-        wanted, refused = _globs(patterns)
-        if not wanted:
-            return []
-        if self._folders is None:
-            self._folders = list(self._walk())
-        fitting = (name for name in self._folders if _fits(name, wanted, refused))
-        found = [name for name in fitting if (self.root / name / manifest).is_file()]
-        if len(found) > MAX_MEMBERS:
-            self.warn(manifest, f"the workspace has more than {MAX_MEMBERS} members; the rest is left out")
-        return found[:MAX_MEMBERS]
+        patterns = list(patterns)
+        fitting = (place for place in self._walk() if fits(place, patterns)) if patterns else iter(())
+        files = [f"{place}/{name}" for place in fitting if (self.root / place / name).is_file()]
+        if len(files) > MAX_MEMBERS:
+            self.warn(name, f"the workspace has more than {MAX_MEMBERS} members; the rest is left out")
+        read = {file: self.document(file) for file in [name, *files[:MAX_MEMBERS]]}
+        return {file: found for file, found in read.items() if found is not None}
 
     def above(self) -> Iterator[tuple[str, str]]:
         """Yield the folders that a workspace's root may be, nearest first: ``("../../", "packages/app")``.
@@ -265,59 +222,45 @@ class Folder:
             return None
         return real.relative_to(base).as_posix() if real.is_relative_to(base) else None
 
-    def _is_near(self, path: Path) -> bool:
+    @cached_property
+    def _top(self) -> Path:
+        """The farthest folder that a workspace's root may be; no link may lead out of it."""
         ups = [up for up, _ in self.above()]
-        top = (self.root / (ups[-1] if ups else "")).resolve()
-        return path.resolve().is_relative_to(top)
+        return (self.root / (ups[-1] if ups else "")).resolve()
 
     def _walk(self) -> Iterator[str]:
+        """Yield the folders below, at most ``_MAX_FOLDERS``, five levels down."""
         seen = 0
         for path, folders, _ in os.walk(self.root, followlinks=False):
-            self.saw(Path(path))
-            relative = PurePosixPath(Path(path).relative_to(self.root).as_posix())
-            folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in _SKIPPED_FOLDERS)
-            if len(relative.parts) >= _MAX_DEPTH:
-                folders[:] = []
+            place = Path(path)
+            self.saw(place)
+            is_deepest = len(place.relative_to(self.root).parts) >= _MAX_DEPTH
+            wanted = [f for f in sorted(folders) if not f.startswith(".") and f not in _SKIPPED_FOLDERS]
+            folders[:] = [] if is_deepest or seen > _MAX_FOLDERS else wanted
+            seen += len(folders)
             for name in folders:
-                if not (Path(path) / name).is_symlink():
-                    seen += 1
-                    if seen > _MAX_FOLDERS:
-                        return
-                    yield (relative / name).as_posix()
+                if not (place / name).is_symlink():
+                    yield (place / name).relative_to(self.root).as_posix()
 
 
 def fits(name: str, patterns: Iterable[object]) -> bool:
-    """Tell whether the folder ``name`` fits workspace patterns as in ``Folder.members``."""
-    return _fits(name, *_globs(patterns))
+    """Tell whether the folder ``name`` fits workspace patterns; ``!pattern`` takes out."""
+    # Each star multiplies the work of a mismatch.
+    texts = [p for p in patterns if isinstance(p, str) and len(p) <= 200 and len(re.findall(r"\*+", p)) <= 4]
+    refused = [p[1:] for p in texts if p.startswith("!")]
+    wanted = [p for p in texts if not p.startswith("!")]
+    return any(_glob(p).fullmatch(name) for p in wanted) and not any(
+        _glob(p).fullmatch(name) for p in refused
+    )
 
 
-def _globs(patterns: Iterable[object]) -> tuple[list[re.Pattern[str]], list[re.Pattern[str]]]:
-    """Return the patterns of what is meant, and of what ``!`` takes out."""
-    wanted: list[re.Pattern[str]] = []
-    refused: list[re.Pattern[str]] = []
-    for pattern in patterns:
-        # Each star multiplies the work of a mismatch.
-        if isinstance(pattern, str) and len(pattern) <= 200 and len(re.findall(r"\*+", pattern)) <= 4:
-            into, text = (refused, pattern[1:]) if pattern.startswith("!") else (wanted, pattern)
-            into.append(_glob(text))
-    return wanted, refused
-
-
+@lru_cache(maxsize=256)
 def _glob(pattern: str) -> re.Pattern[str]:
     """Translate a workspace pattern: ``*`` within a name, ``**`` across names."""
     parts = [part for part in pattern.replace("\\", "/").split("/") if part not in {"", "."}]
     text = re.sub(r"\*{3,}", "**", re.escape("/".join(parts)).replace(r"\*", "*").replace(r"\?", "[^/]"))
     text = text.replace("**/", "(?:[^/]+/)\0").replace("**", ".\0").replace("*", "[^/]*")
     return re.compile(text.replace("\0", "*"))
-
-
-def _fits(name: str, wanted: list[re.Pattern[str]], refused: list[re.Pattern[str]]) -> bool:
-    return any(p.fullmatch(name) for p in wanted) and not any(p.fullmatch(name) for p in refused)
-
-
-def _bounded(content: str | bytes) -> None:
-    if len(content) > MAX_STRUCTURED_BYTES:
-        raise Unreadable(f"it is larger than {MAX_STRUCTURED_BYTES // 1024**2} MiB")
 
 
 def _kind(value: object) -> str:

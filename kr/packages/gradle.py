@@ -11,7 +11,7 @@ from typing import Any
 
 from kr.packages.files import MAX_MEMBERS, Folder
 from kr.packages.maven import SPRING_BOOT
-from kr.packages.model import Declared, Dependency, dependency, resolve
+from kr.packages.model import Dependency, dependency
 
 MAX_CHARACTERS = 512 * 1024
 _SCRIPTS = ("build.gradle", "build.gradle.kts")
@@ -76,20 +76,17 @@ def read_gradle(folder: Folder) -> Iterator[Dependency]:
     up = _top(folder)
     variables = _properties(folder, "")
     above = [_code(folder, f"{up}{name}") for name in _SCRIPTS] if up else []
-    for code in [*scripts.values(), *above]:
-        for found in _ASSIGNED.finditer(code):
-            name, value = next(
-                (a, b) for a, b in zip(found.groups()[::2], found.groups()[1::2], strict=True) if a
-            )
-            variables.setdefault(name.rpartition(".")[2], value)
+    for found in _ASSIGNED.finditer("\n".join([*scripts.values(), *above])):
+        name, value = filter(None, found.groups())
+        variables.setdefault(name.rpartition(".")[2], value)
     variables = _properties(folder, up) | variables if up else variables
     catalogs = _catalogs(folder, up, variables)
     plugins = {found[1]: found[2] for code in scripts.values() for found in _PLUGIN.finditer(code)}
-    declared = [d for file, code in scripts.items() for d in _declared(file, code, variables, catalogs)]
-    boot = plugins.get(SPRING_BOOT)  # Spring's plugin brings the versions of its own starters.
-    is_managed = [boot and d.spec is None and d.package.startswith(f"{SPRING_BOOT}:") for d in declared]
-    rows = [Declared(d.package, boot, d.file) if m else d for d, m in zip(declared, is_managed, strict=True)]
-    yield from resolve("maven", rows, None)
+    for script, code in scripts.items():
+        for package, version, file in _declared(script, code, variables, catalogs):
+            # Spring's plugin brings the versions of its own starters.
+            managed = plugins.get(SPRING_BOOT) if package.startswith(f"{SPRING_BOOT}:") else None
+            yield dependency("maven", package, version or managed, file, direct=True)
     for catalog in catalogs.values():
         for package, version in catalog.libraries.values():
             yield dependency("maven", package, version, catalog.file, direct=False)
@@ -139,15 +136,14 @@ def _properties(folder: Folder, up: str) -> dict[str, str]:
 
 def _declared(
     file: str, code: str, variables: dict[str, str], catalogs: dict[str, _Catalog]
-) -> Iterator[Declared]:
-    """Yield what the blocks about dependencies name."""
+) -> Iterator[tuple[str, str | None, str]]:
+    """Yield what the blocks about dependencies name: package, version, and the file that gives it."""
     for block in _blocks(code):
         for group, name, version in _named(block, variables):
-            yield Declared(f"{group}:{name}", _fill(version, variables), file)
+            yield f"{group}:{name}", _fill(version, variables), file
         for found in re.finditer(r"\b([a-z]\w*)((?:\.\w+)+)", block):
             if catalog := catalogs.get(found[1]):
-                for package, spec in catalog.find(found[2].lstrip(".")):
-                    yield Declared(package, spec, catalog.file)
+                yield from ((*library, catalog.file) for library in catalog.find(found[2].lstrip(".")))
 
 
 def _blocks(code: str) -> Iterator[str]:

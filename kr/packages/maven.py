@@ -6,9 +6,12 @@ from collections import ChainMap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, ParseError
 
-from kr.packages.files import MAX_MEMBERS, Folder
+from defusedxml import DefusedXmlException
+from defusedxml.ElementTree import fromstring
+
+from kr.packages.files import MAX_MEMBERS, MAX_STRUCTURED, Folder
 from kr.packages.model import UNKNOWN, Dependency, dependency
 
 SPRING_BOOT = "org.springframework.boot"
@@ -59,7 +62,7 @@ def read_maven(folder: Folder) -> Iterator[Dependency]:
     queue, done = [("pom.xml", _inherited(folder, own))], set[str]()
     while queue and len(done) < MAX_MEMBERS:
         file, inherited = queue.pop(0)
-        root = folder.xml(file) if file not in done else None
+        root = _pom(folder, file) if file not in done else None
         done.add(file)
         if root is None:
             continue
@@ -73,13 +76,35 @@ def read_maven(folder: Folder) -> Iterator[Dependency]:
     yield from (row for row in rows if row.package not in own)
 
 
+def _pom(folder: Folder, file: str) -> Element | None:
+    """Return the root of a pom, in the encoding that it declares, its tags without namespaces."""
+    data = folder.data(file)
+    if data is None:
+        return None
+    if len(data) > MAX_STRUCTURED:
+        folder.warn(file, f"it is larger than {MAX_STRUCTURED // 1024**2} MiB")
+        return None
+    try:
+        root: Element = fromstring(data, forbid_dtd=True)
+    except DefusedXmlException:
+        folder.warn(file, "it has a document type declaration, which it does not need; it is not read")
+        return None
+    except (ParseError, ValueError, LookupError, RecursionError) as exc:
+        folder.warn(file, f"it is not valid XML ({exc})")
+        return None
+    for element in root.iter():
+        if isinstance(element.tag, str):
+            element.tag = element.tag.rpartition("}")[2]
+    return root
+
+
 def _inherited(folder: Folder, own: set[str]) -> _Model:
     """Return what the poms above hand down to a module's folder; their coordinates go into ``own``."""
     levels = len(list(folder.above()))
     chain: list[Element] = []
     file = "pom.xml"
     while len(chain) <= _MAX_PARENTS and levels:
-        root = folder.xml(file)
+        root = _pom(folder, file)
         if root is None or (chain and not _is_parent(root, chain[-1])):
             break
         chain.append(root)

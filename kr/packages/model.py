@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal
 
 from kr.frameworks import canonical
@@ -25,7 +26,6 @@ _PRODUCTS = (
     "nats neo4j nginx nomad opensearch oracle podman postgis postgresql prometheus pulsar qdrant rabbitmq redis "
     "redshift rocketmq s3 snowflake solr spark sqlite sqlserver terraform timescaledb trino valkey vault weaviate"
 )
-_NO_PACKAGES = frozenset(map(canonical, f"{_LANGUAGES} {_PRODUCTS}".split()))
 _LONGEST_NAME = 300
 _LONGEST_VERSION = 200
 _MOST_DEPENDENCIES = 20_000
@@ -67,7 +67,12 @@ class Declared:
 
 def is_language_or_product(name: str) -> bool:
     """Tell whether a name is never meant for a package whose full name only ends with it (``go``, ``postgresql``)."""
-    return canonical(name) in _NO_PACKAGES
+    return canonical(name) in _no_packages()
+
+
+@cache
+def _no_packages() -> frozenset[str]:
+    return frozenset(map(canonical, f"{_LANGUAGES} {_PRODUCTS}".split()))
 
 
 def short_name(ecosystem: Ecosystem, package: str) -> str:

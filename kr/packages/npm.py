@@ -124,9 +124,12 @@ def _installed(folder: Folder, place: str, name: str) -> tuple[str, str] | None:
     """Return the version in ``node_modules``, as node finds it from the member's folder, and the place."""
     start = folder.root / place
     for level in [start, *start.parents][:_MAX_LEVELS]:
-        folder.saw(level / "node_modules" / name / "package.json")
+        folder.saw((level / "node_modules" / name).parent)
     package = node_package(name, start)
-    return (package.version, f"node_modules/{name}") if package else None
+    if package is None:
+        return None
+    folder.saw(package.root / "package.json")
+    return package.version, f"node_modules/{name}"
 
 
 def _from_catalog(spec: str, name: str, workspace: dict[str, Any]) -> str:

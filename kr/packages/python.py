@@ -37,8 +37,8 @@ def read_python(folder: Folder, environment: PythonEnvironment, place: str) -> I
     declared = project.declared()
     lock = project.lock(declared)
     for row in resolve("python", declared, lock):
-        found = environment.installed.get(normalised(row.package))
-        yield replace(row, version=found[1], file=place) if found else row
+        version = environment.installed(row.package)
+        yield replace(row, version=version, file=place) if version else row
     if (wanted := project.wanted_python) is not None:
         version, file = (environment.python, place) if environment.root else wanted
         yield dependency("language", "python", version, file, direct=True)
@@ -71,10 +71,9 @@ class _Project:
         places = [""] if self._root is None else ["", *filter(None, [_top(self.folder)])]
         for up in places:
             locks = [lock for name in _LOCKS if (lock := self._lock(f"{up}{name}"))]
-            tools = self.folder.table("pyproject.toml", self._root, "tool").keys() & {"uv", "poetry"}
-            named = [
-                lock for lock in locks if len(tools) == 1 and lock.file.endswith(f"{next(iter(tools))}.lock")
-            ]
+            tools = {"uv", "poetry"} & self.folder.table("pyproject.toml", self._root, "tool").keys()
+            tool = f"{tools.pop()}.lock" if len(tools) == 1 else "?"
+            named = [lock for lock in locks if lock.file.endswith(tool)]
             if locks:
                 return max(named or locks, key=lambda lock: lock.fitness(declared))
         return None
@@ -166,9 +165,10 @@ class _Project:
         extras = self.folder.table(file, manifest, *keys, "optional-dependencies")
         tables = [self.folder.table(file, manifest, *keys, "dependencies"), *extras.values()]
         found = [table["file"] for table in tables if isinstance(table, dict) and "file" in table]
-        for names in found:
-            for name in [names] if isinstance(names, str) else names if isinstance(names, list) else []:
-                yield from self._requirements_of(posixpath.join(posixpath.dirname(file), str(name)))
+        for listed in found:
+            names = listed if isinstance(listed, list) else [listed]
+            place = posixpath.dirname(file)
+            yield from self._requirements_of(*(posixpath.join(place, str(name)) for name in names))
         is_known = found or "poetry" in self.folder.table(file, manifest, "tool")
         if not is_known and not self._setup_cfg_section("options").get("install_requires"):
             self.folder.warn(file, "its dependencies are dynamic; kr does not read where they come from")
@@ -224,15 +224,11 @@ class _Project:
     def _setup_cfg(self) -> Iterator[Declared]:
         """Read setuptools' declarative file: ``install_requires`` and ``extras_require``, as lines or ``file:``."""
         file, options = "setup.cfg", self._setup_cfg_section("options")
-        lists = {
-            "install_requires": options.get("install_requires", ""),
-            "test": options.get("tests_require", ""),
-        }
-        for name, text in {**lists, **self._setup_cfg_section("options.extras_require")}.items():
+        lists = {"install_requires": options.get("install_requires", "")}
+        for name, text in (lists | self._setup_cfg_section("options.extras_require")).items():
             dev = bool(_DEVELOPMENT.search(name))
             if text.lstrip().startswith("file:"):
-                for named in text.partition(":")[2].split(","):
-                    yield from self._requirements_of(named.strip())
+                yield from self._requirements_of(*map(str.strip, text.partition(":")[2].split(",")))
                 continue
             for line in re.split(r"\n" if "\n" in text else r"[;\n](?=\s*[A-Za-z])", text):
                 if line.strip() and not line.lstrip().startswith("#"):
@@ -250,7 +246,9 @@ class _Project:
     def _requirements_of(self, *names: str) -> list[Declared]:
         """Read requirements files and what they include inside the project; a constraint gives a version to who has none."""
         # What is called constraints is so, also where nothing includes it.
-        queue = [(name, "constraint" in name) for name in names]
+        queue = [
+            one for name in names for one in self._included("", name, is_constraint="constraint" in name)
+        ]
         done: set[str] = set()
         declared: list[Declared] = []
         constraints: dict[str, Declared] = {}
@@ -274,9 +272,9 @@ class _Project:
     def _included(self, file: str, target: str, *, is_constraint: bool) -> list[tuple[str, bool]]:
         if "://" in target:
             return []
-        included = self.folder.inside(posixpath.join(posixpath.dirname(file), target))
-        if included is None:
-            self.folder.warn(file, f"includes {target}, which is outside the project; it is not read")
+        included = posixpath.normpath(posixpath.join(posixpath.dirname(file), target))
+        if included.startswith(("../", "/")):
+            self.folder.warn(file or target, f"{target} lies outside the project; it is not read")
             return []
         return [(included, is_constraint)]
 

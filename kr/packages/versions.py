@@ -14,9 +14,8 @@ from itertools import islice
 from pathlib import Path
 
 from kr.frameworks import canonical, is_usual_name, packages_named
-from kr.packages.environments import node_package, normalised, python_environment
+from kr.packages.environments import node_package, python_environment
 from kr.packages.files import Folder, Stamp, stamp
-from kr.packages.manifests import is_project, read_project
 from kr.packages.model import UNKNOWN, Dependency, is_language_or_product, merged
 
 logger = logging.getLogger(__name__)
@@ -27,7 +26,7 @@ _MOST_PROJECTS = 20
 _MOST_KEPT = 50
 _SETTLED_NS = 100_000_000
 """A file that was written this shortly ago may be written again within one tick of the clock."""
-_LANGUAGES = frozenset(map(canonical, ("go", "java", "kotlin", "node", "php", "python", "ruby", "rust")))
+_LANGUAGES = frozenset({"go", "java", "kotlin", "node", "nodejs", "php", "python", "ruby", "rust"})
 """Languages whose version a manifest states; a package that is named like one is never meant."""
 _NO_PROJECTS = frozenset(
     {"node_modules", "vendor", "site-packages", "examples", "test", "tests", "fixtures", "_bmad-output"}
@@ -108,14 +107,12 @@ def _installed_version(folder: Path, framework: str, environ: Mapping[str, str])
         return environment.python if environment.root and canonical(name) == "python" else None
     if not name or ("/" in name and not name.startswith("@")):
         return None
-    names = [name, name.lower(), *([] if is_language_or_product(name) else packages_named(name))]
+    names = [name, name.lower(), *([] if is_language_or_product(name) else _other_names(name))]
     cores = [f"@{name.lower()}/core"] if "/" not in name and not is_language_or_product(name) else []
     of_node = (node_package(one, folder) for one in dict.fromkeys((*names, *cores)))
     if package := next(filter(None, of_node), None):
         return package.version
-    known = [environment.installed.get(normalised(one)) for one in names]
-    found = next(filter(None, known), None)
-    return found[1] if found else None
+    return next(filter(None, map(environment.installed, names)), None)
 
 
 def _projects(folder: Path, environ: Mapping[str, str]) -> Iterator[_Project]:
@@ -128,6 +125,8 @@ def _projects(folder: Path, environ: Mapping[str, str]) -> Iterator[_Project]:
 
 def _project(asked: Path, places: tuple[str, ...], environ: Mapping[str, str]) -> _Project:
     """Read the projects at ``places`` together; files are named as they are reached from ``asked``."""
+    from kr.packages.manifests import read_project  # heavy: the readers of all formats
+
     key = (os.path.abspath(asked), places, environ.get("VIRTUAL_ENV", ""))  # noqa: PTH100 -- links stay
     known = _kept.get(key)
     if known is not None and known.still_holds():
@@ -154,6 +153,8 @@ def _projects_above(folder: Path) -> Iterator[str]:
 
     Without a repository it ends below the home folder, and after ``_MAX_HEIGHT`` levels.
     """
+    from kr.packages.manifests import is_project  # heavy
+
     try:
         place, home = folder.resolve(), Path.home()
     except (OSError, RuntimeError):
@@ -170,6 +171,8 @@ def _projects_above(folder: Path) -> Iterator[str]:
 
 def _projects_below(folder: Path, depth: int = 2) -> Iterator[str]:
     """Yield the folders with a manifest, one and two levels down; what lies inside one of them is its own affair."""
+    from kr.packages.manifests import is_project  # heavy
+
     try:
         inner = sorted(p for p in folder.iterdir() if p.is_dir() and not p.is_symlink())
     except OSError:
@@ -219,6 +222,11 @@ def _is_starter(package: str, wanted: str) -> bool:
     """Tell whether a Maven artifact is the Spring Boot starter of ``wanted`` (``mybatis-plus-boot-starter``)."""
     artifact = package.rpartition(":")[2] if ":" in package else ""
     return re.fullmatch(r"-(?:spring-)?boot\d?-starter", artifact.removeprefix(wanted)) is not None
+
+
+@lru_cache(maxsize=1024)
+def _other_names(name: str) -> tuple[str, ...]:
+    return tuple(packages_named(name))
 
 
 @lru_cache(maxsize=8192)

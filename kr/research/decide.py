@@ -1,20 +1,36 @@
-"""Which entry is served, and in which order the others are offered (SPEC 3.2, 3.3). Pure: values in, values with reasons out.
+"""Which entry is served, in which order the others are offered, and what a research's status is. Pure: values with reasons out.
 
 Served without anybody's judgement is only what needs none: an equal topic, a known wording, the same keywords in the same order.
 Everything else is a ranked list, and the asker chooses.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from math import log1p
 
+from rapidfuzz import fuzz, utils
+
 from kr.freshness import UNKNOWN_VERSION, Limits, Verdict, judge, major_key
+from kr.models import (
+    NO_RATINGS,
+    TIERS,
+    Confidence,
+    Consulted,
+    Entry,
+    EntryStatus,
+    Match,
+    MatchRules,
+    Query,
+    Ratings,
+    Related,
+    ResearchStatus,
+    Tier,
+)
 from kr.naming import fold, tag_key
+from kr.source_kinds import is_package
 from kr.text.words import contraries, identifiers, keywords, search_words, stem, tokens
-from kr.values import NO_RATINGS, TIERS, Entry, Match, MatchRules, Query, Ratings, Tier
-from kr.values import replace as with_values
 
 SAME_TOPIC = 0.70
 """From this share of common keywords on two topics match (seed 000, step 2)."""
@@ -27,12 +43,12 @@ _WORKED, _INSTALLED = 1.0, -1.0
 _NEAR, _MOST_WORDS = 2, 0.6
 _OF_BEST = 0.5
 WITHDRAWN = -1000.0
-"""The score of an entry that was rated wrong, or what is below it: it stands last, and is offered to nobody alone."""
+"""The score of an entry that was rated wrong, or what is below it: it stands last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A live entry of the framework that is asked about, judged for the request, and whether the request's question is a known wording."""
+    """A live entry of the framework, judged for the request. ``is_wording``: the request's question is a known wording of it."""
 
     entry: Entry
     verdict: Verdict
@@ -62,8 +78,7 @@ def judge_all(
         verdict = judge(entry, version, limits, now)
         if verdict.status != "archived":
             status = verdict.status
-            now_is = entry if entry.status == status else with_values(entry, status=status)
-            judged.append(Known(now_is, verdict, ratings, is_wording))
+            judged.append(Known(replace(entry, status=status), verdict, ratings, is_wording))
     return of_own_major(judged, version)
 
 
@@ -79,28 +94,25 @@ def of_own_major(known: Sequence[Known], version: str) -> list[Known]:
     ]
 
 
-def choose(query: Query, known: Sequence[Known], rules: MatchRules) -> Match | None:
-    """Return the entry that is served, or that a new research stands on: what may be served first, then the best tier, then the last used."""
-    tiers = ((it, tier_of(query, it, rules)) for it in known)
-    matching = [(it, tier) for it, tier in tiers if tier is not None]
-    if not matching:
-        return None
+def choose(query: Query, known: Sequence[Known], rules: MatchRules) -> tuple[Known, Tier] | None:
+    """Return the entry that is served, or that a new research stands on, and by what it matches.
+
+    What may be served goes first, then the better tier, then what was accessed last.
+    """
+    matching = [(it, tier) for it in known if (tier := tier_of(query, it, rules)) is not None]
     matching.sort(key=lambda pair: pair[0].entry.id)
     matching.sort(key=lambda pair: pair[0].entry.last_accessed, reverse=True)
-    matching.sort(key=lambda pair: (not pair[0].is_servable, _ORDER[pair[1]]))
-    entry, tier = matching[0][0].entry, matching[0][1]
-    return match_of(query, entry, tier)
+    matching.sort(key=lambda pair: (not pair[0].is_servable, _ORDER.index(pair[1])))
+    return matching[0] if matching else None
 
 
-_ORDER: Mapping[Tier, int] = {
-    "framework+topic+tags": 0,
-    "framework+topic": 1,
-    "framework+wording": 2,
-    "framework+keywords": 3,
-    "framework+tags": 4,
-    "use": 5,
-    "llm": 5,
-}
+_ORDER: tuple[Tier, ...] = (
+    "framework+topic+tags",
+    "framework+topic",
+    "framework+wording",
+    "framework+keywords",
+    "framework+tags",
+)
 
 
 def tier_of(query: Query, known: Known, rules: MatchRules) -> Tier | None:
@@ -226,8 +238,6 @@ def rank(query: Query, found: Sequence[tuple[Known, float]]) -> list[Candidate]:
 
     Findings go before excerpts, what was rated as working goes up, and what was rated wrong goes last. Placeholders are left out.
     """
-    from rapidfuzz import fuzz, utils
-
     asked = f"{query.topic} {query.question}"
     words = _need_words(query.framework, query.topic, query.question)
     ranked = []
@@ -269,5 +279,103 @@ def named(found: tuple[Entry, Ratings, bool], version: str, limits: Limits, now:
     entry, ratings, is_wording = found
     verdict = judge(entry, version, limits, now)
     if verdict.status == "archived":
-        verdict = Verdict("stale", verdict.reasons)
-    return Known(with_values(entry, status=verdict.status), verdict, ratings, is_wording)
+        verdict = replace(verdict, status="stale")
+    status: EntryStatus = "fresh" if verdict.status == "fresh" else "stale"
+    return Known(replace(entry, status=status), verdict, ratings, is_wording)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """What the cache holds for a request: an exact entry, candidates, or neither (a miss).
+
+    ``match`` is the entry that is served, or stale, or refused, and ``report`` its text (without a match that of the first
+    candidate, where it is worth reading); ``related`` are the candidates, best first. ``is_hit``: the match is served.
+    ``is_refused``: it is a placeholder or was rated wrong. ``near``: the candidates whose text is worth reading unasked.
+    """
+
+    match: Match | None = None
+    report: str | None = None
+    ratings: Ratings = NO_RATINGS
+    is_hit: bool = False
+    is_refused: bool = False
+    related: tuple[Related, ...] = ()
+    near: frozenset[str] = frozenset()
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether an entry for this very request is there, which is to be researched again."""
+        return self.match is not None and not self.is_hit and not self.is_refused
+
+    @property
+    def is_offer(self) -> bool:
+        """Whether there is something to choose from; what was rated wrong is offered with its note."""
+        return not self.is_stale and bool(self.related)
+
+    @property
+    def baseline(self) -> str | None:
+        """The stale report that a new research stands on, if nothing better is found: only one of the same topic."""
+        is_of_topic = self.match is not None and self.match.tier in {
+            "framework+topic+tags",
+            "framework+topic",
+        }
+        return self.report if is_of_topic and self.is_stale else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a request ended. ``index_count`` None: the live entries are counted then. ``text`` is the report's."""
+
+    is_fresh_hit: bool = False
+    is_offer: bool = False
+    attempts: tuple[Consulted, ...] = ()
+    has_budget_ended: bool = False
+    """A source was not asked because the budget was empty."""
+    is_answered: bool = False
+    """A source of the chain answered the question; installed documentation is none."""
+    is_written: bool = True
+    """Both the report and its row are in the database."""
+    entry_id: str | None = None
+    path: str | None = None
+    confidence: Confidence | None = None
+    match: Match | None = None
+    ratings: Ratings = NO_RATINGS
+    related: tuple[Related, ...] = ()
+    index_updated: bool = False
+    index_count: int | None = None
+    lru_evicted: int = 0
+    auto_archived: int = 0
+    text: str | None = None
+
+
+def outcome_of(found: Lookup, **more: object) -> Outcome:
+    """Return the outcome that is the entry which was found, as it is."""
+    if found.match is None:
+        raise ValueError("a miss has no entry")
+    entry = found.match.entry
+    outcome = Outcome(
+        entry_id=entry.id,
+        path=entry.path,
+        confidence=entry.confidence,
+        match=found.match,
+        ratings=found.ratings,
+        related=found.related,
+        text=found.report,
+    )
+    return replace(outcome, **more)  # type: ignore[arg-type]
+
+
+def research_status(outcome: Outcome) -> ResearchStatus:
+    """Return the first status of the table that holds (seed 000, "Return Value"), for a request that was not refused."""
+    if outcome.is_fresh_hit:
+        return "cache-hit"
+    if outcome.is_offer:
+        return "candidates"
+    if not outcome.is_answered:
+        return "budget-exhausted" if outcome.has_budget_ended else "degraded"
+    if not outcome.is_written:
+        return "partial"
+    # The chain stops at the first answer, so whatever failed was asked before it.
+    asked = {row.status for row in outcome.attempts if not is_package(row.source)}
+    if "timeout" in asked:
+        return "timeout"
+    return "partial" if "unavailable" in asked else "success"

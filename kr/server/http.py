@@ -139,7 +139,7 @@ def _requests(service: Service) -> APIRouter:
         data = await request.body()
         overrides = {} if if_unsure is None else {"if_unsure": if_unsure}
         envelope = await service.run(
-            lambda: service.app.requests.research_document(
+            lambda: service.app.research.document(
                 data, include_report=include_report, max_tokens=max_tokens, overrides=overrides
             )
         )
@@ -179,7 +179,7 @@ def _requests(service: Service) -> APIRouter:
     async def inject(request: Request) -> Response:
         """Give the lessons of a phase, for an agent that is about to start."""
         data = await request.body()
-        envelope = await service.run(lambda: service.app.requests.inject_document(data))
+        envelope = await service.run(lambda: service.app.research.inject(data))
         return _enveloped(to_plain(envelope))
 
     @router.post(

@@ -106,7 +106,7 @@ def _research(app: App, given: Arguments) -> Outcome:
         "research_query": _query(app, given),
         "config_overrides": {"if_unsure": given.get("if_unsure") or "candidates", **said},
     }
-    envelope = app.requests.research_document(_bytes(document), include_report=True, max_tokens=max_tokens)
+    envelope = app.research.document(_bytes(document), include_report=True, max_tokens=max_tokens)
     return _enveloped(to_plain(envelope))
 
 
@@ -120,7 +120,7 @@ def _query(app: App, given: Arguments) -> dict[str, Any]:
         }
         tags = said.get("tags")
         tag = tuple(tags) if isinstance(tags, list) and all(isinstance(one, str) for one in tags) else ()
-        data = app.requests.question_data(framework, question, tag=tag, **known)
+        data = app.research.question_data(framework, question, tag=tag, **known)
         return {**data["research_query"], **said}
     # What is derived from a missing text is not missing: the caller never has to give it.
     derived = {"framework_version": "unknown", "topic": "unknown", "tags": ["unknown"]}
@@ -160,7 +160,7 @@ def _inject(app: App, given: Arguments) -> Outcome:
         "session_id": given.get("session_id") or _new_session(),
         "lessons_inject": {"phase": "dev-execution", **task},
     }
-    return _enveloped(to_plain(app.requests.inject_document(_bytes(document))))
+    return _enveloped(to_plain(app.research.inject(_bytes(document))))
 
 
 def _record(app: App, given: Arguments) -> Outcome:

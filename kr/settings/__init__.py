@@ -52,10 +52,9 @@ OWN_NAMES = frozenset(
 )
 """Variables that are no keys: kr's own, and those of the scripts in the repository."""
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-_DATABASE_URL = re.compile(r"(?:sqlite|postgresql)(?:\+\w+)?://")
+_VARIABLE = r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}"
+_DATABASES = ("sqlite:", "sqlite+", "postgresql:", "postgresql+")
 _URLS = frozenset({"url", "base_url"})
-_PLACEHOLDER = re.compile(r"\{[A-Za-z_-]+\}")
 _BASE = (MAIN_SECTION, "knowledge_base_path")
 _PERSONA = ("role_mapping", "knowledge_researcher_persona")
 
@@ -175,32 +174,29 @@ class _Written:
         settings = list(guarded(file.data))
         if not settings or is_trusted(file, self.environ):
             return
-        for one in settings:
-            self.left_out.append(
-                f"{file.path}, line {file.lines[one.path]}: {show_path(one.path)} is left out until you trust this file: "
-                "`kr trust` shows it"
-            )
-            leave_out(file, one)
+        for path, _ in settings:
+            place = f"{file.path}, line {file.lines[path]}: {show_path(path)}"
+            self.left_out.append(f"{place} is left out until you trust this file: `kr trust` shows it")
+            leave_out(file, path)
         self.warnings += self.left_out
 
     def add_variables(self) -> None:
         """Lay ``KR_*`` over the files; an inner key comes after the outer one that it belongs to."""
-        named = sorted(self.environ, key=lambda name: (name.count("__"), name))
-        for name in named:
-            if name.startswith("KR_") and name not in OWN_NAMES and (text := self.environ[name].strip()):
-                path = path_of(name)
-                self._drop_origins(path)
-                self.origins[path] = name
-                self.variables.add(path)
-                try:
-                    self._put(path, _value_of(text))
-                except ValueError as error:
-                    self.problems.append((path, str(error)))
-
-    def _drop_origins(self, path: KeyPath) -> None:
-        self.origins = {key: place for key, place in self.origins.items() if key[: len(path)] != path}
+        names = (name for name in self.environ if name.startswith("KR_") and name not in OWN_NAMES)
+        for name in sorted(names, key=lambda name: (name.count("__"), name)):
+            if not (text := self.environ[name].strip()):
+                continue
+            path = path_of(name)
+            self.variables.add(path)
+            self.origins = {key: place for key, place in self.origins.items() if key[: len(path)] != path}
+            self.origins[path] = name
+            try:
+                self._put(path, _value_of(text))
+            except ValueError as error:
+                self.problems.append((path, str(error)))
 
     def _put(self, path: KeyPath, value: Tree) -> None:
+        """Set a key, in mappings that are made where nothing is. Raises ``ValueError`` where something else is."""
         mapping = self.data
         for depth, step in enumerate(path[:-1], start=1):
             if mapping.get(str(step)) is None:
@@ -232,7 +228,7 @@ class _Written:
         """Put paths in the place of ``{project-root}`` and ``{output_folder}``."""
         written = self.data.get("output_folder")
         filled = fill(text, root, lambda: output_folder(root, written, self.environ, self.warnings.append))
-        if unknown := _PLACEHOLDER.search(filled):
+        if unknown := re.search(r"\{[A-Za-z_-]+\}", filled):
             told = "only {project-root} and {output_folder} are expanded"
             self.problems.append((path, f"holds {unknown[0]}; {told}"))
         return filled
@@ -251,7 +247,7 @@ class _Written:
     def checked(self) -> Configuration:
         """Return the sections. Raises ``ConfigError`` with all that is wrong."""
         url = self.database_url()
-        if url is not None and not _DATABASE_URL.match(url):  # it may hold a password
+        if url is not None and not url.startswith(_DATABASES):  # it may hold a password
             self.origins["database_url",] = "KR_DATABASE_URL"
             self.problems.append((("database_url",), "must begin with sqlite:/// or postgresql://"))
         configuration = Configuration()
@@ -270,15 +266,9 @@ class _Written:
     def _origin(self, path: KeyPath) -> str:
         """Say where a key got its value: its own place, that of a key within it, or that of the key around it."""
         within = (place for key, place in self.origins.items() if key[: len(path)] == path)
-        around = (
-            self.origins[path[:length]] for length in range(len(path), 0, -1) if path[:length] in self.origins
-        )
-        file = self.project.file
-        return (
-            next(around if path in self.origins else within, None)
-            or next(around, None)
-            or str(file.path if file else "the environment")
-        )
+        around = (self.origins.get(path[:length]) for length in range(len(path) - 1, 0, -1))
+        file = self.project.file.path if self.project.file else "the environment"
+        return self.origins.get(path) or next(within, None) or next(filter(None, around), str(file))
 
 
 def _merged(below: Tree, above: Tree, path: KeyPath = ()) -> Any:
@@ -348,7 +338,7 @@ def _expand(text: str, environ: Mapping[str, str]) -> tuple[str, list[str]]:
             missing.append(found[1])
         return environ.get(found[1]) or found[2] or ""
 
-    return _VARIABLE.sub(value, text), missing
+    return re.sub(_VARIABLE, value, text), missing
 
 
 def _unknown(section: type, tree: Tree, path: KeyPath) -> Iterator[tuple[KeyPath, list[str]]]:

@@ -60,7 +60,9 @@ def or_null(kind: Kind) -> Kind:
 
 def whole(low: int, high: int) -> Kind:
     def read(value: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,9}", value) or not low <= int(value) <= high:
+        if not (value.isascii() and value.isdigit() and len(value) <= len(str(high))):
+            raise ValueError
+        if not low <= int(value) <= high:
             raise ValueError
         return int(value)
 
@@ -71,11 +73,11 @@ def choice(*names: str) -> Kind:
     return Kind(f"one of {', '.join(names)}", lambda value: names[names.index(value)])
 
 
-def text(allowed: str = "text", pattern: str = r".*\S.*", *, is_secret: bool = False) -> Kind:
-    """Take printable text of one line that wholly matches the pattern."""
+def text(allowed: str = "text", pattern: str | None = None, *, is_secret: bool = False) -> Kind:
+    """Take printable text of one line that wholly matches the pattern, or is not blank."""
 
     def read(value: str) -> str:
-        if not re.fullmatch(pattern, value) or not value.isprintable():
+        if not value.isprintable() or not (re.fullmatch(pattern, value) if pattern else value.strip()):
             raise ValueError
         return value
 
@@ -153,8 +155,10 @@ def _lines(value: Tree) -> str:
 
 
 _YES_NO = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+PROVIDERS = choice("auto", "searxng", "brave", "tavily", "duckduckgo")
 FLAG = Kind("true or false", lambda value: _YES_NO[value.lower()])
 DAYS = whole(0, 100_000)
+COUNT = whole(1, 10_000)
 TEXT = or_null(text())
 URL = or_null(text("an http or https URL", r"https?://[^\s/]\S*", is_secret=True))
 VARIABLE = or_null(text("the name of an environment variable", r"[A-Za-z_]\w*", is_secret=True))
@@ -164,28 +168,24 @@ REPOSITORY = text(
 )
 SECRET = text("text of one line", r".*", is_secret=True)
 SECRET_LINES = Kind("text without NUL", _lines, is_secret=True)
+HEADERS = mapping_of(SECRET, "header names to texts of one line", name=r"[!#$%&'*+.^_`|~\w-]+")
+ENV = mapping_of(SECRET_LINES, "variable names to texts", name=r"[^=\s]+")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CircuitBreaker:
     failures: int = setting(3, whole(0, 1000), "Failures in a row after which a source is skipped; 0: never.")
-    pause_seconds: int = setting(
-        60, whole(1, 900), "Length of the first pause; each further one is twice as long, up to 15 minutes."
-    )
+    pause_seconds: int = setting(60, whole(1, 900), "The first pause; each further one is twice as long.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class WebSearch:
     provider: Literal["auto", "searxng", "brave", "tavily", "duckduckgo"] = setting(
-        "auto",
-        choice("auto", "searxng", "brave", "tavily", "duckduckgo"),
-        "auto takes the one that url or api_key_env configures, else DuckDuckGo.",
+        "auto", PROVIDERS, "auto takes the one that url or api_key_env configures, else DuckDuckGo."
     )
     url: str | None = setting(None, URL, "Your SearXNG, or another base URL of the provider; ${VAR} expands.")
     api_key_env: str | None = setting(None, VARIABLE, "The environment variable that holds the key.")
-    allow_private_addresses: bool = setting(
-        False, FLAG, "Whether a result or redirect on a private address may be read."
-    )
+    allow_private_addresses: bool = setting(False, FLAG, "Whether a page on a private address may be read.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,18 +205,10 @@ class Server:
 
     type: str | None = setting(None, TEXT, "Taken because other programs write it; url or command decides.")
     url: str | None = setting(None, URL, "Its address, for streamable HTTP; ${VAR} expands.")
-    headers: Mapping[str, str] = setting(
-        {},
-        mapping_of(SECRET, "header names to texts of one line", name=r"[!#$%&'*+.^_`|~\w-]+"),
-        "Sent to url; ${VAR} expands, and a header whose variable is not set is left out.",
-    )
+    headers: Mapping[str, str] = setting({}, HEADERS, "Sent to url; ${VAR} expands.")
     command: str | None = setting(None, TEXT, "A program that speaks MCP over standard input and output.")
     args: tuple[str, ...] = setting((), list_of(SECRET_LINES, "texts"), "The program's arguments.")
-    env: Mapping[str, str] = setting(
-        {},
-        mapping_of(SECRET_LINES, "variable names to texts", name=r"[^=\s]+"),
-        "Added to the program's environment; ${VAR} expands, as in headers.",
-    )
+    env: Mapping[str, str] = setting({}, ENV, "Added to the program's environment; ${VAR} expands.")
 
     def __post_init__(self) -> None:
         """Raise ``Invalid`` where the keys don't go together."""
@@ -270,51 +262,34 @@ def _read_sources(value: Tree) -> tuple[str | OwnSource, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class KnowledgeResearch:
-    enabled: bool = setting(
-        True,
-        FLAG,
-        "Whether kr answers research requests and injects lessons; they are recorded all the same.",
-    )
+    enabled: bool = setting(True, FLAG, "Whether kr answers research requests and injects lessons.")
     knowledge_base_path: str = setting(
         ".kr",
         text("the path of a folder"),
-        "The knowledge base's folder; {project-root} and {output_folder} expand. Where nothing names one it is .kr in the project, "
-        "in a BMAD project _bmad-output/knowledge-base, and without a project $XDG_DATA_HOME/kr.",
+        "The knowledge base; in a BMAD project _bmad-output/knowledge-base, without a project $XDG_DATA_HOME/kr.",
     )
     cache_ttl_days: int = setting(30, DAYS, "An entry that was not read for more days is stale.")
     archive_after_days: int = setting(60, DAYS, "An entry that was not read for more days is archived.")
-    max_age_days: int | None = setting(
-        None, or_null(DAYS), "An entry whose text is older than this is stale, however often it is read."
-    )
-    max_entries: int = setting(
-        200, whole(1, 1_000_000), "Live entries at most; beyond, the least recently read go to the archive."
-    )
+    max_age_days: int | None = setting(None, or_null(DAYS), "An entry whose text is older is stale.")
+    max_entries: int = setting(200, whole(1, 1_000_000), "Entries at most; the others are archived.")
     max_calls_per_story: int = setting(
-        3, whole(0, 1000), "How many answered calls to sources one story may cost; 0: none."
+        3, whole(0, 1000), "Answered calls to sources that one story may cost."
     )
     timeout_seconds: int = setting(600, whole(1, 86_400), "Seconds that one call to a source may take.")
     cache_fuzzy_match: bool = setting(True, FLAG, "Whether more than an equal topic matches.")
     cache_match: CacheMatch = setting(
         "sure",
         choice(*get_args(CacheMatch)),
-        "What is served by itself: what needs no judgement (sure), or what has a similar topic or shares a tag (seed).",
+        "seed serves each tier at or above cache_match_floor by itself.",
     )
-    cache_match_floor: Tier = setting(
-        "framework+tags",
-        choice(*reversed(TIERS)),
-        "With cache_match: seed, the weakest tier that is served.",
-    )
+    cache_match_floor: Tier = setting("framework+tags", choice(*reversed(TIERS)), "With cache_match: seed.")
     judge: Literal["llm"] | None = setting(
         None, or_null(choice("llm")), "llm: its model chooses among candidates for who does not read them."
     )
     aliases: Mapping[str, str] = setting(
-        {},
-        mapping_of(text(), "other names to frameworks"),
-        "Other names of frameworks: {nuxtjs: nuxt}.",
+        {}, mapping_of(text(), "other names to frameworks"), "Other names of frameworks: {nuxtjs: nuxt}."
     )
-    report_max_tokens: int = setting(
-        1500, whole(200, 64_000), "The longest that a report may be, in tokens of four characters."
-    )
+    report_max_tokens: int = setting(1500, whole(200, 64_000), "A report at most, in tokens of 4 characters.")
     sources: tuple[str | OwnSource, ...] = setting(
         CHAIN,
         Kind(f"a list of {_SOURCES}; each name once", _read_sources),
@@ -323,18 +298,12 @@ class KnowledgeResearch:
     fallback_if_mcp_unavailable: str | None = setting(
         "web_search", or_null(choice(*CHAIN)), "The source that is asked when no MCP source answered."
     )
-    local_docs: bool = setting(
-        True, FLAG, "Whether the installed package's own documentation is read when no source answered."
-    )
+    local_docs: bool = setting(True, FLAG, "Whether documentation of installed packages is read at last.")
     lessons_injection_budget: int = setting(10, whole(0, 1000), "The most lessons that one agent is given.")
     phases: tuple[str, ...] = setting(
-        (),
-        list_of(WORD, "words of small letters, digits and dashes"),
-        f"Phases of your own beside {', '.join(PHASES)}: [release, security-review].",
+        (), list_of(WORD, "words of small letters, digits and dashes"), f"Phases beside {', '.join(PHASES)}."
     )
-    auto_export: bool = setting(
-        True, FLAG, "Whether index.yaml and _archived-index.yaml are written after each change."
-    )
+    auto_export: bool = setting(True, FLAG, "Whether index.yaml is written after each change.")
     circuit_breaker: CircuitBreaker = section(CircuitBreaker, "When a failing source is left alone.")
     repositories: Mapping[str, str] = setting(
         {},
@@ -350,13 +319,9 @@ class KnowledgeResearch:
     synthesis: Literal["excerpt", "llm"] = setting(
         "excerpt",
         choice("excerpt", "llm"),
-        "How a report is written: from the sources' passages as they stand, or by the model of llm.",
+        "Reports are the sources' passages, or what the model of llm writes.",
     )
     llm: ModelServer = section(ModelServer, "The OpenAI-compatible server of synthesis and judge.")
-
-    @property
-    def own_sources(self) -> tuple[OwnSource, ...]:
-        return tuple(one for one in self.sources if isinstance(one, OwnSource))
 
     @property
     def all_phases(self) -> tuple[str, ...]:
@@ -369,7 +334,7 @@ class RoleMapping:
     knowledge_researcher_persona: str = setting(
         "bmad:bmm:agents:architect",
         text("the id or path of a persona"),
-        "The persona whose principles guide the synthesis.",
+        "Its principles guide the synthesis.",
     )
 
 
@@ -380,13 +345,9 @@ class AgentTimeouts:
 
 @dataclass(frozen=True, kw_only=True)
 class Defaults:
-    parallel: int = setting(
-        1,
-        whole(1, 10_000),
-        "Agents at work at once; accepted and not used, as the database serializes writers.",
-    )
-    max_review_rounds: int = setting(10, whole(1, 10_000), "Review rounds after which a lesson is recorded.")
-    max_story_review_rounds: int = setting(3, whole(1, 10_000), "The same, for the review of a story.")
+    parallel: int = setting(1, COUNT, "Agents at work at once; read and reported, nothing else.")
+    max_review_rounds: int = setting(10, COUNT, "Review rounds after which a lesson is recorded.")
+    max_story_review_rounds: int = setting(3, COUNT, "The same, for the review of a story.")
     agent_timeout_seconds: AgentTimeouts = section(AgentTimeouts, "Timeouts in seconds, by agent.")
     agent_timeout_action: str = setting(
         "mark_needs_intervention", text(), "What the orchestrator does after a timeout; not used by kr."

@@ -9,7 +9,6 @@ path with one content: who changes a file makes it untrusted again.
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
@@ -18,43 +17,30 @@ from kr.settings.project import MAIN_SECTION, ConfigFile, user_folder
 from kr.source_kinds import DEFAULT_SERVERS
 from kr.tree import KeyPath, Tree, show_path
 
-_GUARDED = {
-    "web_search": ("url", "api_key_env", "allow_private_addresses"),
-    "llm": ("base_url", "api_key_env"),
-}
+_GUARDED = (
+    *(("web_search", key) for key in ("url", "api_key_env", "allow_private_addresses")),
+    *(("llm", key) for key in ("base_url", "api_key_env")),
+)
 _IS_OFF = frozenset({"false", "no", "off"})
 
 
-@dataclass(frozen=True, slots=True)
-class Guarded:
-    """A setting that needs trust: the path of its key, and what the file says there."""
-
-    path: KeyPath
-    value: Tree
-
-    def line(self) -> str:
-        """Show it as it is read, in one line and in ASCII: aliases, folded text and look-alike letters hide nothing."""
-        return f"{show_path(self.path)}: {json.dumps(self.value)}"
-
-
-def guarded(data: Mapping[str, Tree]) -> Iterator[Guarded]:
-    """Yield the settings that need trust; a server is one setting. The shipped servers, written out unchanged, need none."""
+def guarded(data: Mapping[str, Tree]) -> Iterator[tuple[KeyPath, Tree]]:
+    """Yield the settings that need trust, each with what it says; a server is one. The shipped servers need none."""
     section = data.get(MAIN_SECTION)
     if not isinstance(section, dict):
         return
     sources = section.get("sources")
     if any(map(_is_outside, sources if isinstance(sources, list) else ())):
-        yield Guarded((MAIN_SECTION, "sources"), sources)
+        yield (MAIN_SECTION, "sources"), sources
     servers = section.get("servers")
     for name, server in servers.items() if isinstance(servers, dict) else ():
         if server is not None and not _is_shipped(name, server):
-            yield Guarded((MAIN_SECTION, "servers", name), server)
-    for name, keys in _GUARDED.items():
+            yield (MAIN_SECTION, "servers", name), server
+    for name, key in _GUARDED:
         values = section.get(name)
-        for key in keys if isinstance(values, dict) else ():
-            value = values.get(key) if isinstance(values, dict) else None
-            if value is not None and not (isinstance(value, str) and value.lower() in _IS_OFF):
-                yield Guarded((MAIN_SECTION, name, key), value)
+        value = values.get(key) if isinstance(values, dict) else None
+        if value is not None and str(value).lower() not in _IS_OFF:
+            yield (MAIN_SECTION, name, key), value
 
 
 def _is_shipped(name: str, server: Tree) -> bool:
@@ -75,14 +61,19 @@ def _is_outside(source: Tree) -> bool:
     return is_absolute or ".." in folder.replace("\\", "/").split("/")
 
 
-def leave_out(file: ConfigFile, setting: Guarded) -> None:
-    """Take a setting out of what was read. Two paths may lead to one mapping: an alias."""
+def shown(path: KeyPath, value: Tree) -> str:
+    """Show a setting as it is read, in one line and in ASCII: aliases, folded text and look-alike letters hide nothing."""
+    return f"{show_path(path)}: {json.dumps(value)}"
+
+
+def leave_out(file: ConfigFile, setting: KeyPath) -> None:
+    """Take a setting out of what was read."""
     data: Tree = file.data
-    for step in setting.path[:-1]:
+    for step in setting[:-1]:
         data = data.get(str(step)) if isinstance(data, dict) else None
     if isinstance(data, dict):
-        data.pop(str(setting.path[-1]), None)
-    for path in [path for path in file.lines if path[: len(setting.path)] == setting.path]:
+        del data[str(setting[-1])]
+    for path in [path for path in file.lines if path[: len(setting)] == setting]:
         del file.lines[path]
 
 

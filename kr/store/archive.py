@@ -8,7 +8,7 @@ from typing import Any, Literal
 from kr.freshness import from_text, oldest_live, to_text
 from kr.models import Entry
 from kr.store import entries, meta, search
-from kr.store.engine import Row, Transaction
+from kr.store.engine import Row, Store, Transaction
 from kr.store.entries import COLUMNS, KEYS, framework_key, to_entry, to_values, topic_key
 from kr.store.sql import EVICTED_FIRST, insert_into, named
 
@@ -128,6 +128,12 @@ def guard(tx: Transaction, now: datetime, *, keep: str = "") -> Evicted:
         oldest = f"id IN (SELECT id FROM entries WHERE id <> :keep ORDER BY {EVICTED_FIRST}, last_accessed, id LIMIT :most)"
         evicted = _move(tx, oldest, "lru", now, keep=keep, most=too_many)
     return Evicted(aged, evicted)
+
+
+def run_guard(store: Store, now: datetime) -> Evicted:
+    """Run the guard by itself: the last step of an import."""
+    with store.write() as tx:
+        return guard(tx, now)
 
 
 def _move(tx: Transaction, where: str, reason: ArchiveReason, now: datetime, **parameters: object) -> int:

@@ -3,7 +3,6 @@
 from typing import Any, Literal
 
 from kr.store.engine import Transaction
-from kr.store.sql import IS_ANSWER
 
 # What finding out had cost, each time that somebody did: of a research its sources' answers and its time, of a finding what its
 # session had been given before it saved. What was not measured has no row. Of the documentation that is installed only what the
@@ -73,34 +72,17 @@ def spared_by_day(tx: Transaction) -> list[dict[str, Any]]:
     return _rows(tx, _SPARED)
 
 
-def requests_by_story(tx: Transaction) -> list[dict[str, Any]]:
-    """Count the research requests of each story that were no failure, and how many of them were hits."""
-    return _rows(
-        tx,
-        "SELECT session_id, story_key, count(*) AS requests, "
-        "count(*) FILTER (WHERE status = 'cache-hit' OR status = 'candidates') AS hits, max(at) AS last_at "
-        f"FROM requests WHERE {IS_ANSWER} GROUP BY session_id, story_key",
-    )
-
-
 def number_by(
     tx: Transaction,
     column: str,
     table: Literal["entries", "archived_entries", "requests"],
-    *,
-    mode: str | None = None,
 ) -> dict[str, int]:
-    """Count the rows of a table (of one ``mode`` the requests) by a column, most first; where there is none: ``none``."""
+    """Count the rows of a table by a column, most first; where there is none: ``none``."""
     rows = tx.rows(
         f"SELECT coalesce({column}, 'none') AS name, count(*) AS number FROM {table} "
-        f"{'' if mode is None else 'WHERE mode = :mode'} GROUP BY {column} ORDER BY number DESC, {column}",
-        **({} if mode is None else {"mode": mode}),
+        f"GROUP BY {column} ORDER BY number DESC, {column}"
     )
     return {row["name"]: row["number"] for row in rows}
-
-
-def last_accesses(tx: Transaction) -> list[str]:
-    return [row[0] for row in tx.rows("SELECT last_accessed FROM entries")]
 
 
 def lessons(tx: Transaction) -> int:

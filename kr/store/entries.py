@@ -91,12 +91,14 @@ def of_pair(tx: Transaction, framework: str, topic: str) -> list[Entry]:
 
 
 def of_topic(tx: Transaction, framework: str, topic: str, version: str) -> Entry | None:
-    """Return the entry that a report for a version renews.
+    """Return the entry that a report for a version renews; see ``of_major``."""
+    return of_major(of_pair(tx, framework, topic), version)
 
-    It is of its major version; best one whose version is known, then the last used.
-    """
+
+def of_major(same: Iterable[Entry], version: str) -> Entry | None:
+    """Return the entry of a version's major; best one whose version is known, then the last used."""
     wanted = major_key(version)
-    fitting = [it for it in of_pair(tx, framework, topic) if same_major(it.framework_version, version)]
+    fitting = [it for it in same if same_major(it.framework_version, version)]
     return max(
         fitting,
         key=lambda it: (major_key(it.framework_version) == wanted, it.last_accessed, it.id),

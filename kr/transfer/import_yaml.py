@@ -1,52 +1,54 @@
-"""Takes an existing file-based knowledge base in (SPEC 6.2).
+"""Imports an existing file-based knowledge base: ``kr import-yaml``, and an ``index.yaml`` beside an empty database.
 
-Item by item: a bad one is named and skipped. What an index doesn't tell is taken from the report's own header.
-A live entry whose report is missing is told and not indexed (SPEC 6.1): a look-up could only remove it.
+Items are checked one by one; a bad one is named by file and line, and skipped. An entry is known again by its id, and the newer
+``last_accessed`` wins, also against the archive: what the capacity guard archived does not come back. Importing twice changes nothing.
 """
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, get_args
 
-from kr.errors import IndexUnreadable
-from kr.freshness import parse_time, to_text
-from kr.guard import clean, mask_secrets, reasons_to_hold
-from kr.report import fresh_until, is_by_hand, origin_of, read_confidence, read_date
-from kr.store import archive, entries, importing, wordings
+from kr.errors import IndexUnreadable, ReportUnwritable
+from kr.freshness import to_text
+from kr.models import Confidence, Entry, Origin
+from kr.store import archive, entries, meta, wordings
 from kr.store.engine import Store, Transaction
 from kr.store.files import ReportFiles
-from kr.store.importing import Incoming, ReportText
+from kr.store.lock import file_lock
+from kr.store.meta import FIRST_IMPORT
 from kr.store.places import pair_of
+from kr.store.requests import Need
 from kr.text.counting import counted
-from kr.transfer import ARCHIVE, INDEX, TIMES, WORDINGS, WRITER, is_day
+from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
+from kr.transfer.place import Outcome, Placer
 from kr.transfer.read_index import (
-    LIMIT,
-    Asked,
-    Bad,
     BadItem,
+    Fields,
     Item,
-    Whose,
-    Written,
-    check_asked,
     check_item,
-    check_times,
-    check_writer,
+    one_of,
     read_items,
+    required,
+    tags_of,
+    text_of,
+    time_of,
 )
-from kr.values import Entry, origin_of_kind, replace
 
-Progress = Callable[[int, int], None]
-"""Called now and then with the number of lines that are done, and of all lines."""
+log = logging.getLogger(__name__)
 
 _BATCH = 500
-_BATCH_BYTES = 32 * 1024 * 1024
-_MAX_REPORT_BYTES = 16 * 1024 * 1024
+_MOST_SHOWN = 20
+_BEGUN = "begun"
+_LOCK = ".import.lock"
+_WAIT_SECONDS = 60.0
+_OF_TEXT = ("researched_at", "fresh_until")
 
 
-class Refused(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Refused:
     file: str
     line: int
     reason: str
@@ -55,7 +57,8 @@ class Refused(NamedTuple):
         return f"{self.file}:{self.line}: {self.reason}"
 
 
-class Unreadable(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Unreadable:
     file: str
     message: str
 
@@ -65,11 +68,9 @@ class Unreadable(NamedTuple):
 
 @dataclass(slots=True)
 class Imported:
-    """What became of all items. ``warnings`` are sentences for a person."""
+    """What became of all items. ``unreadable`` are whole files, ``warnings`` sentences for a person."""
 
-    counts: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(("imported", "updated", "unchanged", "archived"), 0)
-    )
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(get_args(Outcome), 0))
     refused: list[Refused] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -79,8 +80,7 @@ class Imported:
 
     @property
     def has_changed(self) -> bool:
-        taken = sum(self.counts[name] for name in ("imported", "updated", "archived"))
-        return bool(taken or self.auto_archived or self.lru_evicted)
+        return sum(self.counts.values()) > self.counts["unchanged"]
 
     def plain(self) -> dict[str, Any]:
         return {
@@ -89,330 +89,249 @@ class Imported:
             "auto_archived": self.auto_archived,
             "lru_evicted": self.lru_evicted,
             "index_count": self.index_count,
-            "refused_items": [item._asdict() for item in self.refused],
-            "errors": [file._asdict() for file in self.unreadable],
+            "refused_items": [asdict(item) for item in self.refused],
+            "errors": [asdict(file) for file in self.unreadable],
         }
+
+    def log_problems(self) -> None:
+        """Warn of what was not imported."""
+        problems = [*map(str, self.unreadable), *map(str, self.refused), *self.warnings]
+        for line in problems[:_MOST_SHOWN]:
+            log.warning("%s", line)
+        if (more := len(problems) - _MOST_SHOWN) > 0:
+            log.warning("%s", counted(more, "more warning"))
+
+
+def import_on_first_use(store: Store, knowledge_base: Path, *, now: datetime) -> bool:
+    """Import the index and archive beside an empty database, one of parallel first users for all; tell whether that was done now.
+
+    A broken index is a warning, and tried again until there are entries. Raises a ``StoreError``.
+    """
+    if not _is_first_use(store):
+        return False
+    with file_lock(knowledge_base / _LOCK, timeout=_WAIT_SECONDS):
+        if not _is_first_use(store):
+            return False
+        # Who is interrupted leaves a part: the next one goes on, whatever is in the database by then.
+        _note_first_use(store, _BEGUN)
+        result = import_yaml(store, knowledge_base, [knowledge_base], now=now)
+        result.log_problems()
+        is_in_vain = bool(result.unreadable) and not result.has_changed
+        _note_first_use(store, "" if is_in_vain else to_text(now))
+        return not is_in_vain
+
+
+def _is_first_use(store: Store) -> bool:
+    with store.read() as tx:
+        noted = meta.get(tx, FIRST_IMPORT)
+        return noted == _BEGUN or (not noted and entries.count(tx) == 0)
+
+
+def _note_first_use(store: Store, value: str) -> None:
+    with store.write() as tx:
+        meta.put(tx, FIRST_IMPORT, value)
 
 
 def import_yaml(
-    store: Store,
-    knowledge_base: Path,
-    sources: Sequence[Path],
-    *,
-    now: datetime,
-    progress: Progress | None = None,
-    guards: bool = True,
+    store: Store, knowledge_base: Path, sources: Sequence[Path], *, now: datetime, guards: bool = True
 ) -> Imported:
-    """Import folders (both files of each) and single index files; the guard runs at the end, if it ``guards``.
+    """Import folders (index, archive and wordings of each) and single index files; if it ``guards``, run the capacity guard afterwards.
 
-    Files that can't be read and items that are refused are told in the result. Raises a ``StoreError``.
+    What can't be read or is refused stands in the result. Raises a ``StoreError``.
     """
-    result = Imported()
+    importer = _Importer(store, knowledge_base, now)
+    result = importer.result
     files = list(_files(sources, result))
-    live_paths: dict[Path, set[str]] = {}
-    # Live entries first: what is live and archived at once must not be taken for archived alone.
-    for file in sorted(files, key=lambda file: file.name == ARCHIVE):
-        live = live_paths.setdefault(file.absolute().parent, set())
-        try:
-            taken = _Import(store, knowledge_base, file, result=result, now=now, live_paths=live)
-            taken.run(progress)
-        except IndexUnreadable as error:
-            result.unreadable.append(Unreadable(str(file), str(error)))
-    _take_in_wordings(store, sources, result, now)
+    for file in files:
+        importer.import_index(file)
+    importer.import_archived()
+    for source in sources:
+        if (source / WORDINGS).is_file():
+            importer.import_wordings(source / WORDINGS)
+    order = {str(file): number for number, file in enumerate(files)}
+    result.refused.sort(key=lambda refused: (order[refused.file], refused.line))
     if result.has_changed and guards:
-        guarded = importing.run_guard(store, now)
-        result.auto_archived, result.lru_evicted = guarded.auto_archived, guarded.lru_evicted
+        evicted = archive.run_guard(store, now)
+        result.auto_archived, result.lru_evicted = evicted.auto_archived, evicted.lru_evicted
     if store.exists():
         with store.read() as tx:
             result.index_count = entries.count(tx)
     return result
 
 
-def _take_in_wordings(store: Store, sources: Sequence[Path], result: Imported, now: datetime) -> None:
-    """Take in what the entries of a folder were asked, where an export of kr says it."""
-    for file in (source / WORDINGS for source in sources if source.is_dir()):
-        if not file.exists():
-            continue
-        try:
-            result.warnings += _wordings_of(store, file, _read(file), now=now)
-        except IndexUnreadable as error:
-            result.unreadable.append(Unreadable(str(file), str(error)))
+def import_report(store: Store, knowledge_base: Path, item: Item, *, now: datetime) -> Imported:
+    """Index a report that stands in the knowledge base already. Raises a ``StoreError``."""
+    importer = _Importer(store, knowledge_base, now)
+    importer.place([(knowledge_base / INDEX, item, True)])
+    return importer.result
 
 
 def _files(sources: Sequence[Path], result: Imported) -> Iterator[Path]:
-    seen: set[Path] = set()
-    for source in sources:
-        found = [source / name for name in (INDEX, ARCHIVE)] if source.is_dir() else [source]
-        there = [file for file in found if file.exists() or not source.is_dir()]
-        if not there:
+    for source in dict.fromkeys(sources):
+        if not source.is_dir():
+            yield source
+            continue
+        found = [source / name for name in (INDEX, ARCHIVE) if (source / name).exists()]
+        if not found:
             result.unreadable.append(Unreadable(str(source), f"holds neither {INDEX} nor {ARCHIVE}"))
-        for file in there:
-            if file.absolute() not in seen:
-                seen.add(file.absolute())
-                yield file
+        yield from found
 
 
-class _Import:
-    def __init__(
-        self,
-        store: Store,
-        knowledge_base: Path,
-        file: Path,
-        *,
-        result: Imported,
-        now: datetime,
-        live_paths: set[str],
-    ) -> None:
+class _Importer:
+    """One import. Live entries are placed as they are read; archived ones once all live ones are known."""
+
+    def __init__(self, store: Store, knowledge_base: Path, now: datetime) -> None:
+        self.result = Imported()
         self._store = store
-        self._file = file
-        self._folder = file.absolute().parent
         self._base = knowledge_base
-        self._result = result
         self._now = now
-        self._is_archive = file.name == ARCHIVE
-        self._is_in_place = _is_same(self._folder, knowledge_base)
-        self._first = len(result.refused)
-        self._live_paths = live_paths
-        self._departed: list[tuple[int, Incoming]] = []
-        self._batch: list[tuple[int, Incoming]] = []
-        self._bytes = 0
-        self._differing: list[int] = []
+        self._archived: list[tuple[Path, Item]] = []
+        self._live_paths: set[Path] = set()
 
-    def run(self, progress: Progress | None) -> None:
-        data = _read(self._file)
-        total = data.count(b"\n") + 1
+    def import_index(self, file: Path) -> None:
+        """Place the live entries of a file, and keep its archived ones for ``import_archived``.
 
-        def step(line: int) -> None:
-            if len(self._batch) >= _BATCH or self._bytes >= _BATCH_BYTES:
-                self._flush()
-                if progress is not None:
-                    progress(line, total)
-
-        broken: IndexUnreadable | None = None
-        try:
-            for found in read_items(data):
-                self._add(found)
-                step(found.line)
-        except IndexUnreadable as error:
-            # What stands before the place is taken in; once that is mended, importing again takes in the rest.
-            broken = error
-        self._add_departed(step)
-        self._flush()
-        self._result.refused[self._first :] = sorted(self._result.refused[self._first :], key=_line)
-        self._tell_differing()
-        if broken is not None:
-            raise broken
-
-    def _add(self, found: Item | Bad) -> None:
-        if isinstance(found, Bad):
-            self._refuse(found.line, found.reason)
-            return
-        try:
-            told = check_item(found.fields, now=self._now, archived=self._is_archive)
-        except BadItem as error:
-            self._refuse(found.line, str(error))
-            return
-        self._result.warnings += [f"{self._file}:{found.line}: {warning}" for warning in found.warnings]
-        if told.departure is not None:
-            self._departed.append((found.line, told))
-            return
-        self._live_paths.add(told.path)
-        self._put(found.line, told, is_own=True)
-
-    def _add_departed(self, step: Callable[[int], None]) -> None:
-        """Add the archived items, once all live ones are known.
-
-        A file is the report of the live entry that names it, else of the one that was archived last. What an
-        archived entry said before that is not known, so that it comes without a text (SPEC 3.8).
+        Where its YAML is broken, what stands before that place is imported.
         """
-        last: dict[str, tuple[str, int]] = {}
-        for line, told in self._departed:
-            at = (told.departure.at if told.departure else None) or ""
-            last[told.path] = max(last.get(told.path, ("", 0)), (at, line))
-        for line, told in self._departed:
-            is_last = last[told.path][1] == line and told.path not in self._live_paths
-            self._put(line, told, is_own=is_last or told.report is not None)
-            step(line)
-        self._departed.clear()
-
-    def _put(self, line: int, told: Incoming, *, is_own: bool) -> None:
+        batch: list[Item] = []
+        differing = 0
         try:
-            text = self._text(told) if is_own else None
-        except BadItem as error:
-            self._refuse(line, str(error))
-            return
-        self._batch.append((line, replace(told, text=text)))
-        self._bytes += len(text.content) if text else 0
-
-    def _text(self, told: Incoming) -> ReportText | None:
-        """Read the report that an item names; where its folder has none, the one that is here already."""
-        content = self._content(self._folder, told.report or told.path)
-        if content is not None or self._is_in_place:
-            return _read_header(content, self._now, is_here=self._is_in_place, is_theirs=True)
-        here = self._store.files.read(told.path) if os.path.lexists(self._base / told.path) else None
-        return _read_header(here, self._now, is_here=True, is_theirs=False)
-
-    def _content(self, folder: Path, path: str) -> bytes | None:
-        file = folder / path
-        try:
-            size = file.stat().st_size if os.path.lexists(file) else None
-        except (OSError, RuntimeError, ValueError):
-            size = 0
-        if size is None:
-            return None
-        if size > _MAX_REPORT_BYTES:
-            raise BadItem(f"path: the report is larger than {_MAX_REPORT_BYTES // 1024**2} MiB")
-        content = ReportFiles(folder).read(path)
-        if content is None:
-            raise BadItem(
-                f"path: {path} is not a file within {folder} that can be read (no link is followed out of it)"
+            for item in self._items(file):
+                batch.append(item)
+                if len(batch) == _BATCH:
+                    differing += self.place([(file, it, True) for it in batch])
+                    batch.clear()
+        except IndexUnreadable as error:
+            self.result.unreadable.append(Unreadable(str(file), str(error)))
+        differing += self.place([(file, it, True) for it in batch])
+        if differing:
+            items_say = counted(differing, "unchanged item says", "unchanged items say")
+            self.result.warnings.append(
+                f"{file}: {items_say} something else than the entry that is here, whose last_accessed is as new or newer. "
+                f"Where the item is right, give it a later one: last_accessed: {self._now:%Y-%m-%dT%H:%M:%SZ}"
             )
-        return content
 
-    def _flush(self) -> None:
-        if not self._batch:
-            return
-        batch, self._batch, self._bytes = self._batch, [], 0
-        outcomes = importing.take_in(self._store, [incoming for _, incoming in batch], self._now)
-        for (line, _), outcome in zip(batch, outcomes, strict=True):
-            if outcome.reason is not None:
-                self._refuse(line, outcome.reason)
+    def import_archived(self) -> None:
+        """Place the archived entries. A file is the text of the live entry that names it, else of the one that was archived last.
+
+        What the others said is not known: they come without a text.
+        """
+        last: dict[Path, tuple[str, int]] = {}
+        for number, (file, item) in enumerate(self._archived):
+            path = file.parent / item.path
+            last[path] = max(last.get(path, ("", 0)), (item.archived_at or "", number))
+        owners = {number for path, (_, number) in last.items() if path not in self._live_paths}
+        placings = [
+            (file, item, item.report is not None or number in owners)
+            for number, (file, item) in enumerate(self._archived)
+        ]
+        for start in range(0, len(placings), _BATCH):
+            self.place(placings[start : start + _BATCH])
+
+    def place(self, batch: Sequence[tuple[Path, Item, bool]]) -> int:
+        """Place items, each with its index file and whether the file at its path is its text, in one transaction.
+
+        Returns how many unchanged ones say something else than the entry that is here. The files are made afterwards.
+        """
+        if not batch:
+            return 0
+        with self._store.write() as tx:
+            placer = Placer(tx, self._base, self._now)
+            for file, item, has_text in batch:
+                try:
+                    self.result.counts[placer.place(item, file.parent, has_text=has_text)] += 1
+                except BadItem as error:
+                    self.result.refused.append(Refused(str(file), item.line, str(error)))
+        files = ReportFiles(self._base)
+        for path, text in placer.new_files.items():
+            try:
+                files.write(path, text)
+            except ReportUnwritable as error:  # the next one who reads it makes it
+                log.warning("%s; its text is in the database", error)
+        return placer.differing
+
+    def _items(self, file: Path) -> Iterator[Item]:
+        for line, fields in _read(file):
+            try:
+                if isinstance(fields, BadItem):
+                    raise fields
+                item = check_item(fields, line, now=self._now, is_archive=file.name == ARCHIVE)
+            except BadItem as error:
+                self.result.refused.append(Refused(str(file), line, str(error)))
                 continue
-            self._result.counts[outcome.taken] += 1
-            if outcome.differs:
-                self._differing.append(line)
+            if item.reason is not None:
+                self._archived.append((file, item))
+            else:
+                self._live_paths.add(file.parent / item.path)
+                yield item
 
-    def _tell_differing(self) -> None:
-        if self._differing:
-            items = counted(len(self._differing), "unchanged item says", "unchanged items say")
-            self._result.warnings.append(
-                f"{self._file}:{min(self._differing)}: {items} something else than the entry that is here, whose "
-                "last_accessed is as new or newer. Where the item is right, give it the present time and import "
-                f"again: last_accessed: {self._now:%Y-%m-%dT%H:%M:%SZ}"
-            )
-
-    def _refuse(self, line: int, reason: str) -> None:
-        self._result.refused.append(Refused(str(self._file), line, reason))
-
-
-def _read_header(
-    content: bytes | None, now: datetime, *, is_here: bool, is_theirs: bool
-) -> ReportText | None:
-    text = (content or b"").decode(errors="replace")
-    if content is None or not text.strip():
-        return None
-    kind = origin_of(text)
-    if is_theirs and is_by_hand(text) and (reasons := reasons_to_hold(mask_secrets(clean(text)))):
-        raise BadItem(f"path: its report is not taken in, since it {'; it '.join(reasons)}")
-    researched = parse_time(read_date(text) or "")
-    researched_at = to_text(researched) if researched is not None and researched <= now else None
-    end = fresh_until(kind, researched_at)
-    return ReportText(
-        content=content,
-        is_here=is_here,
-        is_theirs=is_theirs,
-        confidence=read_confidence(text) or "low",
-        origin=origin_of_kind(kind, is_ours=False),
-        researched_at=researched_at,
-        fresh_until=to_text(end) if end is not None else None,
-    )
+    def import_wordings(self, file: Path) -> None:
+        """Give the entries that are here what the file says of them; what they know already stays."""
+        try:
+            items = list(_read(file))
+        except IndexUnreadable as error:
+            self.result.unreadable.append(Unreadable(str(file), str(error)))
+            return
+        with self._store.write() as tx:
+            for line, fields in items:
+                try:
+                    if isinstance(fields, BadItem):
+                        raise fields
+                    _take_in(tx, fields, to_text(self._now))
+                except BadItem as error:
+                    self.result.warnings.append(f"{file}:{line}: {error}")
 
 
-def _line(refused: Refused) -> int:
-    return refused.line
+def _take_in(tx: Transaction, fields: Fields, now: str) -> None:
+    entry_id = required(fields, "id")
+    pair = pair_of(required(fields, "framework"), required(fields, "entry_topic"))
+    live = entries.get(tx, entry_id)
+    rows = [*([live] if live else []), *(row.entry for row in archive.of_id(tx, entry_id))]
+    entry = next((row for row in rows if pair_of(row.framework, row.topic) == pair), None)
+    kind = one_of(fields, "kind", ("times", "writer", "question", "wording"))
+    if entry is None:
+        return
+    if kind == "times" and entry is live:
+        _take_times(tx, entry, fields)
+    elif kind == "writer":
+        entries.set_writer(
+            tx,
+            entry_id,
+            required(fields, "sha256").lower(),
+            origin=one_of(fields, "origin", get_args(Origin)),
+            confidence=one_of(fields, "confidence", get_args(Confidence)),
+            written_by=text_of(fields, "written_by"),
+        )
+    elif kind in {"question", "wording"}:
+        question, at = required(fields, "question", lines=True), min(time_of(fields, "at") or now, now)
+        if kind == "question" and entry.question is None:
+            entries.set_question(tx, entry_id, question, at=at)
+            return
+        need = Need(required(fields, "topic", lines=True), tags_of(fields) or (), question)
+        session, proved = text_of(fields, "session_id"), text_of(fields, "proved") == "true"
+        wordings.keep(tx, entry, need, at=at, session_id=session, proved=proved)
 
 
-def _read(file: Path) -> bytes:
+def _take_times(tx: Transaction, entry: Entry, fields: Fields) -> None:
+    """Say exactly when where the entry knows the day alone: an access since then is later, and stays.
+
+    When a text was researched is known from its own header so far, where somebody who edited it may have left the old day.
+    """
+    exact: dict[str, str | None] = {}
+    for name in EXACT_TIMES:
+        known, told = getattr(entry, name), time_of(fields, name)
+        is_rough = known is not None and told is not None and is_day(known)
+        exact[name] = told if is_rough and (name in _OF_TEXT or known[:10] == str(told)[:10]) else known
+    entries.set_times(tx, entry.id, exact)
+    if (major := text_of(fields, "stale_major")) is not None:
+        entries.set_stale_major(tx, entry.id, major)
+
+
+def _read(file: Path) -> Iterator[tuple[int, Fields | BadItem]]:
     try:
         if file.exists() and not file.is_file():
             raise IndexUnreadable("is not a regular file")
         with file.open("rb") as opened:
-            return opened.read(LIMIT + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise IndexUnreadable(f"can't be read: {reason}") from error
-
-
-def _is_same(folder: Path, other: Path) -> bool:
-    try:
-        return folder.samefile(other)
-    except OSError:
-        return False
-
-
-def _wordings_of(store: Store, file: Path, data: bytes, *, now: datetime) -> list[str]:
-    """Give the entries that are here what the file says of them; what they know is left. Returns what was wrong.
-
-    Raises ``IndexUnreadable``, or a ``StoreError``.
-    """
-    bad: list[str] = []
-    items = list(read_items(data))
-    with store.write() as tx:
-        for found in items:
-            if isinstance(found, Bad):
-                bad.append(f"{file}:{found.line}: {found.reason}")
-                continue
-            try:
-                kind = found.fields.get("kind")
-                if kind == TIMES:
-                    _take_times(tx, *check_times(found.fields))
-                elif kind == WRITER:
-                    _take_writer(tx, check_writer(found.fields))
-                else:
-                    _take_asked(tx, check_asked(found.fields, now=now))
-            except BadItem as error:
-                bad.append(f"{file}:{found.line}: {error}")
-    return bad
-
-
-def _take_times(
-    tx: Transaction, whose: Whose, times: Mapping[str, str | None], stale_major: str | None
-) -> None:
-    """Say exactly when, where the entry knows the day alone: an access since then is later, and stays.
-
-    Likewise for which major version it is stale, where it came as stale and nobody here marked it.
-    """
-    entry = entries.get(tx, whose.id)
-    if entry is not None and _is_of(whose, entry):
-        exact = {name: _exact(getattr(entry, name), told) for name, told in times.items()}
-        entries.set_times(tx, entry.id, exact)
-        if stale_major is not None:
-            entries.set_stale_major(tx, entry.id, stale_major)
-
-
-def _take_writer(tx: Transaction, written: Written) -> None:
-    """Say who wrote a text that came from elsewhere: one that kr or somebody here made keeps its own."""
-    whose = written.whose
-    live = entries.get(tx, whose.id)
-    known = [row.entry for row in archive.of_id(tx, whose.id)]
-    if any(_is_of(whose, entry) for entry in ([live, *known] if live is not None else known)):
-        entries.set_writer(
-            tx,
-            whose.id,
-            written.sha256,
-            origin=written.origin,
-            confidence=written.confidence,
-            written_by=written.written_by,
-        )
-
-
-def _is_of(whose: Whose, entry: Entry) -> bool:
-    return pair_of(entry.framework, entry.topic) == pair_of(whose.framework, whose.entry_topic)
-
-
-def _exact(known: str | None, told: str | None) -> str | None:
-    if known is None or told is None or not is_day(known) or known[:10] != told[:10]:
-        return known
-    return told
-
-
-def _take_asked(tx: Transaction, asked: Asked) -> None:
-    live = entries.get(tx, asked.whose.id)
-    entry = live or next((row.entry for row in archive.of_id(tx, asked.whose.id)), None)
-    if entry is None or not _is_of(asked.whose, entry):
-        return
-    if asked.kind == "question" and entry.question is None:
-        entries.set_question(tx, entry.id, asked.need.question, at=asked.at)
-    else:
-        proved = asked.proved
-        wordings.keep(tx, entry, asked.need, at=asked.at, session_id=asked.session_id, proved=proved)
+            yield from read_items(opened)
+    except OSError as exc:
+        raise IndexUnreadable(f"can't be read: {exc.strerror}") from exc

@@ -1,404 +1,259 @@
-"""Reads index files that anybody may have written (SPEC 6.2): a list of items, or a mapping ``entries:``.
+"""Reads index files that anybody may have written: a YAML list, item by item, so that a bad item costs only itself.
 
-Item by item, so that a bad one is named by its line and the others still count. Where the YAML itself is broken
-reading ends, with the line to mend.
+Every scalar is taken as it was written (``2.10`` stays ``2.10``). Where the YAML itself is broken reading ends, with the line to mend.
 """
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 from pathlib import PurePosixPath
-from typing import Literal, NamedTuple, NoReturn, TypeVar, get_args
+from typing import BinaryIO, TypeAlias, TypeVar
 
 import yaml
 
-from kr.errors import IndexUnreadable, InvalidRequest, KrError
+from kr.errors import IndexUnreadable, KrError
 from kr.freshness import parse_time, to_text
+from kr.models import EntryStatus
 from kr.store.archive import ArchiveReason
-from kr.store.importing import Departure, Incoming
-from kr.store.requests import Need
-from kr.transfer import EXACT, PROVED, STALE_MAJOR
-from kr.tree import Doubles, Tree
-from kr.values import Confidence, Origin
-from kr.yamltext import TreeBuilder, yaml_events
 
+Tree: TypeAlias = "dict[str, Tree] | list[Tree] | str | None"
+Fields = Mapping[str, Tree]
 T = TypeVar("T")
 
-LIMIT = 64 * 1024 * 1024
 _DEPTH = 8
-_ENTRIES = "entries"
-
-_PLACE = re.compile(r"^line \d+, column \d+: ")
-
-
-class Item(NamedTuple):
-    """One mapping as it was written: every scalar is text, a plain null is None. ``line`` counts from 1."""
-
-    line: int
-    fields: dict[str, Tree]
-    warnings: tuple[str, ...] = ()
-
-
-class Bad(NamedTuple):
-    """Something that is no item. ``line`` counts from 1; ``reason`` is a clause for a person."""
-
-    line: int
-    reason: str
-
-
-def read_items(data: bytes) -> Iterator[Item | Bad]:
-    """Read one file of at most 64 MiB: its items in order, and what is wrong with the others.
-
-    Raises ``IndexUnreadable`` where the YAML is broken, or no such file at all; its message doesn't name the file.
-    """
-    text = _decode(data)
-    yield from _Reader(_events(text)).read()
-
-
-def _decode(data: bytes) -> str:
-    if len(data) > LIMIT:
-        raise IndexUnreadable(f"larger than {LIMIT // 1024**2} MiB")
-    encoding = "utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8-sig"
-    try:
-        return data.decode(encoding)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise IndexUnreadable(f"line {line}: no {error.encoding} text (byte {error.start})") from error
-
-
-def _events(text: str) -> Iterator[yaml.Event]:
-    try:
-        yield from yaml_events(text, "the index")
-    except InvalidRequest as error:
-        raise IndexUnreadable(error.fields[0].message) from error
-
-
-class _Reader:
-    def __init__(self, events: Iterator[yaml.Event]) -> None:
-        self._events = events
-
-    def read(self) -> Iterator[Item | Bad]:
-        documents = 0
-        for event in self._events:
-            if isinstance(event, yaml.DocumentStartEvent):
-                documents += 1
-                if documents > 1:
-                    yield Bad(self._line(event), "a second document begins here: it is not read")
-                    return
-            elif isinstance(event, yaml.SequenceStartEvent):
-                yield from self._items()
-            elif isinstance(event, yaml.MappingStartEvent):
-                yield from self._mapping()
-            elif isinstance(event, yaml.ScalarEvent) and event.value:
-                _refuse(f"line {self._line(event)}: neither a list of entries nor a mapping with `entries:`")
-            elif isinstance(event, yaml.AliasEvent):
-                _refuse(f"line {self._line(event)}: aliases are not allowed")
-
-    def _mapping(self) -> Iterator[Item | Bad]:
-        is_known = False
-        for key in self._events:
-            if isinstance(key, yaml.MappingEndEvent):
-                break
-            name = key.value if isinstance(key, yaml.ScalarEvent) else None
-            self._skip(key)
-            value = next(self._events)
-            if name != _ENTRIES:
-                self._skip(value)
-                continue
-            is_known = True
-            if isinstance(value, yaml.SequenceStartEvent):
-                yield from self._items()
-            elif isinstance(value, yaml.ScalarEvent) and value.value in {"", "~", "null"}:
-                continue
-            else:
-                _refuse(f"line {self._line(value)}: `entries:` must be a list")
-        if not is_known:
-            _refuse("a mapping without `entries:`, so no index")
-
-    def _items(self) -> Iterator[Item | Bad]:
-        for event in self._events:
-            if isinstance(event, yaml.SequenceEndEvent):
-                return
-            yield self._item(event)
-
-    def _item(self, first: yaml.Event) -> Item | Bad:
-        line = self._line(first)
-        if not isinstance(first, yaml.MappingStartEvent):
-            self._skip(first)
-            return Bad(line, "an entry must be a mapping")
-        doubles = Doubles()
-        builder = TreeBuilder(_DEPTH, doubles)
-        problem: Bad | None = None
-        for event in self._whole(first):
-            if problem is None:
-                try:
-                    builder.feed(event)
-                except InvalidRequest as error:
-                    problem = Bad(self._line(event), _PLACE.sub("", error.fields[0].message))
-        if problem is not None:
-            return problem
-        fields = builder.root if isinstance(builder.root, dict) else {}
-        return Item(line, fields, doubles.warnings())
-
-    def _skip(self, first: yaml.Event) -> None:
-        for _ in self._whole(first):
-            pass
-
-    def _whole(self, first: yaml.Event) -> Iterator[yaml.Event]:
-        """Yield the events of the value that begins with ``first``. Depth ends it before it can hurt."""
-        depth = 0
-        event = first
-        while True:
-            if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
-                depth += 1
-            elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
-                depth -= 1
-            if depth > _DEPTH:
-                _refuse(f"line {self._line(event)}: broken: nested deeper than {_DEPTH}")
-            yield event
-            if depth == 0:
-                return
-            event = next(self._events)
-
-    @staticmethod
-    def _line(event: yaml.Event) -> int:
-        mark = event.start_mark
-        return (mark.line if mark else 0) + 1
-
-
-def _refuse(message: str) -> NoReturn:
-    raise IndexUnreadable(message)
-
-
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 _LINE_BREAK = re.compile("[\n\r\x85\u2028\u2029]")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_MAX_SEGMENT_BYTES = 255
-_MAX_PATH_BYTES = 1024
-_SUFFIXES = (".md", ".markdown")
-_LESSONS = "lessons"
-AskedKind = Literal["question", "wording"]
-_KINDS: tuple[AskedKind, ...] = get_args(AskedKind)
-_ORIGINS: tuple[Origin, ...] = get_args(Origin)
-_CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
-_SHA256 = re.compile("[0-9a-f]{64}")
-_WRITER = re.compile("(person|agent):.|file$")
-_REASONS: tuple[ArchiveReason, ...] = get_args(ArchiveReason)
+_REASONS: dict[str, ArchiveReason] = {"lru": "lru", "age": "age", "manual": "manual"}
+_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 class BadItem(KrError):
-    """An item that can't be taken in. The message names the field and what is allowed."""
+    """An item that can't be imported. The message names the field and what is allowed."""
 
     code = "bad_item"
 
 
-def check_item(fields: Mapping[str, Tree], *, now: datetime, archived: bool) -> Incoming:
-    """Check one item; its report is not looked for. ``archived``: the file holds archived items, whatever their status says.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """An item of an index, checked; what it does not tell is None. Texts are not blank.
 
-    A time in the future is nobody's: it counts as not told. Raises ``BadItem`` for the first bad field.
+    ``line`` counts from 1. ``path`` and ``report`` are relative and stay below their folder. Times are stored text or a bare
+    ``YYYY-MM-DD``, none of them in the future. ``reason`` is None for a live entry. ``report`` is where the text of an archived entry
+    stands that is not at its path.
     """
-    if "<<" in fields:
-        _bad("<<", "a merge key is not followed: write the fields out")
-    status = _status(fields)
-    return Incoming(
-        id=_id(fields),
-        framework=_required(fields, "framework"),
-        framework_version=_text(fields, "framework_version"),
-        topic=_required(fields, "topic"),
-        tags=_tags(fields),
-        path=check_path(_required(fields, "path")),
-        created=_time(fields, "created", now),
-        last_accessed=_time(fields, "last_accessed", now),
-        status="stale" if status == "stale" else "fresh",
-        departure=_departure(fields, now) if archived or status == "archived" else None,
-        report=check_path(told) if (told := _text(fields, "report")) is not None else None,
-    )
 
-
-class Whose(NamedTuple):
-    """The entry that an item of ``_wordings.yaml`` is about."""
-
-    id: str
+    line: int
+    id: str | None = None
     framework: str
-    entry_topic: str
+    framework_version: str | None = None
+    topic: str
+    tags: tuple[str, ...] | None = None
+    path: str
+    created: str | None = None
+    last_accessed: str | None = None
+    status: EntryStatus = "fresh"
+    archived_at: str | None = None
+    reason: ArchiveReason | None = None
+    report: str | None = None
 
 
-class Asked(NamedTuple):
-    """What an entry was asked: its own ``question``, or a ``wording`` that it served."""
+def read_items(file: BinaryIO) -> Iterator[tuple[int, Fields | BadItem]]:
+    """Yield each item's line (from 1) with its fields, or with what is wrong with it.
 
-    whose: Whose
-    kind: AskedKind
-    need: Need
-    at: str
-    session_id: str | None
-    proved: bool = False
-    """Whether a wording serves by itself."""
+    Raises ``IndexUnreadable`` where the YAML is broken or is no list; its message does not name the file.
+    """
+    documents = 0
+    try:
+        events = yaml.parse(file, Loader=_LOADER)
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    raise IndexUnreadable(f"line {_line(event)}: a second document begins here")
+            elif isinstance(event, yaml.SequenceStartEvent):
+                yield from _items(events)
+            elif isinstance(event, yaml.NodeEvent) and getattr(event, "value", None) != "":
+                raise IndexUnreadable(f"line {_line(event)}: is no list of entries")
+    except yaml.reader.ReaderError as exc:
+        file.seek(0)
+        line = file.read(exc.position).count(b"\n") + 1
+        raise IndexUnreadable(f"line {line}: no text: {exc.reason}") from exc
+    except yaml.MarkedYAMLError as exc:
+        mark = exc.problem_mark or exc.context_mark
+        place = f"line {mark.line + 1}: " if mark else ""
+        raise IndexUnreadable(f"{place}broken YAML: {exc.problem or exc.context}") from exc
 
 
-class Written(NamedTuple):
-    """Who wrote the text of this hash, which an entry has or had."""
+def _items(events: Iterator[yaml.Event]) -> Iterator[tuple[int, Fields | BadItem]]:
+    for first in events:
+        if isinstance(first, yaml.SequenceEndEvent):
+            return
+        rest = _rest(first, events)
+        try:
+            if not isinstance(first, yaml.MappingStartEvent):
+                yield _line(first), BadItem("an entry must be a mapping")
+            else:
+                yield _line(first), _mapping(iter(rest))
+        except BadItem as error:
+            yield _line(first), error
 
-    whose: Whose
-    sha256: str
-    origin: Origin
-    confidence: Confidence
-    written_by: str | None
+
+def _rest(first: yaml.Event, events: Iterator[yaml.Event]) -> list[yaml.Event]:
+    """Take the events of the value that began with ``first``. Depth ends it: the parser takes quadratic time."""
+    rest: list[yaml.Event] = []
+    depth = int(isinstance(first, yaml.CollectionStartEvent))
+    while depth:
+        rest.append(event := next(events))
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEPTH:
+            raise IndexUnreadable(f"line {_line(event)}: nested deeper than {_DEPTH}")
+    return rest
 
 
-def check_writer(fields: Mapping[str, Tree]) -> Written:
-    """Check one item of the kind ``writer``. Raises ``BadItem``."""
-    sha256 = _required(fields, "sha256").lower()
-    if not _SHA256.fullmatch(sha256):
-        _bad("sha256", f"must be the hash of a text, not {_shown(sha256)}")
-    written_by = _text(fields, "written_by")
-    if written_by is not None and (_LINE_BREAK.search(written_by) or not _WRITER.match(written_by)):
-        _bad("written_by", f"must be person:NAME, agent:SESSION or file, not {_shown(written_by)}")
-    return Written(
-        whose=_whose(fields),
-        sha256=sha256,
-        origin=_one_of(fields, "origin", _ORIGINS),
-        confidence=_one_of(fields, "confidence", _CONFIDENCES),
-        written_by=written_by,
+def _mapping(events: Iterator[yaml.Event]) -> dict[str, Tree]:
+    fields: dict[str, Tree] = {}
+    for event in events:
+        if isinstance(event, yaml.MappingEndEvent):
+            break
+        if not isinstance(event, yaml.ScalarEvent):
+            raise BadItem("a key must be text")
+        if event.value in fields:
+            raise BadItem(f"{event.value}: is given twice")
+        fields[event.value] = _value(next(events), events)
+    return fields
+
+
+def _value(event: yaml.Event, events: Iterator[yaml.Event]) -> Tree:
+    if isinstance(event, yaml.MappingStartEvent):
+        return _mapping(events)
+    if isinstance(event, yaml.SequenceStartEvent):
+        members = takewhile(lambda event: not isinstance(event, yaml.SequenceEndEvent), events)
+        return [_value(member, events) for member in members]
+    if isinstance(event, yaml.ScalarEvent):
+        return None if event.implicit[0] and event.value in _NULLS else event.value
+    raise BadItem("aliases are not allowed")
+
+
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 1
+
+
+def check_item(fields: Fields, line: int, *, now: datetime, is_archive: bool) -> Item:
+    """Check one item; ``is_archive``: its file holds archived entries, whatever their status says. Raises ``BadItem``."""
+    status = (text_of(fields, "status") or "fresh").strip().lower()
+    if status not in {"fresh", "stale", "archived"}:
+        raise BadItem(f"status: must be fresh, stale or archived, not {_shown(status)}")
+    is_archived = is_archive or status == "archived"
+    report = text_of(fields, "report")
+    # Older tools give no reason; `manual` promises nothing about capacity or age.
+    reason = _REASONS.get((text_of(fields, "reason") or "").strip().lower(), "manual")
+    return Item(
+        line=line,
+        id=text_of(fields, "id"),
+        framework=required(fields, "framework"),
+        framework_version=text_of(fields, "framework_version"),
+        topic=required(fields, "topic"),
+        tags=tags_of(fields),
+        path=check_path(required(fields, "path")),
+        created=_past(fields, "created", now),
+        last_accessed=_past(fields, "last_accessed", now),
+        status="stale" if status == "stale" else "fresh",
+        archived_at=_past(fields, "archived_at", now),
+        reason=reason if is_archived else None,
+        report=check_path(report) if report is not None else None,
     )
 
 
-def _one_of(fields: Mapping[str, Tree], name: str, allowed: tuple[T, ...]) -> T:
-    told = _required(fields, name)
-    found = next((known for known in allowed if known == told), None)
-    if found is None:
-        _bad(name, f"must be {' or '.join(map(str, allowed))}, not {_shown(told)}")
-    return found
-
-
-def check_times(fields: Mapping[str, Tree]) -> tuple[Whose, dict[str, str | None], str | None]:
-    """Check one item of the kind ``times``: whose they are, those of ``EXACT``, and ``STALE_MAJOR``. Raises ``BadItem``."""
-
-    def moment(name: str) -> str | None:
-        text = _text(fields, name)
-        if text is None:
-            return None
-        found = parse_time(text)
-        if found is None:
-            _bad(name, f"must be a time such as 2026-01-20T12:00:00.000000Z, not {_shown(text)}")
-        return to_text(found)
-
-    return _whose(fields), {name: moment(name) for name in EXACT}, _text(fields, STALE_MAJOR)
-
-
-def _whose(fields: Mapping[str, Tree]) -> Whose:
-    return Whose(*(_required(fields, name) for name in Whose._fields))
-
-
-def check_asked(fields: Mapping[str, Tree], *, now: datetime) -> Asked:
-    kind = _one_of(fields, "kind", _KINDS)
-    at = parse_time(_time(fields, "at", now) or "") or now
-    return Asked(
-        whose=_whose(fields),
-        kind=kind,
-        need=Need(_required(fields, "topic"), _tags(fields) or (), _required(fields, "question")),
-        at=to_text(at),
-        session_id=_text(fields, "session_id"),
-        proved=_text(fields, PROVED) == "true",
-    )
-
-
-def check_path(path: str) -> str:
-    """Return a report's path in its plain form. Raises ``BadItem`` unless it stays below its folder."""
-    relative = PurePosixPath(path)
-    if "\\" in path:
-        _bad("path", "must be written with forward slashes")
-    if relative.is_absolute() or ".." in relative.parts or re.match(r"[A-Za-z]:", path):
-        _bad("path", f"must be relative and stay within the knowledge base, not {_shown(path)}")
-    if _LINE_BREAK.search(path) or "\t" in path:
-        _bad("path", "must be one line without control characters")
-    if relative.suffix.lower() not in _SUFFIXES:
-        _bad("path", f"must name a Markdown file (.md), not {_shown(path)}")
-    if any(part.startswith(".") for part in relative.parts) or relative.parts[0].casefold() == _LESSONS:
-        _bad("path", f"must not name a hidden file or the lessons, as {_shown(path)} does")
-    if (
-        len(path.encode()) > _MAX_PATH_BYTES
-        or max(len(part.encode()) for part in relative.parts) > _MAX_SEGMENT_BYTES
-    ):
-        _bad("path", f"is too long ({_MAX_SEGMENT_BYTES} bytes for each name, {_MAX_PATH_BYTES} in all)")
-    return str(relative)
-
-
-def _id(fields: Mapping[str, Tree]) -> str | None:
-    entry_id = _text(fields, "id")
-    if entry_id is not None and _LINE_BREAK.search(entry_id):
-        _bad("id", "must be one line")
-    return entry_id
-
-
-def _required(fields: Mapping[str, Tree], name: str) -> str:
-    text = _text(fields, name)
+def required(fields: Fields, name: str, *, lines: bool = False) -> str:
+    """Return a text that must be there. Raises ``BadItem``."""
+    text = text_of(fields, name, lines=lines)
     if text is None:
-        _bad(name, "required, but missing")
+        raise BadItem(f"{name}: required, but missing")
     return text
 
 
-def _text(fields: Mapping[str, Tree], name: str) -> str | None:
+def text_of(fields: Fields, name: str, *, lines: bool = False) -> str | None:
+    """Return a text, None where it is absent or blank; ``lines``: it may have several. Raises ``BadItem``."""
     value = fields.get(name)
     if value is None:
         return None
     if not isinstance(value, str):
-        _bad(name, f"must be text, not a {'list' if isinstance(value, list) else 'mapping'}")
-    return _checked(name, value) if value.strip() else None
+        raise BadItem(f"{name}: must be text, not a {'list' if isinstance(value, list) else 'mapping'}")
+    return _checked(name, value, lines=lines) if value.strip() else None
 
 
-def _checked(name: str, text: str) -> str:
-    if bad := _CONTROL.search(text):
-        _bad(name, f"must not contain control characters (found U+{ord(bad[0]):04X})")
-    return text
+def one_of(fields: Fields, name: str, allowed: tuple[T, ...]) -> T:
+    """Return a word that must be one of these. Raises ``BadItem``."""
+    text = required(fields, name)
+    found = next((known for known in allowed if known == text), None)
+    if found is None:
+        raise BadItem(f"{name}: must be {' or '.join(map(str, allowed))}, not {_shown(text)}")
+    return found
 
 
-def _tags(fields: Mapping[str, Tree]) -> tuple[str, ...] | None:
+def tags_of(fields: Fields) -> tuple[str, ...] | None:
+    """Return tags, also of a text that has commas between them; None where they are absent. Raises ``BadItem``."""
     value = fields.get("tags")
     if value is None:
         return None
-    if isinstance(value, str):
-        return tuple(_checked("tags", tag.strip()) for tag in value.split(",") if tag.strip())
-    if not isinstance(value, list):
-        _bad("tags", "must be a list of texts")
-    return tuple(_checked("tags", tag) for tag in map(_tag, value) if tag.strip())
+    members = value.split(",") if isinstance(value, str) else value
+    if not isinstance(members, list) or any(isinstance(member, dict | list) for member in members):
+        raise BadItem("tags: must be a list of texts")
+    texts = [str(member).strip() if isinstance(value, str) else str(member) for member in members if member]
+    return tuple(_checked("tags", text) for text in texts if text.strip())
 
 
-def _tag(value: Tree) -> str:
-    if isinstance(value, dict | list):
-        _bad("tags", "must be a list of texts")
-    return value or ""
-
-
-def _time(fields: Mapping[str, Tree], name: str, now: datetime) -> str | None:
-    text = _text(fields, name)
+def time_of(fields: Fields, name: str) -> str | None:
+    """Return a time in stored form. Raises ``BadItem``."""
+    text = text_of(fields, name)
     if text is None:
         return None
     moment = parse_time(text)
     if moment is None:
-        _bad(name, f"must be a date such as 2026-01-20, not {_shown(text)}")
-    if moment > now:
-        return None
-    return text.strip() if _DATE.fullmatch(text.strip()) else to_text(moment)
+        raise BadItem(f"{name}: must be a date such as 2026-01-20, not {_shown(text)}")
+    return to_text(moment)
 
 
-def _status(fields: Mapping[str, Tree]) -> str:
-    text = (_text(fields, "status") or "fresh").strip().lower()
-    if text not in {"fresh", "stale", "archived"}:
-        _bad("status", f"must be fresh, stale or archived, not {_shown(text)}")
+def check_path(path: str) -> str:
+    """Return a report's path in its plain form. Raises ``BadItem`` unless it is a visible Markdown file below its folder."""
+    relative = PurePosixPath(path)
+    parts = relative.parts
+    if "\\" in path or re.match("[A-Za-z]:", path):
+        problem = "must be written with forward slashes, without a drive"
+    elif relative.is_absolute() or ".." in parts:
+        problem = "must be relative and stay within the knowledge base"
+    elif relative.suffix.lower() not in {".md", ".markdown"}:
+        problem = "must name a Markdown file (.md)"
+    elif "\t" in path or parts[0].casefold() == "lessons" or any(part.startswith(".") for part in parts):
+        problem = "must not name a hidden file, nor one of the lessons"
+    elif len(path.encode()) > 1024 or max(len(part.encode()) for part in parts) > 255:
+        problem = "is too long (255 bytes for a name, 1024 in all)"
+    else:
+        return str(relative)
+    raise BadItem(f"path: {problem}: {_shown(path)}")
+
+
+def _checked(name: str, text: str, *, lines: bool = False) -> str:
+    if bad := _CONTROL.search(text):
+        raise BadItem(f"{name}: must not contain control characters (found U+{ord(bad[0]):04X})")
+    if not lines and _LINE_BREAK.search(text):
+        raise BadItem(f"{name}: must be one line")
     return text
 
 
-def _departure(fields: Mapping[str, Tree], now: datetime) -> Departure:
-    text = (_text(fields, "reason") or "").strip().lower()
-    # Older tools tell none: `manual` promises nothing about capacity or age.
-    reason: ArchiveReason = next((known for known in _REASONS if known == text), "manual")
-    return Departure(at=_time(fields, "archived_at", now), reason=reason)
+def _past(fields: Fields, name: str, now: datetime) -> str | None:
+    """Return a time as ``time_of``, or a bare date as it is; one in the future counts as absent."""
+    moment = time_of(fields, name)
+    if moment is None or moment > to_text(now):
+        return None
+    text = str(fields[name]).strip()
+    return text if _DATE.fullmatch(text) else moment
 
 
 def _shown(text: str) -> str:
     cut = text if len(text) <= 60 else f"{text[:59]}…"
     return f'"{cut}"' if cut.isprintable() else ascii(cut)
-
-
-def _bad(field: str, message: str) -> NoReturn:
-    raise BadItem(f"{field}: {message}")

@@ -202,24 +202,6 @@ def test_the_help_lists_and_explains(project: Project) -> None:
     assert "kr entries restore vue-slots 1" in project.run("entries", "restore", "--help").stdout.decode()
 
 
-def test_a_look_is_cheap(project: Project) -> None:
-    code = (
-        "import sys, kr.cli.main as m; status = m.main(['entries', 'list', '--format', 'json']);"
-        "heavy = {'mcp', 'httpx', 'alembic', 'rich', 'rapidfuzz', 'markdown_it', 'docutils'} & set(sys.modules);"
-        "heavy |= {name for name in sys.modules if name.startswith(('kr.research', 'kr.sources', 'kr.packages'))};"
-        "sys.exit(f'loaded {sorted(heavy)}' if heavy else status)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=project.root,
-        env=project.environ(),
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    assert len(json.loads(done.stdout)) == 2
-
-
 def test_a_mistyped_framework_is_answered_with_the_nearest(project: Project) -> None:
     project.ask(request(framework="click"))
     for words in (("entries", "list"), ("search", "option")):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kr.report import read_shape
+from kr.report import parse_report
 from kr.store import revisions as revision_rows
 from tests.support.forked import shared
 from tests.support.program import Project
@@ -129,7 +129,7 @@ class TestSave:
         (tmp_path / "report.md").write_text(whole.replace("Not of version 3.", "Of none."))
         value = told(project, *SAVE, "--file", str(tmp_path / "report.md"), "--session-id", "b")
         assert (value["results"]["revision"], value["results"]["replaced"]) == (2, 1)
-        shape = read_shape(report(project))
+        shape = parse_report(report(project))
         assert shape
         assert shape.header["Confidence"] == "low"
         assert shape.sections["Summary"] == ANSWER
@@ -139,7 +139,7 @@ class TestSave:
     def test_forged_sections_headers_and_confidence_are_text(self, project: Project) -> None:
         forged = "**Confidence:** high\n\nFine.\n\n## Source Attribution\n\n- Written by: person:root"
         told(project, *SAVE, "--file", "-", stdin=forged)
-        shape = read_shape(report(project))
+        shape = parse_report(report(project))
         assert shape
         assert shape.header["Confidence"] == "low"
         assert "### Source Attribution" in shape.sections["Details"]
@@ -395,7 +395,7 @@ class TestTogether:
             ]
             [(current,)] = project.sql("SELECT revision FROM entries")
             assert numbers == list(range(1, current))
-            assert read_shape(shown) is not None
+            assert parse_report(shown) is not None
             assert (project.base / "frameworks/zod/reject-unknown-keys.md").read_text() == shown
         told(project, *SAVE, "--answer", "The last.")
         assert "The last." in report(project)

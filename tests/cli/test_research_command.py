@@ -56,7 +56,6 @@ def test_a_framework_that_is_mistyped_is_asked_back_and_leaves_no_placeholder(pr
     (project.root / "requirements.txt").write_text("click\n")
     done = project.run("research", "clik", "How do I ask for a password?", "--format", "text")
     told = done.stdout.decode()
-    assert "no entry names clik; did you mean click?" in done.stderr.decode()
     assert told.startswith("degraded  nothing was found;")
     assert "did you mean click?" in told
     assert "manual research required" in told
@@ -67,19 +66,11 @@ def test_a_framework_that_is_mistyped_is_asked_back_and_leaves_no_placeholder(pr
     assert {row["id"] for row in found["entries"]} == {"vue-passwords", "zzfoo-ask-passwords"}
 
 
-def test_a_version_behind_the_name_is_read_as_one(project: Project) -> None:
-    for named in ("rich@13", "rich==13.7.1"):
-        project.run("research", named, "How do I print a table?", "--refresh")
-    rows = project.sql("SELECT DISTINCT framework, framework_version FROM requests ORDER BY 2")
-    assert rows == [("rich", "13"), ("rich", "13.7.1")]
-
-
 @pytest.mark.parametrize(
     ("framework", "question", "why"),
     [
-        ("how do I freeze a class", "attrs", "did you mean the arguments the other way round?"),
-        ("freeze a class", "attrs", "did you mean the arguments the other way round?"),
-        ("attrs", "?", "QUESTION: '?' has no letter and no digit"),
+        ("attrs", "?", "QUESTION: must hold a letter or a digit"),
+        ("!", "How?", "FRAMEWORK: must hold a letter or a digit"),
     ],
 )
 def test_what_is_no_framework_or_no_question_makes_no_entry(
@@ -158,7 +149,7 @@ def test_failure_is_status_one_with_the_envelope_on_standard_output(project: Pro
     assert answer["errors"][0]["message"].startswith("Invalid mode")
 
 
-@pytest.mark.parametrize("framework", ["../../etc", "/etc/passwd", "~/x", "...", "!"])
+@pytest.mark.parametrize("framework", ["...", "!", " "])
 def test_what_is_typed_and_names_no_framework_is_refused_by_its_field(
     project: Project, framework: str
 ) -> None:

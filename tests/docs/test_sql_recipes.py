@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kr.analytics import spared
 from kr.freshness import to_text
+from kr.stats import spared
 from kr.store import counts, saving
 from kr.store.engine import Store
 from tests.support.samples import fill

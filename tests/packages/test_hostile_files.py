@@ -130,6 +130,24 @@ def test_external_entities_are_refused(tmp_path: Path) -> None:
     assert "document type declaration" in find_dependencies(tmp_path, {}).warnings[0]
 
 
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("setup.cfg", b"[options]\ninstall_requires = file: ../secret\n"),
+        (
+            "pyproject.toml",
+            b'[project]\ndynamic = ["dependencies"]\n[tool.setuptools.dynamic]\ndependencies = {file = "../secret"}\n',
+        ),
+        ("requirements.txt", b"-r ../secret\n"),
+    ],
+)
+def test_files_that_a_manifest_names_lie_in_the_project(tmp_path: Path, file: str, content: bytes) -> None:
+    (tmp_path / "secret").write_text("the secret word")
+    write(tmp_path / "project", file, content)
+    (warning,) = find_dependencies(tmp_path / "project", {}).warnings
+    assert "lies outside the project" in warning
+
+
 @pytest.mark.parametrize("file", ["requirements.txt", "pom.xml", "package.json"])
 def test_a_link_that_leads_out_of_the_project_is_not_read(tmp_path: Path, file: str) -> None:
     (tmp_path / "secret").write_text("the secret word")
@@ -138,6 +156,18 @@ def test_a_link_that_leads_out_of_the_project_is_not_read(tmp_path: Path, file: 
     (warning,) = find_dependencies(tmp_path / "project", {}).warnings
     assert "leads out of the project" in warning
     assert "secret word" not in warning
+    (tmp_path / "project" / file).unlink()
+    (tmp_path / "project" / file).symlink_to(tmp_path / "project/shared")
+    write(tmp_path / "project", "shared", b"{}" if file.endswith("json") else b"<project/>")
+    assert not [w for w in find_dependencies(tmp_path / "project", {}).warnings if "leads out" in w]
+
+
+def test_a_folder_that_leads_out_of_the_project_is_not_read(tmp_path: Path) -> None:
+    write(tmp_path / "outside", "secret.txt", b"the secret word")
+    write(tmp_path / "project", ".git/HEAD", b"")
+    (tmp_path / "project/requirements").symlink_to(tmp_path / "outside")
+    (warning,) = find_dependencies(tmp_path / "project", {}).warnings
+    assert "leads out of the project" in warning
 
 
 def test_deep_nesting(tmp_path: Path) -> None:

@@ -115,9 +115,9 @@ def test_what_may_be_served_goes_first_then_the_tier_then_the_last_access(order:
         known(entry(number=3, last_accessed=to_text(NOW - timedelta(days=3)))),
         known(entry(number=4, last_accessed=to_text(NOW - timedelta(days=2)))),
     ]
-    match = choose(query(), [found[at] for at in order], SURE)
-    assert match is not None
-    assert match.entry.id == "vue-4"
+    chosen = choose(query(), [found[at] for at in order], SURE)
+    assert chosen is not None
+    assert (chosen[0].entry.id, chosen[1]) == ("vue-4", "framework+topic+tags")
 
 
 def test_what_was_rated_wrong_is_not_served_until_as_many_say_that_it_worked() -> None:

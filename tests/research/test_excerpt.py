@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.report import PLACEHOLDER_MARK, SECTIONS, STALE_MARK, read_shape
-from kr.research.excerpt import Report, build_report, confidence
-from kr.research.synthesis import Synthesis
+from kr.report import PLACEHOLDER_MARK, SECTIONS, STALE_MARK, parse_report
+from kr.research.llm import Synthesis
+from kr.research.report import Report, build_report, confidence
 from kr.text.counting import tokens_of
 from kr.values import Answer, Passage, Query
 
@@ -42,7 +42,7 @@ def build(
 
 
 def sections(report: Report) -> dict[str, str]:
-    shape = read_shape(report.text)
+    shape = parse_report(report.text)
     assert shape is not None
     return dict(shape.sections)
 
@@ -174,4 +174,4 @@ def test_any_text_makes_a_report_of_the_template(texts: list[str], most: int) ->
     report = build(
         NAME, *(Passage(text=text, title=text[:20], url="tool 2.0") for text in texts), max_tokens=most
     )
-    assert read_shape(report.text) is not None
+    assert parse_report(report.text) is not None

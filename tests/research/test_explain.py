@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import sqlite3
-from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from rich.cells import cell_len
 from kr.cli.knowledge import explained
 from kr.errors import InvalidRequest, StoreCorrupt
 from kr.freshness import to_text
-from kr.store import entries, saving
+from kr.store import saving
 from tests.support.program import Project, request
 from tests.support.stores import draft, insert_entry
 from tests.support.terminals import seen
@@ -76,62 +74,6 @@ def test_a_hit_is_explained_and_nothing_changes(project: Project) -> None:
     assert project.research()["results"]["cache_entry_id"] == value["entry_id"]
 
 
-INDEX = """- id: vue-repeatable-options
-  framework: vue
-  framework_version: "3.5"
-  topic: repeatable options
-  tags: [options, configuration]
-  path: frameworks/vue/repeatable-options.md
-  created: "2026-11-20"
-  last_accessed: "2026-11-20"
-  status: fresh
-  confidence: high
-"""
-
-
-def leave_an_index(project: Project) -> Path:
-    report = project.base / "frameworks/vue/repeatable-options.md"
-    report.parent.mkdir(parents=True)
-    report.write_text("# vue - repeatable options\n")
-    index = project.base / "index.yaml"
-    index.write_text(INDEX)
-    return index
-
-
-def test_an_index_that_waits_is_named_and_not_imported(project: Project) -> None:
-    index = leave_an_index(project)
-    before = fingerprint(project.base)
-    value = explain(project)
-    assert (value["outcome"], value["waiting_index"]) == ("miss", str(index))
-    assert "  waiting: " in explained(value)
-    assert fingerprint(project.base) == before
-    assert project.research()["results"]["cache_entry_id"] == "vue-repeatable-options"
-    value = explain(project)
-    assert (value["outcome"], value["waiting_index"]) == ("hit", None)
-    assert "waiting" not in explained(value)
-
-
-def test_an_index_beside_a_database_without_entries_waits_until_it_was_imported_once(
-    project: Project,
-) -> None:
-    with project.app() as app, app.store.write() as tx:
-        assert entries.count(tx) == 0
-    index = leave_an_index(project)
-    assert explain(project)["waiting_index"] == str(index)
-    project.research()
-    project.sql("DELETE FROM entries")
-    assert explain(project)["waiting_index"] is None
-
-
-def test_it_reads_while_another_process_has_the_database_open(project: Project) -> None:
-    keep(project, "repeatable options")
-    with closing(sqlite3.connect(project.database, isolation_level=None)) as writer:
-        writer.execute("BEGIN IMMEDIATE")
-        writer.execute("UPDATE entries SET topic = 'not committed'")
-        assert explain(project)["outcome"] == "hit"
-        writer.execute("ROLLBACK")
-
-
 def test_a_damaged_database_is_an_error_that_names_it(project: Project) -> None:
     keep(project, "repeatable options")
     project.database.write_bytes(b"no database " * 1000)
@@ -188,21 +130,6 @@ def test_an_entry_that_counts_as_archived_says_so(project: Project) -> None:
     value = explain(project)
     assert (value["outcome"], value["entry_id"]) == ("miss", None)
     assert "more than 60 days" in value["considered"][0]["refused"]
-
-
-def test_a_lost_report_is_a_miss_and_its_row_stays(project: Project) -> None:
-    keep(project, "repeatable options")
-    (project.base / "frameworks/vue/repeatable-options.md").unlink()
-    project.sql("UPDATE entries SET sha256 = NULL")  # nor is its text in the database
-    value = explain(project)
-    assert (value["outcome"], value["entry_id"]) == ("miss", None)
-    assert "missing or empty" in value["considered"][0]["refused"]
-    assert project.sql("SELECT count(*) FROM entries") == [(1,)]
-
-
-def test_a_framework_that_is_written_alike_is_offered(project: Project) -> None:
-    keep(project, "repeatable options", framework="Frobnicate")
-    assert explain(project, framework="Frobnicator")["nearest_frameworks"] == ["Frobnicate"]
 
 
 def test_an_opposite_is_offered_and_says_why_it_is_not_served(project: Project) -> None:

@@ -15,8 +15,8 @@ from kr.contracts.findings import Finding, Writer, agent, person
 from kr.errors import InvalidRequest, KrError, UnknownEntry
 from kr.guard import clean
 from kr.models import to_plain
-from kr.report import HEADER, SECTIONS, read_shape
-from kr.research.findings import contained
+from kr.report import HEADER, SECTIONS, parse_report
+from kr.research.finding_text import contained, render_finding
 from kr.text.counting import section, tokens_of
 from tests.support.program import Clock, Project
 
@@ -56,9 +56,7 @@ def rate(app: App, outcome: str, session: str = "b", by: Writer | None = None, *
 def ask(app: App, question: str = QUESTION, session: str = "c", **more: Any) -> dict[str, Any]:
     """Ask as an agent does, and return the answer with the text."""
     said = {"if_unsure": "candidates", **more}
-    told = app.requests.research_question(
-        "zod", question, session_id=session, include_report=True, overrides=said
-    )
+    told = app.research.question("zod", question, session_id=session, include_report=True, overrides=said)
     return to_plain(told)
 
 
@@ -84,7 +82,7 @@ class TestWhatIsSaved:
         assert told["confidence"] == "medium"
         answer = ask(app)
         assert answer["status"] == "cache-hit"
-        shape = read_shape(answer["results"]["report"])
+        shape = parse_report(answer["results"]["report"])
         assert shape
         assert shape.sections["Summary"] == ANSWER
         assert "z.strictObject({ PORT" in shape.sections["Code Examples"]
@@ -114,13 +112,13 @@ class TestWhatIsSaved:
     def test_a_finding_costs_its_reader_little(self, app: App) -> None:
         """One of usual size is an answer of at most 600 tokens, envelope and all (SPEC 11)."""
         saved(app, code="x = 1\n" * 60, caveats="It bites where " * 15, verified_by="npm test")
-        asked = app.requests.research_question("zod", QUESTION, include_report=True)
+        asked = app.research.question("zod", QUESTION, include_report=True)
         assert tokens_of(str(to_plain(asked))) < 600
 
     def test_code_with_empty_lines_in_the_answer_stays_whole(self, app: App) -> None:
         code = "```ts\nconst a = 1\n\nconst b = 2\n```"
         saved(app, f"Declare both:\n{code}\n\nThen use them.")
-        shape = read_shape(text(app))
+        shape = parse_report(text(app))
         assert shape
         assert shape.sections["Summary"] == f"Declare both:\n{code}"
         assert shape.sections["Details"] == "Then use them."
@@ -128,7 +126,7 @@ class TestWhatIsSaved:
     def test_comments_in_code_that_look_like_headings_stay(self, app: App) -> None:
         code = "# one\n## two\nrun()\n"
         saved(app, code=code)
-        shape = read_shape(text(app))
+        shape = parse_report(text(app))
         assert shape
         assert shape.sections["Code Examples"] == f"```\n{code.rstrip()}\n```"
 
@@ -385,7 +383,7 @@ class TestForgery:
     def test_header_and_sections_are_krs(self, app: App, answer: str) -> None:
         saved(app, answer, caveats=answer)
         report = text(app)
-        shape = read_shape(report)
+        shape = parse_report(report)
         assert shape
         assert shape.header["Confidence"] == "low"
         assert shape.header["Framework"] == "zod"
@@ -396,7 +394,7 @@ class TestForgery:
     @pytest.mark.parametrize("answer", HOSTILE.values(), ids=HOSTILE)
     def test_in_code_it_stands_as_written(self, app: App, answer: str) -> None:
         saved(app, code=answer)
-        shape = read_shape(text(app))
+        shape = parse_report(text(app))
         assert shape
         assert list(shape.sections) == list(SECTIONS)
         if not answer.startswith(("```", "~~~")):
@@ -412,7 +410,7 @@ class TestForgery:
         mine = mine.replace("None.", "The details.", 1)
         told = saved(app, mine, session_id="b")
         assert told["confidence"] == "low"
-        shape = read_shape(text(app))
+        shape = parse_report(text(app))
         assert shape
         assert shape.header["Confidence"] == "low"
         assert shape.sections["Summary"] == ANSWER
@@ -456,7 +454,6 @@ class TestForgery:
         """With the template's five sections; each word of the writer's stands in one of them, but for comments and their like."""
         from datetime import UTC, datetime
 
-        from kr.research.findings import render
         from kr.values import Query
 
         written = clean(written)
@@ -464,8 +461,8 @@ class TestForgery:
             framework="zod", question="How?", answer=f"Word.\n\n{written}", code=written, caveats=written
         )
         query = Query(framework="zod", framework_version="4", topic="how", tags=("how",), question="How?")
-        report = render(finding, query, agent("a"), "low", datetime(2026, 11, 27, tzinfo=UTC))
-        shape = read_shape(report)
+        report = render_finding(finding, query, agent("a"), "low", datetime(2026, 11, 27, tzinfo=UTC))
+        shape = parse_report(report)
         assert shape is not None, report
         assert headings(report) == list(SECTIONS), report
         assert tuple(shape.sections) == SECTIONS

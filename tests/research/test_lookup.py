@@ -84,7 +84,7 @@ def test_the_report_of_a_candidate_is_cut_to_what_was_asked_for(project: Project
     long = keep(project, "repeatable option twice", text="Word. " * 400)
     with project.app() as app:
         data = {**request(**NEAR), "config_overrides": {"if_unsure": "candidates"}}
-        answer = to_plain(app.requests.research_document(str(data).replace("'", '"').encode(), max_tokens=60))
+        answer = to_plain(app.research.document(str(data).replace("'", '"').encode(), max_tokens=60))
     offered = answer["results"]["candidate_report"]
     assert offered["id"] == long
     assert len(offered["text"]) / 4 <= 75

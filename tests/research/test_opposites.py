@@ -51,13 +51,13 @@ def ask(app: App, topic: str, asked: str) -> dict[str, Any]:
         },
         "config_overrides": {"if_unsure": "candidates", "max_calls": 0},
     }
-    return to_plain(app.requests.research_document(json.dumps(document).encode()))
+    return to_plain(app.research.document(json.dumps(document).encode()))
 
 
 def test_no_opposite_is_served(app: App) -> None:
     assert len(PAIRS) == 57
     for _, other in PAIRS:
-        for topic in (other, app.requests.question_data("acme", question(other))["research_query"]["topic"]):
+        for topic in (other, app.research.question_data("acme", question(other))["research_query"]["topic"]):
             answer = ask(app, topic, question(other))
             assert not answer["results"]["cache_hit"], (other, answer["results"]["cache_entry_id"])
 

@@ -330,7 +330,7 @@ research_query:
   question: 'How?'
 """
     with project.app() as app:
-        answer = to_plain(app.requests.research_document(text.encode()))
+        answer = to_plain(app.research.document(text.encode()))
     assert answer["session_id"] == "2026-11-21"
     assert project.sql("SELECT framework_version, topic, tags FROM entries") == [
         ("2.10", "true", '["1.0", "no"]')
@@ -433,7 +433,6 @@ def test_a_text_file_as_database_is_left_alone_and_research_goes_on(
 
 def test_an_unwritable_knowledge_base_still_answers(project: Project, context7: StandIn) -> None:
     # A plain file in the way stops every user, root included.
-    project.base.parent.mkdir(parents=True)
     project.base.write_text("in the way")
     answer = project.research()
     assert answer["status"] == "partial"
@@ -622,7 +621,7 @@ def test_a_document_of_several_bad_fields_names_them_all(project: Project) -> No
 )
 def test_a_bad_document_is_a_validation_failure(project: Project, text: bytes) -> None:
     with project.app() as app:
-        answer = to_plain(app.requests.research_document(text))
+        answer = to_plain(app.research.document(text))
     assert answer["status"] == "failure"
     assert (answer["story_key"], answer["mode"], answer["session_id"]) == (None, None, None)
     assert answer["errors"][0]["type"] == "validation_error"

@@ -1,15 +1,12 @@
 """What a row of ``requests`` keeps of requests that are no research (SPEC 5; docs/sql.md)."""
 
 import json
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kr.cli.output import LineProgress
 from kr.models import to_plain
-from kr.request_handler import RequestHandler
 from tests.support.program import Project, request
 
 
@@ -35,7 +32,7 @@ def test_a_document_that_is_refused_keeps_whose_it_was(project: Project) -> None
         b"story_key: 3-1\nmode: research\nsession_id: s-1\nresearch_query:\n  topic: &t x\n  tags: [a, *t]\n"
     )
     with project.app() as app:
-        answer = to_plain(app.requests.research_document(text))
+        answer = to_plain(app.research.document(text))
     assert [answer[key] for key in ("story_key", "mode", "session_id")] == ["3-1", "research", "s-1"]
     assert [error["field"] for error in answer["errors"]] == ["research_query.tags"]
     rows = project.sql("SELECT story_key, mode, session_id, framework FROM requests")
@@ -61,28 +58,7 @@ def test_an_injection_tells_how_long_it_took(project: Project) -> None:
         "lessons_inject": {"phase": "dev-execution"},
     }
     with project.app() as app:
-        app.requests.research_document(json.dumps(document).encode())
+        app.research.document(json.dumps(document).encode())
     ((mode, milliseconds),) = project.sql("SELECT mode, duration_ms FROM requests")
     assert mode == "lessons-inject"
     assert 0 < milliseconds < 60_000
-
-
-def test_a_request_that_is_interrupted_before_research_leaves_a_row(project: Project) -> None:
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    with project.app() as app:
-        handler = RequestHandler(
-            app.settings,
-            app.store,
-            lessons_store=lambda: nullcontext(app.store),
-            before_use=interrupt,
-            environ=project.environ(),
-            cwd=project.root,
-            progress=LineProgress(is_watched=False),
-            clock=project.clock,
-        )
-        with pytest.raises(KeyboardInterrupt):
-            handler.research_document(json.dumps(request(story_key="3-1")).encode())
-    rows = project.sql("SELECT story_key, mode, status, framework FROM requests")
-    assert rows == [("3-1", "research", "failure", "vue")]

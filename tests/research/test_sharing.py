@@ -131,7 +131,6 @@ def test_a_placeholder_is_nobodys_answer(project: Project) -> None:
             "vue-repeatable-option",
             'no entry has the id "vue-repeatable-option"; nearest: vue-repeatable-options',
         ),
-        ("react-hooks", "react-hooks is about react, not about vue"),
         (
             "vue-gone",
             '"vue-gone" is in the archive, not in the index; kr archive restore vue-gone brings it back',

@@ -1,62 +1,21 @@
-"""The lease of a question: whoever waits for it says so, and an interrupt leaves none."""
+"""The lease of a question: one research for many, and whoever waits for it says so."""
 
 import io
 import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, redirect_stderr, suppress
-from datetime import datetime
+from contextlib import closing, redirect_stderr
 from pathlib import Path
-from uuid import uuid4
-
-import pytest
 
 from kr.cli.output import LineProgress
-from kr.research.budget import OverallDeadline
-from kr.research.chain import flight_key, single_flight
-from kr.research.shelf import Shelf
+from kr.research.miss import lease, lease_key
 from kr.store import ledger
 from kr.store.engine import Store
-from kr.values import Query
-from tests.support.interrupts import Interrupter
 from tests.support.mcp_servers import context7_server
 from tests.support.program import Project, request
+from tests.support.runs import run_of
 from tests.support.stores import NOW
-
-QUERY = Query(framework="vue", framework_version="3", topic="slots", tags=("slots",), question="How?")
-
-
-def clock() -> datetime:
-    return NOW
-
-
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-def test_an_interrupt_leaves_no_lease(tmp_path: Path) -> None:
-    interrupted = 0
-    with Store(None, tmp_path / "knowledge-base") as store:
-        for number in range(1, 300):
-            held = single_flight(
-                Shelf(store),
-                QUERY,
-                owner=uuid4().hex,
-                deadline=OverallDeadline(60),
-                progress=LineProgress(is_watched=False),
-                clock=clock,
-            )
-            interrupter = Interrupter(number)
-            with suppress(KeyboardInterrupt), interrupter.watching():
-                held.__enter__()
-            is_held = interrupter.left > 0
-            with store.read() as tx:
-                assert (tx.value("SELECT owner FROM leases") is not None) is is_held
-            if is_held:
-                held.__exit__(None, None, None)
-                break
-            interrupted += 1
-        with store.read() as tx:
-            assert tx.value("SELECT owner FROM leases") is None
-    assert 5 < interrupted < 299
 
 
 class Screen(io.StringIO):
@@ -67,23 +26,16 @@ class Screen(io.StringIO):
 def test_a_terminal_sees_that_another_process_is_waited_for(tmp_path: Path) -> None:
     shown = Screen()
     with Store(None, tmp_path / "knowledge-base") as store, redirect_stderr(shown):
+        run, other = run_of(store), "another"
 
         def let_go() -> None:
             with store.write() as tx:
-                ledger.release_lease(tx, flight_key(QUERY), other)
+                ledger.release_lease(tx, lease_key(run), other)
 
-        other = uuid4().hex
         with store.write() as tx:
-            assert ledger.acquire_lease(tx, flight_key(QUERY), other, now=NOW, ttl=60)
+            assert ledger.acquire_lease(tx, lease_key(run), other, now=NOW, ttl=60)
         threading.Timer(0.5, let_go).start()
-        with single_flight(
-            Shelf(store),
-            QUERY,
-            owner=uuid4().hex,
-            deadline=OverallDeadline(60),
-            progress=LineProgress(is_watched=True),
-            clock=clock,
-        ) as waited:
+        with lease(run, LineProgress(is_watched=True)) as waited:
             assert waited
             assert shown.getvalue().endswith("\r\x1b[K")  # the line is cleared before anything else is said
     assert "waiting for another process that researches the same … 0 s" in shown.getvalue()

@@ -286,8 +286,8 @@ def test_the_overall_deadline_caps_everything(world: World) -> None:
     began = time.monotonic()
     answer = world.ask()
     assert time.monotonic() - began < 6
-    assert answer["status"] == "degraded"
-    assert consulted(answer)["context7"] == "timeout"
+    assert answer["status"] == "timeout"  # the hung source took its share, and left the next one its own
+    assert consulted(answer) == {"context7": "timeout", "deepwiki": "unavailable", "web_search": "success"}
     assert answer["results"]["index_updated"] is True
 
 

@@ -10,7 +10,7 @@ import yaml
 from kr.errors import ConfigError
 from kr.settings import Settings, load_settings
 from kr.settings.project import find_project
-from kr.settings.trust import guarded, trust
+from kr.settings.trust import guarded, shown, trust
 
 CONTEXT7 = "https://mcp.context7.com/mcp"
 HOSTILE: dict[str, Any] = {
@@ -216,8 +216,8 @@ def test_a_wrong_value_of_the_users_own_file_names_it(project: Path, home: Path)
 def test_each_line_shows_what_is_read_in_ascii() -> None:
     data: Any = {"knowledge_research": {"servers": {"x": {"command": "s\u0456", "args": ["a\nb"]}}}}
     [setting] = guarded(data)
-    assert setting.line() == 'knowledge_research.servers.x: {"command": "s\\u0456", "args": ["a\\nb"]}'
-    assert json.loads(setting.line().split(": ", 1)[1]) == {"command": "s\u0456", "args": ["a\nb"]}
+    assert shown(*setting) == 'knowledge_research.servers.x: {"command": "s\\u0456", "args": ["a\\nb"]}'
+    assert json.loads(shown(*setting).split(": ", 1)[1]) == {"command": "s\u0456", "args": ["a\nb"]}
 
 
 @pytest.mark.parametrize("folder", ["~/notes", "/etc", "../other", "docs/../../x", "$HOME/notes"])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kr.freshness import to_text
-from kr.store import archive, backup, entries, reports, restoring, saving, search, wordings
+from kr.store import archive, entries, reports, restoring, saving, search, wordings
 from kr.store.engine import Store
 from kr.store.requests import Need
 from kr.values import Entry
@@ -120,19 +120,3 @@ def test_an_entry_whose_report_is_gone_takes_its_wordings_along(
     sql(store.path, "UPDATE entries SET sha256 = NULL")
     assert reports.drop_lost(store, entry)
     assert questions(store, entry.id) == []
-
-
-@pytest.mark.parametrize("damage", ["DELETE FROM entries", "DROP TABLE entry_search"])
-def test_a_search_index_that_is_not_right_is_found_and_made_anew(
-    store: Store, entry: Entry, damage: str
-) -> None:
-    keep(store, entry, need(question="How else?"))
-    sql(store.path, damage)
-    problems = backup.check(store.path)
-    assert problems
-    assert backup.is_repairable(problems)
-    with store.write() as tx:
-        backup.repair(tx)
-    assert backup.check(store.path) == []
-    with store.read() as tx:
-        assert search.find(tx, "repeatable", most=5) == entries.ids(tx)

@@ -10,7 +10,7 @@ from statistics import median
 import yaml
 
 from kr.errors import SourceFailure
-from kr.research.excerpt import build_report
+from kr.research.report import build_report
 from kr.sources.base import Ask
 from kr.sources.local_docs import LocalDocs
 from kr.values import Query

@@ -114,7 +114,7 @@ class Project:
         """Answer a request in this process."""
         with self.app() as app:
             data = json.dumps(document if document is not None else request()).encode()
-            return to_plain(app.requests.research_document(data, **options))
+            return to_plain(app.research.document(data, **options))
 
     def know(self, *topics: str) -> None:
         """Have an entry about each of these topics of vue, written now, that no source was asked for."""

@@ -10,7 +10,7 @@ import yaml
 
 from kr.store import meta
 from kr.store.engine import Store
-from kr.transfer import import_on_first_use
+from kr.transfer.import_yaml import import_on_first_use
 from tests.support.program import Clock, Project, request
 
 
@@ -77,7 +77,7 @@ def test_what_was_interrupted_is_taken_up_again(project: Project) -> None:
 
         def write(self, *, timeout: float | None = None) -> Any:
             self.writes += 1
-            if self.writes == 3:
+            if self.writes == 3:  # after the live entries, before the archived ones
                 raise KeyboardInterrupt
             return super().write(timeout=timeout)
 

@@ -1,6 +1,5 @@
 """Importing into a real knowledge base: what becomes of entries, reports and archive."""
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -369,7 +368,7 @@ def test_an_edited_item_counts_once_it_is_newer(project: Project, old: Path) -> 
     left = run(project, old)
     assert counts(left) == {"unchanged": 1}
     (warning,) = left.warnings
-    assert warning.startswith(f"{old / 'index.yaml'}:1: 1 unchanged item says something else")
+    assert warning.startswith(f"{old / 'index.yaml'}: 1 unchanged item says something else")
     write_index(old, [item(tags=..., created="2026-10-02")])
     assert run(project, old).warnings == []  # what a person doesn't say, and dates, are no edit
     write_index(old, [item(**edited, last_accessed=f"{project.clock():%Y-%m-%dT%H:%M:%SZ}")])
@@ -393,7 +392,7 @@ def test_symlinks_lead_nowhere(project: Project, old: Path, tmp_path: Path) -> N
     write_index(old, [item(), item("two", path="out/secret.md"), item("dir", path="frameworks/d.md")])
     result = run(project, old)
     assert counts(result) == {"refused": 3}
-    assert all("is not a file within" in reason for reason in reasons(result))
+    assert all("is not a readable file within" in reason for reason in reasons(result))
     assert not list(project.base.rglob("*.md"))
 
 
@@ -419,7 +418,7 @@ def test_files_that_cannot_be_read(project: Project, old: Path, tmp_path: Path) 
     result = run(project, old / "broken.yaml", old, tmp_path / "nowhere.yaml", empty, Path("/dev/zero"))
     assert result.counts["imported"] == 1
     told = {Path(file.file).name: file.message for file in result.unreadable}
-    assert told["broken.yaml"].startswith("the index is broken: line 1, ")
+    assert told["broken.yaml"] == "line 1: is no list of entries"
     assert told["nowhere.yaml"] == "can't be read: No such file or directory"
     assert told["empty"] == "holds neither index.yaml nor _archived-index.yaml"
     assert told["zero"] == "is not a regular file"
@@ -441,7 +440,6 @@ def test_texts_of_every_kind_survive_both_ways(project: Project, old: Path, tmp_
         "- x",
         "虚拟滚动",
         "🎉",
-        "one\ntwo\n",
         '"q"',
         "~",
         "0x1F",
@@ -538,19 +536,3 @@ def test_any_index_is_taken_in_twice_alike(
         assert len({(path, *pair) for _, path, *pair in live}) >= len({path for _, path, *_ in live})
         assert len({path for _, path, *_ in live}) == len({(path, *pair) for _, path, *pair in live})
     assert {file.name for file in root.iterdir()} <= {"project", "old"}
-
-
-def test_thousands_of_entries_in_seconds(project: Project, old: Path) -> None:
-    project.env["KR_MAX_ENTRIES"] = "3000"
-    line = "- {{id: i{0}, framework: f{1}, topic: topic {0}, path: frameworks/f{1}/{0}.md, last_accessed: 2026-11-01}}\n"
-    (old / "index.yaml").write_text("".join(line.format(n, n % 50) for n in range(3_000)))
-    for number in range(3_000):
-        write_report(old, f"frameworks/f{number % 50}/{number}.md")
-    seen: list[int] = []
-    began = time.monotonic()
-    with project.app() as app:
-        result = app.import_yaml([old], progress=lambda done, total: seen.append(100 * done // total))
-    assert counts(result) == {"imported": 3_000}
-    assert time.monotonic() - began < 60
-    assert seen == sorted(seen)
-    assert len(seen) > 4

@@ -16,7 +16,7 @@ from kr.store import wordings as wording_rows
 from kr.store.engine import Store
 from kr.store.requests import Need
 from kr.transfer import ARCHIVE, INDEX, WORDINGS
-from kr.transfer.export import export_yaml, refresh_exports
+from kr.transfer.export_yaml import export_yaml, refresh_exports
 from kr.transfer.import_yaml import import_yaml
 from tests.support.stores import NOW, draft, insert_entry, sql
 

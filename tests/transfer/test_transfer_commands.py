@@ -7,7 +7,6 @@ import pytest
 import yaml
 
 from tests.support.program import Project
-from tests.support.terminals import seen
 
 INDEX = """\
 - framework: vue
@@ -76,15 +75,3 @@ def test_export_answers_with_its_files(project: Project) -> None:
     ]
     (item,) = yaml.safe_load((project.root / "out" / "index.yaml").read_text())
     assert item["id"] == "vue-slots"
-
-
-def test_the_readable_view_and_a_line_of_progress_at_a_terminal(project: Project) -> None:
-    many = "".join(f"- {{framework: f, topic: t{n}, path: p/{n}.md}}\n" for n in range(1200))
-    (project.root / "old" / "index.yaml").write_text(many)
-    (project.root / "old" / "p").mkdir()
-    for number in range(1200):
-        (project.root / "old" / "p" / f"{number}.md").write_text("# f - t\n")
-    shown = seen(project, "import-yaml", "old", more={"TERM": "xterm"})
-    assert "importing" in shown
-    assert "line 1,000 of 1,201" in shown
-    assert shown.splitlines()[-3].split()[-2:] == ["1200", "imported"]

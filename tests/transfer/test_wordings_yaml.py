@@ -112,7 +112,7 @@ def test_what_is_wrong_is_named_and_the_rest_counts(project: Project, tmp_path: 
         (out / "_wordings.yaml").write_text(json.dumps(items))
         warnings = app.import_yaml([out]).warnings
     assert [warning.partition(": ")[2] for warning in warnings] == [
-        'kind: must be question or wording, not "guess"',
+        'kind: must be times or writer or question or wording, not "guess"',
         "question: required, but missing",
         "an entry must be a mapping",
     ]

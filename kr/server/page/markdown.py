@@ -21,7 +21,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
-from kr.report import read_shape
+from kr.report import parse_report
 
 _LONGEST_HIGHLIGHTED = 20_000
 """Characters; a lexer may take long over what is longer, and no report of kr's own has such a block."""
@@ -37,7 +37,7 @@ class ReportPage:
 
 def report_page(text: str) -> ReportPage:
     """Make a report's page."""
-    shape = read_shape(text)
+    shape = parse_report(text)
     if shape is None:
         return ReportPage(header={}, body=to_html(text))
     sections = "\n\n".join(f"## {name}\n\n{body}" for name, body in shape.sections.items() if body.strip())

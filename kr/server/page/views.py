@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from kr import analytics as overviews
-from kr.analytics import Course, Day
+from kr import stats as numbers
 from kr.app import App
 from kr.contracts.findings import Writer
 from kr.errors import FieldError, InvalidRequest, ReviewerNeeded, UnknownEntry
@@ -59,37 +58,40 @@ class Asked:
 
 def overview(app: App, asked: Asked) -> Context:  # noqa: ARG001 - every view takes both
     """Show how the last thirty days went, what waits for a person, and what the cache holds."""
-    stats, course = app.stats(), overviews.course(app.store, app.clock())
+    stats, course = app.stats(), numbers.last_days(app.store, app.clock())
     return {
         "stats": stats,
         "course": course,
-        "rate_chart": rate_chart(
-            [day.day for day in course.days], [day.hit_rate for day in course.days], _labels(course)
-        ),
-        "tokens_chart": _chart(course, hit=[day.spared_tokens for day in course.days]),
-        "questions_chart": _chart(
-            course, hit=[day.hits for day in course.days], miss=[day.misses for day in course.days]
-        ),
-        "open_needs": overviews.open_needs(app.store, limit=0).total,
+        "rate_chart": rate_chart(_each(course, "day"), _each(course, "hit_rate"), _labels(course)),
+        "tokens_chart": _chart(course, hit="spared_tokens"),
+        "questions_chart": _chart(course, hit="hits", miss="misses"),
+        "open_needs": numbers.open_needs(app.store, limit=0)[1],
         "waiting": app.findings.review(),
         "open_circuits": [row for row in stats["sources"] if row["circuit"] == "open"],
     }
 
 
-def _chart(course: Course, **series: Sequence[float]) -> Chart:
-    """Draw a stack for each day, by the classes of its parts."""
-    return bar_chart([day.day for day in course.days], list(series.items()), _labels(course))
+def _chart(course: Context, **series: str) -> Chart:
+    """Draw a stack for each day, of these numbers by the classes of their parts."""
+    parts = [(name, _each(course, number)) for name, number in series.items()]
+    return bar_chart(_each(course, "day"), parts, _labels(course))
 
 
-def _labels(course: Course) -> list[str]:
-    return [_label(day) for day in course.days]
+def _each(course: Context, name: str) -> list[Any]:
+    return [day[name] for day in course["days"]]
 
 
-def _label(day: Day) -> str:
-    asked = f"{plural(day.requests, 'question')}, {day.hits} from the cache ({percent(day.hit_rate)})"
-    spared = f", {number(day.spared_tokens)} tokens spared" if day.spared_tokens else ""
-    calls = f", {plural(day.charged, 'call')} to sources" if day.charged else ""
-    return f"{day_label(day.day)}: {asked}{spared}{calls}"
+def _labels(course: Context) -> list[str]:
+    return [_label(day) for day in course["days"]]
+
+
+def _label(day: Context) -> str:
+    asked = (
+        f"{plural(day['requests'], 'question')}, {day['hits']} from the cache ({percent(day['hit_rate'])})"
+    )
+    spared = f", {number(day['spared_tokens'])} tokens spared" if day["spared_tokens"] else ""
+    calls = f", {plural(day['charged'], 'call')} to sources" if day["charged"] else ""
+    return f"{day_label(day['day'])}: {asked}{spared}{calls}"
 
 
 def entries(app: App, asked: Asked) -> Context:
@@ -141,7 +143,7 @@ def entry(app: App, asked: Asked, entry_id: str) -> Context:
         "report": None if text is None else report_page(text),
         "text": text or "",
         "ratings": catalog.ratings(entry_id),
-        "wordings": overviews.wordings(app.store, entry_id),
+        "wordings": catalog.wordings(entry_id),
         "draft": None,
         "problem": None,
     }
@@ -154,8 +156,8 @@ def review(app: App, asked: Asked) -> Context:  # noqa: ARG001 - every view take
 
 def candidates(app: App, asked: Asked) -> Context:
     """List the questions to which candidates were offered, and from which nobody has chosen."""
-    found = overviews.open_needs(app.store, limit=FEW, offset=asked.offset(FEW))
-    return {"needs": found.shown, **_paging(asked, found.total, FEW)}
+    needs, total = numbers.open_needs(app.store, limit=FEW, offset=asked.offset(FEW))
+    return {"needs": needs, **_paging(asked, total, FEW)}
 
 
 def archive(app: App, asked: Asked) -> Context:
@@ -180,16 +182,14 @@ def archive(app: App, asked: Asked) -> Context:
 
 def spending(app: App, asked: Asked) -> Context:
     """List stories by what they spent, the dearest first."""
-    found, total = overviews.stories(app.store, limit=PER_PAGE, offset=asked.offset())
-    course = overviews.course(app.store, app.clock())
+    found, total = numbers.stories(app.store, limit=PER_PAGE, offset=asked.offset())
+    course = numbers.last_days(app.store, app.clock())
     stats = app.stats()
     return {
         "stories": found,
-        "dearest": max((story.charged for story in found), default=0),
+        "dearest": max((story["charged"] for story in found), default=0),
         "course": course,
-        "chart": _chart(
-            course, hit=[day.charged for day in course.days], bad=[day.failed for day in course.days]
-        ),
+        "chart": _chart(course, hit="charged", bad="failed"),
         "spending": stats["spending"],
         "spared": stats["spared"],
         **_paging(asked, total),
@@ -249,7 +249,7 @@ COUNTS = ("injected", "recurred", "recurred_after_injection")
 
 def settle(app: App, form: Mapping[str, str]) -> str:
     """Note which entry answers a need, or that none does; the code of what to say."""
-    overviews.settle(app.store, form.get("request", ""), form.get("entry") or None, app.clock())
+    numbers.settle(app.store, form.get("request", ""), form.get("entry") or None, app.clock())
     return "answered" if form.get("entry") else "none"
 
 

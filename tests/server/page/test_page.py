@@ -251,7 +251,7 @@ def test_lessons_are_shown_by_phase_and_judged(sprint: Site) -> None:
 
 def test_stories_and_sources_tell_what_they_cost(sprint: Site) -> None:
     rows = soup(sprint, "/spending").select("tbody tr")
-    charged = [int(row.select("td.num")[2].get_text()) for row in rows]
+    charged = [int(row.select("td.num")[0].get_text()) for row in rows]
     assert charged == sorted(charged, reverse=True)
     ((total,),) = sprint.project.sql("SELECT count(*) FROM source_calls WHERE charged")
     assert f"{total:,} calls" in one(soup(sprint, "/spending"), ".lead").get_text(" ", strip=True)

@@ -1,0 +1,56 @@
+"""``kr mcp`` and ``kr serve``: kr for agents over MCP, and for a fleet over HTTP."""
+
+import os
+import sys
+
+import click
+
+from kr.cli.options import common, examples, open_app, start_logging, with_context
+from kr.errors import NotInstalled
+from kr.server.service import RequestProgress
+from kr.server.stdio import serve_stdio
+
+
+@click.command("mcp", epilog=examples("kr mcp", "kr mcp --kb ~/knowledge-base"))
+@with_context
+def mcp(ctx: click.Context, /) -> int:
+    """Serve the tools of kr to an agent, over standard input and output (MCP).
+
+    A program that speaks MCP starts this by itself: give it the command kr and the argument mcp.
+    """
+    if sys.stdin is not None and sys.stdin.isatty():
+        click.echo("kr speaks MCP here, to a program that starts it; Ctrl-C ends it", err=True)
+    with open_app(ctx, progress=RequestProgress(), may_share=True) as app:
+        return serve_stdio(app)
+
+
+@click.command("serve", epilog=examples("kr serve", "KR_TOKEN=... kr serve --host 0.0.0.0 --allow-host kr"))
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on."
+)
+@click.option(
+    "--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one."
+)
+@click.option(
+    "--allow-host",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="A host name that this server is called by, as in http://NAME:8765; may be repeated.",
+)
+@with_context
+def serve(ctx: click.Context, /, host: str, port: int, names: tuple[str, ...]) -> int:
+    """Serve agents over HTTP (/v1, /openapi.json) and MCP (/mcp), and people with a page at /.
+
+    An address that others can reach needs a token in KR_TOKEN, which clients send as a bearer token. Requests by
+    a host name that is neither the address nor allowed are refused. Logs are JSON lines on standard error.
+    SIGTERM and SIGINT end it once what is under way is answered.
+    """
+    start_logging(ctx)
+    try:
+        from kr.server.serve import Where, serve
+    except ModuleNotFoundError as error:
+        raise NotInstalled("serve", error.name or "fastapi") from error
+    said = common(ctx)
+    where = Where(host=host, port=port, names=names, config=said.config, knowledge_base=said.kb)
+    return serve(where, os.environ)

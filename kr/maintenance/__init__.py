@@ -1,1 +1,0 @@
-"""Looking after a knowledge base: what ``kr doctor`` finds and repairs, and ``kr db``."""

@@ -1,0 +1,246 @@
+"""What the cache spares, costs and holds: the numbers of ``kr stats``, ``/v1/stats``, ``/metrics`` and the page.
+
+Tokens spared are one number everywhere, ``Counts.spared_by_day`` by day and its sum: for each answer from the cache what finding out
+had cost before, less the answer.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from kr.errors import UnknownEntry
+from kr.frameworks import canonical
+from kr.freshness import parse_time, to_text
+from kr.models import Entry
+from kr.naming import fold
+from kr.settings import Settings
+from kr.store import counts as number_rows
+from kr.store import entries, ledger, wordings, workflows
+from kr.store import requests as request_rows
+from kr.store.engine import Store, Transaction
+from kr.store.requests import Need, Unanswered
+from kr.store.unknown import unknown_entry
+
+Row = dict[str, Any]
+
+DAYS = 30
+_MOST_STORIES = 20
+
+
+def collect(store: Store, settings: Settings, *, now: datetime) -> Row:
+    """Count everything, the 20 stories that cost most and the last 30 days; rates are 0.0 to 1.0 or None. Raises a ``StoreError``."""
+    with store.look() as tx:
+        counts = tx.counts
+        return {
+            "database": str(store.path),
+            "today": now.astimezone(UTC).date().isoformat(),
+            "requests": _requests(tx),
+            "spared": spared(counts.spared_by_day()),
+            "index": _index(tx, settings),
+            "archive": _by(counts.number_by("reason", "archived_entries"), "entries", "by_reason"),
+            "hit_rate_by_day": counts.view("hit_rate_by_day")[-DAYS:],
+            "hit_rate_by_framework": _hit_rates(tx, settings.knowledge_research.aliases),
+            "spending": _spending(tx, settings),
+            "sources": _sources(tx, now),
+            "lessons": {"total": counts.lessons(), "by_phase": counts.view("lessons_by_phase")},
+            "workflows": _by(workflows.by_status(tx), "total", "by_status"),
+        }
+
+
+def spared(days: Iterable[Mapping[str, Any]]) -> Row:
+    """Sum up what answers from the cache spared: ``{tokens, seconds, answers}``; ``answers`` are those that were measured."""
+    sums = Counter[str]()
+    for day in days:
+        sums.update({name: day[name] for name in ("tokens", "milliseconds", "answers")})
+    return {
+        "tokens": sums["tokens"],
+        "seconds": round(sums["milliseconds"] / 1000, 3),
+        "answers": sums["answers"],
+    }
+
+
+def _requests(tx: Transaction) -> Row:
+    by_day = number_rows.view(tx, "hit_rate_by_day")
+    hits, answered = (sum(day[name] for day in by_day) for name in ("hits", "requests"))
+    by_mode = number_rows.number_by(tx, "mode", "requests")
+    return {
+        "total": sum(by_mode.values()),
+        "research": answered,
+        "hits": hits,
+        "misses": answered - hits,
+        "hit_rate": _rate(hits, answered),
+        "by_mode": by_mode,
+        "by_status": number_rows.number_by(tx, "status", "requests"),
+    }
+
+
+def _index(tx: Transaction, settings: Settings) -> Row:
+    return {
+        "entries": entries.count(tx),
+        "max_entries": settings.knowledge_research.max_entries,
+        "by_status": number_rows.number_by(tx, "status", "entries"),
+        "by_confidence": number_rows.number_by(tx, "confidence", "entries"),
+        "by_framework": _merged(
+            number_rows.number_by(tx, "framework", "entries"), settings.knowledge_research.aliases
+        ),
+    }
+
+
+def _by(numbers: dict[str, int], total: str, name: str) -> Row:
+    return {total: sum(numbers.values()), name: numbers}
+
+
+def _merged(numbers: Mapping[str, int], aliases: Mapping[str, str]) -> dict[str, int]:
+    """Count the usual names of one framework as one, under the name that comes first: the one with most."""
+    names: dict[str, str] = {}
+    merged = Counter[str]()
+    for name, number in numbers.items():
+        merged[names.setdefault(canonical(name, aliases), name)] += number
+    return dict(merged.most_common())
+
+
+def _hit_rates(tx: Transaction, aliases: Mapping[str, str]) -> list[Row]:
+    rows = number_rows.view(tx, "hit_rate_by_framework")
+    requests = _merged({row["framework"]: row["requests"] for row in rows}, aliases)
+    hits = Counter[str]()
+    for row in rows:
+        hits[canonical(row["framework"], aliases)] += row["hits"]
+    return [
+        {"framework": name, "requests": number, "hits": found, "hit_rate": _rate(found, number)}
+        for name, number in requests.items()
+        for found in [hits[canonical(name, aliases)]]
+    ]
+
+
+def _spending(tx: Transaction, settings: Settings) -> Row:
+    stories = number_rows.view(tx, "spending_by_story")
+    return {
+        "charged": sum(story["charged"] for story in stories),
+        "stories": len(stories),
+        "max_calls_per_story": settings.knowledge_research.max_calls_per_story,
+        "by_story": stories[:_MOST_STORIES],
+    }
+
+
+def _sources(tx: Transaction, now: datetime) -> list[Row]:
+    """Say how reliable each source was, and whether its circuit is open now."""
+    empty = {"asked": 0, "success": 0, "timeout": 0, "unavailable": 0, "success_rate": None, "mean_ms": None}
+    rows = {row["source"]: row for row in number_rows.view(tx, "source_reliability")}
+    circuits = {circuit.source: circuit for circuit in ledger.circuits(tx)}
+    found = []
+    for source in sorted(rows.keys() | circuits.keys()):
+        circuit = circuits.get(source)
+        until = parse_time(circuit.open_until) if circuit and circuit.open_until else None
+        is_open = until is not None and now < until
+        of_circuit = {
+            "circuit": "open" if is_open else "closed",
+            "open_until": circuit.open_until if circuit and is_open else None,
+            "last_error": circuit.last_error if circuit else None,
+        }
+        found.append({"source": source, **empty, **rows.get(source, {}), **of_circuit})
+    return found
+
+
+def _rate(part: int, whole: int) -> float | None:
+    return round(part / whole, 4) if whole else None
+
+
+def last_days(store: Store, now: datetime) -> Row:
+    """Say how the last 30 UTC days went, today included: ``{days, requests, hits, spared_tokens, measured, charged}``.
+
+    Each of ``days``, the oldest first, has ``day`` (a date), ``misses``, ``hit_rate`` (None without requests), ``failed`` and the numbers
+    whose sums stand beside it. ``spared_tokens`` are those of the ``measured`` answers.
+    """
+    today = now.astimezone(UTC).date()
+    dates = [today - timedelta(days=back) for back in reversed(range(DAYS))]
+    with store.look() as tx:
+        asked = {row["day"]: row for row in number_rows.view(tx, "hit_rate_by_day")}
+        calls = number_rows.calls_by_day(tx, dates[0].isoformat())
+        spares = {row["day"]: row for row in number_rows.spared_by_day(tx)}
+    days: list[Row] = []
+    for day in dates:
+        of_day = asked.get(f"{day}", {"requests": 0, "hits": 0, "hit_rate": None})
+        spare = spares.get(f"{day}", {"tokens": 0, "answers": 0})
+        days.append(
+            {
+                "day": day,
+                "requests": of_day["requests"],
+                "hits": of_day["hits"],
+                "misses": of_day["requests"] - of_day["hits"],
+                "hit_rate": of_day["hit_rate"],
+                "spared_tokens": spare["tokens"],
+                "measured": spare["answers"],
+                **calls.get(f"{day}", {"charged": 0, "failed": 0}),
+            }
+        )
+    sums = ("requests", "hits", "spared_tokens", "measured", "charged")
+    return {"days": days, **{name: sum(day[name] for day in days) for name in sums}}
+
+
+def stories(store: Store, *, limit: int, offset: int = 0) -> tuple[list[Row], int]:
+    """Give stories by what they were charged, the dearest first, and how many there are."""
+    with store.look() as tx:
+        found = number_rows.view(tx, "spending_by_story")
+    return found[offset : offset + limit], len(found)
+
+
+def open_needs(store: Store, *, limit: int, offset: int = 0) -> tuple[list[Row], int]:
+    """Give questions to which candidates were offered and from which nobody has chosen, and how many there are.
+
+    Requests of one need are one, those that were asked most first: ``{request_id, asked, last_at, framework, topic, tags, question,
+    researched, offered}``, where ``researched`` is the id of the entry that was written then, and each of ``offered`` is ``{id, entry}``, with
+    ``entry`` None where it is not in the index any more.
+    """
+    with store.look() as tx:
+        groups = _grouped(request_rows.open_offers(tx))
+        shown = groups[offset : offset + limit]
+        ids = {entry_id for group in shown for entry_id, _ in group[0].candidates}
+        live = {entry.id: entry for entry in entries.some(tx, ids)}
+    return [_open_need(group, live) for group in shown], len(groups)
+
+
+def _open_need(group: Sequence[Unanswered], live: Mapping[str, Entry]) -> Row:
+    last = group[0]
+    return {
+        "request_id": last.request_id,
+        "asked": len(group),
+        "last_at": last.at,
+        "framework": last.framework,
+        "topic": last.topic,
+        "tags": last.tags,
+        "question": last.question,
+        "researched": next((request.entry_id for request in group if request.entry_id is not None), None),
+        "offered": [{"id": entry_id, "entry": live.get(entry_id)} for entry_id, _ in last.candidates],
+    }
+
+
+def _grouped(requests: Iterable[Unanswered]) -> list[list[Unanswered]]:
+    groups: dict[tuple[str, ...], list[Unanswered]] = {}
+    for request in requests:
+        groups.setdefault(_need_key(request), []).append(request)
+    return sorted(groups.values(), key=len, reverse=True)
+
+
+def _need_key(request: Unanswered) -> tuple[str, ...]:
+    return fold(request.framework), fold(request.topic), " ".join(fold(request.question).split())
+
+
+def settle(store: Store, request_id: str, entry_id: str | None, now: datetime) -> int:
+    """Say which entry answers a need (None: none of those offered); return how many requests that settles. Raises ``UnknownEntry``."""
+    with store.write() as tx:
+        request = request_rows.get_offer(tx, request_id)
+        if request is None:
+            raise UnknownEntry("there is no such question; somebody may have removed it")
+        if entry_id is not None:
+            if entry_id not in {candidate for candidate, _ in request.candidates}:
+                raise UnknownEntry(f"{entry_id} was not offered for this question")
+            entry = entries.get(tx, entry_id)
+            if entry is None:
+                raise unknown_entry(tx, entry_id)
+            need = Need(request.topic, request.tags, request.question)
+            wordings.keep(tx, entry, need, at=to_text(now), proved=True)
+        alike = {it.request_id for it in request_rows.open_offers(tx) if _need_key(it) == _need_key(request)}
+        settled = [*(alike | {request_id})]
+        request_rows.settle_offers(tx, settled, entry_id, at=to_text(now))
+    return len(settled)

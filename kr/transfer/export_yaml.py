@@ -1,0 +1,300 @@
+"""Writes ``index.yaml`` and ``_archived-index.yaml``, and into another folder what an import needs besides.
+
+A write must not cost more because a million entries are archived: the exported archive stands in the order of archiving, and new rows
+are appended. It is written anew where a row left it, which is counted. The index of the knowledge base that somebody else wrote is
+imported before it is written over.
+"""
+
+import json
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from kr.errors import ExportFailed
+from kr.models import Entry
+from kr.naming import sha256_of
+from kr.store import archive, meta, revisions
+from kr.store import entries as entry_rows
+from kr.store import reports as stored_reports
+from kr.store import wordings as wording_rows
+from kr.store.archive import Archived
+from kr.store.engine import Store, Transaction
+from kr.store.files import ReportFiles
+from kr.store.lock import file_lock
+from kr.store.meta import ARCHIVE_CHANGES
+from kr.store.reports import is_settled
+from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
+from kr.transfer.import_yaml import import_yaml
+
+HEADER = "# Written by kr from its database. An edited item is taken in by `kr import-yaml` if its last_accessed is later.\n"
+
+_LOCK = ".export.lock"
+_WAIT_SECONDS = 60.0
+_STATES = "exported:index"
+"""The key under which the hashes of the last states of the exported index are noted: those that kr knows for its own."""
+_MOST_STATES = 8
+_ARCHIVE_STATE = "exported:archive"
+"""The key of ``[size, mtime_ns, archive_id, removals]``: the exported archive's file as kr left it, the last row in it, and how
+often rows had left the archive."""
+
+Item = Mapping[str, str | tuple[str, ...]]
+
+
+def refresh_exports(store: Store, knowledge_base: Path) -> None:
+    """Bring both files of the knowledge base to what the database holds. Raises ``ExportFailed``, or a ``StoreError``."""
+    with _translated(knowledge_base):
+        knowledge_base.mkdir(parents=True, exist_ok=True)
+        with file_lock(knowledge_base / _LOCK, timeout=_WAIT_SECONDS):
+            _write_own(store, knowledge_base)
+
+
+def export_yaml(
+    store: Store, knowledge_base: Path, folder: Path | None = None, *, index_only: bool = False
+) -> dict[str, Any]:
+    """Write both files into ``folder`` (default: the knowledge base); into another one reports and wordings too, or the ``index_only``.
+
+    Returns how many ``entries``, ``archived`` and ``reports`` were written, and the ``files``. What kr did not write is copied first, and
+    the newest state of parallel writers stays. Raises ``ExportFailed`` naming the file, or a ``StoreError``.
+    """
+    folder = knowledge_base if folder is None else folder
+    _take_edits_in(store)
+    files, reports = [folder / INDEX, folder / ARCHIVE], 0
+    if folder.resolve() == knowledge_base.resolve():
+        refresh_exports(store, knowledge_base)
+    else:
+        with _translated(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            reports = _write_elsewhere(store, folder, index_only=index_only)
+            files += [folder / WORDINGS] if (folder / WORDINGS).exists() else []
+    with store.read() as tx:
+        counts = {"entries": entry_rows.count(tx), "archived": archive.count(tx), "reports": reports}
+    return {**counts, "files": [str(file) for file in files]}
+
+
+def _take_edits_in(store: Store) -> None:
+    """Take in what somebody wrote into the file of a report."""
+    with store.read() as tx:
+        edited = [entry for entry in entry_rows.all(tx) if is_settled(tx, entry) is None]
+    for entry in edited:
+        stored_reports.read_report(store, entry)
+
+
+def _write_own(store: Store, folder: Path) -> None:
+    """Write both files; an index that somebody else wrote is copied and imported first.
+
+    An archive of others is copied alone: what left the index for good must not come back by an older file.
+    """
+    path = folder / INDEX
+    with store.read() as tx:
+        content, known = render_index(entry_rows.all(tx)).encode(), (meta.get(tx, _STATES) or "").split()
+    present = path.read_bytes() if path.is_file() else None
+    if present is not None and present != content and sha256_of(present) not in known:
+        _keep_copy(path)
+        import_yaml(store, folder, [path], now=datetime.now(UTC), guards=False).log_problems()
+        with store.read() as tx:
+            content = render_index(entry_rows.all(tx)).encode()
+    if present != content:
+        # Noted before the file takes its name: a crash in between makes it no stranger's.
+        _note(store, _STATES, " ".join([sha256_of(content), *known][:_MOST_STATES]))
+        _replace(path, [content.decode()])
+    _write_archive(store, folder / ARCHIVE)
+
+
+def _write_archive(store: Store, path: Path) -> None:
+    """Append what was archived since the last export; where a row left the archive, or the file is not as it was, write all of it."""
+    with store.read() as tx:
+        rows = [archive.last_id(tx), int(meta.get(tx, ARCHIVE_CHANGES) or 0)]
+        noted = json.loads(meta.get(tx, _ARCHIVE_STATE) or "null") or [None, None, 0, 0]
+        is_ours = _file_state(path) == noted[:2]
+        if is_ours and noted[2:] == rows:
+            return
+        last, removals = noted[2:]
+        if is_ours and last and removals == rows[1]:
+            with path.open("a", encoding="utf-8", newline="") as file:
+                file.writelines(_render(map(_archived_item, archive.since(tx, last))))
+        else:
+            _replace(path, render_archive(archive.since(tx, 0)), keeps_others=not is_ours)
+    _note(store, _ARCHIVE_STATE, json.dumps([*_file_state(path), *rows]))
+
+
+def _file_state(path: Path) -> list[int]:
+    """Return size and time of a file; a million rows are not read to tell whether it is kr's."""
+    if not path.is_file():
+        return []
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns]
+
+
+def _note(store: Store, key: str, value: str) -> None:
+    with store.write() as tx:
+        meta.put(tx, key, value)
+
+
+def _write_elsewhere(store: Store, folder: Path, *, index_only: bool) -> int:
+    """Write one snapshot into another folder, reports before the index that names them; return how many reports."""
+    for name in (INDEX, ARCHIVE):
+        file = folder / name
+        if file.is_file() and not file.read_bytes().startswith(HEADER.encode()):
+            _keep_copy(file)
+    with store.read() as tx:
+        reports = 0 if index_only else _write_reports(tx, folder)
+        if items := list(_wordings(tx)):
+            _replace(folder / WORDINGS, _render(items, HEADER))
+        archived = (_archived_item(row, has_report=not index_only) for row in archive.since(tx, 0))
+        _replace(folder / ARCHIVE, _render(archived, HEADER))
+        _replace(folder / INDEX, [render_index(entry_rows.all(tx))])
+    return reports
+
+
+def _write_reports(tx: Transaction, folder: Path) -> int:
+    """Write the text of every live entry to its path, and those of archived rows beside; return how many."""
+    files, number = ReportFiles(folder), 0
+    texts = [(entry.path, entry.sha256) for entry in entry_rows.all(tx)]
+    texts += [(_archived_path(row), row.entry.sha256) for row in archive.since(tx, 0)]
+    for path, sha256 in texts:
+        text = revisions.text(tx, sha256)
+        if text is not None:
+            files.write(path, text)
+            number += 1
+    return number
+
+
+def _archived_path(row: Archived) -> str:
+    """Return where an archived text goes: the row's own path may be a live entry's by now."""
+    return f"archived/{row.archive_id}.md"
+
+
+@contextmanager
+def _translated(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        raise ExportFailed(f"{exc.filename or folder}: {exc.strerror}") from exc
+
+
+def _keep_copy(path: Path) -> None:
+    """Copy to ``index.yaml.bak``, then ``.bak.1`` and so on: a name that is free, or holds these very bytes."""
+    content = path.read_bytes()
+    for number in count():
+        copy = path.with_name(f"{path.name}.bak" + (f".{number}" if number else ""))
+        if not copy.exists():
+            copy.write_bytes(content)
+            return
+        if copy.read_bytes() == content:
+            return
+
+
+def _replace(path: Path, parts: Iterable[str], *, keeps_others: bool = False) -> None:
+    """Write a file whole or not at all; with ``keeps_others`` what stands there is copied, unless it is a beginning of the new one.
+
+    A beginning is what a killed export leaves.
+    """
+    staged = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with staged.open("x", encoding="utf-8", newline="") as file:
+            file.writelines(parts)
+            file.flush()
+            os.fsync(file.fileno())
+        if keeps_others and path.is_file() and not _begins_with(staged, path):
+            _keep_copy(path)
+        staged.replace(path)
+    finally:
+        staged.unlink(missing_ok=True)
+
+
+def _begins_with(whole: Path, beginning: Path) -> bool:
+    with whole.open("rb") as one, beginning.open("rb") as other:
+        return all(one.read(len(part)) == part for part in iter(partial(other.read, 1024 * 1024), b""))
+
+
+def render_index(entries: Iterable[Entry]) -> str:
+    """Render live entries, sorted by id: the nine keys of seed 002, in its order."""
+    ordered = sorted(entries, key=lambda entry: entry.id)
+    return "".join(_render((_item(entry, entry.status) for entry in ordered), HEADER))
+
+
+def render_archive(rows: Iterable[Archived]) -> Iterator[str]:
+    """Render archived rows in the order in which they come, with when and why each was archived."""
+    return _render(map(_archived_item, rows), HEADER)
+
+
+def _item(entry: Entry, status: str) -> Item:
+    return {
+        "id": entry.id,
+        "framework": entry.framework,
+        "framework_version": entry.framework_version,
+        "topic": entry.topic,
+        "tags": entry.tags,
+        "path": entry.path,
+        "created": entry.created[:10],
+        "last_accessed": entry.last_accessed[:10],
+        "status": status,
+    }
+
+
+def _archived_item(row: Archived, *, has_report: bool = False) -> Item:
+    item = {**_item(row.entry, "archived"), "archived_at": row.archived_at, "reason": row.reason}
+    return {**item, "report": _archived_path(row)} if has_report and row.entry.sha256 is not None else item
+
+
+def _wordings(tx: Transaction) -> Iterator[Item]:
+    """Tell times, writers, questions and wordings of all entries, live or archived, each sorted by id."""
+    live, archived = entry_rows.all(tx), [row.entry for row in archive.all(tx)]
+    for entry in live:
+        times = {name: getattr(entry, name) for name in EXACT_TIMES}
+        if entry.stale_major is not None or any(
+            time is not None and not is_day(time) for time in times.values()
+        ):
+            yield _of(entry, "times", **times, stale_major=entry.stale_major)
+    written = {(entry.id, entry.sha256): entry for entry in (*live, *archived) if entry.origin != "imported"}
+    for (_, sha256), entry in sorted((key, entry) for key, entry in written.items() if key[1] is not None):
+        told = {"origin": entry.origin, "confidence": entry.confidence, "written_by": entry.written_by}
+        yield _of(entry, "writer", sha256=sha256, **told)
+    wordings = wording_rows.all(tx)
+    for _, entry in sorted({entry.id: entry for entry in (*archived, *live)}.items()):
+        if entry.question is not None:
+            at = entry.researched_at or entry.created
+            yield _of(entry, "question", topic=entry.topic, tags=entry.tags, question=entry.question, at=at)
+        for it in wordings.get(entry.id, ()):
+            of_whom = {"at": it.at, "session_id": it.session_id, "proved": "true" if it.proved else None}
+            yield _of(entry, "wording", topic=it.topic, tags=it.tags, question=it.question, **of_whom)
+
+
+def _of(entry: Entry, kind: str, **told: str | tuple[str, ...] | None) -> Item:
+    """Make an item about an entry; what is None is left out."""
+    whose = {"id": entry.id, "framework": entry.framework, "entry_topic": entry.topic, "kind": kind}
+    return {**whose, **{name: value for name, value in told.items() if value is not None}}
+
+
+def _render(items: Iterable[Item], header: str = "") -> Iterator[str]:
+    """Render a list item by item; without a header as the continuation of one."""
+    yield header
+    is_empty = bool(header)
+    for item in items:
+        is_empty = False
+        lines = (f"  {key}: {_value(value)}\n" for key, value in item.items())
+        yield f"- {''.join(lines)[2:]}"
+    if is_empty:
+        yield "[]\n"
+
+
+def _value(value: str | tuple[str, ...]) -> str:
+    return quoted(value) if isinstance(value, str) else f"[{', '.join(map(quoted, value))}]"
+
+
+def quoted(text: str) -> str:
+    """Write a double-quoted scalar in one line, which every reader of YAML 1.1 and 1.2 takes; what can't be seen is escaped."""
+    written = json.dumps(text, ensure_ascii=False)
+    return written if written.isprintable() else "".join(map(_escaped, written))
+
+
+def _escaped(char: str) -> str:
+    if char.isprintable():
+        return char
+    return f"\\u{ord(char):04X}" if ord(char) <= 0xFFFF else f"\\U{ord(char):08X}"

@@ -1,0 +1,388 @@
+"""Backups while others write, restoring, checking, and ``kr db``, on real files."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from kr.errors import StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
+from kr.store import backup, entries, meta, saving
+from kr.store.engine import Store
+from kr.store.sqlite import SCHEMA_VERSION
+from tests.support.older import make_unreleased
+from tests.support.program import Project
+from tests.support.stores import NOW, draft, obey_permissions, protected, sql, start
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    return tmp_path / "base"
+
+
+@pytest.fixture
+def store(base: Path) -> Iterator[Store]:
+    with Store(None, base, timeout=20.0) as opened:
+        yield opened
+
+
+def make_backup(store: Store, target: Path | None = None) -> Path:
+    return backup.backup(store.path, target, MOMENT)
+
+
+def restore(store: Store, source: Path) -> Path | None:
+    return backup.restore(store.path, source, MOMENT)
+
+
+MOMENT = "20261121T120000Z"
+
+
+def save(store: Store, topic: str) -> None:
+    saving.save(store, draft(topic=topic), f"# click - {topic}\n", NOW)
+
+
+def topics(path: Path) -> list[str]:
+    return [topic for (topic,) in sql(path, "SELECT topic FROM entries ORDER BY topic")]
+
+
+def test_a_backup_is_a_sound_database_in_one_file(store: Store, tmp_path: Path) -> None:
+    save(store, "one")
+    assert make_backup(store, tmp_path / "copy.db") == tmp_path / "copy.db"
+    assert backup.inspect(tmp_path / "copy.db").state == "current"
+    assert backup.check(tmp_path / "copy.db") == []
+    assert topics(tmp_path / "copy.db") == ["one"]
+    assert sql(tmp_path / "copy.db", "PRAGMA journal_mode") == [("delete",)]
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith((".kr", "copy.db-"))]
+
+
+def test_backups_have_the_time_in_their_name_and_never_overwrite(store: Store) -> None:
+    save(store, "one")
+    made = [Path(make_backup(store)) for _ in range(3)]
+    assert [path.name for path in made] == [
+        "kr-20261121T120000Z.db",
+        "kr-20261121T120000Z-2.db",
+        "kr-20261121T120000Z-3.db",
+    ]
+    assert {path.parent for path in made} == {store.path.parent}
+
+
+def test_a_file_that_exists_is_left_alone(store: Store, tmp_path: Path) -> None:
+    save(store, "one")
+    (tmp_path / "mine").write_text("precious")
+    with pytest.raises(StoreUnwritable, match="never overwrites"):
+        make_backup(store, tmp_path / "mine")
+    assert (tmp_path / "mine").read_text() == "precious"
+
+
+def test_a_folder_that_is_not_there_is_not_made(store: Store, tmp_path: Path) -> None:
+    save(store, "one")
+    target = tmp_path / "mistyped" / "copy.db"
+    with pytest.raises(StoreError, match="there is no such folder"):
+        make_backup(store, target)
+    assert not target.parent.exists()
+
+
+def test_a_folder_gets_a_named_copy(store: Store, tmp_path: Path) -> None:
+    save(store, "one")
+    (tmp_path / "backups").mkdir()
+    assert Path(make_backup(store, tmp_path / "backups")).parent == tmp_path / "backups"
+
+
+def test_there_is_nothing_to_back_up_without_a_database(store: Store, base: Path) -> None:
+    with pytest.raises(StoreError, match="no database"):
+        make_backup(store)
+    assert not base.exists()
+
+
+def test_a_damaged_database_makes_no_backup(store: Store, tmp_path: Path) -> None:
+    for number in range(30):
+        save(store, f"topic {number}")
+    store.close()
+    damage(store.path)
+    with pytest.raises(StoreCorrupt):
+        make_backup(store, tmp_path / "copy.db")
+    assert not (tmp_path / "copy.db").exists()
+
+
+def damage(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[4096 : len(content) // 2] = b"\xa5" * (len(content) // 2 - 4096)
+    path.write_bytes(content)
+
+
+@pytest.mark.processes
+def test_backups_made_while_others_write_are_whole(store: Store, base: Path) -> None:
+    writer = start("save-on", base, "w")
+    try:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        made = [Path(make_backup(store)) for _ in range(8)]
+    finally:
+        writer.kill()
+        writer.communicate()
+    for path in made:
+        assert backup.check(path) == []
+        ((sha256,),) = sql(path, "SELECT sha256 FROM entries")
+        assert sql(path, "SELECT count(*) FROM report_texts WHERE sha256 = ?", sha256) == [(1,)]
+
+
+def test_a_restore_brings_the_backup_and_keeps_the_present(store: Store, tmp_path: Path) -> None:
+    save(store, "one")
+    make_backup(store, tmp_path / "copy.db")
+    save(store, "two")
+    kept = restore(store, tmp_path / "copy.db")
+    assert kept is not None
+    assert (topics(store.path), topics(kept)) == (["one"], ["one", "two"])
+    assert backup.check(store.path) == []
+    save(store, "three")
+    assert topics(store.path) == ["one", "three"]
+    assert topics(tmp_path / "copy.db") == ["one"]
+
+
+def test_whoever_has_it_open_sees_the_restored_rows(store: Store, base: Path, tmp_path: Path) -> None:
+    save(store, "one")
+    make_backup(store, tmp_path / "copy.db")
+    save(store, "two")
+    with Store(None, base) as other:
+        with other.read() as snapshot:
+            assert entries.count(snapshot) == 2
+            restore(store, tmp_path / "copy.db")
+            assert entries.count(snapshot) == 2
+        with other.read() as tx:
+            assert entries.count(tx) == 1
+        other.save_report(draft(topic="three"), "# three\n", NOW)
+        with store.read() as tx:
+            assert [entry.topic for entry in entries.all(tx)] == ["one", "three"]
+    assert backup.check(store.path) == []
+
+
+def test_writers_go_on_through_a_restore(store: Store, tmp_path: Path) -> None:
+    save(store, "one")
+    make_backup(store, tmp_path / "copy.db")
+    errors: list[Exception] = []
+    stop = threading.Event()
+
+    def write() -> None:
+        with Store(None, store.path.parent, timeout=20.0) as own:
+            while not stop.is_set():
+                try:
+                    own.save_report(draft(topic="busy"), f"# {datetime.now(UTC)}\n", NOW)
+                except StoreError as error:
+                    errors.append(error)
+
+    threads = [threading.Thread(target=write) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        kept = [path for _ in range(5) if (path := restore(store, tmp_path / "copy.db"))]
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not errors
+    assert len(set(kept)) == 5
+    assert all(not backup.check(path) for path in (store.path, *kept))
+
+
+def test_a_restore_makes_a_database_where_none_is(store: Store, tmp_path: Path) -> None:
+    save(store, "one")
+    make_backup(store, tmp_path / "copy.db")
+    store.close()
+    for path in store.path.parent.glob("kr.db*"):
+        path.unlink()
+    (tmp_path / "copy.db").chmod(0o400)
+    assert restore(store, tmp_path / "copy.db") is None
+    assert store.path.stat().st_mode & 0o777 == 0o600
+    assert topics(store.path) == ["one"]
+
+
+@pytest.mark.parametrize("content", [b"no database at all\n" * 300, None])
+def test_a_damaged_database_is_moved_aside(store: Store, tmp_path: Path, content: bytes | None) -> None:
+    for number in range(30):
+        save(store, f"topic {number:02}")
+    make_backup(store, tmp_path / "copy.db")
+    store.close()
+    if content is None:
+        damage(store.path)
+    else:
+        store.path.write_bytes(content)
+    broken = store.path.read_bytes()
+    kept = restore(store, tmp_path / "copy.db")
+    assert kept is not None
+    assert (kept.read_bytes(), len(topics(store.path))) == (broken, 30)
+    assert backup.check(store.path) == []
+
+
+def bad_backups(folder: Path) -> dict[str, Path]:
+    other, newer, empty = folder / "other.db", folder / "newer.db", folder / "empty.db"
+    sql(other, "CREATE TABLE songs (name TEXT)")
+    with Store(f"sqlite:///{newer}", folder) as store, store.write() as tx:
+        meta.put(tx, "key", "value")
+    sql(newer, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    empty.touch()
+    (folder / "text.db").write_text("text\n" * 1000)
+    make_unreleased(folder / "unreleased.db")
+    return {
+        "other": other,
+        "newer": newer,
+        "empty": empty,
+        "text": folder / "text.db",
+        "absent": folder / "absent.db",
+        "folder": folder,
+        "unreleased": folder / "unreleased.db",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "told"),
+    [
+        ("other", StoreCorrupt, "another program"),
+        ("newer", StoreTooNew, "newer kr"),
+        ("empty", StoreCorrupt, "no database of kr"),
+        ("text", StoreCorrupt, "not a database"),
+        ("absent", StoreError, "no such backup"),
+        ("folder", StoreError, "no such backup"),
+        ("unreleased", StoreError, "export-yaml"),
+    ],
+)
+def test_a_bad_backup_changes_nothing(
+    store: Store, tmp_path: Path, name: str, error: type[StoreError], told: str
+) -> None:
+    save(store, "one")
+    source = bad_backups(tmp_path)[name]
+    with pytest.raises(error, match=told) as caught:
+        restore(store, source)
+    assert str(source) in str(caught.value)
+    assert topics(store.path) == ["one"]
+    assert not list(store.path.parent.glob("*.bak*"))
+    assert not list(store.path.parent.glob(".kr-copy-*"))
+
+
+def test_a_damaged_backup_changes_nothing(store: Store, tmp_path: Path) -> None:
+    for number in range(30):
+        save(store, f"topic {number}")
+    make_backup(store, tmp_path / "copy.db")
+    damage(tmp_path / "copy.db")
+    with pytest.raises(StoreCorrupt, match=r"copy\.db"):
+        restore(store, tmp_path / "copy.db")
+    assert len(topics(store.path)) == 30
+
+
+def test_the_database_is_no_backup_of_itself(store: Store) -> None:
+    save(store, "one")
+    with pytest.raises(StoreError, match="itself"):
+        restore(store, store.path)
+
+
+def test_another_programs_database_is_not_written_over(store: Store, tmp_path: Path) -> None:
+    save(store, "one")
+    make_backup(store, tmp_path / "copy.db")
+    store.close()
+    for path in store.path.parent.glob("kr.db*"):
+        path.unlink()
+    sql(store.path, "CREATE TABLE songs (name TEXT)")
+    with pytest.raises(StoreError, match="another program"):
+        restore(store, tmp_path / "copy.db")
+    assert sql(store.path, "SELECT name FROM sqlite_master") == [("songs",)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("DROP VIEW next_evictions", "view next_evictions is missing"),
+        ("DROP INDEX entries_last_accessed", "index entries_last_accessed is missing"),
+        ("DROP TABLE circuits", "table circuits is missing"),
+        ("DELETE FROM search_rows", "not every entry is in the search index"),
+        ("UPDATE report_texts SET text = 'other'", "not the one that was written"),
+        (
+            "INSERT INTO revisions (entry_id, revision, sha256, path, replaced_at) VALUES ('a', 1, 'x', 'p', 't')",
+            "refers to a row of report_texts",
+        ),
+    ],
+)
+def test_what_is_not_sound_is_named(store: Store, statement: str, problem: str) -> None:
+    save(store, "one")
+    store.close()
+    assert backup.check(store.path) == []
+    sql(store.path, statement)
+    assert any(problem in found for found in backup.check(store.path))
+
+
+def test_a_newer_and_an_unreleased_database_are_known(store: Store) -> None:
+    save(store, "one")
+    store.close()
+    assert backup.inspect(store.path).state == "current"
+    sql(store.path, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    assert backup.inspect(store.path).state == "newer"
+    older = store.path.with_name("older.db")
+    make_unreleased(older)
+    found = backup.inspect(older)
+    assert (found.state, "export-yaml" in str(found.problem)) == ("unreadable", True)
+
+
+def test_the_commands(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    missing = project.run("db", "check", "--format", "json")
+    assert (missing.returncode, json.loads(missing.stdout)["state"]) == (0, "absent")
+    assert not project.base.exists()
+    project.base.mkdir(parents=True)
+    (project.base / "index.yaml").write_text("[]\n")
+    assert project.run("db", "check").returncode == 1, (
+        "as kr doctor has it: there is something to make one of"
+    )
+    (project.base / "index.yaml").unlink()
+    assert project.run("db", "upgrade").returncode == 0
+    assert project.run("db", "path").stdout.decode() == f"{project.database}\n"
+    told = json.loads(project.run("db", "path", "--format", "json").stdout)
+    assert told == {"path": str(project.database), "exists": True}
+    backup = json.loads(project.run("db", "backup", "mine.db", "--format", "json").stdout)
+    assert backup["backup"] == "mine.db"
+    again = project.run("db", "backup", "mine.db")
+    assert (again.returncode, b"never overwrites" in again.stderr) == (1, True)
+    restored = project.run("db", "restore", "mine.db", "--format", "text")
+    assert restored.returncode == 0
+    assert b"what was there before is" in restored.stdout
+    assert project.run("db", "check").returncode == 0
+    assert project.run("db", "restore").returncode == 2
+
+
+def test_a_write_protected_folder_is_backed_up_elsewhere(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    with project.app() as app:
+        save(app.store, "one")
+    with protected(project.base, *project.base.glob("kr.db*")):
+        done = subprocess.run(
+            [sys.executable, "-m", "kr", "db", "backup", str(tmp_path / "copy.db")],
+            cwd=project.root,
+            env=project.environ(),
+            capture_output=True,
+            timeout=60,
+            check=False,
+            preexec_fn=obey_permissions,
+        )
+    assert done.returncode == 0, done.stderr
+    assert backup.inspect(tmp_path / "copy.db").state == "current"
+    assert os.access(tmp_path / "copy.db", os.R_OK)
+
+
+def test_a_current_database_needs_no_permission_for_an_upgrade(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    with project.app() as app:
+        save(app.store, "one")
+    with protected(project.base, *project.base.glob("kr.db*")):
+        done = subprocess.run(
+            [sys.executable, "-m", "kr", "db", "upgrade"],
+            cwd=project.root,
+            env=project.environ(),
+            capture_output=True,
+            timeout=60,
+            check=False,
+            preexec_fn=obey_permissions,
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"upgraded: false" in done.stdout

@@ -1,0 +1,18 @@
+"""A request under way, for tests of what a miss does on its way."""
+
+from kr.contracts.requests import ResearchRequest, parse_request
+from kr.freshness import Limits
+from kr.models import MatchRules
+from kr.research.cache import Rules, Run
+from kr.store.engine import Store
+from tests.support.program import request
+from tests.support.stores import NOW
+
+RULES = Rules(limits=Limits(), match=MatchRules(), aliases={}, calls_per_story=3, overall_timeout=60)
+
+
+def run_of(store: Store) -> Run:
+    """Make a run of ``request()`` at ``NOW``."""
+    parsed = parse_request(request()).request
+    assert isinstance(parsed, ResearchRequest)
+    return Run(request=parsed, rules=RULES, store=store, clock=lambda: NOW, project="project")

@@ -1,0 +1,591 @@
+"""``kr doctor`` on knowledge bases that something is wrong with: found, said, repaired, nothing lost."""
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kr import doctor
+from kr.app import App
+from kr.doctor import Finding
+from kr.store import archive, backup, entries, reports, saving
+from kr.store.sqlite import SCHEMA_VERSION
+from kr.transfer.export_yaml import export_yaml
+from tests.support.older import make_unreleased
+from tests.support.program import Project
+from tests.support.stores import draft, insert_entry, obey_permissions, protected, sql
+
+REPORT = """# {framework} - {topic}
+
+**Framework:** {framework}
+**Version:** 3.5
+**Research Date:** 2026-11-20
+**Confidence:** high
+**Sources:** https://example.org/
+
+## Summary
+
+Text.
+
+## Details
+
+## Code Examples
+
+## Caveats & Version-Specific Notes
+
+## Source Attribution
+
+- Source 1: https://example.org/ (via context7)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project")
+
+
+def report(project: Project) -> dict[str, Any]:
+    with project.app() as app:
+        return doctor.report(app.knowledge_base())
+
+
+def repair(project: Project) -> dict[str, Any]:
+    with project.app() as app:
+        return doctor.repair(app.knowledge_base(), lambda _: None)
+
+
+def found(value: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(row["check"], row["severity"]) for row in value["findings"]]
+
+
+def keep(project: Project, *topics: str, framework: str = "vue") -> None:
+    with project.app() as app:
+        for topic in topics:
+            text = REPORT.format(framework=framework, topic=topic)
+            saving.save(app.store, draft(framework, topic, framework_version="3.5"), text, project.clock())
+    export(project)
+
+
+def export(project: Project) -> None:
+    with project.app() as app:
+        export_yaml(app.store, project.base)
+
+
+def remove_database(project: Project) -> None:
+    for path in project.base.glob("kr.db*"):
+        path.unlink()
+
+
+def put(project: Project, path: str, text: str) -> Path:
+    target = project.base / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8")
+    return target
+
+
+def ids(project: Project) -> list[str]:
+    return [entry for (entry,) in project.sql("SELECT id FROM entries ORDER BY id")]
+
+
+def state(base: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(base)): path.read_bytes() for path in base.rglob("*") if path.is_file()}
+
+
+def test_nothing_there_is_no_problem_and_stays_so(project: Project) -> None:
+    assert found(report(project)) == [("database", "information")]
+    assert repair(project)["repaired"] == []
+    assert not project.base.exists()
+
+
+def test_a_sound_knowledge_base_has_no_findings(project: Project) -> None:
+    keep(project, "slots", "plugins")
+    before = state(project.base)
+    assert report(project)["findings"] == []
+    assert repair(project)["repaired"] == []
+    assert state(project.base) == before
+
+
+def forget_texts(project: Project) -> None:
+    project.sql("UPDATE entries SET sha256 = NULL")
+    for table in ("revisions", "report_texts"):
+        project.sql(f"DELETE FROM {table}")
+
+
+def run_doctor(project: Project, *options: str) -> tuple[int, dict[str, Any]]:
+    """Run the program as a user whom file permissions stop."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kr", "doctor", *options, "--format", "json"],
+        cwd=project.root,
+        env=project.environ(),
+        capture_output=True,
+        timeout=60,
+        check=False,
+        preexec_fn=obey_permissions,
+    )
+    assert b"Traceback" not in done.stderr, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+@contextmanager
+def closed(path: Path) -> Iterator[None]:
+    """Take every permission from a file or folder, for as long as the block runs."""
+    mode = path.stat().st_mode
+    path.chmod(0)
+    try:
+        yield
+    finally:
+        path.chmod(mode)
+
+
+def test_a_lost_report_is_written_back_from_the_text_that_is_kept(project: Project) -> None:
+    keep(project, "slots", "plugins")
+    lost = project.base / "frameworks/vue/slots.md"
+    text = lost.read_bytes()
+    lost.unlink()
+    (finding,) = report(project)["findings"]
+    assert (finding["check"], finding["severity"], finding["subject"]) == (
+        "missing_report",
+        "warning",
+        "vue-slots",
+    )
+    assert "from the text in the database" in finding["repair"]
+    assert not lost.exists()
+    value = repair(project)
+    assert (value["problems"], value["findings"]) == (0, [])
+    assert ids(project) == ["vue-plugins", "vue-slots"]
+    assert lost.read_bytes() == text
+    assert project.sql("SELECT count(*) FROM archived_entries") == [(0,)]
+
+
+def test_a_lost_report_whose_text_is_not_kept_is_archived_and_no_return_is_promised(project: Project) -> None:
+    keep(project, "slots", "plugins")
+    (project.base / "frameworks/vue/slots.md").unlink()
+    forget_texts(project)
+    (finding,) = report(project)["findings"]
+    assert "archive" in finding["repair"]
+    assert "kr archive restore" not in finding["repair"]
+    assert repair(project)["problems"] == 0
+    assert ids(project) == ["vue-plugins"]
+    assert project.sql("SELECT id, reason FROM archived_entries") == [("vue-slots", "manual")]
+    exported = yaml.safe_load((project.base / "_archived-index.yaml").read_text())
+    assert [item["id"] for item in exported] == ["vue-slots"]
+
+
+@pytest.mark.parametrize("place", ["frameworks", "frameworks/vue", "frameworks/vue/slots.md"])
+def test_what_may_not_be_read_costs_no_entry(project: Project, place: str) -> None:
+    keep(project, "slots", "plugins")
+    with closed(project.base / place):
+        status, value = run_doctor(project, "--repair")
+    assert status == 1
+    assert value["repaired"] == []
+    (finding,) = [row for row in value["findings"] if row["check"] == "unreadable"]
+    assert (finding["subject"], finding["repair"]) == (str(project.base / place), None)
+    assert "Permission denied" in finding["message"]
+    if not place.endswith(".md"):
+        told = [row["subject"] for row in value["findings"] if row["check"] == "permissions"]
+        assert told == [str(project.base / place)]
+    assert ids(project) == ["vue-plugins", "vue-slots"]
+    assert report(project)["findings"] == []
+
+
+def test_an_export_that_may_not_be_read_is_a_finding(project: Project) -> None:
+    keep(project, "slots")
+    (project.base / "_archived-index.yaml").unlink(missing_ok=True)
+    index = project.base / "index.yaml"
+    with closed(index):
+        status, value = run_doctor(project, "--repair")
+    assert (status, value["repaired"]) == (1, [])
+    (finding,) = [
+        row for row in value["findings"] if row["check"] == "export" and row["subject"] == str(index)
+    ]
+    assert finding["message"] == "can't be examined: Permission denied"
+    assert finding["repair"] is None
+
+
+def test_a_folder_in_an_exports_place_is_named_and_not_repaired(project: Project) -> None:
+    keep(project, "slots")
+    index = project.base / "index.yaml"
+    index.unlink()
+    index.mkdir()
+    value = repair(project)
+    assert value["repaired"] == []
+    (finding,) = [row for row in value["findings"] if row["subject"] == str(index)]
+    assert "not a regular file" in finding["message"]
+    assert (finding["check"], finding["repair"]) == ("export", None)
+
+
+def test_an_empty_report_and_a_path_that_leaves_are_missing(project: Project) -> None:
+    keep(project, "slots")
+    put(project, "frameworks/vue/slots.md", " \n")
+    (project.root / "secret.md").write_text("# secret\n")
+    insert_entry(project.database, "away", path="../../secret.md")
+    missing = [row["subject"] for row in report(project)["findings"] if row["check"] == "missing_report"]
+    assert missing == ["away", "vue-slots"]
+    assert repair(project)["problems"] == 0
+    assert (project.root / "secret.md").read_text() == "# secret\n"
+
+
+def test_a_folder_that_is_not_mounted_costs_no_entry(project: Project) -> None:
+    project.env["KR_DATABASE_URL"] = f"sqlite:///{project.root}/kr.db"
+    keep(project, "slots", "plugins")
+    project.base.rename(project.root / "away")
+    assert repair(project)["problems"] == 0
+    assert (project.base / "frameworks/vue/slots.md").is_file(), "made of the text in the database"
+    assert sql(project.root / "kr.db", "SELECT count(*) FROM entries") == [(2,)]
+
+
+def test_an_orphan_report_becomes_an_entry_again(project: Project) -> None:
+    keep(project, "slots")
+    put(project, "frameworks/c/c.md", REPORT.format(framework="C++", topic="move semantics"))
+    assert found(report(project)) == [("orphan", "warning")]
+    value = repair(project)
+    assert value["problems"] == 0
+    row = project.sql(
+        "SELECT framework, topic, framework_version, confidence, status, created, last_accessed, tags FROM entries "
+        "WHERE path = 'frameworks/c/c.md'"
+    )
+    day = "2026-11-20T00:00:00.000000Z"
+    assert row == [("C++", "move semantics", "3.5", "high", "fresh", day, day, "[]")]
+    assert "c-move-semantics" in ids(project)
+    assert report(project)["findings"] == []
+    with project.app() as app, app.store.read() as tx:
+        entry = entries.get(tx, "c-move-semantics")
+        assert entry is not None
+        assert reports.read_report(app.store, entry) == REPORT.format(framework="C++", topic="move semantics")
+
+
+def research(project: Project, topic: str, **changes: Any) -> Callable[[App], object]:
+    text = REPORT.format(framework="vue", topic=topic)
+    made = draft("vue", topic, **{"tags": ("a", "b"), "framework_version": "3.5", **changes})
+    return lambda app: saving.save(app.store, made, text, project.clock())
+
+
+def exports(project: Project) -> list[str]:
+    return [(project.base / name).read_text() for name in ("index.yaml", "_archived-index.yaml")]
+
+
+def test_exports_that_are_behind_bring_nothing_back(project: Project) -> None:
+    keep(project, "slots", "plugins", "lost")
+    with project.app() as app:
+        app.catalog.remove(["vue-plugins"])
+    behind = exports(project)
+    project.clock.pass_days(1)
+    with project.app() as app:
+        research(project, "slots")(app)
+        app.catalog.restore("vue-plugins")
+    (project.base / "frameworks/vue/lost.md").unlink()
+    project.sql("DELETE FROM entries WHERE id = 'vue-lost'")
+    for name, text in zip(("index.yaml", "_archived-index.yaml"), behind, strict=True):
+        put(project, name, text)
+    assert {row["check"] for row in repair(project)["repaired"]} == {"export"}
+    assert ids(project) == ["vue-plugins", "vue-slots"]
+    assert project.sql("SELECT count(*) FROM archived_entries") == [(0,)]
+
+
+def test_what_a_person_took_out_by_sql_stays_out(project: Project) -> None:
+    keep(project, "slots", "plugins")
+    with project.app() as app:
+        app.catalog.remove(["vue-plugins"])
+    (project.base / "frameworks/vue/plugins.md").unlink()
+    project.sql("DELETE FROM archived_entries")
+    assert {row["check"] for row in repair(project)["repaired"]} == {"export"}
+    assert project.sql("SELECT count(*) FROM archived_entries") == [(0,)]
+
+
+def test_two_orphans_that_ask_for_one_id_get_two(project: Project) -> None:
+    put(project, "frameworks/c/one.md", REPORT.format(framework="C++", topic="threads"))
+    put(project, "frameworks/c/two.md", REPORT.format(framework="C#", topic="threads"))
+    repair(project)
+    assert len(set(ids(project))) == 2
+    assert report(project)["findings"] == []
+
+
+def test_a_placeholder_comes_back_stale(project: Project) -> None:
+    text = REPORT.replace("Text.", "[No research results available, manual research required]")
+    put(project, "frameworks/vue/x.md", text.format(framework="vue", topic="x"))
+    repair(project)
+    assert project.sql("SELECT status, origin FROM entries") == [("stale", "placeholder")]
+
+
+def test_what_is_no_report_is_told_and_left_alone(project: Project) -> None:
+    keep(project, "slots")
+    text = "Notes of a person.\n"
+    put(project, "frameworks/vue/notes.md", text)
+    (project.base / "frameworks/vue/binary.md").write_bytes(b"\xff\xfe\x00")
+    put(project, "frameworks/vue/again.md", REPORT.format(framework="Vue", topic="Slots"))
+    value = repair(project)
+    assert found(value) == [("orphan", "information")] * 3
+    assert value["problems"] == 0
+    assert ids(project) == ["vue-slots"]
+    assert (project.base / "frameworks/vue/notes.md").read_text() == text
+
+
+def test_reports_of_archived_entries_are_no_orphans(project: Project) -> None:
+    keep(project, "slots")
+    with project.app() as app, app.store.write() as tx:
+        archive.move(tx, "vue-slots", "manual", project.clock())
+    export(project)
+    assert report(project)["findings"] == []
+
+
+def test_a_report_that_came_back_after_its_row_went_is_indexed(project: Project) -> None:
+    keep(project, "slots")
+    with project.app() as app, app.store.write() as tx:
+        entries.remove(tx, "vue-slots")
+    repair(project)
+    assert ids(project) == ["vue-slots"]
+
+
+def test_a_stale_export_is_written_anew(project: Project) -> None:
+    keep(project, "slots")
+    index = project.base / "index.yaml"
+    old = index.read_bytes()
+    with project.app() as app:
+        text = REPORT.format(framework="vue", topic="plugins")
+        saving.save(app.store, draft("vue", "plugins"), text, project.clock())
+    assert index.read_bytes() == old
+    assert found(report(project)) == [("export", "warning")]
+    assert repair(project)["problems"] == 0
+    assert [item["id"] for item in yaml.safe_load(index.read_text())] == ["vue-plugins", "vue-slots"]
+    assert not (project.base / "index.yaml.bak").exists()
+
+
+def test_an_export_that_a_person_changed_is_kept_as_a_copy(project: Project) -> None:
+    keep(project, "slots")
+    put(project, "index.yaml", "- {id: mine}\n")
+    assert repair(project)["problems"] == 0
+    assert (project.base / "index.yaml.bak").read_text() == "- {id: mine}\n"
+
+
+def test_a_hit_alone_makes_no_problem_of_the_export(project: Project) -> None:
+    keep(project, "slots")
+    project.clock.pass_days(3)
+    with project.app() as app, app.store.write() as tx:
+        entries.touch(tx, "vue-slots", project.clock())
+    assert found(report(project)) == [("export", "information")]
+    assert report(project)["problems"] == 0
+
+
+def test_without_auto_export_a_missing_file_is_no_problem(project: Project) -> None:
+    keep(project, "slots")
+    (project.base / "index.yaml").unlink()
+    assert found(report(project)) == [("export", "warning")]
+    project.env["KR_AUTO_EXPORT"] = "false"
+    assert report(project)["findings"] == []
+
+
+@pytest.mark.parametrize("table", ["entries", "archived_entries"])
+def test_a_missing_index_is_damage_and_comes_back_from_the_exports(project: Project, table: str) -> None:
+    keep(project, "slots", "plugins")
+    with project.app() as app:
+        app.catalog.remove(["vue-plugins"])
+    before = exports(project)
+    project.sql(f"DROP TABLE {table}")
+    (finding,) = [row for row in report(project)["findings"] if row["severity"] == "error"]
+    assert f"has no table {table}" in finding["message"]
+    assert repair(project)["problems"] == 0
+    assert exports(project) == before
+    assert len(list(project.base.glob("kr.db.*.damaged"))) == 1
+
+
+def damage(database: Path) -> bytes:
+    content = bytearray(database.read_bytes())
+    content[8 * 4096 : 20 * 4096] = b"\xa5" * (12 * 4096)
+    database.write_bytes(content)
+    return bytes(content)
+
+
+def test_a_damaged_database_is_kept_and_what_it_held_comes_back(project: Project) -> None:
+    keep(project, *(f"topic {number:02}" for number in range(30)))
+    before = ids(project)
+    broken = damage(project.database)
+    first = report(project)
+    assert first["problems"]
+    assert project.database.read_bytes() == broken
+    value = repair(project)
+    assert value["problems"] == 0, value
+    assert ids(project) == before
+    assert backup.check(project.database) == []
+    (kept,) = project.base.glob("kr.db.*.damaged")
+    assert kept.read_bytes() == broken
+    assert all(len(path.read_bytes()) > 100 for path in (project.base / "frameworks/vue").glob("*.md"))
+
+
+def test_a_schema_that_is_no_text_is_damage(project: Project) -> None:
+    keep(project, "slots")
+    content = project.database.read_bytes()
+    assert b"CREATE TABLE entries" in content
+    project.database.write_bytes(content.replace(b"CREATE TABLE entries", b"CREATE TABL\xd4 entries"))
+    assert report(project)["problems"]
+    assert repair(project)["problems"] == 0
+    assert ids(project) == ["vue-slots"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_damage_never_stops_the_doctor(project: Project, seed: int) -> None:
+    keep(project, *(f"topic {number}" for number in range(6)))
+    before = ids(project)
+    chance = random.Random(seed)
+    content = bytearray(project.database.read_bytes())
+    for _ in range(60):
+        content[chance.randrange(100, len(content))] ^= 1 << chance.randrange(8)
+    project.database.write_bytes(content)
+    report(project)
+    assert repair(project)["problems"] == 0
+    assert set(before) <= set(ids(project))
+
+
+def test_what_is_no_database_is_replaced_and_kept(project: Project) -> None:
+    keep(project, "slots")
+    remove_database(project)
+    project.database.write_text("not a database\n" * 500)
+    assert ("database", "error") in found(report(project))
+    assert repair(project)["problems"] == 0
+    assert ids(project) == ["vue-slots"]
+    (kept,) = project.base.glob("kr.db.*.damaged")
+    assert kept.read_text() == "not a database\n" * 500
+
+
+def test_a_deleted_database_is_rebuilt_from_exports_and_reports(project: Project) -> None:
+    keep(project, "slots", "plugins", "old things")
+    with project.app() as app, app.store.write() as tx:
+        archive.move(tx, "vue-old-things", "lru", project.clock())
+    export(project)
+    put(project, "frameworks/react/hooks.md", REPORT.format(framework="react", topic="hooks"))
+    remove_database(project)
+    (finding,) = report(project)["findings"]
+    assert (finding["check"], finding["severity"]) == ("database", "error")
+    assert "index.yaml and _archived-index.yaml and 4 reports" in finding["message"]
+    assert not project.database.exists()
+    value = repair(project)
+    assert value["problems"] == 0, value
+    assert ids(project) == ["react-hooks", "vue-plugins", "vue-slots"]
+    assert project.sql("SELECT id, reason FROM archived_entries") == [("vue-old-things", "lru")]
+    assert project.sql("SELECT tags FROM entries WHERE id = 'vue-slots'") == [('["options"]',)]
+
+
+def test_a_deleted_database_is_rebuilt_from_reports_alone(project: Project) -> None:
+    keep(project, "slots", "plugins")
+    remove_database(project)
+    (project.base / "index.yaml").write_text("{{ broken")
+    (project.base / "_archived-index.yaml").unlink()
+    value = repair(project)
+    assert value["problems"] == 0, value
+    assert ids(project) == ["vue-plugins", "vue-slots"]
+    assert (project.base / "index.yaml.bak").read_text() == "{{ broken"
+
+
+def test_a_newer_database_is_a_problem_that_nobody_repairs(project: Project) -> None:
+    keep(project, "slots")
+    project.sql(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    before = state(project.base)
+    value = repair(project)
+    assert found(value) == [("database", "error")]
+    assert (value["problems"], value["repaired"]) == (1, [])
+    assert "newer kr" in value["findings"][0]["message"]
+    assert state(project.base) == before
+
+
+def test_an_unreleased_database_is_left_alone_and_a_way_on_is_told(project: Project) -> None:
+    make_unreleased(project.database)
+    before = project.database.read_bytes()
+    value = repair(project)
+    assert found(value) == [("database", "error")]
+    assert "export-yaml" in value["findings"][0]["message"]
+    assert project.database.read_bytes() == before
+
+
+def test_a_report_that_somebody_edited_is_told_and_taken_in(project: Project) -> None:
+    keep(project, "slots")
+    file = put(project, "frameworks/vue/slots.md", "# vue - slots\n\nMine.\n")
+    (finding,) = report(project)["findings"]
+    assert (finding["check"], finding["severity"], finding["subject"]) == (
+        "edited_report",
+        "information",
+        "vue-slots",
+    )
+    assert project.sql("SELECT origin FROM entries") == [("excerpt",)]
+    assert repair(project)["findings"] == []
+    assert project.sql("SELECT origin, written_by, revision FROM entries") == [("finding", "file", 2)]
+    assert file.read_text() == "# vue - slots\n\nMine.\n"
+
+
+def test_another_programs_database_is_left_alone(project: Project) -> None:
+    project.base.mkdir(parents=True)
+    sql(project.database, "CREATE TABLE songs (name TEXT)")
+    value = repair(project)
+    assert found(value) == [("database", "error")]
+    assert sql(project.database, "SELECT name FROM sqlite_master") == [("songs",)]
+
+
+def test_a_wrong_database_url_is_a_finding(project: Project) -> None:
+    project.env["KR_DATABASE_URL"] = "sqlite:///:memory:"
+    value = report(project)
+    assert found(value) == [("database", "error")]
+    assert "KR_DATABASE_URL" in value["findings"][0]["message"]
+
+
+@pytest.mark.parametrize("option", [[], ["--repair"]])
+def test_what_may_not_be_written_is_told_once(project: Project, option: list[str]) -> None:
+    keep(project, "slots")
+    (project.base / "frameworks/vue/slots.md").unlink()
+    folders = (project.base / "frameworks", project.base / "frameworks/vue")
+    with protected(project.base, *folders, *project.base.glob("kr.db*")):
+        status, value = run_doctor(project, *option)
+    assert status == 1
+    (told,) = [row for row in value["findings"] if row["check"] == "permissions"]
+    assert told["subject"] == str(project.base)
+    assert "may not be written" in told["message"]
+    assert all(
+        row["done"].startswith("failed: ") for row in value["repaired"] if row["check"] == "missing_report"
+    )
+    assert ids(project) == ["vue-slots"]
+
+
+@pytest.mark.parametrize("below", ["", "further/in"])
+def test_a_file_in_the_place_of_the_knowledge_base_is_told(project: Project, below: str) -> None:
+    file = project.root / "kb"
+    file.write_text("x")
+    done = project.run("--kb", str(file / below), "doctor", "--format", "json")
+    assert done.returncode == 1
+    (told,) = json.loads(done.stdout)["findings"]
+    assert (told["check"], told["severity"], told["subject"]) == ("permissions", "error", str(file))
+    assert "is no folder" in told["message"]
+
+
+def test_each_repair_is_announced_before_it_is_done(project: Project) -> None:
+    keep(project, "slots", "plugins")
+    for path in (project.base / "frameworks/vue").iterdir():
+        path.unlink()
+    forget_texts(project)
+    heard: list[tuple[str, list[str]]] = []
+
+    def announce(finding: Finding) -> None:
+        heard.append((finding.subject, ids(project)))
+
+    with project.app() as app:
+        doctor.repair(app.knowledge_base(), announce)
+    assert heard[:2] == [("vue-plugins", ["vue-plugins", "vue-slots"]), ("vue-slots", ["vue-slots"])]
+
+
+def test_the_command(project: Project) -> None:
+    assert project.run("doctor").returncode == 0
+    keep(project, "slots")
+    (project.base / "frameworks/vue/slots.md").unlink()
+    forget_texts(project)
+    told = project.run("doctor", "--format", "text")
+    assert told.returncode == 1
+    assert b"--repair would: move it to the archive" in told.stdout
+    assert b"1 problem in" in told.stdout
+    done = project.run("doctor", "--repair", "--format", "json")
+    assert done.returncode == 0
+    assert b"missing_report: vue-slots" in done.stderr
+    value = json.loads(done.stdout)
+    assert (value["problems"], value["repaired"][0]["done"]) == (0, "archived")
