@@ -170,7 +170,7 @@ def _problems(connection: Connection) -> Iterator[str]:
         yield f"{table}: row {row} refers to a row of {parent} that is not there"
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as new:
         migrate.create(new)
-        missing = set(new.execute(_OBJECTS)) - set(connection.execute(_OBJECTS))
+        missing = set(new.execute(_OBJECTS)) - set(map(tuple, connection.execute(_OBJECTS)))
     for kind, name in sorted(missing):
         yield f"{kind} {name} is missing"
     if missing:

@@ -80,7 +80,7 @@ def export_yaml(
 def _take_edits_in(store: Store) -> None:
     """Take in what somebody wrote into the file of a report."""
     with store.read() as tx:
-        edited = [entry for entry in entry_rows.all(tx) if is_settled(tx, entry) is None]
+        edited = [entry for entry in entry_rows.all(tx) if not is_settled(tx, entry)]
     for entry in edited:
         stored_reports.read_report(store, entry)
 

@@ -60,13 +60,14 @@ def insert_entry(database: Path, entry_id: str, **changes: str | None) -> None:
         "confidence": "high",
         "sha256": None,
     }
-    row |= changes
-    row |= {
+    row |= {name: value for name, value in changes.items() if name in row}
+    keys: dict[str, str | None] = {
         "framework_key": framework_key(str(row["framework"])),
         "topic_key": topic_key(str(row["topic"])),
         "keywords_key": keywords_key(str(row["topic"])),
         "major": major_key(str(row["framework_version"])),
     }
+    row |= keys | {name: value for name, value in changes.items() if name in keys}
     columns = f"{PUBLIC_COLUMNS}, framework_key, topic_key, keywords_key, major"
     sql(database, f"INSERT INTO entries ({columns}) VALUES ({', '.join('?' * 15)})", *row.values())
 

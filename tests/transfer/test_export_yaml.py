@@ -52,7 +52,14 @@ def test_every_reader_finds_the_same_texts(project: Project) -> None:
     with Store(None, project.base) as store, store.read() as tx:
         entries.count(tx)
     for number, text in enumerate(TEXTS):
-        insert_entry(project.database, f"id-{number:02}", framework=text, topic=text, framework_version=text)
+        insert_entry(
+            project.database,
+            f"id-{number:02}",
+            framework=text,
+            topic=text,
+            framework_version=text,
+            topic_key=str(number),
+        )
     with project.app() as app:
         app.export_yaml()
     read = readers((project.base / "index.yaml").read_text(encoding="utf-8"))
