@@ -8,30 +8,32 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kr.errors import ConfigError, FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
 from kr.models import to_plain
-from kr.research.cache import Cache, Clock, limits_of, rules_of
+from kr.research.cache import Cache, Clock
+from kr.research.decide import with_confidence
 from kr.research.progress import Progress
+from kr.research.run import limits_of, rules_of
 from kr.research.service import ResearchService
 from kr.research.shelf import Shelf
 from kr.settings import Settings, load_settings
 from kr.store import ledger
 from kr.store.engine import Store
+from kr.text.counting import fit, headings
+from kr.text.counting import section as section_of
 from kr.transfer import ARCHIVE, INDEX, export_wanted
 from kr.tree import read_document
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from _typeshed import StrPath
 
     from kr.catalog import Catalog
     from kr.contracts.findings import Writer
     from kr.doctor import Finding, KnowledgeBase
     from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
-    from kr.freshness import Limits
     from kr.lessons.events import EventLimits
     from kr.lessons.file import LessonBook
     from kr.lessons.review import Lessons
@@ -77,7 +79,7 @@ class App:
             timeout=_patience(settings),
         )
         self.environ = environ
-        self._where = os.fspath(cwd)
+        self._cwd = Path(cwd)
         self._progress = progress
         self.clock = clock
         self._is_index_taken = False
@@ -94,12 +96,6 @@ class App:
         except StoreError as error:
             logger.warning("%s", error)
 
-    @property
-    def _cwd(self) -> "Path":
-        from pathlib import Path
-
-        return Path(self._where)
-
     @cached_property
     def research(self) -> ResearchService:
         """Requests of F1: research, and lessons for a phase."""
@@ -110,14 +106,14 @@ class App:
             self.settings,
             self.store,
             environ=self.environ,
-            cwd=self._where,
+            cwd=self._cwd,
             progress=self._progress,
             clock=self.clock,
         )
 
     def explain(self, request: bytes | Mapping[str, Any]) -> dict[str, Any]:
         """Say what the cache would answer to a research request, and why. Raises ``InvalidRequest``."""
-        from kr.research.explain import explain
+        from kr.research.explain import explain  # heavy
 
         if isinstance(request, bytes):
             document = read_document(request)
@@ -127,7 +123,7 @@ class App:
         return explain(self.store, request, rules_of(self.settings), now=self.clock())
 
     def stats(self) -> dict[str, Any]:
-        from kr.stats import collect
+        from kr.stats import collect  # heavy
 
         waiting = 0
         if self.store.exists():
@@ -137,7 +133,7 @@ class App:
         return {**counted, "lessons": {**counted["lessons"], "quarantined": waiting}}
 
     def knowledge_base(self) -> "KnowledgeBase":
-        from kr.doctor import KnowledgeBase
+        from kr.doctor import KnowledgeBase  # heavy
 
         return KnowledgeBase(
             store=self.store,
@@ -148,9 +144,9 @@ class App:
 
     def check_sources(self, *, timeout: float = 20.0) -> "Iterator[Finding]":
         """Ask each configured source and model one cheap question; nothing is charged or kept."""
-        from kr.doctor import check_sources
-        from kr.research.miss import configured_sources
-        from kr.research.model import Model
+        from kr.doctor import check_sources  # heavy
+        from kr.research.miss import configured_sources  # heavy
+        from kr.research.model import Model  # heavy
 
         model = Model(self.settings, self.environ)
         models = [("llm", lambda: model.write("Answer with one word.", "Say yes.", timeout=timeout))]
@@ -158,8 +154,8 @@ class App:
         return check_sources(sources, models if model.name else [], timeout=timeout)
 
     def check_trust(self) -> "list[Finding]":
-        """Name what of the project's configuration is left out, as nobody trusts its file (SPEC 7)."""
-        from kr.doctor import Finding
+        """Name what of the project's configuration is left out, as nobody trusts its file."""
+        from kr.doctor import Finding  # heavy
 
         file = str(self.settings.config_file)
         return [Finding("trust", "warning", file, told) for told in self.settings.left_out]
@@ -174,7 +170,7 @@ class App:
     @contextmanager
     def _lesson_book(self, patience: float, queue: float | None = None) -> "Iterator[LessonBook]":
         """Open the lessons file with its database: wait ``patience`` seconds for that, ``queue`` (None: 60) for other writers."""
-        from kr.lessons.file import LOCK_TIMEOUT, LessonBook, LessonsFile
+        from kr.lessons.file import LOCK_TIMEOUT, LessonBook, LessonsFile  # heavy
 
         with self._brief_store(patience) as store:
             lock_timeout = LOCK_TIMEOUT if queue is None else queue
@@ -183,13 +179,13 @@ class App:
     @contextmanager
     def lessons(self, *, patience: float = _LESSONS_PATIENCE) -> "Iterator[Lessons]":
         """Open the project's lessons for people; they wait ``patience`` seconds for a busy database, which only counts them."""
-        from kr.lessons.review import Lessons
+        from kr.lessons.review import Lessons  # heavy
 
         with self._lesson_book(patience) as book:
             yield Lessons(book, clock=self.clock, phases=self.settings.knowledge_research.all_phases)
 
     def _event_limits(self) -> "EventLimits":
-        from kr.lessons.events import EventLimits
+        from kr.lessons.events import EventLimits  # heavy
 
         defaults = self.settings.defaults
         return EventLimits(
@@ -200,7 +196,7 @@ class App:
 
     def evident_events(self, phase: str, agent_return: Mapping[str, Any]) -> "Sequence[EventType]":
         """Return which events an agent's return shows by itself, when nobody declared one."""
-        from kr.lessons.events import evident, read_return
+        from kr.lessons.events import evident, read_return  # heavy
 
         return evident(phase, read_return(agent_return), self._event_limits())
 
@@ -208,7 +204,7 @@ class App:
         self, request: bytes, *, patience: float = _LONGEST_PATIENCE, queue: float | None = None
     ) -> "RecordEnvelope":
         """Record what an agent's return teaches: any bytes in, an envelope out; it waits as ``_lesson_book`` says."""
-        from kr.lessons.record import record_document
+        from kr.lessons.record import record_document  # heavy
 
         with self._lesson_book(patience, queue) as book:
             return record_document(
@@ -225,13 +221,14 @@ class App:
         return self.catalog.page(**page)
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
-        return self.catalog.entry(entry_id, report=report)
+        """Give a live entry; its report tells the confidence that it has now."""
+        found = self.catalog.entry(entry_id, report=report)
+        if found.get("report"):
+            found["report"] = with_confidence(found["report"], found["confidence"])
+        return found
 
     def read_report(self, entry_id: str, *, section: str | None = None, max_tokens: int) -> dict[str, Any]:
-        """Give a report or one section, at most ``max_tokens`` long (SPEC 8). Raises ``UnknownEntry``, ``InvalidRequest``."""
-        from kr.text.counting import fit, headings
-        from kr.text.counting import section as section_of
-
+        """Give a report or one section, at most ``max_tokens`` long. Raises ``UnknownEntry``, ``InvalidRequest``."""
         found = self.entry(entry_id, report=True)
         text = found["report"]
         if text is None:
@@ -244,7 +241,7 @@ class App:
         return {**{key: found[key] for key in told}, "text": cut, "is_cut": is_cut}
 
     def search(self, query: str, *, framework: str | None = None, limit: int = 10) -> dict[str, Any]:
-        """Find live entries, best first (SPEC 6.3, 8): ``{entries: [{id, framework, framework_version, topic, status, passage}]}``."""
+        """Find live entries, best first: ``{entries: [{id, framework, framework_version, topic, status, passage}]}``."""
         return {"entries": self.catalog.search(query, framework=framework, limit=limit)}
 
     def search_all(self, query: str, *, framework: str | None = None, limit: int = 10) -> dict[str, Any]:
@@ -260,8 +257,8 @@ class App:
 
     @cached_property
     def findings(self) -> "Findings":
-        """Saving findings, and ratings (SPEC 3.10)."""
-        from kr.research.findings import Findings
+        """Saving findings, and ratings."""
+        from kr.research.findings import Findings  # heavy
 
         return Findings(
             self.store,
@@ -269,7 +266,7 @@ class App:
             version_of=self.research.version_of,
             export=export_wanted(self.settings, self.store),
             clock=self.clock,
-            project=self._where,
+            project=str(self._cwd),
         )
 
     def save_finding(self, data: Mapping[str, Any], writer: "Writer | None" = None) -> "SaveEnvelope":
@@ -301,7 +298,7 @@ class App:
 
     def review(self) -> dict[str, Any]:
         """Tell what waits for a person: findings and lessons that were held back, entries rated wrong, candidates that nobody chose."""
-        from kr.stats import open_needs
+        from kr.stats import open_needs  # heavy
 
         waiting = self.findings.review()
         with self.lessons() as book:
@@ -317,7 +314,7 @@ class App:
         return {**waiting, "lessons": lessons, "candidates": candidates, "open_candidates": total}
 
     @property
-    def lessons_file(self) -> "Path":
+    def lessons_file(self) -> Path:
         return self.settings.lessons_file
 
     @contextmanager
@@ -332,22 +329,18 @@ class App:
                 logger.warning("%s", error)
 
     @property
-    def _limits(self) -> "Limits":
-        return limits_of(self.settings)
-
-    @property
     def catalog(self) -> "Catalog":
-        from kr.catalog import Catalog
+        from kr.catalog import Catalog  # heavy
 
         self.import_on_first_use()
         export = export_wanted(self.settings, self.store)
-        return Catalog(store=self.store, limits=self._limits, clock=self.clock, export=export)
+        return Catalog(store=self.store, limits=limits_of(self.settings), clock=self.clock, export=export)
 
     def versions(
-        self, project: "Path | None" = None, *, everything: bool = False, mark_stale: bool = False
+        self, project: Path | None = None, *, everything: bool = False, mark_stale: bool = False
     ) -> list[dict[str, Any]]:
-        """List what a project depends on; ``mark_stale`` marks entries of another major version (SPEC 6.4)."""
-        from kr.project import list_versions
+        """List what a project depends on; ``mark_stale`` marks entries of another major version."""
+        from kr.project import list_versions  # heavy
 
         catalog, folder = self.catalog, self._cwd / (project or ".")
         rows = list_versions(
@@ -357,20 +350,22 @@ class App:
             catalog.exported()
         return rows
 
-    def _needs(self, project: "Path | None", names: Sequence[str]) -> "list[Need]":
-        from kr.project import needs
+    def _needs(self, project: Path | None, names: Sequence[str]) -> "list[Need]":
+        from kr.project import needs  # heavy
 
         self.import_on_first_use()
         folder = self._cwd / (project or ".")
-        return needs(folder, self.store, self._limits, self.clock(), names=names, environ=self.environ)
+        return needs(
+            folder, self.store, limits_of(self.settings), self.clock(), names=names, environ=self.environ
+        )
 
-    def warm(self, project: "Path | None" = None, *, names: Sequence[str] = ()) -> list[dict[str, Any]]:
+    def warm(self, project: Path | None = None, *, names: Sequence[str] = ()) -> list[dict[str, Any]]:
         """List what a project depends on, or what is named, and what the cache holds and lacks of it."""
         return [need.plain() for need in self._needs(project, names)]
 
     def warm_up(
         self,
-        project: "Path | None" = None,
+        project: Path | None = None,
         *,
         names: Sequence[str] = (),
         max_calls: int | None = None,
@@ -379,15 +374,15 @@ class App:
         may_spend: Callable[[list[str]], bool] = lambda _: True,
     ) -> list[dict[str, Any]]:
         """Research what the cache lacks of a project's frameworks, within one budget; see ``research_needs``."""
-        from kr.project import research_needs
+        from kr.project import research_needs  # heavy
 
         found = self._needs(project, names)
         ask = partial(self.research.question, session_id=f"warm-{uuid.uuid4().hex}")
         return research_needs(found, ask, max_calls=max_calls, limit=limit, tell=tell, may_spend=may_spend)
 
     def workflows(self) -> "Workflows":
-        from kr.workflows.operations import Operations
-        from kr.workflows.service import Workflows
+        from kr.workflows.operations import Operations  # heavy
+        from kr.workflows.service import Workflows  # heavy
 
         def lessons(phase: str | None, limit: int) -> list[dict[str, Any]]:
             with self.lessons() as service:
@@ -405,17 +400,17 @@ class App:
         )
         return Workflows(self.store, operations, self._cwd, self.environ, self.clock)
 
-    def export_yaml(self, output: "Path | None" = None, *, index_only: bool = False) -> dict[str, Any]:
-        from kr.transfer.export_yaml import export_yaml
+    def export_yaml(self, output: Path | None = None, *, index_only: bool = False) -> dict[str, Any]:
+        from kr.transfer.export_yaml import export_yaml  # heavy
 
         self.import_on_first_use()
         folder = None if output is None else self._cwd / output
         return export_yaml(self.store, self.settings.knowledge_base, folder, index_only=index_only)
 
-    def import_yaml(self, sources: "Sequence[Path]") -> "Imported":
-        """Take folders or single index files in (SPEC 6.2), then export what came of it, where that is wanted."""
-        from kr.transfer.export_yaml import refresh_exports
-        from kr.transfer.import_yaml import import_yaml
+    def import_yaml(self, sources: Sequence[Path]) -> "Imported":
+        """Take folders or single index files in, then export what came of it, where that is wanted."""
+        from kr.transfer.export_yaml import refresh_exports  # heavy
+        from kr.transfer.import_yaml import import_yaml  # heavy
 
         self.import_on_first_use()
         base = self.settings.knowledge_base
@@ -429,14 +424,12 @@ class App:
         return result
 
     def import_on_first_use(self) -> None:
-        """Take in an ``index.yaml`` beside an empty database (SPEC 6.2), looked for until it went well once."""
+        """Take in an ``index.yaml`` beside an empty database, looked for until it went well once."""
         if self._is_index_taken:
             return
-        if not any(
-            os.path.isfile(os.path.join(self.settings.knowledge_base, name)) for name in (INDEX, ARCHIVE)
-        ):
+        if not any((self.settings.knowledge_base / name).is_file() for name in (INDEX, ARCHIVE)):
             return  # also where it may not be looked for: the database then says so
-        from kr.transfer.import_yaml import import_on_first_use
+        from kr.transfer.import_yaml import import_on_first_use  # heavy
 
         try:
             import_on_first_use(self.store, self.settings.knowledge_base, now=self.clock())

@@ -21,7 +21,7 @@ from kr.models import Entry, Query
 from kr.naming import decoded
 from kr.report import origin_of, parse_report
 from kr.sources.base import Ask, Source
-from kr.sources.folder import Folder
+from kr.sources.local_docs import Folder
 from kr.store import archive, backup, revisions
 from kr.store import entries as entry_rows
 from kr.store import reports as stored_reports

@@ -1,4 +1,4 @@
-"""What others write: hidden characters and secrets are taken out, and what must wait for a person is named (SPEC 3.10, 4.2).
+"""What others write: hidden characters and secrets are taken out, and what must wait for a person is named.
 
 A finding or a lesson is read by an agent, which may take what it reads for its task. Which text waits is decided by one
 principle: **a report speaks of the code; what waits speaks to its reader, or takes a protection away.** So three things wait:
@@ -7,21 +7,23 @@ principle: **a report speaks of the code; what waits speaks to its reader, or ta
 - bytes from elsewhere that are run unseen: a download in a shell, in an interpreter, or in ``eval``;
 - a safeguard that is switched off: certificates, signatures, sandbox, permissions, hooks, reviews; or all files deleted.
 
-What the reader does to the code does not wait, in whatever mood it is said: a command, a URL, an option, "you must call
-init() before connect()". A sentence that warns against a thing does not wait either. Rules are no reader: who words an
-order in a new way gets through, which is why agents are also told that what they get is material to judge.
+What the reader does to the code does not wait: a command, a URL, an option, "you must call init() before connect()". Nor does a
+sentence that warns of a thing, or quotes an order as one that a hostile text may hold. Rules are no reader: who words an order
+in a new way gets through, which is why agents are also told that what they get is material to judge.
 
-Pure. The patterns are data (``guard.yaml``); keys of known shapes are found by the detectors of ``detect-secrets``, which are
-imported late: only who writes needs them.
+Pure. The patterns are data (``guard.yaml``); keys of known shapes are found by the detectors of ``detect-secrets``.
 """
 
 import html
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, cached_property, partial
+from importlib.resources import files
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from kr.text.characters import strip_invisible
 
@@ -30,11 +32,31 @@ if TYPE_CHECKING:
 
 SECRET = "<secret>"  # noqa: S105 - what stands in place of one
 TOO_LONG = "is too long to be judged"
+
 _MOST_JUDGED = 300_000
 _LONG_LINE = 20_000
-_JUDGED_AT_ONCE = 500
-
-# --- hidden characters ---
+_JUDGED_AT_ONCE = 20
+_CARD_DIGITS = range(13, 20)
+_DIGEST_DIGITS = frozenset({40, 64, 128})
+"""Hexadecimal digits of a git commit, and of SHA-1, SHA-256 and SHA-512: no secrets by themselves."""
+_SHORTEST_NUMBER = 4
+"""Digits: a shorter number beside a secret's name is a switch or a count."""
+_FOLDER = 12
+"""Characters that a folder's name has at most on the average; in a key a slash is rarer."""
+_CLASSES = (str.isupper, str.islower, str.isdigit)
+_PRIVATE_USE = 0xF8F0
+# The rules know what stands beside a name, and an address is no secret.
+_UNUSED_DETECTORS = frozenset({"BasicAuthDetector", "IPPublicDetector", "PrivateKeyDetector"})
+# Letters of full width are read as the plain ones: a name must not hide in them.
+_WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F) if chr(code).isalnum() or chr(code) in "=_-"}
+# Letters of other scripts that look like Latin ones; digits and signs that stand for letters.
+_LOOK_ALIKE = str.maketrans(
+    "аеорсухіјѕһԁԛԝьнкмтвαεικνορτυχАЕОРСХІЈЅВНКМТΑΒΕΖΗΙΚΜΝΟΡΤΥΧ’‘“”–—‑",
+    "aeopcyxijshdqwbhkmtbaeikvoptuxAEOPCXIJSBHKMTABEZHIKMNOPTYX''\"\"---",
+)
+_LEET = str.maketrans("013457@$", "oieastas")
+_MAY_BE_WARNED_OF = ("hands a download to a shell or an interpreter", "turns off a safeguard")
+_AROUND = 200
 
 
 def clean(text: str) -> str:
@@ -42,44 +64,12 @@ def clean(text: str) -> str:
     return unicodedata.normalize("NFC", strip_invisible(unicodedata.normalize("NFC", text)))
 
 
-# --- secrets ---
+def safe(text: str) -> str:
+    """Return a text without hidden characters and secrets."""
+    return mask_secrets(clean(text))
 
-# Letters of full width are read as the plain ones: a name must not hide in them.
-_WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F) if chr(code).isalnum() or chr(code) in "=_-"}
-_RANDOM = re.compile(r"(?<![\w/+.-])(?!sha(?:256|384|512)-)[A-Za-z0-9_+/-]{24,}={0,2}(?![\w/+-])")
-_HEX = re.compile(
-    r"(?<![\w@-])(?<!commit )(?<!checkout )(?<!rev: )(?<!sha1:)(?<!sha256:)(?:0x)?[0-9a-fA-F]{32,}(?![\w-])"
-)
-# The rest of one that a terminal wrapped.
-_WRAPPED = re.compile(
-    r"<secret>\n[ \t]*(?=\S*[0-9])(?=\S*[a-z])(?=\S*[A-Z])[\w+/=-]{8,}(?=\s*$)", re.MULTILINE
-)
-_COOKIES = re.compile(r"(\b(?:set-)?cookies?[\"']?\s*[:=]\s*)([^\n]+)", re.IGNORECASE)
-_COOKIE = re.compile(
-    r"(?<![\w.-])(?!(?:path|domain|expires|max-?age|same-?site|secure|http-?only|name|key|options?|partitioned)\b)"
-    r"[\w.-]+[\"']?\s*[=:]\s*([\"']?[^\s;,\"'}]{4,})",
-    re.IGNORECASE,
-)
-_CARD = re.compile(
-    r"(?<![\w.-])(?:4[0-9]{3}|5[1-5][0-9]{2}|2[2-7][0-9]{2}|3[0-9]{3}|6[0-9]{3})(?:[ -]?[0-9]){8,15}(?![\w-]|\.[0-9])"
-)
-_ABOUT = re.compile(
-    r"(?:[_-]|(?<=[a-z])(?=[A-Z]))"
-    r"(?i:dir|file|path|ur[il]|name|type|ttl|expir\w*|length|lifetime|max_?age|alg\w*|header|field|count|limit|prefix|env|class)"
-    r"[\"'`\]]*\s*(?:[:=]|=>)\s*$"
-    r"|\$\{?PWD\}?[\"']?\s*:\s*$"
-)
-_CARD_DIGITS = range(13, 20)
-_SHORTEST_NUMBER = 4
-"""Digits: a shorter number beside a secret's name is a switch or a count."""
-_FOLDER = 12
-"""Characters that a folder's name has at most on the average; in a key a slash is rarer."""
-# No key of a known shape is shorter, or has letters or digits alone: most texts need no detectors.
-_LONG_TOKEN = re.compile(r"(?<![\w+=.:-])(?=[+=.:-]*\w*[+=.:\w-]*\d)(?=[\d+=.:_-]*[A-Za-z])[\w+=.:-]{20,}")
-# The detectors by entropy, by keyword, for URLs and for addresses stay out: the rules know what stands beside a name, and an
-# address is no secret.
-_LEFT_OUT = frozenset({"base", "basic_auth", "high_entropy_strings", "ip_public", "keyword", "private_key"})
-_CLASSES = (str.isupper, str.islower, str.isdigit)
+
+# --- secrets ---
 
 
 def mask_secrets(text: str) -> str:
@@ -89,18 +79,37 @@ def mask_secrets(text: str) -> str:
     """
     lines = text.translate(_WIDE).split("\n")
     text = "\n".join(line if len(line) <= _LONG_LINE else SECRET for line in lines)
-    for pattern, replacement in _secret_rules("secrets"):
-        text = pattern.sub(partial(_mask, replacement, "no_value"), text)
-    text = _COOKIES.sub(_mask_cookies, text)
-    for detector in _detectors() if _LONG_TOKEN.search(text) else ():
+    # Examples of documentation stand aside meanwhile, each as a sign that is neither a letter nor a digit.
+    examples = {chr(_PRIVATE_USE + at): it for at, it in enumerate(_table()["examples"]) if it in text}
+    for sign, example in examples.items():
+        text = text.replace(example, sign)
+    text = _apply("secrets", "no_value", text)
+    text = _pattern("cookies").sub(_mask_cookies, text)
+    for detector in _detectors() if _pattern("long_token").search(text) else ():
         for found in sorted(set(detector.analyze_string(text)), key=len, reverse=True):
             if found and len(found) > 5:
                 text = text.replace(found, SECRET)
-    for pattern, replacement in _secret_rules("named"):
-        text = pattern.sub(partial(_mask, replacement, "no_value_of_a_name"), text)
-    text = _WRAPPED.sub(SECRET, _HEX.sub(SECRET, text))
-    text = _CARD.sub(lambda found: SECRET if _is_card(found[0]) else found[0], text)
-    return _RANDOM.sub(lambda found: SECRET if _is_random(found[0]) else found[0], text)
+    text = _apply("named", "no_value_of_a_name", text)
+    text = _mask_where("hex", text, lambda digits: len(digits) not in _DIGEST_DIGITS)
+    text = _mask_where("card", _pattern("wrapped").sub(SECRET, text), _is_card)
+    text = _mask_where("random", text, _is_random)
+    for sign, example in examples.items():
+        text = text.replace(sign, example)
+    return text
+
+
+def _apply(kind: str, judges: str, text: str) -> str:
+    lowered = text.lower()
+    for rule in _rules(kind):
+        if rule.may_match(lowered):
+            masked = rule.pattern.sub(partial(_mask, rule.replacement, judges), text)
+            if masked != text:
+                text, lowered = masked, masked.lower()
+    return text
+
+
+def _mask_where(name: str, text: str, is_secret: Callable[[str], bool]) -> str:
+    return _pattern(name).sub(lambda found: SECRET if is_secret(found[0]) else found[0], text)
 
 
 def _mask(replacement: str | None, judges: str, found: re.Match[str]) -> str:
@@ -115,25 +124,25 @@ def _mask(replacement: str | None, judges: str, found: re.Match[str]) -> str:
 
 
 def _is_masked(found: re.Match[str], value: str) -> bool:
-    """Tell a value that was taken out before, or what stood before it: an anchor, a bracket, a quote."""
+    """Whether a value was taken out before, or is what stood before it: an anchor, a bracket, a quote."""
     rest = found.string[found.end() : found.end() + len(SECRET) + 1]
     return SECRET in value or rest.startswith(SECRET) or (value[0] in "&!" and SECRET in rest)
 
 
 def _mask_cookies(found: re.Match[str]) -> str:
-    pairs = (pair[1] for pair in _COOKIE.finditer(found[2]))
+    pairs = (pair[1] for pair in _pattern("cookie").finditer(found[2]))
     has_value = any(SECRET not in value and not _is_no_value(value, "no_value_of_a_name") for value in pairs)
     return f"{found[1]}{SECRET}" if has_value else found[0]
 
 
 def _is_about(name: str, value: str) -> bool:
-    """Tell the name of what only has to do with a secret: ``max_tokens=4096``, ``secrets_dir=``."""
+    """Whether a name is that of what only has to do with a secret: ``max_tokens=4096``, ``secrets_dir=``."""
     is_number = value.isdigit() and ("tokens" in name.lower() or len(value) < _SHORTEST_NUMBER)
-    return _ABOUT.search(name) is not None or is_number
+    return is_number or _pattern("about").search(name) is not None
 
 
 def _is_no_value(value: str, kind: str) -> bool:
-    """Tell a placeholder, a variable, a type, code or a word of a sentence from a value."""
+    """Whether it is a placeholder, a variable, a type, code or a word of a sentence rather than a value."""
     if any(pattern.match(value) for pattern in _no_value("no_value")):
         return True
     is_certain = value[0] in "\"'`" and any(map(str.isdigit, value))
@@ -141,15 +150,15 @@ def _is_no_value(value: str, kind: str) -> bool:
 
 
 def _is_card(text: str) -> bool:
-    """Tell a payment card's number by its length and its check digit (Luhn)."""
+    """Whether it is a payment card's number, by its length and its check digit (Luhn)."""
     digits = [int(letter) for letter in text if letter.isdigit()]
     doubled = [2 * digit - 9 * (digit > 4) for digit in digits[-2::-2]]
     return len(digits) in _CARD_DIGITS and (sum(doubled) + sum(digits[-1::-2])) % 10 == 0
 
 
 def _is_random(text: str) -> bool:
-    """Tell a key from a name or a path: it changes between capitals, small letters and digits all the time."""
-    if text.count("/") * _FOLDER > len(text):
+    """Whether it is a key, no name or path: it changes between capitals, small letters and digits all the time."""
+    if text.count("/") * _FOLDER > len(text) or _pattern("jwt_header").fullmatch(text):
         return False
     kinds = [next((at for at, kind in enumerate(_CLASSES) if kind(letter)), 3) for letter in text]
     changes = sum(one != other for one, other in pairwise(kinds))
@@ -157,59 +166,17 @@ def _is_random(text: str) -> bool:
 
 
 @cache
-def _secret_rules(kind: str) -> list[tuple[re.Pattern[str], str | None]]:
-    rows: dict[str, str | None] = _table()[kind]
-    return [(_compiled(pattern), replacement) for pattern, replacement in rows.items()]
-
-
-@cache
-def _no_value(kind: str) -> list[re.Pattern[str]]:
-    return [_compiled(pattern) for pattern in _table()[kind]]
-
-
-@cache
 def _detectors() -> "Sequence[RegexBasedDetector]":
-    # Loading them takes 0.2 s.
-    from importlib import import_module
-    from pkgutil import iter_modules
+    # They take 0.2 s, and most texts need none.
+    from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class  # heavy
+    from detect_secrets.plugins.base import RegexBasedDetector  # heavy
 
-    from detect_secrets import plugins
-    from detect_secrets.plugins.base import RegexBasedDetector
-
-    names = [found.name for found in iter_modules(plugins.__path__) if found.name not in _LEFT_OUT]
-    modules = [import_module(f"{plugins.__name__}.{name}") for name in names]
-    kinds = {
-        kind: None
-        for module in modules
-        for kind in vars(module).values()
-        if isinstance(kind, type) and issubclass(kind, RegexBasedDetector) and kind is not RegexBasedDetector
-    }
-    return tuple(kind() for kind in kinds)
+    kinds: Iterable[type] = get_mapping_from_secret_type_to_class().values()
+    used = (kind for kind in kinds if issubclass(kind, RegexBasedDetector))
+    return tuple(kind() for kind in used if kind.__name__ not in _UNUSED_DETECTORS)
 
 
 # --- what waits for a person ---
-
-# Letters of other scripts that look like Latin ones.
-_LOOK_ALIKE = str.maketrans(
-    "аеорсухіјѕһԁԛԝьнкмтвαεικνορτυχАЕОРСХІЈЅВНКМТΑΒΕΖΗΙΚΜΝΟΡΤΥΧ’‘“”–—‑",
-    "aeopcyxijshdqwbhkmtbaeikvoptuxAEOPCXIJSBHKMTABEZHIKMNOPTYX''\"\"---",
-)
-_SPACED = re.compile(r"(?<!\w)\w(?:[ .*_·-]\w){5,}(?!\w)")
-_MARKS = re.compile(r"\*\*|~~|(?<![\w-])__|__(?![\w-])|\\(?=[`*_|-])")
-# A warning against what follows in its sentence; "do not hesitate to" warns of nothing.
-_WARNS = re.compile(
-    r"\b(?:never|don't|do not|does not|doesn't|must not|mustn't|should not|shouldn't|cannot|can't|avoid\w*|without|instead of"
-    r"|rather than|no need (?:to|for)|not (?:necessary|needed|required) to|(?:is|are|was) (?:insecure|unsafe|dangerous|forbidden)"
-    r"|refus\w+|reject\w*|forbid\w*|prohibit\w*|detect\w*|prevent\w*|not|nicht|不要)\b"
-    r"(?!\W+(?:hesitate|forget|worry|mind|bother|fail|wait|miss|be afraid|need|only|just|skip)\b)[^.!?;\n]{0,80}$",
-    re.IGNORECASE,
-)
-_MAY_BE_WARNED_OF = ("hands a download to a shell or an interpreter", "turns off a safeguard")
-_WARNING_AFTER = re.compile(
-    r"[^.!?\n]{0,60}?\b(?:is (?:not (?:the|a) (?:fix|solution|answer)|insecure|unsafe|dangerous|forbidden|wrong|no (?:fix|solution))"
-    r"|must (?:never|not)|should (?:never|not)|never in production|hides the)\b",
-    re.IGNORECASE,
-)
 
 
 def reasons_to_hold(text: str) -> tuple[str, ...]:
@@ -221,39 +188,55 @@ def reasons_to_hold(text: str) -> tuple[str, ...]:
     if len(text) > _MOST_JUDGED or max(map(len, text.split("\n"))) > _LONG_LINE:
         return (TOO_LONG,)
     views = list(dict.fromkeys(_views(text)))
-    return tuple(
-        reason
-        for reason, patterns in _reasons().items()
-        if any(_holds(patterns, view, warned_of=reason in _MAY_BE_WARNED_OF) for view in views)
-    )
+    return tuple(reason for reason in _table()["reasons"] if _holds(reason, views))
 
 
 def _views(text: str) -> Iterable[str]:
     """Give the text as people read it, and with look-alike letters, spaced letters, entities and emphasis resolved."""
     plain = unicodedata.normalize("NFKC", clean(html.unescape(text)))
     yield plain
-    resolved = _MARKS.sub("", plain.translate(_LOOK_ALIKE))
-    yield _SPACED.sub(lambda found: re.sub(r"[ .*_·-]", "", found[0]), resolved)
+    resolved = _pattern("marks").sub("", plain.translate(_LOOK_ALIKE))
+    yield _pattern("spaced").sub(lambda found: re.sub(r"[ .*_·-]", "", found[0]), resolved)
+    yield _pattern("leet").sub(lambda found: found[0].translate(_LEET), plain)
 
 
-def _holds(patterns: Sequence[re.Pattern[str]], text: str, *, warned_of: bool) -> bool:
-    found = (match for pattern in patterns for match in pattern.finditer(text))
-    return any(not (warned_of and _is_warned_of(match)) for match in found)
+def _holds(reason: str, views: Sequence[str]) -> bool:
+    is_excused = _is_warned_of if reason in _MAY_BE_WARNED_OF else _is_quoted
+    for view in views:
+        lowered = view.lower()
+        for rule in _rules(reason):
+            if rule.may_match(lowered) and not all(map(is_excused, rule.pattern.finditer(view))):
+                return True
+    return False
+
+
+def _around(found: re.Match[str]) -> tuple[str, str, str]:
+    """Return what stands before a match in its sentence, behind it, and at the beginning of the next one."""
+    text, start, end = found.string, found.start(), found.end()
+    sentence_end = _pattern("sentence_end")
+    before = sentence_end.split(text[max(0, start - _AROUND) : start])[-1]
+    after = text[end : end + _AROUND]
+    first = sentence_end.search(after)
+    return (before, after[: first.start()], after[first.end() :]) if first else (before, after, "")
 
 
 def _is_warned_of(found: re.Match[str]) -> bool:
-    before = found.string[max(0, found.start() - 120) : found.start()]
-    return _WARNS.search(before) is not None or _WARNING_AFTER.match(found.string, found.end()) is not None
+    before, after, following = _around(found)
+    return bool(
+        _pattern("warns_before").search(before)
+        or _pattern("warns_after").search(after)
+        or _pattern("next_warns").match(following)
+    )
 
 
-@cache
-def _reasons() -> dict[str, list[re.Pattern[str]]]:
-    return {reason: [_compiled(row) for row in rows] for reason, rows in _table()["reasons"].items()}
-
-
-def safe(text: str) -> str:
-    """Return a text without hidden characters and secrets."""
-    return mask_secrets(clean(text))
+def _is_quoted(found: re.Match[str]) -> bool:
+    """Whether an order stands in quotes, in a sentence that speaks of texts which hold such."""
+    before, after, _ = _around(found)
+    sentence = f"{before}{found[0]}{after}"
+    start, end = len(before), len(before) + len(found[0])
+    quotes = [quote.span() for quote in _pattern("quoted").finditer(sentence)]
+    is_inside = any(left < start and end < right for left, right in quotes)
+    return is_inside and bool(_pattern("attacks").search(_pattern("quoted").sub("", sentence)))
 
 
 def find_odd(texts: Sequence[str]) -> set[int]:
@@ -262,9 +245,8 @@ def find_odd(texts: Sequence[str]) -> set[int]:
     Many texts are judged at once, which is many times cheaper, and halved only where there is something.
     """
     starts = range(0, len(texts), _JUDGED_AT_ONCE)
-    return {
-        at for start in starts for at in _odd_between(texts, start, min(start + _JUDGED_AT_ONCE, len(texts)))
-    }
+    ends = [min(start + _JUDGED_AT_ONCE, len(texts)) for start in starts]
+    return {at for start, end in zip(starts, ends, strict=True) for at in _odd_between(texts, start, end)}
 
 
 def _odd_between(texts: Sequence[str], start: int, end: int) -> Iterator[int]:
@@ -283,20 +265,67 @@ def _odd_between(texts: Sequence[str], start: int, end: int) -> Iterator[int]:
 
 
 @cache
-def _table() -> dict[str, Any]:
-    from importlib.resources import files
-
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    text = files("kr").joinpath("guard.yaml").read_text(encoding="utf-8")
-    table: dict[str, Any] = yaml.load(text, Loader=loader)  # noqa: S506 - one of the two safe loaders
+def _load(name: str) -> dict[str, Any]:
+    text = files("kr").joinpath(name).read_text(encoding="utf-8")
+    table: dict[str, Any] = yaml.load(text, Loader=yaml.CBaseLoader)  # noqa: S506 - makes texts, lists and mappings alone
     return table
 
 
+def _table() -> dict[str, Any]:
+    return _load("guard.yaml")
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return _compiled(_table()["patterns"][name])
+
+
+def patterns() -> dict[str, list[str]]:
+    """Return all patterns that have hints, with the parts in them, by what they are for."""
+    table = _table()
+    rows = {kind: list(table[kind]) for kind in ("secrets", "named")} | table["reasons"]
+    return {kind: list(map(_expanded, some)) for kind, some in rows.items()}
+
+
+class _Rule:
+    """A pattern, compiled once it is needed: most texts hold none of the hints of most."""
+
+    def __init__(self, pattern: str, hints: Sequence[str], replacement: str | None = None) -> None:
+        self._text = pattern
+        self._hints = tuple(hints)
+        self.replacement = replacement
+
+    def may_match(self, lowered: str) -> bool:
+        for hint in self._hints:  # a generator would take three times as long
+            if hint in lowered:
+                return True
+        return not self._hints
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return _compiled(self._text)
+
+
+@cache
+def _rules(kind: str) -> list[_Rule]:
+    rows = _table()["reasons"].get(kind) or _table()[kind]
+    given = rows.values() if isinstance(rows, dict) else [None] * len(rows)
+    hints = _load("guard_hints.yaml")[kind]
+    return [_Rule(row, some, put or None) for row, some, put in zip(rows, hints, given, strict=True)]
+
+
+@cache
+def _no_value(kind: str) -> list[re.Pattern[str]]:
+    return [_compiled(pattern) for pattern in _table()[kind]]
+
+
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern with the parts in it: ``%name%``, which may hold others."""
+    return re.compile(_expanded(pattern), re.IGNORECASE)
+
+
+def _expanded(pattern: str) -> str:
+    """Put the parts into a pattern: ``%name%``, which may hold others."""
     parts: dict[str, str] = _table()["parts"]
     while (whole := re.sub(r"%(\w+)%", lambda part: parts.get(part[1], part[0]), pattern)) != pattern:
         pattern = whole
-    return re.compile(pattern, re.IGNORECASE)
+    return pattern

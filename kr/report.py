@@ -26,7 +26,6 @@ MAX_REPORT_BYTES = 256 * 1024
 
 _HEADER_LINE = re.compile(rf"\*\*({'|'.join(HEADER)}):\*\* (.*)")
 _CONFIDENCE = re.compile(r"^[ \t*_-]*confidence[ \t*_:]*(high|medium|low)\b", re.IGNORECASE | re.MULTILINE)
-_OWN_CONFIDENCE = re.compile(r"^(\*\*Confidence:\*\* )(?:high|medium|low)$", re.MULTILINE)
 _VERSION = re.compile(r"^[ \t*_-]*version[*_]*:[ \t*_]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
 _DATE = re.compile(r"^[ \t*_-]*research date[*_]*:[ \t*_]*(\d{4}-\d\d-\d\d)\b", re.IGNORECASE | re.MULTILINE)
 
@@ -90,12 +89,6 @@ def read_confidence(text: str) -> Confidence | None:
     found = _CONFIDENCE.search(_header(text))
     levels: dict[str, Confidence] = {"high": "high", "medium": "medium", "low": "low"}
     return levels[found[1].lower()] if found else None
-
-
-def with_confidence(text: str, confidence: Confidence) -> str:
-    """Return a report whose header tells the confidence that its entry has now: ratings change it, the text stays."""
-    head, section, rest = text.partition("\n## ")
-    return _OWN_CONFIDENCE.sub(rf"\g<1>{confidence}", head, count=1) + section + rest
 
 
 def read_version(text: str) -> str | None:

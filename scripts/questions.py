@@ -5,6 +5,7 @@ FOLDER has the packages installed that tests/data/installed-questions.yaml and n
 
 import argparse
 import time
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -50,7 +51,7 @@ def _made(asked: list[Asked], folder: Path, cache: Path) -> str:
     for one in asked:
         name = one.query.framework
         if name not in times:
-            query = one.query._replace(question=name, topic=name, tags=())
+            query = replace(one.query, question=name, topic=name, tags=())
             start = time.perf_counter()
             try:
                 LocalDocs((folder,), environ).ask(Ask(query=query), timeout=120.0)

@@ -1,4 +1,4 @@
-"""A page as Markdown: its content without navigation and hidden text, code blocks whole and with their language (SPEC 3.5, 3.7).
+"""A page as Markdown: its content without navigation and hidden text, code blocks whole and with their language.
 
 What it gives is still untrusted text, which the report cleans and quotes. lxml reads the page, markdownify writes it.
 """
@@ -14,19 +14,26 @@ from lxml import etree
 from lxml.etree import _Element
 from markdownify import ATX, MarkdownConverter
 
-from kr.documents.html_hidden import is_hidden, style_of, text_hidden
 from kr.text.characters import strip_invisible
 
 MAX_TEXT = 1_000_000
 """Characters that are kept of a page."""
 
-_MAX_ELEMENTS = 100_000
-_MAX_DEPTH = 60
+_MAX_TAGS = 200_000
+"""Tags that are read of a page."""
+
 _MAX_ATTRIBUTES = re.compile(rb"<[A-Za-z][^<>]{20000}")
 _LEAST = 200  # characters that make an element the page's content
 _MARKDOWN = frozenset({"text/plain", "text/markdown", "text/x-markdown", "application/markdown"})
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _ESCAPE_REFERENCE = re.compile(r"&#(?:0{0,6}27|[xX]0{0,6}1[bB])(?:;|(?![0-9a-fA-F]))")
+_MAIN = (
+    ".//*[@role='main']",
+    ".//main",
+    ".//*[@itemprop='articleBody']",
+    ".//article",
+    ".//div[@class='document']",
+)
 _LANGUAGE = re.compile(
     r"(?:highlight-source-|highlight-|language-|lang-|source-|src-|brush:\s*)([a-z0-9+#.-]{1,20})"
 )
@@ -45,10 +52,12 @@ _DROPPED_CLASSES = re.compile(
     r"related|pagination|prev-next-area|edit-this-page|cookie[\w-]*|footer|copybtn|linenos|lineno|gutter|sr-only|visually-hidden|"
     r"mw-editsection|viewcode-link|src-link)(?:\s|$)"
 )
+_HIDING_STYLE = re.compile(
+    r"(?:display:none|visibility:(?:hidden|collapse)|opacity:0*(?:\.0+)?|font-size:0*(?:\.0+)?(?:px|em|rem|pt|%)?)(?:;|!|$)"
+)
 _PERMALINK = frozenset({"#", "¶", "§", "🔗", "\uf0c1", "[src]", "[source]", "[edit]", ""})
 _LINES = frozenset({"div", "li", "p", "tr"})
 _IN_WORDS = {"img": "alt", "math": "alttext"}
-_JOINED = {"tt": "code", "kbd": "code", "samp": "code"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,28 +83,34 @@ def to_markdown(text: str, *, url: str, media_type: str = "text/html") -> Markdo
     if media_type in _MARKDOWN:
         found = re.search(r"^# +(\S.{0,199}?)[ #]*$", text[:10_000], re.MULTILINE)
         return Markdown(text=text, title=found[1] if found else None, is_cut=is_cut)
-    return Markdown(
-        text=_fenced(text, "json" if media_type.endswith("json") else "") if text.strip() else "",
-        is_cut=is_cut,
-    )
+    language = "json" if media_type.endswith("json") else ""
+    return Markdown(text=fenced(text, language) if text.strip() else "", is_cut=is_cut)
+
+
+def fenced(code: str, language: str) -> str:
+    """Put code into a fence that it can't close."""
+    longest = max((len(run) for run in re.findall("`+", code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{code}\n{fence}"
 
 
 def _from_html(html: str, url: str) -> Markdown:
-    root = _parse(html)
+    beyond = next(islice(re.finditer("<", html), _MAX_TAGS, None), None)
+    root = _parse(html[: beyond.start()] if beyond else html)
     if root is None:
         return Markdown(text="")
-    titles = root.iter("title")
-    title = " ".join("".join(map(str, next(titles, etree.Element("title")).itertext()))[:4000].split())[:200]
+    title = next((" ".join(_text(one)[:4000].split())[:200] for one in root.iter("title")), "")
     main = _main(root)
-    is_cut = _clean(main, url)
+    _clean(main, url)
     source = etree.tostring(main, encoding="unicode", method="html", with_tail=False)
     try:
         text = _Converter(heading_style=ATX, bullets="-", table_infer_header=True).convert(source)
-    except RecursionError:  # what is nested beyond what was cut
-        text = "\n".join(map(str, main.itertext()))
+    except RecursionError:  # nobody writes a page that is nested so deeply
+        text = _text(main)
     lines = (line.rstrip() for line in str(text).split("\n"))
     whole = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
-    return Markdown(text=whole[:MAX_TEXT], title=title or None, is_cut=is_cut or len(whole) > MAX_TEXT)
+    is_cut = beyond is not None or len(whole) > MAX_TEXT
+    return Markdown(text=whole[:MAX_TEXT], title=title or None, is_cut=is_cut)
 
 
 def _parse(html: str) -> _Element | None:
@@ -103,111 +118,60 @@ def _parse(html: str) -> _Element | None:
     data = html.replace("\0", "").encode("utf-8", "replace")
     if not data.strip() or _MAX_ATTRIBUTES.search(data):
         return None
-    parser = etree.HTMLParser(
-        encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True, no_network=True
-    )
+    parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True)
     try:
         return etree.fromstring(data, parser)
     except (etree.LxmlError, ValueError):
         return None
 
 
+def _text(element: _Element) -> str:
+    return "".join(map(str, element.itertext()))
+
+
 def _main(root: _Element) -> _Element:
     """Return the content: the one element that is marked as it, by role or tag; else the body."""
     body = next(root.iter("body"), root)
-    for path in (
-        ".//*[@role='main']",
-        ".//main",
-        ".//*[@itemprop='articleBody']",
-        ".//article",
-        ".//div[@class='document']",
-    ):
-        found = [one for one in body.iterfind(path) if not any(map(_is_dropped, _around(one, body)))]
-        if len(found) == 1 and len("".join(map(str, found[0].itertext()))) >= _LEAST:
+    for path in _MAIN:
+        found = [one for one in body.iterfind(path) if not any(map(_is_dropped, _within(one, body)))]
+        if len(found) == 1 and len(_text(found[0])) >= _LEAST:
             return found[0]
     return body
 
 
-def _around(element: _Element, body: _Element) -> Iterator[_Element]:
+def _within(element: _Element, body: _Element) -> Iterator[_Element]:
+    """Yield an element and those around it, within the body."""
     around: _Element | None = element
     while around is not None and around is not body:
         yield around
         around = around.getparent()
 
 
-def _clean(main: _Element, url: str) -> bool:
-    """Take out of the tree what is no content, and make code blocks plain; return whether something was cut off."""
-    hidden: dict[_Element, frozenset[str]] = {}
-    depth = {main: 0}
-    cut = False
-    for count, element in enumerate(list(islice(main.iter(etree.Element), _MAX_ELEMENTS + 1))):
-        around = element.getparent()
-        if element is not main and (around is None or around not in depth):
+def _clean(main: _Element, url: str) -> None:
+    """Take out of the tree what is no content, and make code blocks plain."""
+    kept = {main}
+    for element in list(main.iter(etree.Element))[1:]:
+        if element.getparent() not in kept:
             continue  # in what was dropped
-        depth[element] = depth[around] + 1 if around is not None and around in depth else 0
-        if element is not main and (count == _MAX_ELEMENTS or _is_dropped(element)):
-            cut = cut or count == _MAX_ELEMENTS
-            _drop(element)
-            del depth[element]
-            continue
-        if element.tag == "body":  # which a script may show once the page is there
-            hidden[element] = frozenset()
-            continue
-        _hide(element, hidden)
-        if element.tag in _IN_WORDS:
-            _replace(
-                element, "" if hidden[element] else f" {(element.get(_IN_WORDS[element.tag]) or '')[:300]} "
-            )
-            del depth[element]
-            continue
-        if element.tag == "pre":
-            if hidden[element]:
-                _drop(element)
-            else:
-                _flatten(element)
-            del depth[element]
-        elif depth[element] > _MAX_DEPTH and element is not main:
-            text = " ".join(map(str, element.itertext()))[:10_000]
-            cut = True
-            _replace(element, text)
-            del depth[element]
-        elif element.tag == "a":
-            _link(element, url)
+        if _is_dropped(element):
+            _replace(element, "")
+        elif element.tag in _IN_WORDS:
+            _replace(element, f" {(element.get(_IN_WORDS[element.tag]) or '')[:300]} ")
+        elif element.tag == "pre":
+            _flatten(element)
         else:
-            _join(element)
-    return cut
-
-
-def _join(element: _Element) -> None:
-    joined = _JOINED.get(str(element.tag))
-    if joined is not None:  # a tag of the page's own may have a name that can't be set
-        element.tag = joined
-
-
-def _hide(element: _Element, hidden: dict[_Element, frozenset[str]]) -> None:
-    """Take the text off an element whose own or inherited style hides it; elements in it may show theirs again."""
-    around = element.getparent()
-    inherited = hidden.get(around, frozenset()) if around is not None else frozenset()
-    said = text_hidden(element, style_of(element))
-    hidden[element] = frozenset(
-        {*inherited, *(name for name, so in said.items() if so)}
-        - {name for name, so in said.items() if not so}
-    )
-    if hidden[element]:
-        element.text = None
-        for child in element:
-            child.tail = None
+            kept.add(element)
+            if element.tag == "a":
+                _link(element, url)
+            elif element.tag in {"tt", "kbd", "samp"}:
+                element.tag = "code"
 
 
 def _is_dropped(element: _Element) -> bool:
     """Tell whether an element is no content: scripts, navigation, forms, hidden parts, permalinks."""
-    if (
-        element.tag in _DROPPED
-        or element.get("role") in _DROPPED_ROLES
-        or element.get("aria-hidden") == "true"
-    ):
+    if element.tag in _DROPPED or element.get("role") in _DROPPED_ROLES or _is_hidden(element):
         return True
-    if is_hidden(element) or _DROPPED_CLASSES.search((element.get("class") or "")[:2000].lower()):
+    if _DROPPED_CLASSES.search((element.get("class") or "")[:2000].lower()):
         return True
     if element.tag == "a":
         text = "".join(map(str, islice(element.itertext(), 20))).strip()
@@ -216,8 +180,11 @@ def _is_dropped(element: _Element) -> bool:
     return element.tag in {"header", "aside"} and around is not None and around.tag == "body"
 
 
-def _drop(element: _Element) -> None:
-    _replace(element, "")
+def _is_hidden(element: _Element) -> bool:
+    """Tell what a page's own markup hides from people; style sheets are not read."""
+    style = re.sub(r"\s+", "", (element.get("style") or "")[:2000].lower())
+    is_marked = "hidden" in element.attrib or element.get("aria-hidden") == "true"
+    return is_marked or _HIDING_STYLE.search(style) is not None
 
 
 def _replace(element: _Element, text: str) -> None:
@@ -235,6 +202,7 @@ def _replace(element: _Element, text: str) -> None:
 
 
 def _link(element: _Element, url: str) -> None:
+    """Leave in a link its whole address alone, and nothing of one that leads within the page."""
     address = (element.get("href") or "").strip()
     element.attrib.clear()
     try:
@@ -250,55 +218,42 @@ def _flatten(pre: _Element) -> None:
     language = _language(pre)
     parts: list[str] = []
     for event, element in etree.iterwalk(pre, events=("start", "end")):
+        is_inner = element is not pre
+        if element.tag in _LINES and is_inner and parts and not parts[-1].endswith("\n"):
+            parts.append("\n")
         if event == "start":
-            if element is not pre and (_is_unseen(element) or element.tag in _DROPPED or _is_number(element)):
+            if is_inner and _is_no_code(element):
                 element.text = None
                 for child in list(element):
                     element.remove(child)
-            if element.tag in _LINES and parts and not parts[-1].endswith("\n"):
-                parts.append("\n")
-            parts += [element.text or "", "\n" if element.tag == "br" else ""]
-        elif element is not pre:
-            if element.tag in _LINES and parts and not parts[-1].endswith("\n"):
-                parts.append("\n")
-            parts.append(element.tail or "")
+            parts += filter(None, [element.text, "\n" if element.tag == "br" else ""])
+        elif is_inner:
+            parts += filter(None, [element.tail])
     tail = pre.tail
     pre.clear()
     pre.tail = tail
-    pre.text = "".join(part for part in parts if part).replace("\r\n", "\n").strip("\n").rstrip()
+    pre.text = "".join(parts).replace("\r\n", "\n").strip("\n").rstrip()
     if language:
         pre.set("class", language)
 
 
-def _is_unseen(element: _Element) -> bool:
-    said = text_hidden(element, style_of(element))
-    # In code what has the background's colour is a space or a mark that a highlighter paints.
-    return is_hidden(element) or any(so for name, so in said.items() if name != "color")
-
-
-def _is_number(element: _Element) -> bool:
-    return (
-        _DROPPED_CLASSES.search((element.get("class") or "").lower()) is not None
-        or "data-line-number" in element.attrib
-    )
+def _is_no_code(element: _Element) -> bool:
+    """Tell what stands in a code block and is no part of it: line numbers, buttons, what is hidden."""
+    is_number = "data-line-number" in element.attrib
+    is_dropped = _DROPPED_CLASSES.search((element.get("class") or "")[:2000].lower())
+    return is_number or element.tag in _DROPPED or _is_hidden(element) or is_dropped is not None
 
 
 def _language(pre: _Element) -> str:
     around = [pre, *islice(pre.iter("code"), 1), *islice(pre.iterancestors(), 3)]
     for element in around:
-        told = element.get("data-lang") or element.get("data-language") or ""
+        declared = element.get("data-lang") or element.get("data-language") or ""
         found = _LANGUAGE.search((element.get("class") or "")[:2000].lower())
-        name = told.strip().lower() or (found[1] if found else "")
+        name = declared.strip().lower() or (found[1] if found else "")
         name = {"python3": "python", "ipython3": "python", "ipython": "python"}.get(name, name)
         if name and name not in _NO_LANGUAGE and re.fullmatch(r"[a-z0-9][a-z0-9+#._-]{0,29}", name):
             return name
     return ""
-
-
-def _fenced(code: str, language: str) -> str:
-    longest = max((len(run) for run in re.findall("`+", code)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}{language}\n{code}\n{fence}"
 
 
 class _Tag(Protocol):
@@ -314,7 +269,7 @@ class _Converter(MarkdownConverter):
 
     def convert_pre(self, el: _Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002 - markdownify's signature
         code = el.get_text().strip("\n")
-        return f"\n\n{_fenced(code, ' '.join(el.get('class') or []))}\n\n" if code.strip() else ""
+        return f"\n\n{fenced(code, ' '.join(el.get('class') or []))}\n\n" if code.strip() else ""
 
     def convert_dt(self, el: _Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002
         bare = text.strip()

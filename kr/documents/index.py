@@ -1,7 +1,7 @@
-"""The index of documentation: a SQLite file with full-text search for a package at a version, or for a folder (SPEC 3.5).
+"""The index of documentation: a SQLite file with full-text search for a package at a version, or for a folder.
 
-It is made once, under a lock, beside its place and then moved there: eight processes make it once, and one that is killed leaves
-nothing half. It is made anew when the files that it was made of changed. Where the folder can't be written it is held in memory.
+It is made under a lock in a temporary file and moved to its place: eight processes make it once, and one that is killed leaves nothing
+half. It is made anew when the files that it was made of changed. Where the user's cache folder can't be written it is held in memory.
 """
 
 import fcntl
@@ -20,19 +20,21 @@ from kr.documents.text import Section
 MAX_BYTES = 512 * 1024 * 1024
 """Of all indexes together; the least recently used go first."""
 
-_FORMAT = 2
+_FORMAT = 3
 """Of the files: another one is made anew."""
 
-_ABANDONED = 3_600.0  # seconds after which a temporary file is nobody's any more
 _WAIT = 120.0  # seconds for another process that makes the same index
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _HUMPED = re.compile(r"\b[A-Za-z][a-z0-9]+[A-Z]\w*")
 _CREATE = """
 CREATE TABLE about (made_at REAL NOT NULL, fingerprint TEXT NOT NULL, count INTEGER NOT NULL);
 CREATE VIRTUAL TABLE passages USING fts5(
-  name, words, signature, text, parts, place UNINDEXED, form UNINDEXED, is_private UNINDEXED, tokenize = 'porter unicode61 remove_diacritics 2'
+  name, words, signature, text, parts, place UNINDEXED, form UNINDEXED, is_secondary UNINDEXED,
+  tokenize = 'porter unicode61 remove_diacritics 2'
 );
-CREATE VIRTUAL TABLE vocabulary USING fts5vocab('passages', 'row');
+"""
+_INSERT = """
+INSERT INTO passages (name, words, signature, text, parts, place, form, is_secondary) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -68,11 +70,10 @@ def open_index(
     The caller closes it. ``folder`` None, or one that can't be written, keeps it in memory.
     """
     if folder is not None:
-        try:
+        # A full disk or a folder of somebody else's: the answer matters more than the file.
+        with suppress(OSError, sqlite3.OperationalError):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             return _kept(origin, make, folder)
-        except (OSError, sqlite3.OperationalError):
-            pass  # a full disk or a folder of somebody else's: the answer matters more than the file
     connection = sqlite3.connect(":memory:")
     fill(connection, make(), origin)
     return connection
@@ -83,11 +84,13 @@ def _kept(origin: Origin, make: Callable[[], Iterable[Section]], folder: Path) -
     found = _opened(path, origin)
     if found is not None:
         return found
-    with _lock(path.with_suffix(".lock")):
-        found = _opened(path, origin)
+    _remove_abandoned(folder)
+    with _lock(path.with_suffix(".lock"), wait=_WAIT):
+        found = _opened(path, origin)  # made by another process while this one waited
         if found is not None:
             return found
-        temporary = path.with_suffix(f".{os.getpid()}.tmp")
+        temporary = path.with_suffix(".tmp")
+        temporary.unlink(missing_ok=True)
         try:
             with closing(sqlite3.connect(temporary)) as connection:
                 connection.executescript(
@@ -97,7 +100,7 @@ def _kept(origin: Origin, make: Callable[[], Iterable[Section]], folder: Path) -
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
-        bound(folder, keep=path)
+    bound(folder, keep=path)
     made = _opened(path, origin)
     if made is None:
         raise OSError(f"{path.name} went away")
@@ -122,9 +125,9 @@ def _opened(path: Path, origin: Origin) -> sqlite3.Connection | None:
 
 
 @contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """Hold a lock that ends with its process. Raises ``TimeoutError`` where another one makes the index for too long."""
-    end = time.monotonic() + _WAIT
+def _lock(path: Path, *, wait: float) -> Iterator[None]:
+    """Hold a lock that ends with its process. Raises ``TimeoutError`` where another one holds it for longer than ``wait`` seconds."""
+    end = time.monotonic() + wait
     with path.open("wb") as file:
         while True:
             try:
@@ -137,18 +140,20 @@ def _lock(path: Path) -> Iterator[None]:
         yield
 
 
+def _remove_abandoned(folder: Path) -> None:
+    """Remove the temporary files of killed processes: those whose lock nobody holds."""
+    for temporary in folder.glob("*.tmp"):
+        with suppress(OSError), _lock(temporary.with_suffix(".lock"), wait=0):
+            temporary.unlink()
+
+
 def bound(folder: Path, *, keep: Path | None = None, most: int = MAX_BYTES) -> None:
-    """Remove the least recently used indexes until the others have at most ``most`` bytes, and what a killed process left."""
+    """Remove the least recently used indexes until the others have at most ``most`` bytes."""
     held: list[tuple[float, int, Path]] = []
-    now = time.time()
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            with suppress(OSError):
-                status = entry.stat()
-                if entry.name.endswith(".db"):
-                    held.append((status.st_mtime, status.st_size, Path(entry.path)))
-                elif entry.name.endswith(".tmp") and now - status.st_mtime > _ABANDONED:
-                    Path(entry.path).unlink()
+    for path in folder.glob("*.db"):
+        with suppress(OSError):
+            status = path.stat()
+            held.append((status.st_mtime, status.st_size, path))
     size = sum(row[1] for row in held)
     for _, own, path in sorted(held):
         if size <= most:
@@ -164,25 +169,15 @@ def fill(connection: sqlite3.Connection, sections: Iterable[Section], origin: Or
     """Put sections into an empty database. It is as new as its files, and as the moment in which their reading began."""
     made_at = max(time.time(), origin.changed_at)
     connection.executescript(_CREATE)
-    connection.executemany(
-        "INSERT INTO passages (name, words, signature, text, parts, place, form, is_private) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            (
-                one.name,
-                split_words(one.name),
-                one.signature,
-                one.text,
-                _parts(one),
-                one.place,
-                one.form,
-                int(one.is_private),
-            )
-            for one in sections
-        ),
-    )
+    connection.executemany(_INSERT, map(_row, sections))
     connection.execute("INSERT INTO about SELECT ?, ?, count(*) FROM passages", (made_at, origin.fingerprint))
     connection.execute("INSERT INTO passages (passages) VALUES ('optimize')")
     connection.commit()
+
+
+def _row(one: Section) -> tuple[object, ...]:
+    words = split_words(one.name)
+    return one.name, words, one.signature, one.text, _parts(one), one.place, one.form, int(one.is_secondary)
 
 
 def _parts(section: Section) -> str:

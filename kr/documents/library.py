@@ -1,6 +1,7 @@
-"""Which files of a package or folder are documentation, and their index (SPEC 3.5). Links that lead out are not followed."""
+"""Which files of a package or folder are documentation, and their index. Links that lead out are not followed."""
 
 import hashlib
+import logging
 import os
 import re
 import sqlite3
@@ -10,11 +11,15 @@ from pathlib import Path, PurePosixPath
 from kr.documents import npm, python
 from kr.documents.index import Origin, open_index
 from kr.documents.text import Section, sections
-from kr.freshness import major
-from kr.packages.installed import InstalledPackage, contained
+from kr.packages.installed import InstalledPackage, contained, walk
+
+logger = logging.getLogger(__name__)
 
 MAX_DOCUMENT = 1024 * 1024
-"""Bytes of one document; a longer one was written by a program."""
+"""Bytes of one document that are read."""
+
+MAX_SOURCE = 4_000_000
+"""Bytes of a source; a longer one is none that somebody wrote, and is not read."""
 
 MAX_DOCUMENTS = 2_000
 MAX_SOURCES = 1_500
@@ -24,6 +29,10 @@ MAX_BYTES = 48 * 1024 * 1024
 _MARKED = frozenset({".md", ".markdown", ".rst", ".mdx"})
 _IN_FOLDERS = _MARKED | {".txt", ".html", ".htm"}
 _DOC_FOLDERS = frozenset({"doc", "docs", "documentation", "guide", "guides"})
+_SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "_build", "site-packages"})
+_LOCALES = frozenset({"locale", "locales", "i18n"})
+_DECLARATIONS = (".d.ts", ".d.mts", ".d.cts")
+_SOURCES = (".py", ".pyi", *_DECLARATIONS)
 _UNTELLING = re.compile(
     r"(licen[cs]e|copying|notice|change|history|news|authors|contribut|security|code_of_conduct|third|governance|sponsor|top_level)",
     re.IGNORECASE,
@@ -31,11 +40,7 @@ _UNTELLING = re.compile(
 _TRANSLATED = re.compile(
     r"[._-](?:zh|cn|tw|ja|jp|ko|kr|de|fr|es|pt|br|ru|it|pl|tr|uk|vi|ar|fa|hi|nl|cs)(?:[_-][a-z]{2,4})?$"
 )
-_LOCALES = frozenset({"locale", "locales", "i18n"})
 _OF_MAJOR = re.compile(r"/v(\d{1,3})(?=/)")
-_DECLARATIONS = (".d.ts", ".d.mts", ".d.cts")
-_SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "_build", "site-packages"})
-_MOST_ENTRIES = 50_000
 
 
 def package_index(
@@ -60,12 +65,10 @@ def package_files(package: InstalledPackage) -> list[str]:
     """Choose a package's documents and sources, by their names."""
     documents = [file for file in package.files if _is_document(file)]
     # What a translation says the README says too, and better; a licence is better than nothing.
-    plain = [
-        file for file in documents if not _TRANSLATED.search(PurePosixPath(file.lower()).stem)
-    ] or documents
-    others = [file for file in plain if not _UNTELLING.match(PurePosixPath(file).name)]
+    own = [file for file in documents if not _TRANSLATED.search(PurePosixPath(file.lower()).stem)]
+    telling = [file for file in own or documents if not _UNTELLING.match(PurePosixPath(file).name)]
     sources = _python_sources(package.files) if package.ecosystem == "python" else _declaration_files(package)
-    return [*(others or plain)[:MAX_DOCUMENTS], *sources[:MAX_SOURCES]]
+    return [*(telling or own or documents)[:MAX_DOCUMENTS], *sources[:MAX_SOURCES]]
 
 
 def package_sections(package: InstalledPackage, files: Sequence[str]) -> Iterator[Section]:
@@ -73,9 +76,8 @@ def package_sections(package: InstalledPackage, files: Sequence[str]) -> Iterato
     if package.description is not None:
         ending = "md" if "markdown" in package.description.content_type else "rst"
         yield from sections(package.description.text, place=f"METADATA.{ending}", title="README")
-    texts = _read(package.root, files)
     sources: list[tuple[str, str]] = []
-    for file, text in texts:
+    for file, text in _read(package.root, files):
         if file.endswith((".py", ".pyi")):
             sources.append((file, text))
         elif file.endswith(_DECLARATIONS):
@@ -88,38 +90,33 @@ def package_sections(package: InstalledPackage, files: Sequence[str]) -> Iterato
 def folder_index(folder: Path, cache: Path | None) -> sqlite3.Connection:
     """Return the index of a folder of documents. Raises ``OSError`` where there is no such folder."""
     root = folder.resolve(strict=True)
-    files = list(_documents_below(root))
-    sizes, changed_at = _state(root, files)
-    origin = Origin(
-        key=f"folder-{root.name}-{_digest([str(root)])[:20]}", fingerprint=sizes, changed_at=changed_at
+    files = [file for file in walk(root, skipped=_SKIPPED_FOLDERS) if _is_in_folder(PurePosixPath(file))]
+    fingerprint, changed_at = _state(root, files)
+    key = f"folder-{root.name}-{_digest([str(root)])[:20]}"
+    origin = Origin(key=key, fingerprint=fingerprint, changed_at=changed_at)
+    return open_index(
+        origin,
+        lambda: (
+            section
+            for file, text in _read(root, files, warn=True)
+            for section in sections(text, place=file, title=file)
+        ),
+        cache,
     )
-    return open_index(origin, lambda: _folder_sections(root, files), cache)
 
 
-def _folder_sections(root: Path, files: Sequence[str]) -> Iterator[Section]:
-    for file, text in _read(root, files):
-        yield from sections(text, place=file, title=file)
-
-
-def _documents_below(root: Path) -> Iterator[str]:
-    count = 0
-    for folder, folders, files in os.walk(root, followlinks=False):
-        folders[:] = sorted(one for one in folders if not one.startswith(".") and one not in _SKIPPED_FOLDERS)
-        for file in sorted(files):
-            count += 1
-            if count > _MOST_ENTRIES:
-                return
-            if PurePosixPath(file).suffix.lower() in _IN_FOLDERS and not file.startswith("."):
-                yield (Path(folder).relative_to(root) / file).as_posix()
+def _is_in_folder(path: PurePosixPath) -> bool:
+    return path.suffix.lower() in _IN_FOLDERS and not path.name.startswith(".")
 
 
 def _is_document(file: str) -> bool:
     """Tell whether a file is a README, or lies in a folder of documentation or at the top (``SFTP.md`` of ssh2)."""
     path = PurePosixPath(file.lower())
     is_readme = path.stem.startswith("readme")
-    if path.suffix not in _MARKED and not (is_readme and path.suffix in {"", ".txt"}):
-        return path.suffix == ".txt" and not _DOC_FOLDERS.isdisjoint(path.parts[:-1])
-    return is_readme or len(path.parts) == 1 or not _DOC_FOLDERS.isdisjoint(path.parts[:-1])
+    is_in_docs = not _DOC_FOLDERS.isdisjoint(path.parts[:-1])
+    if path.suffix in _MARKED or (is_readme and path.suffix in {"", ".txt"}):
+        return is_readme or is_in_docs or len(path.parts) == 1
+    return path.suffix == ".txt" and is_in_docs
 
 
 def _python_sources(files: Iterable[str]) -> list[str]:
@@ -138,8 +135,11 @@ def _python_sources(files: Iterable[str]) -> list[str]:
 def _declaration_files(package: InstalledPackage) -> list[str]:
     """Choose the declarations of a package's own major version; what it keeps of another one (``v3/`` in zod 4) would mislead."""
     known = {file for file in package.files if not _LOCALES & {*PurePosixPath(file).parts[:-1]}}
-    own = major(package.version)
-    known = {file for file in known if all(int(of) == own for of in _OF_MAJOR.findall(f"/{file}"))} or known
+    own = re.search(r"\d+", package.version)
+    of_own = {
+        file for file in known if own and all(int(of) == int(own[0]) for of in _OF_MAJOR.findall(f"/{file}"))
+    }
+    known = of_own or known
     # Of twins for two module systems one is enough.
     chosen = [
         file
@@ -151,42 +151,60 @@ def _declaration_files(package: InstalledPackage) -> list[str]:
     return sorted(chosen, key=lambda file: (file.count("/"), file))
 
 
-def _read(root: Path, files: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield ``(file, text)`` of what can be read; what is too long, binary, or a link out of the folder is passed over."""
+def _read(root: Path, files: Sequence[str], *, warn: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield ``(file, text)`` of what can be read: of a long document its beginning. ``warn``: name what is cut or left out.
+
+    What is binary, too long for a source, or a link out of the folder is passed over.
+    """
     left = MAX_BYTES
     seen: set[bytes] = set()
     for file in files:
-        path = contained(root / file, root)
-        if path is None:
+        data = _bytes_of(root, file, left)
+        if data is None:
             continue
-        is_source = file.endswith((".py", ".pyi", *_DECLARATIONS))
-        most = min(npm.MAX_SOURCE if is_source else MAX_DOCUMENT, left)
-        try:
-            if path.stat().st_size > most:
-                continue
-            data = path.read_bytes()
-        except OSError:
+        if b"\0" in data:
+            if warn:
+                logger.warning("%s holds NUL characters and is not read", file)
             continue
+        if warn and len(data) > MAX_DOCUMENT:
+            logger.warning("of %s only the first MiB is read", file)
         digest = hashlib.sha256(data).digest()
-        if b"\0" in data[:8192] or digest in seen:
+        if digest in seen:
             continue
         seen.add(digest)
         left -= len(data)
+        if not file.endswith(_SOURCES):
+            data = data[:MAX_DOCUMENT]
         yield file, data.decode("utf-8", errors="replace").removeprefix("\ufeff")
+
+
+def _bytes_of(root: Path, file: str, left: int) -> bytes | None:
+    """Read a file, of a document one byte more than counts; None for what is not read."""
+    path = contained(root / file, root)
+    most = MAX_SOURCE if file.endswith(_SOURCES) else MAX_DOCUMENT
+    if path is None or left <= 0:
+        return None
+    try:
+        with path.open("rb") as opened:
+            data = opened.read(most + 1)
+    except OSError:
+        return None
+    is_long_source = file.endswith(_SOURCES) and len(data) > most
+    return None if is_long_source else data
 
 
 def _state(root: Path, files: Sequence[str]) -> tuple[str, float]:
     """Return a digest of the files' names and sizes, and when the newest was changed."""
-    told: list[str] = []
+    lines: list[str] = []
     newest = 0.0
     for file in files:
         try:
             status = os.stat(f"{root}/{file}")  # noqa: PTH116 - hundreds of files at each question
         except (OSError, ValueError):
             continue
-        told.append(f"{file}\0{status.st_size}")
+        lines.append(f"{file}\0{status.st_size}")
         newest = max(newest, status.st_mtime)
-    return _digest(told), newest
+    return _digest(lines), newest
 
 
 def _digest(lines: Iterable[str]) -> str:

@@ -1,11 +1,10 @@
-"""TypeScript declarations as sections: each with the comment above it, as the source has them (SPEC 3.5). Pure and linear."""
+"""TypeScript declarations as sections: each with the comment above it, as the source has them. Pure, in linear time."""
 
 import re
 from collections.abc import Iterator
 
 from kr.documents.text import Section
 
-MAX_SOURCE = 4_000_000
 _MOST = 20_000
 _MAX_PIECE = 1_100
 _MAX_DEPTH = 4  # of namespaces in one another
@@ -28,7 +27,6 @@ _DEPRECATED = re.compile(r"\*\s*@deprecated\b")
 
 def declarations(text: str, *, place: str, prefix: str) -> Iterator[Section]:
     """Yield the declarations of a ``.d.ts`` file; what is longer than a section in pieces between its members."""
-    text = text[:MAX_SOURCE]
     for count, (name, kind, comment, code) in enumerate(_declared(text, 0, len(text), prefix)):
         if count == _MOST:
             return
@@ -141,5 +139,5 @@ def _members(body: str) -> Iterator[str]:
 def _section(name: str, code: str, place: str) -> Section:
     is_old = _DEPRECATED.search(code[:_MAX_PIECE]) is not None and code.lstrip().startswith("/**")
     return Section(
-        name=name, text="", signature=code.strip("\n"), place=place, form="typescript", is_private=is_old
+        name=name, text="", signature=code.strip("\n"), place=place, form="typescript", is_secondary=is_old
     )

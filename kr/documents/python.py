@@ -1,27 +1,29 @@
-"""Python sources as sections: public names with their signature and docstring, read by ``ast`` and never run (SPEC 3.5).
+"""Python sources as sections: public names with their signature and docstring, read by ``ast`` and never run.
 
-A name that a public module hands on (``from ._core import Option``) is told by the shortest public path that leads to it.
+A name that a package hands on (``from ._core import Option`` in its ``__init__``) is told by the shortest public path that leads to it.
 """
 
 import ast
 import inspect
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kr.documents.text import MAX_SECTION, Section, pieces
-
-MAX_SOURCE = 2_000_000
-"""Bytes of a source that are read; a longer one is no source that somebody wrote."""
+from kr.documents.text import Section, pieces
 
 _MOST_MEMBERS = 60
 _MOST_DEPTH = 2
+_MOST_HOPS = 6
+"""Modules through which a name may be handed on."""
 _MAX_SIGNATURE = 1_600
-_MAX_VALUE = 80
+_MAX_VALUE = 160
 _SKIPPED = re.compile(
-    r"(?:^|/)(?:tests?|testing|_vendor|vendor|vendored|examples?|benchmarks?|conftest)(?:/|\.pyi?$)|(?:^|/)test_[^/]*$"
+    r"(?:^|/)(?:tests|_vendor|vendor|vendored|examples?|benchmarks?|conftest)(?:/|\.pyi?$)|(?:^|/)test_[^/]*$"
 )
+_SECONDARY = re.compile(r"(?:^|\.)(?:_(?!_)|(?:v\d{1,2}|compat|deprecated|legacy)(?:\.|$))")
+"""Private names, and what a package carries for those who still use something older."""
+_SHOWN_DECORATORS = re.compile(r"property|classmethod|staticmethod|cached_property|.*contextmanager.*")
 _Named = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -34,6 +36,8 @@ class _Module:
     imports: dict[str, str] = field(default_factory=dict)
     """Names of this module that come from elsewhere, and their whole dotted names there."""
     stars: list[str] = field(default_factory=list)
+    listed: frozenset[str] = frozenset()
+    """What ``__all__`` lists."""
 
 
 def is_read(place: str) -> bool:
@@ -48,17 +52,20 @@ def python_sections(sources: Iterable[tuple[str, str]]) -> Iterator[Section]:
     for module in modules:
         for section in module.sections:
             name = _public_name(section.name, public)
-            yield replace(section, name=name, is_private=_is_private(name))
+            yield replace(section, name=name, is_secondary=_is_secondary(name))
 
 
 def module_name(place: str) -> str:
     """Return the dotted name of the module in a file: ``click/core.py`` is ``click.core``."""
-    parts = re.sub(r"\.(?:pyi?|pyx)$", "", place).split("/")
+    parts = re.sub(r"\.pyi?$", "", place).split("/")
     return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
 
 
-def _is_private(name: str) -> bool:
-    return any(part.startswith("_") and not part.startswith("__") for part in name.split("."))
+def _is_secondary(name: str) -> bool:
+    return _SECONDARY.search(name) is not None
+
+
+# --- what one module holds ---
 
 
 def _read_module(place: str, text: str) -> _Module | None:
@@ -72,116 +79,115 @@ def _read_module(place: str, text: str) -> _Module | None:
     if doc := ast.get_docstring(tree):
         module.sections += [Section(name=module.name, text=piece, place=place) for piece in pieces(doc)]
     try:
-        _Reader(module).read(tree.body, module.name, 0)
+        _read_body(module, tree.body, module.name, 0)
     except RecursionError:
         return module  # what was read before it counts
     return module
 
 
-@dataclass(slots=True)
-class _Reader:
-    """Takes the names out of one module."""
+def _read_body(module: _Module, body: Sequence[ast.stmt], prefix: str, depth: int) -> None:
+    named: dict[str, _Named] = {}
+    for at, node in enumerate(body):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                known = named.get(node.name)
+                # Of overloads and of a property's parts the one that is documented stands for all.
+                if known is None or (not ast.get_docstring(known) and ast.get_docstring(node)):
+                    named[node.name] = node
+            case ast.ImportFrom() if depth == 0:
+                _add_imports(module, node)
+            case ast.If() if not ast.unparse(node.test).endswith("TYPE_CHECKING"):
+                _read_body(module, [*node.body, *node.orelse], prefix, depth)
+            case ast.Try():
+                _read_body(module, node.body, prefix, depth)
+            case ast.Assign() | ast.AnnAssign():
+                _add_assigned(module, node, body[at + 1 : at + 2], prefix)
+    for name, node in named.items():
+        if not name.startswith("_"):
+            _add_definition(module, f"{prefix}.{name}", node, depth)
 
-    module: _Module
 
-    def read(self, body: Sequence[ast.stmt], prefix: str, depth: int) -> None:
-        named: dict[str, _Named] = {}
-        for at, node in enumerate(body):
-            match node:
-                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                    if not node.name.startswith("_"):
-                        known = named.get(node.name)
-                        # Of overloads and of a property's parts the one that is documented tells of all.
-                        if known is None or (not ast.get_docstring(known) and ast.get_docstring(node)):
-                            named[node.name] = node
-                case ast.ImportFrom() if depth == 0:
-                    self._import(node)
-                case ast.If():
-                    self.read([*node.body, *node.orelse], prefix, depth)
-                case ast.Try():
-                    self.read(node.body, prefix, depth)
-                case ast.Assign() | ast.AnnAssign():
-                    self._assigned(node, body[at + 1] if at + 1 < len(body) else None, prefix)
-        for name, node in named.items():
-            self._add(f"{prefix}.{name}", node, depth)
+def _add_imports(module: _Module, node: ast.ImportFrom) -> None:
+    around = module.name.split(".")
+    base = around[: len(around) - node.level + module.is_package] if node.level else []
+    source = ".".join([*base, *([node.module] if node.module else [])])
+    for alias in node.names:
+        if alias.name == "*":
+            module.stars.append(source)
+        else:
+            module.imports[alias.asname or alias.name] = f"{source}.{alias.name}"
 
-    def _import(self, node: ast.ImportFrom) -> None:
-        around = self.module.name.split(".")
-        base = around[: len(around) - node.level + self.module.is_package] if node.level else []
-        source = ".".join([*base, *([node.module] if node.module else [])])
-        for alias in node.names:
-            if alias.name == "*":
-                self.module.stars.append(source)
-            else:
-                self.module.imports[alias.asname or alias.name] = f"{source}.{alias.name}"
 
-    def _assigned(self, node: ast.Assign | ast.AnnAssign, after: ast.stmt | None, prefix: str) -> None:
-        """Take a constant or attribute that has a docstring of its own below it."""
-        is_told = (
-            isinstance(after, ast.Expr)
-            and isinstance(after.value, ast.Constant)
-            and isinstance(after.value.value, str)
+def _add_assigned(
+    module: _Module, node: ast.Assign | ast.AnnAssign, after: Sequence[ast.stmt], prefix: str
+) -> None:
+    """Take a constant or attribute that has a docstring of its own below it, and what ``__all__`` lists."""
+    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+    if not isinstance(target, ast.Name):
+        return
+    if target.id == "__all__" and node.value is not None:
+        module.listed = frozenset(
+            one.value
+            for one in ast.walk(node.value)
+            if isinstance(one, ast.Constant) and isinstance(one.value, str)
         )
-        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-        if not is_told or not isinstance(target, ast.Name) or target.id.startswith("_"):
-            return
-        text = after.value.value  # type: ignore[union-attr]  # seen above
-        signature = ast.unparse(node)[: 2 * _MAX_VALUE]
-        self._put(f"{prefix}.{target.id}", signature, inspect.cleandoc(text))
+    match after:
+        case [ast.Expr(value=ast.Constant(value=str(text)))] if not target.id.startswith("_"):
+            _put(module, f"{prefix}.{target.id}", ast.unparse(node)[:_MAX_VALUE], inspect.cleandoc(text))
 
-    def _add(self, name: str, node: _Named, depth: int) -> None:
-        told = _take_docs(node)
-        doc = ast.get_docstring(node) or ""
-        self._put(name, _signature(node), "\n\n".join([doc, *told] if doc else told))
-        if isinstance(node, ast.ClassDef) and depth < _MOST_DEPTH:
-            self.read(node.body, name, depth + 1)
 
-    def _put(self, name: str, signature: str, doc: str) -> None:
-        for piece in list(pieces(doc, MAX_SECTION)) or [""]:
-            self.module.sections.append(
-                Section(
-                    name=name,
-                    text=piece,
-                    place=self.module.place,
-                    signature=signature[:_MAX_SIGNATURE],
-                    form="python",
-                )
+def _add_definition(module: _Module, name: str, node: _Named, depth: int) -> None:
+    of_parameters = _take_parameter_docs(node)
+    doc = ast.get_docstring(node) or ""
+    _put(module, name, _signature(node), "\n\n".join([doc, *of_parameters] if doc else of_parameters))
+    if isinstance(node, ast.ClassDef) and depth < _MOST_DEPTH:
+        _read_body(module, node.body, name, depth + 1)
+
+
+def _put(module: _Module, name: str, signature: str, doc: str) -> None:
+    for piece in list(pieces(doc)) or [""]:
+        module.sections.append(
+            Section(
+                name=name,
+                text=piece,
+                place=module.place,
+                signature=signature[:_MAX_SIGNATURE],
+                form="python",
             )
+        )
 
 
-def _take_docs(node: _Named) -> list[str]:
-    """Take the texts of ``Annotated[..., Doc("…")]`` (PEP 727) out of a function's parameters; return them as lines of its docstring."""
+def _take_parameter_docs(node: _Named) -> list[str]:
+    """Take the texts of ``Annotated[..., Doc("…")]`` (PEP 727) out of the parameters; return them as paragraphs of the docstring."""
     made = node if not isinstance(node, ast.ClassDef) else _initializer(node)
     arguments = [*made.args.posonlyargs, *made.args.args, *made.args.kwonlyargs] if made else []
-    told: list[str] = []
+    docs: list[str] = []
     for argument in arguments:
         match argument.annotation:
             case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[kind, *others])):
-                texts = [
-                    one.args[0].value
-                    for one in others
-                    if isinstance(one, ast.Call) and one.args and isinstance(one.args[0], ast.Constant)
-                ]
                 argument.annotation = kind
-                told += [
-                    f"`{argument.arg}`: {inspect.cleandoc(text)}" for text in texts if isinstance(text, str)
-                ]
-    return told
+                for one in others:
+                    match one:
+                        case ast.Call(args=[ast.Constant(value=str(text)), *_]):
+                            docs.append(f"`{argument.arg}`: {inspect.cleandoc(text)}")
+    return docs
 
 
 def _initializer(node: ast.ClassDef) -> ast.FunctionDef | None:
-    return next(
-        (one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None
-    )
+    functions = (one for one in node.body if isinstance(one, ast.FunctionDef))
+    return next((one for one in functions if one.name == "__init__"), None)
 
 
 def _signature(node: _Named) -> str:
+    decorators = [
+        f"@{text}" for one in node.decorator_list if _SHOWN_DECORATORS.fullmatch(text := ast.unparse(one))
+    ]
     if not isinstance(node, ast.ClassDef):
         returned = f" -> {ast.unparse(node.returns)}" if node.returns else ""
         kind = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
-        return "\n".join([*_decorators(node), f"{kind} {node.name}({ast.unparse(node.args)}){returned}"])
+        return "\n".join([*decorators, f"{kind} {node.name}({ast.unparse(node.args)}){returned}"])
     bases = ", ".join(map(ast.unparse, [*node.bases, *node.keywords]))
-    lines = [*_decorators(node), f"class {node.name}({bases})" if bases else f"class {node.name}"]
+    lines = [*decorators, f"class {node.name}({bases})" if bases else f"class {node.name}"]
     if made := _initializer(node):
         lines.append(f"    def __init__({ast.unparse(made.args)})")
     members = [_member(one) for one in node.body if isinstance(one, ast.AnnAssign | ast.Assign)]
@@ -193,69 +199,63 @@ def _member(node: ast.AnnAssign | ast.Assign) -> str:
     if not isinstance(target, ast.Name) or target.id.startswith("_"):
         return ""
     line = ast.unparse(node)
-    return f"    {line if len(line) <= _MAX_VALUE * 2 else line[: _MAX_VALUE * 2] + '…'}"
+    return f"    {line if len(line) <= _MAX_VALUE else line[:_MAX_VALUE] + '…'}"
 
 
-def _decorators(node: _Named) -> list[str]:
-    told = [ast.unparse(one) for one in node.decorator_list]
-    return [
-        f"@{one}"
-        for one in told
-        if one in {"property", "classmethod", "staticmethod", "cached_property"} or "contextmanager" in one
-    ]
+# --- the public path of a name ---
 
 
 def _public_paths(modules: Sequence[_Module]) -> dict[str, str]:
-    """Return by the whole name of a definition the shortest public path that leads to it."""
+    """Return by the whole name of a definition the shortest public path that leads to it.
+
+    A path is one by which the name can be imported and is meant to be: a package's ``__init__`` hands it on, or ``__all__`` lists it.
+    """
     known = {module.name: module for module in modules}
     defined = {section.name for module in modules for section in module.sections}
     top = {
-        module.name: {s.name.removeprefix(f"{module.name}.") for s in module.sections} for module in modules
+        module.name: {one.name.removeprefix(f"{module.name}.") for one in module.sections}
+        for module in modules
     }
     found: dict[str, str] = {}
-
-    def origin(name: str) -> str | None:
-        for _ in range(6):
-            if name in defined:
-                return name
-            module, _, last = name.rpartition(".")
-            held = known.get(module)
-            if held is None:
-                return None
-            target = held.imports.get(last) or next(
-                (f"{star}.{last}" for star in held.stars if last in top.get(star, ())), None
-            )
-            if target is None:
-                return None
-            name = target
-        return None
-
     for module in modules:
-        if _is_private(module.name):
+        if _is_secondary(module.name):
             continue
-        handed = [
-            *module.imports.items(),
-            *((name, f"{star}.{name}") for star in module.stars for name in top.get(star, ())),
-        ]
-        for name, target in handed:
-            at = origin(target) if not name.startswith("_") and "." not in name else None
-            if at is not None:
-                _offer(found, at, f"{module.name}.{name}")
+        of_stars = {name: f"{star}.{name}" for star in module.stars for name in top.get(star, ())}
+        for name, target in {**of_stars, **module.imports}.items():
+            is_public = not name.startswith("_") and "." not in name
+            if not is_public or not (module.is_package or name in module.listed):
+                continue
+            origin = _origin(target, known, defined, top)
+            if origin is not None:
+                path = f"{module.name}.{name}"
+                found[origin] = min(found.get(origin, origin), path, key=_order)
     return found
 
 
-def _offer(found: dict[str, str], at: str, path: str) -> None:
-    """Take a path for a definition when it is better than its own and the one that is known."""
-    best = found.get(at, at)
+def _origin(
+    name: str, known: Mapping[str, _Module], defined: set[str], top: Mapping[str, set[str]]
+) -> str | None:
+    """Return the whole name under which a name that is handed on is defined, or None where that is in another package."""
+    for _ in range(_MOST_HOPS):
+        if name in defined:
+            return name
+        module, _, last = name.rpartition(".")
+        held = known.get(module)
+        if held is None:
+            return None
+        of_star = (f"{star}.{last}" for star in held.stars if last in top.get(star, ()))
+        target = held.imports.get(last) or next(of_star, None)
+        if target is None:
+            return None
+        name = target
+    return None
 
-    def order(name: str) -> tuple[bool, int, int]:
-        return _is_private(name), name.count("."), len(name)
 
-    if order(path) < order(best):
-        found[at] = path
+def _order(name: str) -> tuple[bool, int, int]:
+    return _is_secondary(name), name.count("."), len(name)
 
 
-def _public_name(name: str, public: dict[str, str]) -> str:
+def _public_name(name: str, public: Mapping[str, str]) -> str:
     """Return a name by its public path, a member by its class's."""
     head, tail = name, ""
     while head:

@@ -1,4 +1,4 @@
-"""The passages of an index that fit a question best, by ``bm25``, and how much of the question they leave open (SPEC 3.5)."""
+"""The passages of an index that fit a question best, by ``bm25``, and whether they leave the question open."""
 
 import math
 import re
@@ -6,22 +6,26 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from kr.documents.html import fenced
 from kr.documents.index import Origin, fill, split_words
 from kr.documents.text import Form, Section, joined, markdown_sections, restructured_to_markdown
-from kr.values import Query
+from kr.models import Query
 
-GAP = 0.92
-"""From how much of the question's rarity the best passage lacks on, that is a gap (docs/questions.md has the curve)."""
+_BEST = 5
+"""Passages of which at least one has to hold one of the question's rare words, or the question is left open.
+
+The rare words are the two thirds of the question's words that the fewest passages hold.
+"""
 
 _MOST_ROWS = 80
 _OF_DEPENDENCY = 40
 _MOST_WORDS = 60
 _WEIGHTS = "3.0, 5.0, 1.5, 1.0, 0.5"  # name, its words, signature, text, words of identifiers in the text
 
-# What a passage's bm25 is multiplied by. Each was kept because both kinds of questions have more of their answers with it.
+# What a passage's bm25 is multiplied by.
 _COVERAGE = 1.0
 """Times the share of the question's rarity that the passage holds: one that has most of it goes before one that repeats a word."""
-_PRIVATE = 0.6
+_SECONDARY = 0.6
 _README = 1.2
 _SPELLED = 2.0
 _DEPENDENCY = 0.6
@@ -73,24 +77,24 @@ def question_of(query: Query) -> Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A passage of an index. ``said`` are the words of the question that it holds; ``score`` orders, and is no probability."""
+    """A passage of an index. ``held`` are the words of the question that it holds; ``score`` orders, and is no probability."""
 
     section: Section
     package: str
     score: float
-    said: frozenset[str]
+    held: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """The passages, the best first. ``gap``: the share of the question's rarity that the best one lacks, 0 to 1."""
+    """The passages, the best first. ``lacking``: the share of the question's rarity that the best one lacks, 0 to 1.
+
+    ``is_gap``: the best passages hold none of the question's rare words: they are about something else.
+    """
 
     passages: tuple[Found, ...]
-    gap: float
-
-    @property
-    def is_gap(self) -> bool:
-        return self.gap > GAP
+    lacking: float
+    is_gap: bool
 
 
 class Index:
@@ -100,34 +104,32 @@ class Index:
         self.package = package
         self._connection = connection
 
-    def close(self) -> None:
-        self._connection.close()
-
     def size(self) -> int:
         (count,) = self._connection.execute("SELECT count FROM about").fetchone()
         return int(count)
 
-    def holders(self, word: str) -> set[int]:
+    def holders(self, word: str) -> frozenset[int]:
         """Return which passages hold a word, by its stem."""
         rows = self._connection.execute("SELECT rowid FROM passages WHERE passages MATCH ?", (f'"{word}"',))
-        return {rowid for (rowid,) in rows}
+        return frozenset(rowid for (rowid,) in rows)
 
     def matching(self, words: Sequence[str], limit: int) -> list[tuple[int, Section, float]]:
         """Return the passages that hold any of the words with their ``bm25``, turned so that the best is the highest."""
         if not words:
             return []
         rank = f"bm25(passages, {_WEIGHTS})"
+        columns = f"rowid, name, signature, text, place, form, is_secondary, {rank}"
         rows = self._connection.execute(
-            f"SELECT rowid, name, signature, text, place, form, is_private, {rank} FROM passages WHERE passages MATCH ? ORDER BY {rank} LIMIT ?",  # noqa: S608 - weights of ours
+            f"SELECT {columns} FROM passages WHERE passages MATCH ? ORDER BY {rank} LIMIT ?",  # noqa: S608 - weights of ours
             (" OR ".join(f'"{word}"' for word in words), limit),
         )
         return [(row[0], _section(row[1:7]), -float(row[7])) for row in rows]
 
 
 def _section(row: tuple[str, str, str, str, Form, int]) -> Section:
-    name, signature, text, place, form, is_private = row
+    name, signature, text, place, form, is_secondary = row
     return Section(
-        name=name, signature=signature, text=text, place=place, form=form, is_private=bool(is_private)
+        name=name, signature=signature, text=text, place=place, form=form, is_secondary=bool(is_secondary)
     )
 
 
@@ -139,44 +141,49 @@ def ask(own: Index, question: Question, dependencies: Iterable[Index] = ()) -> R
     size = own.size()
     holders = {word: own.holders(word) for word in question.words}
     rarity = {word: math.log((size + _UNSEEN) / (len(rows) + 1)) for word, rows in holders.items()}
-    whole = sum(rarity.values()) or 1.0
     found = list(_weighed(own, question, holders, rarity, _MOST_ROWS))
     unknown = frozenset(word for word, rows in holders.items() if not rows)
     for other in dependencies if unknown else ():
         held = {word: other.holders(word) for word in question.words}
-        told = _weighed(other, question, held, rarity, _OF_DEPENDENCY)
         found += [
             replace(one, score=one.score * _DEPENDENCY)
-            for one in told
-            if one.said & unknown and _share(one.said, rarity, whole) > _LEAST_OF_DEPENDENCY
+            for one in _weighed(other, question, held, rarity, _OF_DEPENDENCY)
+            if one.held & unknown and _share(one.held, rarity) > _LEAST_OF_DEPENDENCY
         ]
     found.sort(key=lambda one: -one.score)
     best = tuple(_once(found))
-    return Ranking(passages=best, gap=1.0 - _share(best[0].said, rarity, whole) if best else 1.0)
+    lacking = 1.0 - _share(best[0].held, rarity) if best else 1.0
+    return Ranking(passages=best, lacking=lacking, is_gap=_is_gap(best, rarity))
+
+
+def _is_gap(best: Sequence[Found], rarity: dict[str, float]) -> bool:
+    """Whether none of the best passages holds one of the question's rare words, those that the fewest passages hold."""
+    ordered = sorted(rarity, key=lambda word: -rarity[word])
+    rare = ordered[: max(1, len(ordered) * 2 // 3)]
+    return all(one.held.isdisjoint(rare) for one in best[:_BEST])
 
 
 def _weighed(
-    index: Index, question: Question, holders: dict[str, set[int]], rarity: dict[str, float], limit: int
+    index: Index, question: Question, holders: dict[str, frozenset[int]], rarity: dict[str, float], limit: int
 ) -> Iterator[Found]:
-    whole = sum(rarity.values()) or 1.0
     for rowid, section, score in index.matching(question.words, limit):
-        said = frozenset(word for word, rows in holders.items() if rowid in rows)
+        held = frozenset(word for word, rows in holders.items() if rowid in rows)
         is_readme = section.form == "section" and section.name.lower().startswith("readme")
         factors = (
-            1.0 + _COVERAGE * _share(said, rarity, whole),
-            _PRIVATE if section.is_private else 1.0,
+            1.0 + _COVERAGE * _share(held, rarity),
+            _SECONDARY if section.is_secondary else 1.0,
             _README if is_readme else 1.0,
             _SPELLED if section.name.rpartition(".")[2] in question.spelled else 1.0,
         )
-        yield Found(section=section, package=index.package, score=score * math.prod(factors), said=said)
+        yield Found(section=section, package=index.package, score=score * math.prod(factors), held=held)
 
 
-def _share(said: Iterable[str], rarity: dict[str, float], whole: float) -> float:
-    return sum(rarity.get(word, 0.0) for word in said) / whole
+def _share(held: Iterable[str], rarity: dict[str, float]) -> float:
+    return sum(rarity.get(word, 0.0) for word in held) / (sum(rarity.values()) or 1.0)
 
 
 def _once(found: Iterable[Found]) -> Iterator[Found]:
-    """Yield each text once: what a package hands on under two names is told by the better one."""
+    """Yield each text once: of what a package hands on under two names the better one stays."""
     seen: set[tuple[str, str]] = set()
     for one in found:
         section = one.section
@@ -192,15 +199,9 @@ def markdown(section: Section) -> str:
     if section.form == "section":
         return section.text
     if section.form == "typescript":
-        return _fenced(section.signature, "ts")
-    told = restructured_to_markdown(section.text)
-    return joined([_fenced(section.signature, "python") if section.signature else "", told])
-
-
-def _fenced(code: str, language: str) -> str:
-    longest = max((len(run) for run in re.findall("`+", code)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}{language}\n{code}\n{fence}"
+        return fenced(section.signature, "ts")
+    signature = fenced(section.signature, "python") if section.signature else ""
+    return joined([signature, restructured_to_markdown(section.text)])
 
 
 def rank_texts(texts: Iterable[tuple[str, str, str]], question: Question) -> list[Section]:

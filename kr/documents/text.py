@@ -1,10 +1,12 @@
-"""Documents as sections: Markdown, reStructuredText, HTML and plain text (SPEC 3.5). Pure; whatever a text holds, it never raises."""
+"""Documents as sections: Markdown, reStructuredText, HTML and plain text. Pure; whatever a text holds, it never raises."""
 
 import re
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 from typing import Literal
 
+from kr.documents.html import fenced, to_markdown
 from kr.text.characters import strip_invisible
 
 Form = Literal["section", "python", "typescript"]
@@ -20,19 +22,7 @@ _MAX_TITLE = 200
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*?)[ \t]*#*[ \t]*$")
 _FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
-_UNDERLINE = re.compile(r"([=\-~^\"'`*+#.:_])\1{2,}[ \t]*$")
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?:(?!---)[^\n]*\n){0,100}---[ \t]*(?:\n|\Z)")
-_ROLE = re.compile(r":[\w:+.-]{1,40}:`(?:~|!)?([^`<\n]{1,200}?)(?:\s*<[^`>\n]{0,300}>)?`")
-_LINK = re.compile(r"`([^`<\n]{1,200}?)\s*<[^`>\n]{1,500}>`__?")
-_CODE_DIRECTIVE = re.compile(
-    r"\.\. (?:code-block|code|sourcecode|ipython|testcode|prompt)::[ \t]*([\w+#.-]{0,30})"
-)
-_DIRECTIVE = re.compile(r"\.\. ([\w:+-]{1,60})::[ \t]*(.*)")
-_OPTION = re.compile(r":[\w-]{1,40}:")
-_COMMENT = re.compile(r"\.\. (?:_[^\n]*:|\|[^\n]*\||\[[^\n]*\])|\.\.(?:[ \t]|$)")
-_SILENT = frozenset(
-    {"toctree", "image", "figure", "contents", "highlight", "currentmodule", "module", "index", "raw", "meta"}
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +30,8 @@ class Section:
     """A piece of documentation: a section of a document, or a public name with what its source says of it.
 
     ``name`` is the headings, or the dotted name; ``signature`` is code, and ``text`` is Markdown, for a name its docstring as it
-    stands. ``place`` is the file, relative to the package or folder. ``is_private``: it stands under a name with an underscore, or is deprecated.
+    stands. ``place`` is the file, relative to the package or folder. ``is_secondary``: it ranks behind, since it is private, deprecated,
+    or a double that the package carries of another version.
     """
 
     name: str
@@ -48,7 +39,7 @@ class Section:
     place: str
     signature: str = ""
     form: Form = "section"
-    is_private: bool = False
+    is_secondary: bool = False
 
 
 def sections(text: str, *, place: str, title: str) -> Iterator[Section]:
@@ -56,8 +47,6 @@ def sections(text: str, *, place: str, title: str) -> Iterator[Section]:
     text = text[:MAX_TEXT]
     ending = place.lower().rpartition(".")[2]
     if ending in {"html", "htm"}:
-        from kr.documents.html import to_markdown
-
         found = to_markdown(text, url="")
         yield from markdown_sections(found.text, place=place, title=found.title or title)
         return
@@ -70,40 +59,50 @@ def sections(text: str, *, place: str, title: str) -> Iterator[Section]:
 def markdown_sections(text: str, *, place: str, title: str) -> Iterator[Section]:
     """Yield what stands below each heading of a Markdown text, long parts in pieces."""
     above: list[tuple[int, str]] = []
-    for level, heading, body in _by_headings(_FRONT_MATTER.sub("", text)):
-        if level:
-            above = [*(one for one in above if one[0] < level), (level, heading)]
+    held: list[str] = []
+
+    def below_heading() -> Iterator[Section]:
         path = " > ".join(heading for _, heading in above[-3:] if heading != title)
         name = f"{title}: {path}" if path else title
-        for piece in pieces(body):
+        for piece in _joined_up(held):
             yield Section(name=name, text=piece, place=place)
 
+    for level, heading, raw in _blocks(_FRONT_MATTER.sub("", text)):
+        if not level:
+            held.append(raw)
+            continue
+        yield from below_heading()
+        held = []
+        above = [*(one for one in above if one[0] < level), (level, heading)]
+    yield from below_heading()
 
-def pieces(text: str, size: int = MAX_SECTION) -> Iterator[str]:
-    """Cut a text between paragraphs into pieces of about ``size`` characters; code in a fence stays whole."""
+
+def pieces(text: str) -> Iterator[str]:
+    """Cut a text between paragraphs into pieces of about ``MAX_SECTION`` characters; code in a fence stays whole."""
+    return _joined_up(raw for _, _, raw in _blocks(text))
+
+
+def _joined_up(blocks: Iterable[str]) -> Iterator[str]:
+    """Join blocks to pieces of about ``MAX_SECTION`` characters; code stays with the sentence that announces it, where there is room."""
     held: list[str] = []
-    length = 0
-    for block in _paragraphs(text):
-        if held and length + len(block) > size and not _belongs(held[-1], block, length):
+    size = 0
+    for block in blocks:
+        is_announced = bool(held) and held[-1].rstrip().endswith(":") and _FENCE.match(block) is not None
+        room = 2 * MAX_SECTION if is_announced else MAX_SECTION
+        if held and size + len(block) > room:
             yield "\n\n".join(held)
-            held, length = [], 0
+            held, size = [], 0
         held.append(block)
-        length += len(block) + 2
+        size += len(block) + 2
     if held:
         yield "\n\n".join(held)
 
 
-def _belongs(before: str, block: str, length: int) -> bool:
-    """Tell whether code follows the sentence that announces it, and there is still room for both."""
-    return (
-        before.rstrip().endswith(":")
-        and _FENCE.match(block) is not None
-        and length + len(block) < 2 * MAX_SECTION
-    )
+def _blocks(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yield ``(level, heading, raw)``: headings, and with level 0 paragraphs and code, each fence as one block.
 
-
-def _paragraphs(text: str) -> Iterator[str]:
-    """Yield paragraphs, and code in a fence as one; of very long code each part has a fence of its own."""
+    Of very long code each part has a fence of its own.
+    """
     held: list[str] = []
     fence, size = "", 0
     for line in text.split("\n"):
@@ -112,143 +111,116 @@ def _paragraphs(text: str) -> Iterator[str]:
             held.append(line)
             size += len(line) + 1
             if mark and mark[1].startswith(fence) and not line[mark.end() :].strip():
-                fence = ""
+                yield 0, "", "\n".join(held)
+                held, fence = [], ""
             elif size > _MAX_CODE:
-                yield "\n".join([*held, fence])
-                held, size = [fence], 0
-        elif mark:
-            fence, size = mark[1], 0
-            held.append(line)
-        elif line.strip():
-            held.append(line)
-        elif held:
-            yield "\n".join(held)
-            held = []
-    if held:
-        yield "\n".join([*held, *([fence] if fence else [])])
-
-
-def _by_headings(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yield ``(level, heading, what stands below it)``; level 0 for what stands above the first heading."""
-    level, heading = 0, ""
-    body: list[str] = []
-    fence = ""
-    for line in text.split("\n"):
-        mark = _FENCE.match(line)
-        if fence:
-            fence = "" if mark and mark[1].startswith(fence) and not line[mark.end() :].strip() else fence
-            body.append(line)
+                yield 0, "", "\n".join([*held, fence])
+                held, size = [held[0]], 0
             continue
-        found = _HEADING.match(line)
-        setext = (
-            _SETEXT.match(line)
-            if body and body[-1].strip() and not body[-1].startswith((" ", "\t", "|", "-", "*", ">"))
-            else None
-        )
-        if mark:
-            fence = mark[1]
-            body.append(line)
-        elif found:
-            yield level, heading, "\n".join(body)
-            level, heading, body = len(found[1]), found[2][:_MAX_TITLE], []
-        elif setext and (len(body) == 1 or not body[-2].strip()):
-            title = body.pop().strip()
-            yield level, heading, "\n".join(body)
-            level, heading, body = 1 if setext[1][0] == "=" else 2, title[:_MAX_TITLE], []
+        heading = _HEADING.match(line)
+        underline = _SETEXT.match(line) if len(held) == 1 and held[0][0] not in " \t|-*>" else None
+        if underline:
+            yield 1 if underline[1][0] == "=" else 2, held[0].strip()[:_MAX_TITLE], f"{held[0]}\n{line}"
+            held = []
+        elif mark or heading or not line.strip():
+            if held:
+                yield 0, "", "\n".join(held)
+            held, fence, size = ([line], mark[1], 0) if mark else ([], "", 0)
+            if heading:
+                yield len(heading[1]), heading[2][:_MAX_TITLE], line
         else:
-            body.append(line)
-    yield level, heading, "\n".join(body)
+            held.append(line)
+    if held:
+        yield 0, "", "\n".join([*held, *([fence] if fence else [])])
+
+
+# --- reStructuredText ---
+
+_UNDERLINE = re.compile(r"([=\-~^\"'`*+#.:_])\1{2,}[ \t]*$")
+_ROLE = re.compile(r":[\w:+.-]{1,40}:`(?:~|!)?([^`<\n]{1,200}?)(?:\s*<[^`>\n]{0,300}>)?`")
+_LINK = re.compile(r"`([^`<\n]{1,200}?)\s*<[^`>\n]{1,500}>`__?")
+_DIRECTIVE = re.compile(r"\.\. ([\w:+-]{1,60})::[ \t]*(.*)")
+_CODE = frozenset({"code-block", "code", "sourcecode", "ipython", "testcode", "prompt"})
+_SILENT = frozenset(
+    {"toctree", "image", "figure", "contents", "highlight", "currentmodule", "module", "index", "raw", "meta"}
+)
+_OPTION = re.compile(r":[\w-]{1,40}:")
+_COMMENT = re.compile(r"\.\. (?:_[^\n]*:|\|[^\n]*\||\[[^\n]*\])|\.\.(?:[ \t]|$)")
 
 
 def _is_restructured(text: str) -> bool:
     """Tell whether a text without an ending that says so is reStructuredText: a directive, a role, or a literal block."""
     head = text[:20_000]
-    return (
-        bool(re.search(r"^\.\. [\w-]+::|:[a-z:]+:`|::\n\n[ \t]", head, re.MULTILINE)) and "\n```" not in head
-    )
+    signs = re.search(r"^\.\. [\w-]+::|:[a-z:]+:`|::\n\n[ \t]", head, re.MULTILINE)
+    return signs is not None and "\n```" not in head
 
 
 def restructured_to_markdown(text: str) -> str:
     """Return reStructuredText with its headings, code and references as Markdown has them; all else stays as it is."""
-    return "\n".join(_Restructured(text).lines())
+    lines = text.expandtabs(4).split("\n")
+    written: list[str] = []
+    levels: list[str] = []
+    at = 0
+    while at < len(lines):
+        heading = _heading(lines, at)
+        if heading is not None:
+            title, mark, height = heading
+            if mark not in levels:
+                levels.append(mark)
+            written.append(f"\n{'#' * min(6, levels.index(mark) + 1)} {_inline(title.strip())}\n")
+            at += height
+        else:
+            shown, at = _block(lines, at)
+            written += shown
+    return "\n".join(written)
 
 
-class _Restructured:
-    def __init__(self, text: str) -> None:
-        self._lines = text.expandtabs(4).split("\n")
-        self._levels: list[str] = []
-
-    def lines(self) -> Iterator[str]:
-        at = 0
-        while at < len(self._lines):
-            at = yield from self._step(at)
-
-    def _step(self, at: int) -> Generator[str, None, int]:
-        """Yield the Markdown of what begins at a line; return where the next begins."""
-        line = self._lines[at]
-        following = self._lines[at + 1] if at + 1 < len(self._lines) else ""
-        if _UNDERLINE.match(line) and following.strip() and _is_line_below(self._lines, at + 2, line):
-            yield self._heading(following, line[0] * 2)
-            return at + 3
-        if (
-            line.strip()
-            and not line.startswith(" ")
-            and _UNDERLINE.match(following)
-            and len(following.strip()) + 2 >= len(line.strip())
-        ):
-            yield self._heading(line, following[0])
-            return at + 2
-        directive = _DIRECTIVE.match(line.strip())
-        code = _CODE_DIRECTIVE.match(line.strip())
-        if code:
-            return (yield from self._code(at, code[1]))
-        if directive:
-            if directive[1] in _SILENT:
-                return self._end_of_block(at + 1, _indent(line))
-            yield (
-                f"**{directive[1]}:** {directive[2]}".rstrip()
-                if directive[2] or directive[1] in {"note", "warning"}
-                else ""
-            )
-            return at + 1
-        if _COMMENT.match(line.strip()):
-            return self._end_of_block(at + 1, _indent(line))
-        if line.rstrip().endswith("::"):
-            shown = line.rstrip()[:-1] if line.strip() != "::" else ""
-            yield from (_inline(shown), "") if shown else ()
-            return (yield from self._code(at, ""))
-        yield _inline(line)
-        return at + 1
-
-    def _heading(self, text: str, mark: str) -> str:
-        if mark not in self._levels:
-            self._levels.append(mark)
-        return f"\n{'#' * min(6, self._levels.index(mark) + 1)} {_inline(text.strip())}\n"
-
-    def _code(self, at: int, language: str) -> Generator[str, None, int]:
-        """Yield the indented block below a line as a fence; return where it ends."""
-        outer = _indent(self._lines[at])
-        end = self._end_of_block(at + 1, outer)
-        body = self._lines[at + 1 : end]
-        while body and (not body[0].strip() or _OPTION.match(body[0].strip())):
-            body = body[1:]
-        while body and not body[-1].strip():
-            body = body[:-1]
-        if body:
-            inner = min(_indent(line) for line in body if line.strip())
-            longest = max((len(run) for line in body for run in re.findall("`+", line)), default=0)
-            fence = "`" * max(3, longest + 1)
-            yield from (f"{fence}{language}", *(line[inner:] for line in body), fence, "")
-        return end
-
-    def _end_of_block(self, at: int, outer: int) -> int:
-        while at < len(self._lines) and (not self._lines[at].strip() or _indent(self._lines[at]) > outer):
-            at += 1
-        return at
+def _heading(lines: Sequence[str], at: int) -> tuple[str, str, int] | None:
+    """Return a heading at a line as ``(title, mark, lines that it takes)``, or None."""
+    line, below, third = (*lines[at : at + 3], "", "")[:3]
+    if _UNDERLINE.match(line) and below.strip() and third.rstrip() == line.rstrip():
+        return below, line[0] * 2, 3
+    is_title = line.strip() and not line.startswith(" ")
+    if is_title and _UNDERLINE.match(below) and len(below.strip()) + 2 >= len(line.strip()):
+        return line, below[0], 2
+    return None
 
 
-def _is_line_below(lines: list[str], at: int, above: str) -> bool:
-    return at < len(lines) and lines[at].rstrip() == above.rstrip()
+def _block(lines: Sequence[str], at: int) -> tuple[list[str], int]:
+    """Return the Markdown of what begins at a line, and where the next block begins."""
+    line = lines[at]
+    bare = line.strip()
+    directive = _DIRECTIVE.match(bare)
+    if directive and directive[1] not in _CODE | _SILENT:
+        is_told = directive[2] or directive[1] in {"note", "warning"}
+        return [f"**{directive[1]}:** {directive[2]}".rstrip() if is_told else ""], at + 1
+    if not directive and not bare.endswith("::") and not _COMMENT.match(bare):
+        return [_inline(line)], at + 1
+    end = _end_of_block(lines, at)
+    if directive and directive[1] in _CODE:
+        return _fenced_block(lines[at + 1 : end], directive[2].partition(" ")[0]), end
+    if directive or _COMMENT.match(bare):
+        return [], end
+    shown = [_inline(line.rstrip()[:-1]), ""] if bare != "::" else []
+    return [*shown, *_fenced_block(lines[at + 1 : end], "")], end
+
+
+def _end_of_block(lines: Sequence[str], at: int) -> int:
+    """Return where the lines end that are indented deeper than the one at ``at``, and stand below it."""
+    outer = _indent(lines[at])
+    at += 1
+    while at < len(lines) and (not lines[at].strip() or _indent(lines[at]) > outer):
+        at += 1
+    return at
+
+
+def _fenced_block(lines: Sequence[str], language: str) -> list[str]:
+    body = list(dropwhile(lambda line: not line.strip() or _OPTION.match(line.strip()), lines))
+    if not body:
+        return []
+    inner = min(_indent(line) for line in body if line.strip())
+    code = "\n".join(line[inner:] for line in body).rstrip()
+    return [fenced(code, language if re.fullmatch(r"[\w+#.-]{0,30}", language) else ""), ""]
 
 
 def _indent(line: str) -> int:

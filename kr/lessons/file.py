@@ -21,6 +21,7 @@ from kr.freshness import to_text
 from kr.guard import find_odd, mask_secrets, reasons_to_hold
 from kr.lessons.line import (
     HEADER,
+    KnownLessons,
     Lesson,
     ParsedLines,
     format_line,
@@ -297,14 +298,17 @@ class LessonBook:
         """Add the rows of new candidates; return these, and the ids of the lessons that the others repeat."""
         fresh: dict[str, Candidate] = {}
         known: dict[str, None] = {}
+        batch = KnownLessons()
         for candidate in candidates:
             lesson = candidate.lesson
             if same := self._find(tx, lesson):
-                known.update(dict.fromkeys(it.id for it in same if it.id not in fresh))
-                continue
-            fresh[lesson.id] = candidate
-            row = replace(
-                row_of(lesson),
+                known.update(dict.fromkeys(other.id for other in same))
+            elif not batch.find(lesson):
+                fresh[lesson.id] = candidate
+                batch.add(lesson)
+        rows = [
+            replace(
+                row_of(candidate.lesson),
                 event_type=candidate.event,
                 story_key=story_key,
                 session_id=session,
@@ -313,11 +317,13 @@ class LessonBook:
                 held=candidate.held,
                 gone_at=at if candidate.held else None,
             )
-            lesson_rows.add(tx, [row], {row.id: lesson_keywords(row.summary)})
+            for candidate in fresh.values()
+        ]
+        lesson_rows.add(tx, rows, {row.id: lesson_keywords(row.summary) for row in rows})
         return tuple(fresh.values()), list(known)
 
     def _find(self, tx: Transaction, lesson: Lesson) -> list[Lesson]:
-        """Return the known lessons that say the same: those in quarantine as well."""
+        """Return the lessons of the database that say the same: those in quarantine as well."""
         words = lesson_keywords(lesson.summary)
         some = rarest(lesson_rows.frequency(tx, words), len(words))
         others = map(lesson_of, lesson_rows.sharing(tx, some) if some else ())
@@ -336,12 +342,12 @@ class LessonBook:
         """Append without the database, unless that is done already: the whole file is compared."""
         try:
             if written is None:
-                present = list(self.file.read().lessons)
+                known = KnownLessons(self.file.read().lessons)
                 fresh: list[Candidate] = []
                 for candidate in candidates:
-                    if not candidate.held and not any(is_duplicate(candidate.lesson, it) for it in present):
+                    if not candidate.held and not known.find(candidate.lesson):
                         fresh.append(candidate)
-                        present.append(candidate.lesson)
+                        known.add(candidate.lesson)
                 written = self._write(fresh)
             return Recorded(written, len(self.file.read().lessons))
         except LessonsUnreadable as error:

@@ -4,7 +4,7 @@ One lesson is one line: ``- [YYYY-MM-DD] [tag, tag…] summary. Ref: path``. The
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -228,8 +228,7 @@ def says_the_same(one: str, other: str) -> bool:
     mine, yours = frozenset(lesson_keywords(one)), frozenset(lesson_keywords(other))
     return (
         len(mine & yours) > DUPLICATE_OVERLAP * len(mine | yours)
-        and set(_NUMBER.findall(one)) == set(_NUMBER.findall(other))
-        and contraries(one) == contraries(other)
+        and _signature(one) == _signature(other)
         and not _swaps_roles(one, other)
     )
 
@@ -276,3 +275,28 @@ def rarest(frequency: Sequence[tuple[str, int]], count: int) -> list[str]:
     absent = count - len(frequency)
     by_frequency = [word for word, _ in sorted(frequency, key=lambda item: (item[1], item[0]))]
     return by_frequency[: max(0, missing + 1 - absent)]
+
+
+class KnownLessons:
+    """Lessons by what a duplicate must share: its numbers, its negations and opposites, and one of its rarest keywords."""
+
+    def __init__(self, lessons: Iterable[Lesson] = ()) -> None:
+        self._by_key: dict[tuple[object, str], list[Lesson]] = {}
+        for lesson in lessons:
+            self.add(lesson)
+
+    def add(self, lesson: Lesson) -> None:
+        signature = _signature(lesson.summary)
+        for word in lesson_keywords(lesson.summary):
+            self._by_key.setdefault((signature, word), []).append(lesson)
+
+    def find(self, lesson: Lesson) -> list[Lesson]:
+        signature, words = _signature(lesson.summary), lesson_keywords(lesson.summary)
+        found = {word: same for word in words if (same := self._by_key.get((signature, word)))}
+        some = rarest([(word, len(same)) for word, same in found.items()], len(words))
+        others = {id(other): other for word in some for other in found[word]}
+        return [other for other in others.values() if is_duplicate(lesson, other)]
+
+
+def _signature(summary: str) -> tuple[frozenset[str], frozenset[str]]:
+    return frozenset(_NUMBER.findall(summary)), contraries(summary)

@@ -36,11 +36,16 @@ _ASSIGNED = re.compile(
     r"""|[\[,]\s{0,9}["']?([A-Za-z_]\w{0,99})["']?\s?:\s?["']([^"'$\n]{1,100})["']"""
 )
 """``name = "1"``, ``extra["name"] = "1"``, ``set("name", "1")``, and the entries of a Groovy map."""
-_PLUGIN = re.compile(r"""\bid\s?\(?\s?["']([\w.-]+)["']\s?\)?\s?version\s?\(?\s?["']([^"']+)["']""")
+_APPLIED = re.compile(
+    r"""\bapply\s?\(?\s?from\s?[:=]\s?(?:file\()?["'](?:\$\{?(?:rootDir|rootProject\.projectDir)\}?/)?([\w./-]{1,200})["']"""
+)
+_PLUGIN = re.compile(
+    r"""\b(?:id\s?\(?\s?["']([\w.-]+)["']|kotlin\(["']([\w.-]+)["'])\s?\)?\s?version\s?\(?\s?["']([^"']+)["']"""
+)
+_KOTLIN = "org.jetbrains.kotlin."
 _JAVA = re.compile(
     r"JavaLanguageVersion\.of\(\s*(\d+)|jvmToolchain\(\s*(\d+)|sourceCompatibility\s*=\s*[\w.'\"]*?(\d[\w.]*)"
 )
-_KOTLIN = re.compile(r"""\bkotlin\(["'][\w.]+["']\)\s+version\s+["']([\w.-]+)["']""")
 _FILL = re.compile(
     r"""\$(?:\{\s*(?:[\w.]*[(\[]\s*)?["']?([\w.]+?)(?:\.get\(\))?["']?\s*[)\]]?(?:\s*as\s+String)?\s*\}"""
     r"""|(\w+)((?:\.[A-Za-z_]\w*)*))"""
@@ -50,11 +55,12 @@ _FILL = re.compile(
 
 @dataclass(slots=True)
 class _Catalog:
-    """A version catalog: the libraries by accessor (``ktor.client``), and what each bundle holds."""
+    """A version catalog: libraries by accessor (``ktor.client``), what each bundle holds, versions of plugins by id."""
 
     file: str
     libraries: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     bundles: dict[str, list[str]] = field(default_factory=dict)
+    plugins: dict[str, str] = field(default_factory=dict)
 
     def find(self, accessor: str) -> list[tuple[str, str | None]]:
         """Return the libraries behind ``ktor.client`` or ``bundles.net``; ``.get()`` and the like may follow."""
@@ -70,18 +76,15 @@ class _Catalog:
 
 def read_gradle(folder: Folder) -> Iterator[Dependency]:
     """Yield what the Gradle files of a project name. What only a catalog holds, no script, is no direct dependency."""
-    places = ["", *_subprojects(folder)]
-    files = [f"{place}/{name}".lstrip("/") for place in places for name in _SCRIPTS]
-    scripts = {file: code for file in files if (code := _code(folder, file))}
-    up = _top(folder)
-    variables = _properties(folder, "")
+    scripts, up = _scripts(folder), _top(folder)
     above = [_code(folder, f"{up}{name}") for name in _SCRIPTS] if up else []
-    for found in _ASSIGNED.finditer("\n".join([*scripts.values(), *above])):
-        name, value = filter(None, found.groups())
+    variables = _properties(folder, "")
+    for assigned in _ASSIGNED.finditer("\n".join([*scripts.values(), *above])):
+        name, value = filter(None, assigned.groups())
         variables.setdefault(name.rpartition(".")[2], value)
     variables = _properties(folder, up) | variables if up else variables
     catalogs = _catalogs(folder, up, variables)
-    plugins = {found[1]: found[2] for code in scripts.values() for found in _PLUGIN.finditer(code)}
+    plugins = _plugins(scripts, catalogs)
     for script, code in scripts.items():
         for package, version, file in _declared(script, code, variables, catalogs):
             # Spring's plugin brings the versions of its own starters.
@@ -90,16 +93,36 @@ def read_gradle(folder: Folder) -> Iterator[Dependency]:
     for catalog in catalogs.values():
         for package, version in catalog.libraries.values():
             yield dependency("maven", package, version, catalog.file, direct=False)
-    yield from _languages(scripts)
+    yield from _languages(scripts, plugins)
 
 
-def _languages(scripts: dict[str, str]) -> Iterator[Dependency]:
-    for language, pattern in (("java", _JAVA), ("kotlin", _KOTLIN)):
-        for file, code in scripts.items():
-            if found := pattern.search(code):
-                version = next(filter(None, found.groups())).replace("_", ".")
-                yield dependency("language", language, version, file, direct=True)
-                break
+def _scripts(folder: Folder) -> dict[str, str]:
+    """Return the scripts of the build and its subprojects, and those that they apply, without comments."""
+    places = ["", *_subprojects(folder)]
+    files = [f"{place}/{name}".lstrip("/") for place in places for name in _SCRIPTS]
+    scripts = {file: code for file in files if (code := _code(folder, file))}
+    applied = _APPLIED.findall("\n".join(scripts.values()))
+    for inside in filter(None, map(folder.inside, applied[:MAX_MEMBERS])):
+        scripts |= {inside: code} if (code := _code(folder, inside)) else {}
+    return scripts
+
+
+def _plugins(scripts: dict[str, str], catalogs: dict[str, _Catalog]) -> dict[str, str]:
+    """Return the versions of plugins by id."""
+    plugins = {name: version for catalog in catalogs.values() for name, version in catalog.plugins.items()}
+    for found in _PLUGIN.finditer("\n".join(scripts.values())):
+        plugins[found[1] or f"{_KOTLIN}{found[2]}"] = found[3]
+    return plugins
+
+
+def _languages(scripts: dict[str, str], plugins: dict[str, str]) -> Iterator[Dependency]:
+    kotlin = next((version for name, version in plugins.items() if name.startswith(_KOTLIN)), None)
+    for script, code in scripts.items():
+        if found := _JAVA.search(code):
+            java = next(filter(None, found.groups())).replace("_", ".")
+            yield dependency("language", "java", java, script, direct=True)
+        if kotlin and "kotlin" in code:
+            yield dependency("language", "kotlin", kotlin, script, direct=True)
 
 
 def _top(folder: Folder) -> str:
@@ -213,22 +236,28 @@ def _catalogs(folder: Folder, up: str, variables: dict[str, str]) -> dict[str, _
 def _catalog(folder: Folder, file: str, data: dict[str, Any], versions: dict[str, str | None]) -> _Catalog:
     catalog = _Catalog(file)
     for alias, entry in folder.table(file, data, "libraries").items():
-        if isinstance(entry, str):
-            group, name, version = [*entry.split(":"), "", ""][:3]
-        elif isinstance(entry, dict):
-            module = str(entry.get("module") or f"{entry.get('group')}:{entry.get('name')}")
-            group, _, name = module.partition(":")
-            wanted = entry.get("version")
-            reference = wanted.get("ref") if isinstance(wanted, dict) else None
-            version = (versions.get(str(reference)) if reference else _rich(wanted)) or ""
-        else:
-            continue
+        text = entry if isinstance(entry, str) else ""
+        fields = entry if isinstance(entry, dict) else {}
+        module = fields.get("module") or f"{fields.get('group', '')}:{fields.get('name', '')}"
+        group, name, version = [*(text or str(module)).split(":"), "", ""][:3]
         if group and name:
-            catalog.libraries[_accessor(alias)] = (f"{group}:{name}", version or None)
+            wanted = version or _version(fields, versions)
+            catalog.libraries[_accessor(alias)] = (f"{group}:{name}", wanted)
+    for entry in folder.table(file, data, "plugins").values():
+        id_, version = entry.partition(":")[::2] if isinstance(entry, str) else ("", "")
+        if isinstance(entry, dict):
+            id_, version = str(entry.get("id")), _version(entry, versions) or ""
+        catalog.plugins |= {id_: version} if version else {}
     for bundle in folder.table(file, data, "bundles"):
         members = folder.items(file, data, "bundles", bundle)
         catalog.bundles[_accessor(bundle)] = [_accessor(str(member)) for member in members]
     return catalog
+
+
+def _version(fields: dict[str, Any], versions: dict[str, str | None]) -> str | None:
+    wanted = fields.get("version")
+    reference = wanted.get("ref") if isinstance(wanted, dict) else None
+    return versions.get(str(reference)) if reference else _rich(wanted)
 
 
 def _rich(version: object) -> str | None:

@@ -128,7 +128,7 @@ def find_node_package(name: str, project: Path) -> InstalledPackage | None:
 
 def _node_package(found: NodePackage) -> InstalledPackage:
     manifest, name = found.manifest, str(found.manifest["name"])
-    files = list(_walk(found.root, skipped=frozenset({"node_modules", "test", "tests"})))
+    files = list(walk(found.root, skipped=frozenset({"node_modules", "test", "tests"})))
     listed = (manifest.get(key) for key in ("dependencies", "peerDependencies"))
     needed = [one for table in listed if isinstance(table, dict) for one in table]
     homepage = manifest.get("homepage")
@@ -205,7 +205,7 @@ def _files_on_disk(distribution: metadata.Distribution, root: Path) -> Iterator[
     for name in sorted((distribution.read_text("top_level.txt") or "").split()):
         if name.isidentifier():
             yield f"{name}.py"
-            yield from (f"{name}/{file}" for file in _walk(root / name))
+            yield from (f"{name}/{file}" for file in walk(root / name))
 
 
 def _requires(distribution: metadata.Distribution) -> tuple[str, ...]:
@@ -226,7 +226,7 @@ def _description(about: Message) -> Description | None:
     return Description(text=body[:_LONGEST_DESCRIPTION], content_type=content_type.strip().lower())
 
 
-def _walk(root: Path, *, skipped: frozenset[str] = frozenset()) -> Iterator[str]:
+def walk(root: Path, *, skipped: frozenset[str] = frozenset()) -> Iterator[str]:
     """Yield the files below ``root``, relative, with forward slashes; links to folders are not followed."""
     count = 0
     for folder, folders, files in os.walk(root, followlinks=False):

@@ -21,7 +21,7 @@ FILES: dict[str, tuple[str, ...]] = {
     ),
     "python": (
         *("pyproject.toml", "uv.lock", "poetry.lock", "pylock.toml", "setup.cfg"),
-        *("requirements*.txt", "requirements*.in", "requirements"),
+        *("*requirements*.txt", "*requirements*.in", "*requirements*.lock", "requirements"),
     ),
     "maven": ("pom.xml",),
     "gradle": ("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"),
@@ -32,7 +32,7 @@ FILES: dict[str, tuple[str, ...]] = {
 }
 """The files that are read, by their names in a project's folder."""
 UNREAD = (
-    *("setup.py", "Pipfile", "Pipfile.lock", "pdm.lock", "environment.yml", "environment.yaml"),
+    *("setup.py", "Pipfile", "Pipfile.lock", "pdm.lock", "environment.yml", "environment.yaml", "pixi.toml"),
     *(
         "bun.lock",
         "bun.lockb",
@@ -47,7 +47,7 @@ UNREAD = (
     *("Directory.Packages.props", "paket.dependencies", "Package.swift", "Podfile", "Cartfile"),
     *("pubspec.yaml", "mix.exs", "rebar.config", "gleam.toml", "stack.yaml", "*.cabal"),
     *("conanfile.txt", "conanfile.py", "vcpkg.json", "build.zig.zon", "shard.yml", "elm.json", "bower.json"),
-    *("Project.toml", "renv.lock", "cpanfile", "MODULE.bazel"),
+    *("Project.toml", "renv.lock", "cpanfile", "MODULE.bazel", "Gopkg.toml"),
 )
 """Dependency files that are not read; each that is there is named."""
 _LOCKS_OF = {"Gemfile": "Gemfile.lock"}

@@ -17,7 +17,7 @@ UNKNOWN = "unknown"
 
 _LANGUAGES = (
     "c c++ c# clojure dart elixir erlang f# go haskell java javascript julia kotlin lua node perl php "
-    "python r ruby rust scala sql swift typescript zig"
+    "python r ruby rust scala sql swift zig"
 )
 _PRODUCTS = (
     "activemq ansible aws azure bigquery cassandra chroma clickhouse cockroachdb consul couchbase couchdb docker "

@@ -103,7 +103,7 @@ def _declared(
             locked = lock.placed_version(f"{here}/{place}".strip("/"), name, spec) if lock else None
             installed = _installed(folder, place, name)
             is_own = name in siblings and not locked and not installed
-            if spec.startswith(_LOCAL) or is_own or (lock and name in lock.local):
+            if spec.startswith(_LOCAL) or is_own or (lock and name in lock.local and not locked):
                 continue
             package, wanted = _real(name, spec)
             yield Declared(package, wanted, file, dev, locked, installed)
@@ -218,21 +218,18 @@ def _yarn_lock(folder: Folder, file: str) -> _Tree | None:
 
 
 def _read_descriptors(lock: _Tree, descriptors: list[str], version: str) -> None:
-    for index, descriptor in enumerate(descriptors[:200]):
-        name, at, spec = descriptor.rpartition("@")
-        if ":" in descriptor:  # yarn 2 and later: name@npm:spec, name@npm:real@spec, name@workspace:path
-            name, at, spec = descriptor[0] + descriptor[1:].partition("@")[0], "@", ""
-            spec = descriptor[len(name) + 1 :]
-        if not at or not name:
-            continue
-        if spec.startswith(_LOCAL):
-            lock.local.add(name)
-            return
-        plain = spec.removeprefix("npm:")
-        package = _real(name, spec)[0] if "@" in plain[1:] else name
-        lock.placed["", f"{name}@{plain}"] = lock.placed["", f"{name}@{spec}"] = version
-        if index == 0:
-            lock.add(package, version)
+    """Take in ``name@range``; of yarn 2 and later ``name@npm:range``, ``name@npm:real@range`` and ``name@workspace:path``."""
+    parted = [
+        (d[:1] + name, spec) for d in descriptors[:200] for name, _, spec in [d[1:].partition("@")] if spec
+    ]
+    if any(spec.startswith(_LOCAL) for _, spec in parted):
+        lock.local |= {name for name, _ in parted}
+        return
+    for name, spec in parted:
+        for text in (spec, spec.removeprefix("npm:")):
+            lock.placed["", f"{name}@{text}"] = version
+    for name, spec in parted[:1]:
+        lock.add(_real(name, spec)[0] if "@" in spec[5:] else name, version)
 
 
 def _pnpm_lock(folder: Folder, file: str) -> _Tree | None:

@@ -20,7 +20,7 @@ from kr.packages.model import Declared, Dependency, Lock, dependency, resolve, s
 _LOCKS = ("uv.lock", "poetry.lock", "pylock.toml")
 _OWN_SOURCES = frozenset({"editable", "virtual", "workspace", "directory", "path"})
 _DEVELOPMENT = re.compile(r"(?:^|[-_/.])(?:dev|test|lint|doc|typing|check)", re.IGNORECASE)
-_REQUIREMENTS = re.compile(r"requirements.*\.(?:txt|in)")
+_REQUIREMENTS = re.compile(r".*requirements.*\.(?:txt|in|lock)")
 _MOST_FILES = 30
 _MOST_LINES = 20_000
 _LONGEST_REQUIREMENT = 2_000
@@ -292,8 +292,9 @@ class _Project:
             if package.keys() & {"directory"} or (isinstance(source, dict) and source.keys() & _OWN_SOURCES):
                 self._choose(lock, package.get("dependencies"))
                 continue
-            forks = package.get("resolution-markers")
+            forks, python = package.get("resolution-markers"), package.get("python-versions")
             is_ours = not isinstance(forks, list) or any(map(self._holds, forks))
+            is_ours &= not isinstance(python, str) or satisfies(self.python, python)
             if is_ours and self._holds(package.get("markers")) and self._holds(package.get("marker")):
                 lock.add(package.get("name"), package.get("version"))
         return lock

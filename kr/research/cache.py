@@ -1,20 +1,15 @@
 """Steps 2 and 3 of seed 000: what the cache holds for a request, and what a request carries along until its answer."""
 
-import json
 import logging
-import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from kr.contracts.requests import ResearchOverrides, ResearchRequest
-from kr.envelopes import Problem
-from kr.errors import FieldError, InvalidRequest, KrError
-from kr.frameworks import canonical, lookup_keys, same_framework
-from kr.freshness import Limits, parse_time, to_text
+from kr.errors import FieldError, InvalidRequest
+from kr.frameworks import lookup_keys, same_framework
+from kr.freshness import Limits
 from kr.models import MatchRules, Query, Related, Tier
 from kr.research.decide import (
     Candidate,
@@ -27,27 +22,21 @@ from kr.research.decide import (
     named,
     offered,
     rank,
+    related_of,
 )
 from kr.research.shelf import HIT_TIMEOUT, Shelf
-from kr.settings import Settings
 from kr.store import entries, lookup, quarantine, reports, revisions
 from kr.store.engine import Store, Transaction
 from kr.store.entries import keywords_key, question_key, topic_key
 from kr.store.lookup import Found
-from kr.store.requests import RequestRow
 from kr.store.unknown import unknown_entry
-from kr.text.counting import fit
-from kr.text.words import search_words, summary_of, tokens
+from kr.text.words import search_words, tokens
 
 logger = logging.getLogger(__name__)
 
 Clock = Callable[[], datetime]
 Aliases = Mapping[str, str]
 """Other name of a framework: its name."""
-
-_SUMMARY_CHARACTERS = 200
-_KEPT_BACK = (0.05, 5.0)
-"""The share of the overall time, and the seconds at most, that are kept so that the answer is out before the caller gives up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,29 +48,6 @@ class Rules:
     aliases: Aliases
     calls_per_story: int
     overall_timeout: float
-
-
-def limits_of(settings: Settings) -> Limits:
-    """Return the ages at which entries become stale, and are archived."""
-    config = settings.knowledge_research
-    return Limits(
-        ttl_days=config.cache_ttl_days,
-        archive_after_days=config.archive_after_days,
-        max_age_days=config.max_age_days,
-    )
-
-
-def rules_of(settings: Settings) -> Rules:
-    config = settings.knowledge_research
-    return Rules(
-        limits=limits_of(settings),
-        match=MatchRules(
-            mode=config.cache_match, floor=config.cache_match_floor, fuzzy=config.cache_fuzzy_match
-        ),
-        aliases=config.aliases,
-        calls_per_story=config.max_calls_per_story,
-        overall_timeout=settings.overall_timeout,
-    )
 
 
 class Cache:
@@ -207,30 +173,7 @@ def _of(rows: Sequence[Found], query: Query, aliases: Aliases) -> list[Found]:
 
 
 def _related(tx: Transaction, candidate: Candidate) -> Related:
-    entry, ratings = candidate.known.entry, candidate.known.ratings
-    return Related(
-        id=entry.id,
-        framework_version=entry.framework_version,
-        topic=entry.topic,
-        question=entry.question,
-        summary=summary_in(revisions.text(tx, entry.sha256) or ""),
-        origin=entry.origin,
-        confidence=entry.confidence,
-        worked=ratings.worked,
-        wrong=ratings.wrong,
-        score=candidate.score,
-        note=ratings.note if ratings.wrong else None,
-    )
-
-
-def summary_in(report: str) -> str:
-    """Return the first sentences of a report's Summary on one line, without the signs of quoting."""
-    _, is_there, body = report.partition("## Summary\n")
-    section = (body if is_there else report).partition("\n## ")[0]
-    lines = (line.strip().lstrip("> ").strip() for line in section.splitlines())
-    return summary_of(
-        " ".join(line for line in lines if line and not line.startswith("```")), _SUMMARY_CHARACTERS
-    )
+    return related_of(candidate, revisions.text(tx, candidate.known.entry.sha256) or "")
 
 
 def _report_of(store: Store, entry_id: str) -> str | None:
@@ -251,110 +194,3 @@ def _why_not(tx: Transaction, entry_id: str) -> str:
 
 def _refuse(reason: str) -> NoReturn:
     raise InvalidRequest(FieldError("config_overrides.use", f"Validation failed: {reason}"))
-
-
-@dataclass(kw_only=True)
-class Run:
-    """One research request under way. Its budget and its clocks start here."""
-
-    request: ResearchRequest
-    rules: Rules
-    store: Store
-    clock: Clock
-    project: str
-    """The folder of the project that asks."""
-    include_report: bool = False
-    max_tokens: int | None = None
-    id: str = field(default_factory=lambda: uuid.uuid4().hex)
-    notes: list[str] = field(default_factory=list)
-    errors: list[Problem] = field(default_factory=list)
-    persona: str | None = None
-    charged: int = 0
-    """Calls that this invocation was charged; ``unrecorded`` of them the ledger could not be told."""
-    unrecorded: int = 0
-
-    def __post_init__(self) -> None:
-        self._began = time.monotonic()
-        self.started = self.clock()
-        self.query = under_its_name(self.request.research_query, self.rules.aliases)
-        self.owner = self.id
-        self.shelf = Shelf(self.store)
-        self.cache = Cache(self.shelf, self.rules, self.clock)
-
-    @property
-    def overrides(self) -> ResearchOverrides:
-        return self.request.config_overrides
-
-    @property
-    def asks_nobody(self) -> bool:
-        """Whether the request leaves no call, to a source or to a model (``max_calls: 0``)."""
-        return self.overrides.max_calls == 0
-
-    @property
-    def call_limit(self) -> int:
-        return self.rules.calls_per_story if self.overrides.max_calls is None else self.overrides.max_calls
-
-    def time_left(self) -> float:
-        """Return the seconds that are left of the overall time."""
-        seconds = self.rules.overall_timeout
-        share, most = _KEPT_BACK
-        return max(0.0, self._began + seconds - min(seconds * share, most) - time.monotonic())
-
-    def calls_left(self, spent: int) -> int:
-        """Return the calls that are left, where the ledger shows so many ``spent`` by the story."""
-        used = spent + self.unrecorded if self.overrides.max_calls is None else self.charged
-        return max(0, self.call_limit - used)
-
-    def fitted(self, text: str) -> str:
-        """Cut a text to what the caller wants to read at most."""
-        return text if self.max_tokens is None else fit(text, self.max_tokens)[0]
-
-    def add_error(self, error: KrError) -> None:
-        problem = Problem(type=error.code, message=str(error))
-        if problem not in self.errors:
-            self.errors.append(problem)
-
-    def row(self, status: str, **more: Any) -> RequestRow:
-        """Make the row of ``requests``."""
-        query = self.query
-        return RequestRow(
-            id=self.id,
-            at=to_text(self.started),
-            mode="research",
-            status=status,
-            story_key=self.request.story_key,
-            session_id=self.request.session_id,
-            framework=self.request.research_query.framework,
-            framework_version=query.framework_version,
-            topic=query.topic,
-            question=query.question,
-            tags=json.dumps(query.tags, ensure_ascii=False),
-            project=self.project,
-            persona=self.persona,
-            duration_ms=round((time.monotonic() - self._began) * 1000),
-            **more,
-        )
-
-
-def under_its_name(query: Query, aliases: Aliases) -> Query:
-    """Ask about a framework under the name that the configuration gives it: sources know that one."""
-    names = {canonical(other): name for other, name in aliases.items()}
-    name, seen = query.framework, set[str]()
-    while (key := canonical(name)) in names and key not in seen:
-        seen.add(key)
-        name = names[key]
-    return query if name == query.framework else replace(query, framework=name)
-
-
-def may_serve(run: Run, found: Lookup) -> bool:
-    """Whether the cache answers; what is to be refreshed, only with what was researched since it was asked."""
-    if not found.is_hit or not run.overrides.refresh or found.match is None:
-        return found.is_hit
-    researched = parse_time(found.match.entry.researched_at or "")
-    return researched is not None and researched >= run.started
-
-
-def may_offer(run: Run, found: Lookup) -> bool:
-    """Whether the caller chooses among the candidates."""
-    wants = run.overrides.if_unsure == "candidates" and not run.overrides.refresh
-    return wants and found.is_offer

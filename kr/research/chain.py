@@ -14,8 +14,8 @@ from kr import cancellation
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.freshness import to_text
 from kr.models import Answer, Consulted, Learned, SourceOutcome
-from kr.research.cache import Run
 from kr.research.progress import Progress
+from kr.research.run import Run
 from kr.settings.model import CircuitBreaker
 from kr.sources.base import Ask, Source
 from kr.store import ledger, requests
@@ -262,7 +262,6 @@ class Chain:
         return True
 
     def _answer_of(self, source: Source, ask: Ask, share: int) -> Answer:
-        source.prepare()
         timeout = min(self._timeout, self._run.time_left() / share)
         answer = source.ask(ask, timeout=max(timeout, _SHORTEST_CALL))
         if not any(split(passage.text) for passage in answer.passages):

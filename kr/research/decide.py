@@ -4,13 +4,12 @@ Served without anybody's judgement is only what needs none: an equal topic, a kn
 Everything else is a ranked list, and the asker chooses.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from math import log1p
-
-from rapidfuzz import fuzz, utils
 
 from kr.freshness import UNKNOWN_VERSION, Limits, Verdict, judge, major_key
 from kr.models import (
@@ -30,7 +29,7 @@ from kr.models import (
 )
 from kr.naming import fold, tag_key
 from kr.source_kinds import is_package
-from kr.text.words import contraries, identifiers, keywords, search_words, stem, tokens
+from kr.text.words import contraries, identifiers, keywords, search_words, stem, summary_of, tokens
 
 SAME_TOPIC = 0.70
 """From this share of common keywords on two topics match (seed 000, step 2)."""
@@ -42,6 +41,8 @@ _FINDING = 3.0
 _WORKED, _INSTALLED = 1.0, -1.0
 _NEAR, _MOST_WORDS = 2, 0.6
 _OF_BEST = 0.5
+_SUMMARY_CHARACTERS = 200
+_OWN_CONFIDENCE = re.compile(r"^(\*\*Confidence:\*\* )(?:high|medium|low)$", re.MULTILINE)
 WITHDRAWN = -1000.0
 """The score of an entry that was rated wrong, or what is below it: it stands last."""
 
@@ -238,6 +239,8 @@ def rank(query: Query, found: Sequence[tuple[Known, float]]) -> list[Candidate]:
 
     Findings go before excerpts, what was rated as working goes up, and what was rated wrong goes last. Placeholders are left out.
     """
+    from rapidfuzz import fuzz, utils  # heavy: an equal topic needs no ranking
+
     asked = f"{query.topic} {query.question}"
     words = _need_words(query.framework, query.topic, query.question)
     ranked = []
@@ -267,6 +270,33 @@ def _standing(known: Known) -> float:
     """Return what an entry's writer and its ratings add to its score."""
     kind = _FINDING if known.entry.is_written else _INSTALLED if known.entry.is_installed_excerpt else 0.0
     return kind + _WORKED * log1p(known.ratings.worked)
+
+
+def related_of(candidate: Candidate, report: str) -> Related:
+    """Return a candidate as it is offered."""
+    entry, ratings = candidate.known.entry, candidate.known.ratings
+    return Related(
+        id=entry.id,
+        framework_version=entry.framework_version,
+        topic=entry.topic,
+        question=entry.question,
+        summary=summary_in(report),
+        origin=entry.origin,
+        confidence=entry.confidence,
+        worked=ratings.worked,
+        wrong=ratings.wrong,
+        score=candidate.score,
+        note=ratings.note if ratings.wrong else None,
+    )
+
+
+def summary_in(report: str) -> str:
+    """Return the first sentences of a report's Summary on one line, without the signs of quoting."""
+    _, is_there, body = report.partition("## Summary\n")
+    section = (body if is_there else report).partition("\n## ")[0]
+    lines = (line.strip().lstrip("> ").strip() for line in section.splitlines())
+    shown = " ".join(line for line in lines if line and not line.startswith("```"))
+    return summary_of(shown, _SUMMARY_CHARACTERS)
 
 
 def most_offered(entries: int) -> int:
@@ -345,6 +375,12 @@ class Outcome:
     lru_evicted: int = 0
     auto_archived: int = 0
     text: str | None = None
+
+
+def with_confidence(text: str, confidence: Confidence) -> str:
+    """Return a report whose header tells the confidence that its entry has now: ratings change it, the text stays."""
+    head, section, rest = text.partition("\n## ")
+    return _OWN_CONFIDENCE.sub(rf"\g<1>{confidence}", head, count=1) + section + rest
 
 
 def outcome_of(found: Lookup, **more: object) -> Outcome:

@@ -17,7 +17,6 @@ from kr.freshness import major_key, parse_time, same_major, to_text
 from kr.models import Consulted
 from kr.naming import fold
 from kr.report import INSTALLED_DOCS_LAST
-from kr.research.cache import Run, may_offer, may_serve
 from kr.research.chain import Breaker, Chain, Result
 from kr.research.decide import Lookup, Outcome, outcome_of
 from kr.research.model import Model
@@ -25,11 +24,13 @@ from kr.research.packages import Packages
 from kr.research.persona import Persona, chosen_persona
 from kr.research.progress import Progress
 from kr.research.report import Report, build_report
+from kr.research.run import Run
 from kr.settings import Settings
 from kr.settings.model import OwnSource
 from kr.source_kinds import is_package
-from kr.sources.base import Ask, Source, build_source
+from kr.sources.base import Ask, Source
 from kr.sources.local_docs import LocalDocs
+from kr.sources.registry import build_source
 from kr.store import entries, ledger, saving, wordings
 from kr.store.places import pair_of
 from kr.store.saving import Draft, Saved
@@ -67,12 +68,12 @@ class Miss:
         """
         gc.enable()
         again = self._look_further(run, found)
-        if may_serve(run, again) or (again is not found and may_offer(run, again)):
+        if run.may_serve(again) or (again is not found and run.may_offer(again)):
             return again
         with lease(run, self._progress) as has_waited:
             # Also who did not wait: another may have had the lease, and let go of it, since this one looked.
             found = run.cache.look_up(run.query)
-            if may_serve(run, found):
+            if run.may_serve(found):
                 return found
             if has_waited and _is_news(run, found):
                 return self._share(run, found)
@@ -110,7 +111,7 @@ class Miss:
             synthesis = author.write(result.answer or result.gap)
             if result.answer is None and (again := run.cache.look_up(run.query)).is_hit:
                 # Somebody else was luckier meanwhile: a placeholder must not take the place of that.
-                return again if may_serve(run, again) else _stand(run, again, result)
+                return again if run.may_serve(again) else _stand(run, again, result)
             report = build_report(  # step 6
                 run.query,
                 answer=result.answer or result.gap,

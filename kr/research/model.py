@@ -6,14 +6,14 @@ from kr import cancellation
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.models import Answer, Related
 from kr.research import llm
-from kr.research.cache import Run
 from kr.research.chain import Breaker
 from kr.research.decide import Lookup
 from kr.research.persona import Persona
 from kr.research.progress import Progress
+from kr.research.run import Run
 from kr.settings import Settings
 from kr.source_kinds import is_answer
-from kr.sources.model_server import LanguageModel
+from kr.sources.llm import LanguageModel
 
 _NAME = "llm"
 """What the model's circuit breaker is called."""

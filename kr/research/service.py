@@ -1,11 +1,9 @@
 """F1, the requests of seed 000: any bytes in, an envelope out. A miss is handed to ``kr.research.miss``."""
 
-import json
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -18,33 +16,24 @@ from kr.contracts.requests import (
     put_over,
 )
 from kr.envelopes import (
-    CandidateReport,
     Envelope,
-    LessonView,
-    MatchView,
     Problem,
     ResearchEnvelope,
-    ResearchResults,
     failure,
     in_one_line,
     validation_problems,
 )
 from kr.errors import FieldError, InvalidRequest, StoreError
-from kr.frameworks import lookup_keys
 from kr.freshness import UNKNOWN_VERSION, to_text
-from kr.models import Match, ResearchStatus
-from kr.report import with_confidence
-from kr.research.cache import Clock, Run, may_offer, may_serve, rules_of
-from kr.research.decide import Lookup, Outcome, outcome_of, research_status
+from kr.research.cache import Clock
+from kr.research.decide import Lookup, Outcome
 from kr.research.progress import Progress
-from kr.research.shelf import HIT_TIMEOUT
+from kr.research.run import Run, rules_of
 from kr.settings import Settings
-from kr.store import entries as entry_rows
-from kr.store import ledger, lookup, requests, wordings
-from kr.store.engine import Store, Transaction
-from kr.store.requests import Need, RequestRow
-from kr.text.counting import tokens_of
-from kr.text.words import derive_tags, derive_topic, search_words
+from kr.store import requests
+from kr.store.engine import Store
+from kr.store.requests import RequestRow
+from kr.text.words import derive_tags, derive_topic
 from kr.tree import read_document
 
 if TYPE_CHECKING:
@@ -292,21 +281,22 @@ class ResearchService:
             store=self.store,
             clock=self.clock,
             project=str(self.cwd),
+            knowledge_base=self.settings.knowledge_base,
             include_report=include_report,
             max_tokens=max_tokens,
         )
         try:
             found = self._look_up(run)
-            if may_serve(run, found):
-                return self._serve(run, found)
-            if may_offer(run, found) and (readable := run.cache.readable(found)).is_offer:
-                return self._offer(run, readable)
+            if run.may_serve(found):
+                return run.serve(found)
+            if run.may_offer(found) and (readable := run.cache.readable(found)).is_offer:
+                return run.offer(readable)
             from kr.research.miss import Miss  # heavy
 
             result = Miss(self.settings, self.packages, self.progress).perform(run, found)
             if isinstance(result, Outcome):
-                return self._answer(run, result)
-            return self._serve(run, result) if result.is_hit else self._offer(run, result)
+                return run.answer(result)
+            return run.serve(result) if result.is_hit else run.offer(result)
         except InvalidRequest:
             raise
         except BaseException as error:
@@ -327,178 +317,6 @@ class ResearchService:
             f"{run.overrides.use} has no report that could be served: the question was answered without it"
         )
         return run.cache.look_up(run.query)
-
-    def _offer(self, run: Run, found: Lookup) -> ResearchEnvelope:
-        """Leave the choice to the caller: nothing is asked, nothing charged; the best candidate's report goes along."""
-        run.notes.append(OFFERED)
-        is_there = False
-        if found.report is not None:
-            best, now = found.related[0].id, self.clock()
-            is_there = run.shelf.write(
-                lambda tx: entry_rows.touch(tx, best, now) is not None, otherwise=False, timeout=HIT_TIMEOUT
-            )
-        outcome = Outcome(is_offer=True, related=found.related, text=found.report, index_updated=is_there)
-        return self._answer(run, outcome)
-
-    def _serve(self, run: Run, found: Lookup) -> ResearchEnvelope:
-        """Step 3: touch the entry, keep wording and row in the same write, and return it; no network, no budget."""
-        outcome = outcome_of(found, is_fresh_hit=True)
-        match = found.match
-        if match is None:
-            raise ValueError("a miss can't be served")
-        if match.entry.status != "fresh":
-            run.notes.append(
-                f"{match.entry.id} is stale and was served because config_overrides.use names it; "
-                "with config_overrides.refresh it is researched again"
-            )
-        if found.ratings.wrong:
-            why = f": {found.ratings.note}" if found.ratings.note else ""
-            run.notes.append(f"{match.entry.id} was rated wrong by {found.ratings.wrong}{why}")
-        return self._answer(run, outcome, lambda tx: _touch(tx, run, match))
-
-    def _answer(
-        self, run: Run, outcome: Outcome, touch: Callable[[Transaction], bool] | None = None
-    ) -> ResearchEnvelope:
-        """Make the envelope, and keep the request's row (step 9); ``touch`` is part of the same write."""
-        status = research_status(outcome)
-        if status in {"degraded", "budget-exhausted"}:
-            run.notes.append(SAVE_HINT)
-        text = _text_given(outcome)
-        _add_problem(run)
-
-        def write(tx: Transaction) -> _Counted:
-            is_updated = outcome.index_updated if touch is None else touch(tx)
-            counted = _count(tx, run, is_updated=is_updated)
-            tokens = tokens_of(run.fitted(text)) if text else 0
-            requests.record(tx, _row(run, status, outcome, tokens, counted))
-            return counted
-
-        is_updated = outcome.index_updated and touch is None
-        timeout = HIT_TIMEOUT if touch is not None or outcome.is_offer else None
-        counted = run.shelf.write(write, None, timeout=timeout) or run.shelf.read(
-            lambda tx: _count(tx, run, is_updated=is_updated),
-            _Counted(
-                entries=0, calls_left=run.calls_left(run.charged - run.unrecorded), is_updated=is_updated
-            ),
-        )
-        _add_problem(run)
-        return ResearchEnvelope(
-            status=status,
-            story_key=run.request.story_key,
-            mode="research",
-            session_id=run.request.session_id,
-            results=self._results(run, outcome, text, counted),
-            errors=[*run.errors],
-        )
-
-    def _results(self, run: Run, outcome: Outcome, text: str | None, counted: "_Counted") -> ResearchResults:
-        shown = run.fitted(text) if text is not None else None
-        is_whole = run.include_report or outcome.path is None
-        candidate = None
-        if outcome.is_offer and shown is not None:
-            candidate = CandidateReport(id=outcome.related[0].id, text=shown)
-        return ResearchResults(
-            cache_hit=outcome.is_fresh_hit,
-            cache_entry_id=outcome.entry_id,
-            report_path=outcome.path,
-            confidence=outcome.confidence,
-            sources_consulted=[*outcome.attempts],
-            budget_remaining=counted.calls_left,
-            degradation_notes=[*run.notes],
-            index_updated=counted.is_updated,
-            index_count=counted.entries if outcome.index_count is None else outcome.index_count,
-            lru_evicted=outcome.lru_evicted,
-            match=_match_view(outcome),
-            related=[*outcome.related],
-            candidate_report=candidate,
-            lessons=counted.lessons,
-            auto_archived=outcome.auto_archived,
-            report=shown if is_whole and not outcome.is_offer else None,
-            report_file=f"{self.settings.knowledge_base}/{outcome.path}"
-            if outcome.path is not None
-            else None,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Counted:
-    """What every answer tells of the knowledge base: live entries, calls left, lessons that fit."""
-
-    entries: int
-    calls_left: int
-    is_updated: bool
-    lessons: list[LessonView] = field(default_factory=list)
-
-
-def _count(tx: Transaction, run: Run, *, is_updated: bool) -> _Counted:
-    entries, spent = ledger.counted(tx, run.request.session_id, run.request.story_key)
-    return _Counted(
-        entries=entries, calls_left=run.calls_left(spent), is_updated=is_updated, lessons=_lessons(tx, run)
-    )
-
-
-def _lessons(tx: Transaction, run: Run) -> list[LessonView]:
-    """Return the lessons of the framework whose words the question shares."""
-    keys = lookup_keys(run.query.framework, run.rules.aliases)
-    words = search_words(run.query.topic, run.query.question, but=frozenset(keys))
-    found = lookup.lessons(tx, keys, words, most=_MOST_LESSONS)
-    return [LessonView(summary=summary, ref=ref) for summary, ref in found]
-
-
-def _touch(tx: Transaction, run: Run, match: Match) -> bool:
-    """Note the access, and how a request worded it that chose the entry; False when the entry went meanwhile."""
-    now = run.clock()
-    if entry_rows.touch(tx, match.entry.id, now) is None:
-        return False
-    if match.tier == "use":
-        query, at = run.query, to_text(now)
-        requests.settle_alike(tx, query.framework, query.question, match.entry.id, at=at)
-        if run.rules.match.fuzzy:
-            need = Need(query.topic, query.tags, query.question)
-            wordings.keep(tx, match.entry, need, at=at, session_id=run.request.session_id)
-    return True
-
-
-def _text_given(outcome: Outcome) -> str | None:
-    """Return the report with the confidence that the entry has now."""
-    level = outcome.related[0].confidence if outcome.is_offer else outcome.confidence
-    return outcome.text if outcome.text is None or level is None else with_confidence(outcome.text, level)
-
-
-def _row(run: Run, status: ResearchStatus, outcome: Outcome, tokens: int, counted: _Counted) -> RequestRow:
-    match, related = outcome.match, outcome.related
-    offered = [{"id": it.id, "score": it.score} for it in related]
-    return run.row(
-        status,
-        error=in_one_line(run.errors),
-        tier=match.tier if match else None,
-        score=match.score if match else related[0].score if related else None,
-        entry_id=outcome.entry_id,
-        budget_remaining=counted.calls_left,
-        answer_tokens=tokens,
-        candidates=json.dumps(offered) if offered and not outcome.is_fresh_hit else None,
-    )
-
-
-def _match_view(outcome: Outcome) -> MatchView | None:
-    match = outcome.match
-    if match is None:
-        return None
-    return MatchView(
-        tier=match.tier,
-        topic_overlap=round(match.topic_overlap, 4),
-        shared_tags=list(match.shared_tags),
-        entry_status=match.entry.status,
-        origin=match.entry.origin,
-        worked=outcome.ratings.worked,
-        wrong=outcome.ratings.wrong,
-        score=match.score,
-    )
-
-
-def _add_problem(run: Run) -> None:
-    if run.shelf.problem is not None:
-        run.add_error(run.shelf.problem)
 
 
 def _warn(warnings: Iterable[str]) -> None:

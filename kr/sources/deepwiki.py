@@ -1,22 +1,18 @@
-"""The DeepWiki source: a question about the framework's repository (SPEC 3.5, seed 000 step 5b)."""
+"""The DeepWiki source: a question about the framework's repository (seed 000, step 5b)."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from kr.errors import SourceFailure, SourceNotAsked
-from kr.sources.base import Ask, McpSource, Source, one_line, with_server
+from kr.models import Answer, ServerConfig
+from kr.sources.base import MAX_QUESTION, Ask
+from kr.sources.mcp_client import McpSession, converse
 from kr.sources.mcp_tool import passages
-from kr.values import Answer
-
-if TYPE_CHECKING:
-    from kr.settings.model import KnowledgeResearch
-    from kr.sources.mcp_client import McpSession
+from kr.sources.reasons import one_line
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")
-_MAX_QUESTION = 4000
 _VIEW = re.compile(r"[\s*_>-]*View this search on DeepWiki:\**\s*<?(\S+?)>?[\s*_]*", re.IGNORECASE)
 _PAGES = re.compile(r"[\s#*_]*Wiki pages you might want to explore:?[\s*_]*", re.IGNORECASE)
 _ITEM = re.compile(r"\s*(?:[-*+]|\d+\.)\s.*")
@@ -29,15 +25,16 @@ _BRIEF_ERROR = re.compile(
     re.IGNORECASE,
 )
 _BRIEF = 200
-
-
-def build(config: "KnowledgeResearch", environ: Mapping[str, str]) -> Source:  # noqa: ARG001 - every source's form
-    return with_server(DeepWiki.name, config, DeepWiki)
+"""Characters of a line that may be an error without a flag."""
 
 
 @dataclass(frozen=True, slots=True)
-class DeepWiki(McpSource):
+class DeepWiki:
+    """DeepWiki's question tool, by either of the names that it had."""
+
+    server: ServerConfig
     name: ClassVar[str] = "deepwiki"
+    is_charged: ClassVar[bool] = True
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
         """Answer from the wiki of the framework's repository, or of a framework that is given as ``owner/repo``."""
@@ -45,12 +42,10 @@ class DeepWiki(McpSource):
         if repository is None:
             name = one_line(ask.query.framework, limit=80)
             raise SourceNotAsked(f"no repository known for {name}; `repositories` in kr.yaml names it")
-        from kr.sources.mcp_client import converse
 
-        question = ask.query.question[:_MAX_QUESTION]
-
-        async def dialogue(session: "McpSession") -> Answer:
+        async def dialogue(session: McpSession) -> Answer:
             tool = session.choose("ask_wiki_question", "ask_question")
+            question = ask.query.question[:MAX_QUESTION]
             reply = await session.call(tool, {"repoName": repository, "question": question})
             return read_answer(reply.text, repository, is_error=reply.is_error, is_cut=reply.is_cut)
 
@@ -58,7 +53,7 @@ class DeepWiki(McpSource):
 
 
 def repository_for(ask: Ask) -> str | None:
-    """``owner/repo`` from the ask, else from the framework's own name, when it is well formed."""
+    """Return ``owner/repo`` as configured, installed or learned, else the framework's own name, when it is well formed."""
     for candidate in (ask.own_repository(), ask.repository, ask.query.framework):
         if candidate is not None and _REPOSITORY.fullmatch(candidate.strip()):
             return candidate.strip()
@@ -76,11 +71,11 @@ def read_answer(text: str, repository: str, *, is_error: bool, is_cut: bool = Fa
     if not body:
         raise SourceFailure("an empty answer")
     url = url or f"https://deepwiki.com/{repository}"
-    return Answer(source="deepwiki", passages=tuple(passages(body, url, is_cut=is_cut)), url=url)
+    return Answer(source=DeepWiki.name, passages=tuple(passages(body, url, is_cut=is_cut)), url=url)
 
 
 def split_navigation(text: str) -> tuple[str, str | None]:
-    """Take pages and link, where "Wiki pages you might want to explore:" introduces them, off the end; the link is returned."""
+    """Take the list of pages and the link off the end of an answer; return the rest, and the link where it is DeepWiki's own."""
     lines = text.rstrip().split("\n")
     end, url = len(lines), None
     for at in range(len(lines) - 1, -1, -1):

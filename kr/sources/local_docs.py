@@ -1,18 +1,29 @@
-"""The documentation that the installed package itself ships (SPEC 3.5.6): no network and no charge."""
+"""Documentation on this machine: what installed packages ship, and folders of one's own. No network and no charge."""
 
 import itertools
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from kr.errors import SourceFailure, SourceTimeout
+from kr.documents.index import cache_folder
+from kr.documents.library import folder_index, package_index
+from kr.documents.rank import Index, Ranking, markdown, question_of
+from kr.documents.rank import ask as rank
+from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
+from kr.frameworks import same_framework
+from kr.guard import mask_secrets
+from kr.models import Answer, Passage, Query
+from kr.packages.installed import (
+    InstalledPackage,
+    find_installed,
+    find_node_package,
+    find_python_package,
+    places_searched,
+    types_package,
+)
 from kr.sources.base import Ask
-from kr.values import Answer, Passage, Query
-
-if TYPE_CHECKING:
-    from kr.documents.rank import Index, Ranking
-    from kr.packages.installed import InstalledPackage
 
 MAX_PASSAGES = 40
 _MOST_DEPENDENCIES = 8
@@ -31,20 +42,15 @@ class LocalDocs:
         self._projects = projects
         self._environ = environ
 
-    def prepare(self) -> None:
-        """There is nothing heavy to import."""
-
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
         """Return passages of the version in use. Raises ``SourceTimeout``, and ``SourceFailure`` (no fault) where nothing is installed or fits."""
-        from kr.packages.installed import find_installed, places_searched
-
         deadline = time.monotonic() + timeout
         packages = find_installed(ask.query.framework, self._projects, self._environ)
         if not packages:
             where = places_searched(self._projects, self._environ)
             raise SourceFailure(f"no package of this name is installed; looked in {where}", is_fault=False)
         ranked = [(self._rank(package, ask.query, deadline), package) for package in packages]
-        ranking, package = min(ranked, key=lambda row: row[0].gap)
+        ranking, package = min(ranked, key=lambda row: row[0].lacking)
         if time.monotonic() >= deadline:
             raise SourceTimeout("the installed documentation could not be read in time")
         if not ranking.passages:
@@ -54,47 +60,31 @@ class LocalDocs:
             )
         return Answer(
             source=self.name,
-            passages=passages_of(ranking),
+            passages=_passages(ranking),
             version=package.version,
             repository=package.repository,
             is_gap=ranking.is_gap,
         )
 
-    def _rank(self, package: "InstalledPackage", query: Query, deadline: float) -> "Ranking":
-        from kr.documents.rank import ask, question_of
-
-        own = self._index(package)
+    def _rank(self, package: InstalledPackage, query: Query, deadline: float) -> Ranking:
         dependencies = self._dependencies(package, min(deadline, time.monotonic() + _DEPENDENCY_SECONDS))
-        try:
-            return ask(own, question_of(query), dependencies)
-        finally:
-            own.close()
-            dependencies.close()
+        with self._index(package) as own, closing(dependencies):
+            return rank(own, question_of(query), dependencies)
 
-    def _index(self, package: "InstalledPackage") -> "Index":
-        from kr.documents.index import cache_folder
-        from kr.documents.library import package_index
-        from kr.documents.rank import Index
-        from kr.packages.installed import types_package
-
+    @contextmanager
+    def _index(self, package: InstalledPackage) -> Iterator[Index]:
         types = self._find(package, types_package(package.name)) if package.ecosystem == "npm" else None
-        connection = package_index(package, types, cache_folder(self._environ))
-        return Index(f"{package.name} {package.version}", connection)
+        with closing(package_index(package, types, cache_folder(self._environ))) as connection:
+            yield Index(f"{package.name} {package.version}", connection)
 
-    def _dependencies(self, package: "InstalledPackage", deadline: float) -> "Generator[Index, None, None]":
+    def _dependencies(self, package: InstalledPackage, deadline: float) -> Generator[Index, None, None]:
         for name in package.requires[:_MOST_DEPENDENCIES]:
             found = self._find(package, name) if time.monotonic() < deadline else None
-            if found is None or found.name == package.name:
-                continue
-            index = self._index(found)
-            try:
-                yield index
-            finally:
-                index.close()
+            if found is not None and found.name != package.name:
+                with self._index(found) as index:
+                    yield index
 
-    def _find(self, package: "InstalledPackage", name: str) -> "InstalledPackage | None":
-        from kr.packages.installed import find_node_package, find_python_package
-
+    def _find(self, package: InstalledPackage, name: str) -> InstalledPackage | None:
         if package.ecosystem == "python":
             return find_python_package(name, self._projects, self._environ)
         # A package of node finds its own dependencies beside or below itself (pnpm).
@@ -102,9 +92,63 @@ class LocalDocs:
         return next((found for place in places if (found := find_node_package(name, place))), None)
 
 
-def passages_of(ranking: "Ranking") -> tuple[Passage, ...]:
-    """Return the best passages, each by its name or headings and the package that it is of: no place of the machine."""
-    from kr.documents.rank import markdown
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
+    """A folder of one's own: Markdown, reStructuredText, text and HTML about ``framework``, or about any where it is None."""
 
+    name: str
+    folder: Path
+    framework: str | None
+    environ: Mapping[str, str]
+
+    @property
+    def is_charged(self) -> bool:
+        """Whether an answer costs a call."""
+        return False
+
+    def ask(self, ask: Ask, *, timeout: float) -> Answer:  # noqa: ARG002 - the index of a folder is made in seconds
+        """Return the best passages, secrets masked.
+
+        Raises ``SourceFailure``, which is no fault where no document has a word of the question, and ``SourceNotAsked`` where the folder
+        is about something else.
+        """
+        if self.framework is not None and not same_framework(self.framework, ask.query.framework):
+            raise SourceNotAsked(f"it is about {self.framework}")
+        with self._index() as index:
+            ranking = rank(index, question_of(ask.query))
+        if not ranking.passages:
+            raise SourceFailure("no document has a word of the question", is_fault=False)
+        return Answer(source=self.name, passages=_passages(ranking, is_own=True), is_gap=ranking.is_gap)
+
+    def check(self) -> None:
+        """Read the folder, as a question does. Raises ``SourceFailure`` where it can't be read or holds no document."""
+        with self._index() as index:
+            if not index.size():
+                raise SourceFailure(f"the folder {self.folder.name} holds no document")
+
+    @contextmanager
+    def _index(self) -> Iterator[Index]:
+        try:
+            connection = folder_index(self.folder, cache_folder(self.environ))
+        except OSError as error:
+            reason = f"the folder {self.folder.name} can't be read ({type(error).__name__})"
+            raise SourceFailure(reason) from error
+        with closing(connection):
+            yield Index(self.name, connection)
+
+
+def _passages(ranking: Ranking, *, is_own: bool = False) -> tuple[Passage, ...]:
+    """Return the best passages, each by its name or headings and the package that it is of: no place of the machine.
+
+    One's own documents may hold secrets, which must not come into a report.
+    """
     best = itertools.islice(ranking.passages, MAX_PASSAGES)
-    return tuple(Passage(text=markdown(one.section), title=one.section.name, url=one.package) for one in best)
+    texts = ((markdown(one.section), one) for one in best)
+    return tuple(
+        Passage(
+            text=mask_secrets(text) if is_own else text,
+            title=mask_secrets(one.section.name) if is_own else one.section.name,
+            url=one.package,
+        )
+        for text, one in texts
+    )

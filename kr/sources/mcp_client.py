@@ -1,43 +1,63 @@
-"""The synchronous seam over the official MCP SDK (SPEC 3.5, facts on the MCP client): ``converse`` runs one session.
+"""The synchronous seam over the official MCP SDK: ``converse`` holds one session with a server, over HTTP or as a child process.
 
-Its event loop has a thread of its own: a signal may raise in the caller's at any moment without tearing the loop apart, the deadline
-holds even when the loop does not come back. No exception of the SDK, its HTTP client or the system leaves this module.
+No exception of the SDK, its HTTP client or the system leaves this module, and no secret of the configuration. The SDK hides status and
+headers of a bad answer and bounds no JSON: hooks of its HTTP client note the one and bound the other.
 """
 
-import asyncio
-import importlib
 import logging
-import threading
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from copy import copy
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import TextIO, TypeVar, cast
+from urllib.request import getproxies, proxy_bypass
 
-from kr.cancellation import broken_off
+import anyio
+import httpx2
+import mcp_types
+from mcp import MCPError
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from pydantic import ValidationError
+
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
-from kr.sources.base import credentials_of, one_line, quoted, secrets_of, without_secrets
-from kr.values import ServerConfig
+from kr.models import ServerConfig
+from kr.sources.addresses import checked_addresses, first_reachable, system_resolver
+from kr.sources.event_loop import run
+from kr.sources.mcp_process import process_transport
+from kr.sources.reasons import (
+    connection_reason,
+    credentials_of,
+    leaves,
+    one_line,
+    quoted,
+    retry_after_seconds,
+    secrets_of,
+    status_reason,
+    without_secrets,
+)
 
-if TYPE_CHECKING:
-    import anyio
-    from mcp.client import Client
-
+for _name in ("client", "mcp", "httpx2", "httpcore2"):
+    logging.getLogger(_name).setLevel(logging.CRITICAL + 1)  # what they log is reported as a reason instead
 
 T = TypeVar("T")
 
 MAX_TEXT = 1024 * 1024
-"""Bytes of a tool's text; the rest is cut (SPEC 3.7)."""
+"""Bytes of a tool's text; the rest is cut."""
 
+MAX_MESSAGE = 8 * 1024 * 1024
+"""Bytes of one message, which may hold a text twice and escaped; what is longer is not read to its end."""
+
+MAX_REDIRECTS = 5
 _PAGES = 10
 """Pages of a tool list that are read at most."""
 
 _FAREWELL = 1.0
 """Seconds for leaving a session whose answer is there."""
 
-_STOPPING = 2.5
-"""Seconds that a session may take to stop after its deadline or an interruption."""
+# What no second attempt mends. 404, 405 and 400 are what older servers say to the newer handshake; the SDK then tries the older one.
+_FINAL = frozenset({401, 402, 403, 407, 429, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +73,7 @@ class McpSession:
     """An open session: the tools of the server, and a way to call them."""
 
     def __init__(
-        self, client: "Client", tools: Mapping[str, frozenset[str]], credentials: Iterable[str]
+        self, client: Client, tools: Mapping[str, frozenset[str]], credentials: Iterable[str]
     ) -> None:
         self._client = client
         self._credentials = tuple(credentials)
@@ -61,6 +81,7 @@ class McpSession:
         """Names of the tools, each with the names of its arguments."""
 
     def choose(self, *names: str) -> str:
+        """Return the first of these tools that the server has. Raises ``SourceFailure`` where it has none."""
         for name in names:
             if name in self.tools:
                 return name
@@ -74,156 +95,71 @@ class McpSession:
         if not text and isinstance(structured, dict) and isinstance(structured.get("result"), str):
             text = structured["result"]
         # A server that repeats its key in a text must not bring it into a report.
-        text = without_secrets(text, self._credentials)
-        data = text.encode(errors="replace")
-        if len(data) <= MAX_TEXT:
-            return ToolText(text, bool(result.is_error))
-        return ToolText(data[:MAX_TEXT].decode(errors="ignore"), bool(result.is_error), is_cut=True)
+        data = without_secrets(text, self._credentials).encode(errors="replace")
+        is_cut = len(data) > MAX_TEXT
+        return ToolText(data[:MAX_TEXT].decode(errors="ignore"), bool(result.is_error), is_cut)
 
 
 Dialogue = Callable[[McpSession], Awaitable[T]]
 """What to do in a session. It may raise ``SourceFailure``."""
 
 
+@dataclass
+class _Noted:
+    """What was seen of a session from outside: why it is over, the last bad status, and what the process wrote to standard error."""
+
+    errors: TextIO = field(repr=False)
+    failure: SourceFailure | None = None
+    error: Exception | None = None
+    status: str | None = None
+    redirects: int = 0
+
+    def ended(self, failure: SourceFailure) -> SourceFailure:
+        """Note why the session is over, since the SDK may swallow what is raised."""
+        self.failure = failure
+        return failure
+
+
 def converse(server: ServerConfig, dialogue: Dialogue[T], *, timeout: float) -> T:
-    """Hold ``dialogue`` with ``server`` within ``timeout`` seconds, imports apart; leaves no connection and no process.
+    """Hold ``dialogue`` with ``server`` within ``timeout`` seconds; leaves no connection and no process.
 
     Raises ``SourceFailure`` with a line that repeats no secret of the configuration, or ``SourceTimeout``.
     """
     if not server.url and not server.command:
         raise SourceNotAsked("no server is configured")
-    prepare()
-    run = _Run(server, dialogue, timeout)
-    try:
-        run.start()
-        run.wait()
-    finally:
-        run.stop()
-    return run.result()
+    answers: list[T] = []
+    with tempfile.TemporaryFile("w+", errors="replace") as errors:
+        noted = _Noted(cast("TextIO", errors))
 
+        async def work() -> None:
+            try:
+                await _session(server, dialogue, noted, answers)
+            except Exception as error:
+                if not answers:
+                    raise _harmless(_failure(error, noted, server), server) from error
 
-class _Run(Generic[T]):
-    def __init__(self, server: ServerConfig, dialogue: Dialogue[T], timeout: float) -> None:
-        from kr.sources.mcp_transports import StdioServer, Wire
-
-        self._server = server
-        self._dialogue = dialogue
-        self._timeout = timeout
-        self._wire: Wire = Wire(self._cancel)
-        self._process = None if server.url else StdioServer(server, self._wire)
-        self._thread = threading.Thread(target=self._work, name="kr-mcp", daemon=True)
-        self._finished = threading.Event()
-        self._awake = threading.Event()  # finished, or nobody waits any more
-        self._stop_requested = False
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._scope: anyio.CancelScope | None = None
-        self._value: list[T] = []
-        self._error: BaseException | None = None
-        self._is_late = False
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def wait(self) -> None:
-        with broken_off(self._awake.set):
-            self._awake.wait(self._timeout + _STOPPING)
-
-    def stop(self) -> None:
-        """End the session if it still runs, and its process in any case."""
-        if not self._thread.is_alive():
-            return
         try:
-            if not self._finished.is_set():
-                self._stop_requested = True
-                if self._loop is not None:
-                    with suppress(RuntimeError):  # the loop has just closed
-                        self._loop.call_soon_threadsafe(self._cancel)
-            self._thread.join(_STOPPING)
-        finally:
-            if self._thread.is_alive() and self._process is not None:
-                self._process.kill()
-
-    def result(self) -> T:
-        if self._value:
-            return self._value[0]
-        raise self._failure() from self._error
-
-    def _work(self) -> None:
-        try:
-            with asyncio.Runner(loop_factory=_quiet_loop) as runner:
-                self._loop = runner.get_loop()
-                runner.run(self._session())
-        except BaseException as exc:  # noqa: BLE001  # the thread's edge: the caller's thread translates it
-            self._error = self._error or exc
-        finally:
-            self._finished.set()
-            self._awake.set()
-
-    def _cancel(self) -> None:
-        if self._process is not None:
-            self._process.hurry()
-        if self._scope is not None:
-            self._scope.cancel()
-
-    async def _session(self) -> None:
-        import anyio
-
-        with anyio.move_on_after(self._timeout) as self._scope:
-            if self._stop_requested:
-                return
-            async with self._client() as client:
-                try:
-                    tools = await _list_tools(client)
-                    self._value.append(
-                        await self._dialogue(McpSession(client, tools, credentials_of(self._server)))
-                    )
-                except Exception as exc:  # noqa: BLE001  # kept, since task groups on the way out would wrap it
-                    self._error = exc
-                self._scope.deadline = min(self._scope.deadline, anyio.current_time() + _FAREWELL)
-        self._is_late = self._scope.cancelled_caught and self._wire.failure is None
-
-    @asynccontextmanager
-    async def _client(self) -> "AsyncIterator[Client]":
-        from mcp.client import Client
-
-        from kr.sources.mcp_transports import http_client, http_transport
-
-        if self._process is not None:
-            async with Client(self._process.transport(), cache=None) as client:
-                yield client
-            return
-        async with (
-            http_client(dict(self._server.headers), self._wire, seconds=self._timeout) as http,
-            Client(http_transport(self._server.url or "", http), cache=None) as client,
-        ):
-            yield client
-
-    def _failure(self) -> SourceFailure:
-        found = self._told()
-        secrets = secrets_of(self._server)
-        words = f"; it says {quoted(without_secrets(found.said, secrets))}" if found.said.strip() else ""
-        reason = one_line(without_secrets(found.reason, secrets)) + words
-        told = copy(found)
-        told.reason, told.args = reason, (reason,)
-        return told
-
-    def _told(self) -> SourceFailure:
-        if self._wire.failure is not None:
-            return self._wire.failure
-        if isinstance(self._error, SourceFailure):
-            return self._error
-        if self._is_late or self._error is None:
-            if self._process is not None and self._process.junk_lines and not self._process.messages:
-                return SourceFailure("the server writes what is no JSON-RPC message")
-            return SourceTimeout(f"no answer within {self._timeout:.3g} s")
-        if self._wire.status is not None:
-            return self._wire.refusal()
-        from kr.sources.mcp_transports import translate
-
-        return translate(self._error, command=self._server.command)
+            run(work, timeout=timeout)
+        except SourceTimeout as late:
+            if not answers:
+                raise noted.failure or late from None
+    return answers[0]
 
 
-async def _list_tools(client: "Client") -> dict[str, frozenset[str]]:
+async def _session(server: ServerConfig, dialogue: Dialogue[T], noted: _Noted, answers: list[T]) -> None:
+    with anyio.CancelScope() as scope:
+        async with _client(server, noted) as client:
+            try:
+                session = McpSession(client, await _list_tools(client), credentials_of(server))
+                answers.append(await dialogue(session))
+            except Exception as error:  # noqa: BLE001  # kept, since task groups on the way out would wrap it
+                noted.error = error
+            scope.deadline = anyio.current_time() + _FAREWELL
+    if not answers:
+        raise noted.error or SourceTimeout("no answer in time")
+
+
+async def _list_tools(client: Client) -> dict[str, frozenset[str]]:
     tools: dict[str, frozenset[str]] = {}
     cursor: str | None = None
     for _ in range(_PAGES):
@@ -237,36 +173,157 @@ async def _list_tools(client: "Client") -> dict[str, frozenset[str]]:
     return tools
 
 
-def prepare() -> None:
-    """Import the SDK, and keep its diagnostics off standard error: each is reported as a reason instead."""
-    for name in ("mcp.client", "kr.sources.mcp_transports"):
-        importlib.import_module(name)  # all of them before the clock starts
+@asynccontextmanager
+async def _client(server: ServerConfig, noted: _Noted) -> AsyncIterator[Client]:
+    if server.url:
+        async with (
+            _http_client(server, noted) as http,
+            Client(
+                streamable_http_client(server.url, http_client=http, max_sse_event_size=MAX_MESSAGE),
+                cache=None,
+            ) as client,
+        ):
+            yield client
+        return
+    async with Client(process_transport(server, noted.errors), cache=None) as client:
+        yield client
 
-    for name in ("client", "mcp.client", "mcp.shared", "httpx2", "httpcore2"):
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+def _http_client(server: ServerConfig, noted: _Noted) -> httpx2.AsyncClient:
+    """Return the HTTP client of a session: its addresses are checked, its answers bounded and noted. A proxy resolves names itself."""
+
+    async def note(response: httpx2.Response) -> None:
+        _note(response, noted)
+
+    url = httpx2.URL(server.url or "")
+    is_proxied = url.scheme in getproxies() and not proxy_bypass(url.host)
+    return httpx2.AsyncClient(
+        headers={**server.headers, "Accept-Encoding": "identity"},
+        timeout=None,
+        event_hooks={"response": [note]},
+        transport=None if is_proxied else _CheckedTransport(),
+    )
 
 
-def _quiet_loop() -> asyncio.AbstractEventLoop:
-    loop = asyncio.new_event_loop()
-    loop.set_debug(False)
-    loop.set_exception_handler(lambda _loop, _context: None)
-    loop.set_default_executor(_DaemonExecutor())
-    return loop
+class _CheckedTransport(httpx2.AsyncBaseTransport):
+    """Connects to an address that was checked, which may be private: the server is the user's own choice."""
+
+    def __init__(self) -> None:
+        self._inner = httpx2.AsyncHTTPTransport(trust_env=False)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        host = request.url.raw_host.decode("ascii")
+        addresses = await checked_addresses(host, system_resolver, allow_private=True)
+
+        async def send(address: str) -> httpx2.Response:
+            pinned = httpx2.Request(
+                request.method,
+                request.url.copy_with(host=address),
+                headers=request.headers,
+                stream=request.stream,
+                extensions={**request.extensions, "sni_hostname": host},
+            )
+            return await self._inner.handle_async_request(pinned)
+
+        return await first_reachable(addresses, send, (httpx2.ConnectError, httpx2.ConnectTimeout))
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
 
-class _DaemonExecutor(ThreadPoolExecutor):
-    """Threads that nobody waits for: a name server that is silent must not hold up the program's end."""
+class _Bounded(httpx2.AsyncByteStream):
+    def __init__(self, inner: httpx2.AsyncByteStream, noted: _Noted) -> None:
+        self._inner = inner
+        self._noted = noted
 
-    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        future: Future[T] = Future()
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._inner:
+            size += len(chunk)
+            if size > MAX_MESSAGE:
+                raise self._noted.ended(SourceFailure("the answer is larger than 8 MiB"))
+            yield chunk
 
-        def work() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                future.set_result(fn(*args, **kwargs))
-            except BaseException as exc:  # noqa: BLE001  # handed on to whoever waits
-                future.set_exception(exc)
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
-        threading.Thread(target=work, name="kr-mcp-lookup", daemon=True).start()
-        return future
+
+def _note(response: httpx2.Response, noted: _Noted) -> None:
+    """Note a bad status, and end the session where another attempt is no use. Raises ``SourceFailure``."""
+    if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise noted.ended(SourceFailure("the answer is compressed, which was not asked for"))
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Bounded(response.stream, noted)
+    if response.request.method != "POST":
+        return
+    noted.redirects = noted.redirects + 1 if response.has_redirect_location else 0
+    if noted.redirects > MAX_REDIRECTS:
+        raise noted.ended(SourceFailure(f"more than {MAX_REDIRECTS} redirects"))
+    status = response.status_code
+    if status in _FINAL:
+        after = retry_after_seconds(response.headers.get("retry-after"))
+        pause = after if status in {429, 503} else None
+        raise noted.ended(SourceFailure(status_reason(status), retry_after=pause))
+    # An earlier bad status is forgotten: the handshake may have been refused in its newer form.
+    noted.status = None if status < 300 else status_reason(status)
+    if response.has_redirect_location:  # the host alone: paths and queries may carry secrets
+        host = response.url.join(response.headers["location"]).host
+        noted.status = f"{status_reason(status)}, a redirect to {host} that is not followed"
+
+
+def _failure(error: Exception, noted: _Noted, server: ServerConfig) -> SourceFailure:
+    """Say in a few words why there is no answer: what was noted on the way tells more than the SDK's own error."""
+    if noted.failure is not None:
+        return noted.failure
+    found = list(leaves(noted.error or error))
+    known = next((leaf for leaf in found if isinstance(leaf, SourceFailure)), None)
+    if known is not None:
+        return known
+    if noted.status is not None:
+        return SourceFailure(noted.status)
+    said = "" if server.url else _last_line(noted.errors)
+    translated = (_translated(leaf, server.command, said) for leaf in found)
+    unknown = SourceFailure(f"the session failed ({type(found[0]).__name__})", said=said)
+    return next(filter(None, translated), unknown)
+
+
+def _translated(leaf: BaseException, command: str | None, said: str) -> SourceFailure | None:
+    """Translate an error of the SDK, its HTTP client or the system; an invalid URL, header or argument, maybe secret, is not repeated."""
+    match leaf:
+        case MCPError(code=mcp_types.PARSE_ERROR) | ValidationError():
+            return SourceFailure("the answer does not follow the protocol", said=said)
+        case MCPError(code=mcp_types.CONNECTION_CLOSED) if command:
+            return SourceFailure("the server ended without an answer", said=said)
+        case MCPError():
+            return SourceFailure("the session failed", said=said or leaf.message)
+        case httpx2.TimeoutException() | TimeoutError():
+            return SourceTimeout("the connection timed out")
+        case httpx2.ConnectError():
+            return SourceFailure(connection_reason(leaf))
+        case httpx2.InvalidURL() | httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError() | ValueError():
+            return SourceNotAsked("the server's URL, headers, command or environment are not valid")
+        case httpx2.HTTPError() | httpx2.StreamError():
+            return SourceFailure(f"the connection broke ({type(leaf).__name__})")
+        case FileNotFoundError() if command:
+            return SourceFailure(f"command not found: {command}")
+        case OSError():
+            return SourceFailure(f"the system refused: {leaf.strerror or type(leaf).__name__}", said=said)
+    return None
+
+
+def _last_line(errors: TextIO) -> str:
+    """Return the last line that a server process wrote to standard error."""
+    errors.seek(0, 2)
+    errors.seek(max(0, errors.tell() - 2000))
+    lines = errors.read().strip().splitlines()
+    return lines[-1] if lines else ""
+
+
+def _harmless(failure: SourceFailure, server: ServerConfig) -> SourceFailure:
+    """Return a failure whose reason is one line without secrets, with what the server said in quotation marks."""
+    secrets = secrets_of(server)
+    words = f"; it says {quoted(without_secrets(failure.said, secrets))}" if failure.said.strip() else ""
+    reason = one_line(without_secrets(failure.reason, secrets)) + words
+    shown = copy(failure)
+    shown.reason, shown.args = reason, (reason,)
+    return shown

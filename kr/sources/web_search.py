@@ -1,244 +1,49 @@
-"""The research source ``web_search``: a search, then the pages of its first results (SPEC 3.5 item 3)."""
+"""The research source ``web_search``: a search, then the pages of its first results (seed 000, step 5c)."""
 
-import queue
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal
 
-from kr.cancellation import broken_off
+import anyio
+import httpx
+
+from kr.documents.html import to_markdown
+from kr.documents.rank import question_of, rank_texts
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
-from kr.sources.base import Ask, Source
-from kr.values import Answer, Passage, Query
-
-if TYPE_CHECKING:
-    from kr.deadline import Deadline
-    from kr.settings.model import KnowledgeResearch
-    from kr.sources.http_exchange import Network
-
+from kr.extras import how_to_install
+from kr.models import Answer, Passage, Query
+from kr.sources.base import Ask
+from kr.sources.event_loop import in_thread, run
+from kr.sources.fetch import Network, ask_json, checked_url, fetch_page
 
 ProviderName = Literal["searxng", "brave", "tavily", "duckduckgo"]
 
-MAX_ANSWER = 2 * 1024 * 1024
+_MAX_ANSWER = 2 * 1024 * 1024
 """Bytes of a provider's answer."""
 
-ASKED_FOR = 8
+_ASKED_FOR = 8
 """Results asked for: some are no pages, and some lead to the same."""
 
-MAX_PAGES = 3
-"""Results whose pages are read (seed 000, step 5c)."""
+_MAX_PAGES = 3
+"""Results whose pages are read."""
 
-_PAGE_SECONDS = 30.0
-"""The longest that one page is waited for, however long the search may take."""
+_MAX_SEARCH = 400
+"""Characters of a search, which is what Brave and Tavily take."""
 
 _SEARCH_SECONDS = 30.0
+_PAGE_SECONDS = 30.0
+"""Seconds that a search, and the pages together, are waited for, however long the source may take."""
 
 _ENOUGH = 2
-"""Pages that can confirm one another (SPEC 3.7); once they are there, the others get ``_GRACE`` seconds more."""
+"""Pages that can confirm one another; once they are there, the others get ``_GRACE`` seconds more."""
 
 _GRACE = 4.0
 
 
-class Result(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Result:
     url: str
     title: str
-
-
-class Provider(Protocol):
-    """Something that answers a search."""
-
-    def search(self, query: str, deadline: "Deadline") -> Sequence[Result]:
-        """Return the results, best first, at least one. Raises ``SourceFailure``, ``SourceTimeout``."""
-
-
-class _Request(NamedTuple):
-    method: str
-    path: str
-    parameters: Mapping[str, str] | None = None
-    headers: Mapping[str, str] | None = None
-    body: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Api:
-    """How a provider with an HTTP interface is spoken to. ``results`` are the keys that lead to the list."""
-
-    base_url: str | None
-    request: Callable[[str, str], _Request]
-    results: tuple[str, ...]
-    needs_key: bool = True
-
-
-def _searxng(query: str, _key: str) -> _Request:
-    return _Request("GET", "/search", {"q": query, "format": "json"})
-
-
-def _brave(query: str, key: str) -> _Request:
-    parameters = {"q": query[:400], "count": str(ASKED_FOR)}  # 400 characters are its limit
-    return _Request("GET", "/res/v1/web/search", parameters, {"X-Subscription-Token": key})
-
-
-def _tavily(query: str, key: str) -> _Request:
-    body = {"query": query[:400], "max_results": ASKED_FOR}
-    return _Request("POST", "/search", None, {"Authorization": f"Bearer {key}"}, body)
-
-
-_APIS: Mapping[str, _Api] = {
-    "searxng": _Api(None, _searxng, ("results",), needs_key=False),
-    "brave": _Api("https://api.search.brave.com", _brave, ("web", "results")),
-    "tavily": _Api("https://api.tavily.com", _tavily, ("results",)),
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpProvider:
-    """SearXNG, Brave or Tavily at ``url`` (None: its own address), which may be private. Redirects are not followed."""
-
-    name: Literal["searxng", "brave", "tavily"]
-    url: str | None = field(default=None, repr=False)
-    api_key: str | None = field(default=None, repr=False)
-
-    def search(self, query: str, deadline: "Deadline") -> Sequence[Result]:
-        from kr.sources.http_exchange import ask_json
-
-        request = _APIS[self.name].request(query, self._key())
-        found = ask_json(
-            self.name,
-            request.method,
-            _target(self._base_url(), request),
-            deadline=deadline,
-            max_bytes=MAX_ANSWER,
-            headers=request.headers or {},
-            body=request.body,
-            hints={403: " (does the instance allow the format json?)"} if self.name == "searxng" else {},
-        )
-        return self._results(found)
-
-    def _key(self) -> str:
-        key = (self.api_key or "").strip()
-        if not key and _APIS[self.name].needs_key:
-            raise SourceNotAsked(f"{self.name} needs an API key: set web_search.api_key_env")
-        if not key.isascii() or not key.isprintable():
-            raise SourceNotAsked(f"{self.name}: the API key has characters that no key has")
-        return key
-
-    def _base_url(self) -> str:
-        url = (self.url or "").strip() or _APIS[self.name].base_url
-        if not url:
-            raise SourceNotAsked(f"{self.name} needs its address: set web_search.url")
-        return url
-
-    def _results(self, found: Any) -> Sequence[Result]:
-        for key in _APIS[self.name].results:
-            if not isinstance(found, dict):
-                raise SourceFailure(f"{self.name}: the answer is not of the documented shape")
-            if key == "web" and key not in found and found.get("type") == "search":
-                found = {"web": {"results": []}}  # Brave leaves it out when it found nothing
-            found = found.get(key)
-        if not isinstance(found, list):
-            raise SourceFailure(f"{self.name}: the answer is not of the documented shape")
-        return usable(found, self.name)
-
-
-def provider_for(
-    provider: ProviderName | Literal["auto"], *, url: str | None, api_key: str | None, api_key_env: str | None
-) -> Provider:
-    """Choose the provider. ``auto``: a url is SearXNG's, a key whose the variable's name says, else Brave's; else DuckDuckGo."""
-    is_configured = provider != "auto"
-    if provider == "auto":
-        variable = (api_key_env or "").upper()
-        if url:
-            provider = "searxng"
-        elif api_key:
-            provider = "tavily" if "TAVILY" in variable else "brave"
-        else:
-            provider = "duckduckgo"
-    if provider == "duckduckgo":
-        return DuckDuckGo(is_configured=is_configured)
-    return HttpProvider(name=provider, url=url, api_key=api_key)
-
-
-def usable(items: Sequence[object], name: str, *, address: str = "url") -> Sequence[Result]:
-    """Keep the results that lead to different pages of the web. Raises ``SourceFailure`` when none does."""
-    kept: dict[str, Result] = {}
-    objects = [item for item in items if isinstance(item, dict)]
-    if items and not objects:
-        raise SourceFailure(f"{name}: the answer is not of the documented shape")
-    for item in objects:
-        url, title = item.get(address), item.get("title")
-        if not isinstance(url, str) or not url.lower().startswith(("http://", "https://")):
-            continue
-        clean = " ".join(title[:1000].split()) if isinstance(title, str) else ""
-        kept.setdefault(url.partition("#")[0], Result(url, clean[:200]))
-    if objects and not kept:
-        raise SourceFailure(f"{name}: the answer has no result with a web address")
-    if not kept:
-        raise SourceFailure(f"{name} found nothing", is_fault=False)
-    return tuple(kept.values())
-
-
-def _target(base_url: str, request: _Request) -> Any:
-    """Return the ``httpx.URL`` of a request. Raises ``SourceFailure`` when the configured address is none."""
-    from kr.sources.safe_fetch import checked_url
-
-    base, mark, query = base_url.partition("#")[0].partition("?")
-    base = base.rstrip("/").removesuffix("/search")
-    try:
-        url = checked_url(base + request.path + mark + query)
-    except SourceFailure as error:
-        raise SourceNotAsked(f"web_search.url: {error.reason}") from error
-    return url.copy_merge_params(dict(request.parameters)) if request.parameters else url
-
-
-class DuckDuckGo:
-    """DuckDuckGo through the package ``ddgs``, without a key; ``is_configured``: somebody chose it."""
-
-    def __init__(self, *, is_configured: bool = False) -> None:
-        self._is_configured = is_configured
-
-    def search(self, query: str, deadline: "Deadline") -> Sequence[Result]:
-        try:
-            from ddgs import DDGS
-            from ddgs.exceptions import DDGSException, RatelimitException, TimeoutException
-        except ImportError as error:
-            from kr.extras import how_to_install
-
-            why = "" if self._is_configured else "no search provider is configured, and "
-            raise SourceNotAsked(
-                f"{why}DuckDuckGo needs the package ddgs. This installs it: {how_to_install('duckduckgo')}"
-            ) from error
-        from kr.deadline import bounded
-
-        seconds = max(1, min(15, int(deadline.remaining())))
-
-        def ask() -> list[dict[str, Any]]:
-            with DDGS(timeout=seconds) as client:
-                return list(client.text(query, max_results=ASKED_FOR, backend="duckduckgo"))
-
-        try:
-            found = bounded(ask, deadline)
-        except (SourceTimeout, TimeoutException) as error:
-            raise SourceTimeout("duckduckgo gave no answer in time") from error
-        except RatelimitException as error:
-            raise SourceFailure("duckduckgo: too many requests") from error
-        except DDGSException as error:
-            if "No results" in str(error):
-                raise SourceFailure("duckduckgo found nothing", is_fault=False) from error
-            raise SourceFailure("duckduckgo: the search failed") from error
-        except Exception as error:  # of a package that speaks with strangers
-            raise SourceFailure(f"duckduckgo: the search failed ({type(error).__name__})") from error
-        return usable(found, "duckduckgo", address="href")
-
-
-def build(config: "KnowledgeResearch", environ: Mapping[str, str]) -> Source:
-    search = config.web_search
-    return WebSearch(
-        provider=search.provider,
-        url=search.url,
-        api_key=environ.get(search.api_key_env) if search.api_key_env else None,
-        api_key_env=search.api_key_env,
-        allow_private_addresses=search.allow_private_addresses,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,66 +57,100 @@ class WebSearch:
     api_key: str | None = field(default=None, repr=False)
     api_key_env: str | None = None
     allow_private_addresses: bool = False
-    network: "Network | None" = None
-
-    def prepare(self) -> None:
-        """There is nothing heavy to import."""
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
-        from kr.deadline import Deadline
-
-        deadline = Deadline(timeout)
-        try:
-            with broken_off(deadline.cancel):
-                results = self._search(search_query(ask.query), deadline)
-                passages = self._read(results[:MAX_PAGES], deadline)
-        finally:
-            deadline.cancel()
+        """Answer from pages that could be read. Raises ``SourceFailure``; that no page could be read is no fault of the provider."""
+        passages = run(lambda: self._answer(ask.query), timeout=timeout)
         return Answer(source=self.name, passages=_ranked(passages, ask.query), url=passages[0].url)
 
-    def _search(self, query: str, deadline: "Deadline") -> Sequence[Result]:
-        provider: Provider = provider_for(
-            self.provider, url=self.url, api_key=self.api_key, api_key_env=self.api_key_env
-        )
-        return provider.search(query, deadline.within(_SEARCH_SECONDS))
+    async def _answer(self, query: Query) -> Sequence[Passage]:
+        results = await self._search(search_query(query))
+        return await _read(results[:_MAX_PAGES], Network(allow_private=self.allow_private_addresses))
 
-    def _read(self, results: Sequence[Result], deadline: "Deadline") -> tuple[Passage, ...]:
-        """Read the pages, and wait for all or the deadline. Raises ``SourceFailure`` when none was read."""
-        from kr.sources.http_exchange import Network
+    async def _search(self, words: str) -> Sequence[Result]:
+        provider = choose_provider(self.provider, self.url, self.api_key, self.api_key_env)
+        try:
+            with anyio.fail_after(_at_most(_SEARCH_SECONDS)):
+                if provider == "duckduckgo":
+                    return await _duckduckgo(words, is_configured=self.provider != "auto")
+                return await self._ask_provider(provider, words)
+        except TimeoutError as error:
+            raise SourceTimeout(f"{provider} gave no answer in time") from error
 
-        network = self.network or Network(allow_private=self.allow_private_addresses)
-        pages = deadline.within(_PAGE_SECONDS)
-        done: queue.SimpleQueue[tuple[int, Passage | SourceFailure]] = queue.SimpleQueue()
-        threads = [
-            threading.Thread(
-                target=lambda index=index, result=result: done.put((index, _page(result, network, pages))),
-                name="kr-page",
-                daemon=True,
-            )
-            for index, result in enumerate(results)
-        ]
-        for thread in threads:
-            thread.start()
-        outcomes = _collect(done, len(results), pages)
-        pages.cancel()
-        for thread in threads:
-            thread.join(0.2)  # they end at once, but for one that is converting a page
-        read = tuple(found for _, found in sorted(outcomes.items()) if isinstance(found, Passage))
-        if not read:
-            raise _unread(len(results), [found for _, found in sorted(outcomes.items())])
-        return read
+    async def _ask_provider(self, provider: ProviderName, words: str) -> Sequence[Result]:
+        match provider:
+            case "searxng":
+                url = self._target(None, "/search", {"q": words, "format": "json"})
+                hints = {403: " (does the instance allow the format json?)"}
+                found = await self._get(provider, url, {}, hints)
+            case "brave":
+                headers = {"X-Subscription-Token": self._key(provider)}
+                query = {"q": words[:_MAX_SEARCH], "count": str(_ASKED_FOR)}
+                url = self._target("https://api.search.brave.com", "/res/v1/web/search", query)
+                found = await self._get(provider, url, headers)
+                if isinstance(found, dict) and found.get("type") == "search":
+                    found.setdefault("web", {"results": []})  # left out when nothing was found
+                found = found.get("web") if isinstance(found, dict) else None
+            case _:
+                found = await ask_json(
+                    provider,
+                    "POST",
+                    self._target("https://api.tavily.com", "/search", {}),
+                    max_bytes=_MAX_ANSWER,
+                    headers={"Authorization": f"Bearer {self._key(provider)}"},
+                    body={"query": words[:_MAX_SEARCH], "max_results": _ASKED_FOR},
+                )
+        if not isinstance(found, dict) or not isinstance(found.get("results"), list):
+            raise SourceFailure(f"{provider}: the answer is not of the documented shape")
+        return usable(found["results"], provider)
+
+    async def _get(
+        self,
+        provider: str,
+        url: httpx.URL,
+        headers: Mapping[str, str],
+        hints: Mapping[int, str] | None = None,
+    ) -> Any:
+        return await ask_json(provider, "GET", url, max_bytes=_MAX_ANSWER, headers=headers, hints=hints or {})
+
+    def _key(self, provider: str) -> str:
+        key = (self.api_key or "").strip()
+        if not key:
+            raise SourceNotAsked(f"{provider} needs an API key: set web_search.api_key_env")
+        if not key.isascii() or not key.isprintable():
+            raise SourceNotAsked(f"{provider}: the API key has characters that no key has")
+        return key
+
+    def _target(self, default: str | None, path: str, query: Mapping[str, str]) -> httpx.URL:
+        """Return the URL of a request to the configured address, or to the provider's own."""
+        base = (self.url or "").strip() or default
+        if base is None:
+            raise SourceNotAsked("searxng needs its address: set web_search.url")
+        try:
+            url = checked_url(base)
+        except SourceFailure as error:
+            raise SourceNotAsked(f"web_search.url: {error.reason}") from error
+        folder = url.path.rstrip("/").removesuffix("/search")
+        return url.copy_with(path=folder + path).copy_merge_params(dict(query))
 
 
-def _ranked(pages: Sequence[Passage], query: Query) -> tuple[Passage, ...]:
-    """Cut the pages at their headings and put what fits the question best first."""
-    from kr.documents.rank import question_of, rank_texts
+def choose_provider(
+    provider: ProviderName | Literal["auto"], url: str | None, api_key: str | None, api_key_env: str | None
+) -> ProviderName:
+    """Choose where ``auto`` leaves it open: a url is SearXNG's; a key is Tavily's where its variable says so, else Brave's."""
+    if provider != "auto":
+        return provider
+    if url:
+        return "searxng"
+    if api_key:
+        return "tavily" if "TAVILY" in (api_key_env or "").upper() else "brave"
+    return "duckduckgo"
 
-    cut = {page.url for page in pages if page.is_cut}
-    found = rank_texts([(page.title or "", page.url or "", page.text) for page in pages], question_of(query))
-    return tuple(
-        Passage(text=one.text, title=one.name or None, url=one.place, is_cut=one.place in cut)
-        for one in found
-    ) or tuple(pages)
+
+def _at_most(seconds: float) -> float:
+    """Return so many seconds, or fewer where little is left: what is done by then can still be returned."""
+    left = anyio.current_effective_deadline() - anyio.current_time()
+    return min(seconds, 0.9 * left)
 
 
 def search_query(query: Query) -> str:
@@ -320,52 +159,102 @@ def search_query(query: Query) -> str:
     return " ".join(f"{query.framework} {version} {query.question}".split())
 
 
-def _page(result: Result, network: "Network", deadline: "Deadline") -> Passage | SourceFailure:
-    """Read one page; what goes wrong is returned, since this runs in a thread."""
-    from kr.documents.html import to_markdown
-    from kr.sources.safe_fetch import fetch_page
+def usable(items: Sequence[object], provider: str, *, address: str = "url") -> Sequence[Result]:
+    """Keep the results that lead to different pages of the web. Raises ``SourceFailure`` when none does."""
+    if not items:
+        raise SourceFailure(f"{provider} found nothing", is_fault=False)
+    kept: dict[str, Result] = {}
+    for item in items:
+        url = item.get(address) if isinstance(item, dict) else None
+        title = item.get("title") if isinstance(item, dict) else None
+        if isinstance(url, str) and url.lower().startswith(("http://", "https://")):
+            clean = " ".join(title[:1000].split())[:200] if isinstance(title, str) else ""
+            kept.setdefault(url.partition("#")[0], Result(url, clean))
+    if not kept:
+        raise SourceFailure(f"{provider}: the answer has no result with a web address")
+    return tuple(kept.values())
+
+
+async def _duckduckgo(words: str, *, is_configured: bool) -> Sequence[Result]:
+    """Search through the package ``ddgs``, without a key."""
+    try:
+        from ddgs import DDGS  # heavy: an extra that need not be installed
+        from ddgs.exceptions import DDGSException, RatelimitException, TimeoutException  # heavy
+    except ImportError as error:
+        why = "" if is_configured else "no search provider is configured, and "
+        how = how_to_install("duckduckgo")
+        raise SourceNotAsked(f"{why}DuckDuckGo needs the package ddgs. This installs it: {how}") from error
+
+    def search() -> list[dict[str, Any]]:
+        with DDGS(timeout=15) as client:
+            return list(client.text(words, max_results=_ASKED_FOR, backend="duckduckgo"))
 
     try:
-        page = fetch_page(result.url, network=network, deadline=deadline)
-        deadline.remaining()
-        markdown = to_markdown(page.text, media_type=page.media_type, url=page.url)
+        found = await in_thread(search)
+    except TimeoutException as error:
+        raise SourceTimeout("duckduckgo gave no answer in time") from error
+    except RatelimitException as error:
+        raise SourceFailure("duckduckgo: too many requests") from error
+    except DDGSException as error:
+        if "No results" in str(error):
+            raise SourceFailure("duckduckgo found nothing", is_fault=False) from error
+        raise SourceFailure("duckduckgo: the search failed") from error
+    except Exception as error:  # of a package that speaks with strangers
+        raise SourceFailure(f"duckduckgo: the search failed ({type(error).__name__})") from error
+    return usable(found, "duckduckgo", address="href")
+
+
+async def _read(results: Sequence[Result], network: Network) -> Sequence[Passage]:
+    """Read the pages at the same time, and return those that could be read. Raises ``SourceFailure`` when none could."""
+    outcomes: dict[int, Passage | SourceFailure] = {}
+    with anyio.move_on_after(_at_most(_PAGE_SECONDS)) as scope:
+
+        async def read(index: int, result: Result) -> None:
+            outcomes[index] = await _page(result, network)
+            if sum(isinstance(one, Passage) for one in outcomes.values()) == _ENOUGH:
+                scope.deadline = min(scope.deadline, anyio.current_time() + _GRACE)
+
+        async with anyio.create_task_group() as tasks:
+            for index, result in enumerate(results):
+                tasks.start_soon(read, index, result)
+    found = [outcomes[index] for index in sorted(outcomes)]
+    passages = [one for one in found if isinstance(one, Passage)]
+    if not passages:
+        raise _unread(len(results), [one for one in found if isinstance(one, SourceFailure)])
+    return passages
+
+
+async def _page(result: Result, network: Network) -> Passage | SourceFailure:
+    """Read one page; what goes wrong is returned, so that the other pages are still read."""
+    try:
+        page = await fetch_page(result.url, network=network)
+        markdown = await in_thread(lambda: to_markdown(page.text, media_type=page.media_type, url=page.url))
     except SourceFailure as failure:
         return failure
-    except Exception as error:  # noqa: BLE001  # a stranger's page; an error in a thread would be lost
+    except Exception as error:  # noqa: BLE001  # a stranger's page; the other pages are still read
         return SourceFailure(f"the page can't be converted ({type(error).__name__})")
     is_cut = page.is_cut or markdown.is_cut
     if not markdown.text.strip():
-        return SourceFailure(
-            f"the page has no text{' in the beginning, all that was read' if is_cut else ''}"
-        )
+        where = " in the beginning, all that was read" if is_cut else ""
+        return SourceFailure(f"the page has no text{where}")
     title = markdown.title or result.title or None
     return Passage(text=markdown.text, title=title, url=page.url, is_cut=is_cut)
 
 
-def _collect(
-    done: "queue.SimpleQueue[tuple[int, Passage | SourceFailure]]", count: int, deadline: "Deadline"
-) -> dict[int, Passage | SourceFailure]:
-    """Wait for all pages or the deadline; when enough are read, the slow ones hold up nobody for long."""
-    outcomes: dict[int, Passage | SourceFailure] = {}
-    read = 0
-    try:
-        while len(outcomes) < count:
-            index, found = done.get(timeout=deadline.remaining())
-            outcomes[index] = found
-            if isinstance(found, Passage):
-                read += 1
-                deadline = deadline.within(_GRACE) if read == _ENOUGH else deadline
-    except (queue.Empty, SourceTimeout):
-        return outcomes
-    return outcomes
-
-
-def _unread(count: int, failures: Sequence[Passage | SourceFailure]) -> SourceFailure:
-    """Say that no page could be read. The search worked, so it is no fault of the provider."""
-    known = [failure for failure in failures if isinstance(failure, SourceFailure)]
-    late = count - len(known) + sum(isinstance(failure, SourceTimeout) for failure in known)
+def _unread(count: int, failures: Sequence[SourceFailure]) -> SourceFailure:
+    """Say that no page could be read: the search worked, so it is no fault of the provider."""
     pages = "the page found" if count == 1 else f"any of the {count} pages found"
-    if late == count:
+    reasons = [failure.reason for failure in failures if not isinstance(failure, SourceTimeout)]
+    if not reasons:
         return SourceTimeout(f"could not read {pages} in time", is_fault=False)
-    first = next(failure for failure in known if not isinstance(failure, SourceTimeout))
-    return SourceFailure(f"could not read {pages}: {first.reason}", is_fault=False)
+    return SourceFailure(f"could not read {pages}: {reasons[0]}", is_fault=False)
+
+
+def _ranked(pages: Sequence[Passage], query: Query) -> tuple[Passage, ...]:
+    """Cut the pages at their headings and put what fits the question best first."""
+    cut = {page.url for page in pages if page.is_cut}
+    found = rank_texts([(page.title or "", page.url or "", page.text) for page in pages], question_of(query))
+    return tuple(
+        Passage(text=one.text, title=one.name or None, url=one.place, is_cut=one.place in cut)
+        for one in found
+    ) or tuple(pages)

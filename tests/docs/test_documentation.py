@@ -5,7 +5,6 @@ import os
 import re
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +17,7 @@ from kr.settings import OWN_NAMES, load_settings
 from kr.settings.model import Configuration, kinds_of
 from kr.store.engine import Store
 from scripts import docs
+from tests.support.environments import install_click
 from tests.support.forked import shared
 from tests.support.stores import ROOT
 
@@ -187,9 +187,10 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project that depends on click, which is installed beside kr; no source is asked."""
+    """A project that depends on click, which is installed in its own environment; no source is asked."""
     folder = tmp_path / "project"
     folder.mkdir()
+    install_click(folder)
     (folder / "requirements.txt").write_text("click==8.2.1\n")
     return folder
 
@@ -200,7 +201,6 @@ def shell(block: str, project: Path) -> "subprocess.CompletedProcess[str]":
     environ |= {
         "HOME": str(project.parent),
         "PATH": f"{Path(shared()).parent}{os.pathsep}{environ.get('PATH', '')}",
-        "VIRTUAL_ENV": sys.prefix,
         "KR_SOURCES": "[]",
         "KR_FALLBACK_IF_MCP_UNAVAILABLE": "null",
     }

@@ -76,11 +76,8 @@ def test_the_least_recently_used_go_first(tmp_path: Path) -> None:
         os.utime(file, (1_000 + number, 1_000 + number))
     size = next(tmp_path.glob("*.db")).stat().st_size
     open_index(Origin(key="p0", fingerprint=""), lambda: sections("b"), tmp_path).close()  # used now
-    (tmp_path / "left.1.tmp").write_text("of a process that was killed")
-    os.utime(tmp_path / "left.1.tmp", (1, 1))
     bound(tmp_path, most=2 * size)
     assert sorted(file.name[:2] for file in tmp_path.glob("*.db")) == ["p0", "p3"]
-    assert not list(tmp_path.glob("*.tmp"))
 
 
 MAKER = """
@@ -116,14 +113,18 @@ def test_eight_processes_at_once_make_it_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.processes
-def test_one_that_is_killed_leaves_nothing_half(tmp_path: Path) -> None:
+def test_one_that_is_killed_leaves_nothing_half_and_the_next_run_cleans_up(tmp_path: Path) -> None:
     process = start(tmp_path, 60.0)
     deadline = time.monotonic() + 30
     while not list(tmp_path.glob("*.tmp")) and time.monotonic() < deadline:
         time.sleep(0.02)
+    with open_index(ORIGIN, lambda: sections("other"), tmp_path):
+        assert list(tmp_path.glob("shared*.tmp"))  # somebody is still at it
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    assert not list(tmp_path.glob("*.db"))
+    assert not list(tmp_path.glob("shared*.db"))
+    open_index(Origin(key="more", fingerprint=""), lambda: sections("other"), tmp_path).close()
+    assert not list(tmp_path.glob("*.tmp"))
     assert start(tmp_path, 0.0).communicate(timeout=60)[0] == "2\n"
 
 

@@ -52,8 +52,8 @@ def test_a_name_that_is_handed_on_is_told_by_its_public_path() -> None:
         pkg__slash___inner='def lost():\n    """Nobody hands it on."""\n',
     )
     assert {"pkg.Option", "pkg.Option.get", "pkg.helper", "pkg._inner.lost"} == found.keys()
-    assert found["pkg._inner.lost"].is_private
-    assert not found["pkg.Option"].is_private
+    assert found["pkg._inner.lost"].is_secondary
+    assert not found["pkg.Option"].is_secondary
 
 
 def test_a_name_that_is_handed_on_twice_has_the_shorter_path() -> None:
@@ -63,6 +63,28 @@ def test_a_name_that_is_handed_on_twice_has_the_shorter_path() -> None:
         pkg__slash___impl='def go():\n    """Go."""\n',
     )
     assert list(found) == ["pkg.go"]
+
+
+def test_a_path_that_cannot_be_imported_is_not_told() -> None:
+    found = read(
+        pkg__slash____init__="",
+        pkg__slash__state="if TYPE_CHECKING:\n    from .ext.aio.session import Session\nfrom .ext.aio.session import Other\n",
+        pkg__slash__ext__slash____init__="",
+        pkg__slash__ext__slash__aio__slash____init__="from .session import Session\n",
+        pkg__slash__ext__slash__aio__slash__session='class Session:\n    """A session."""\nclass Other:\n    """Other."""\n',
+    )
+    assert list(found) == ["pkg.ext.aio.Session", "pkg.ext.aio.session.Other"]
+
+
+def test_a_double_of_an_older_version_ranks_behind() -> None:
+    found = read(
+        pkg__slash__v1__slash__main='def go():\n    """Go."""\n',
+        pkg__slash__main='def go():\n    """Go."""\n',
+    )
+    assert {name: one.is_secondary for name, one in found.items()} == {
+        "pkg.v1.main.go": True,
+        "pkg.main.go": False,
+    }
 
 
 def test_texts_of_annotated_parameters_are_part_of_the_docstring() -> None:

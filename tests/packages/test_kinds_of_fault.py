@@ -181,6 +181,29 @@ def test_requirements_in_a_pyproject(tmp_path: Path, specifier: str, version: st
     assert versions(tmp_path).get("httpx") == version
 
 
+@pytest.mark.parametrize(
+    ("spec", "version"),
+    [
+        ("github:acme/thing#v1.2.3", "v1.2.3"),
+        ("git+ssh://git@example.org/acme/thing.git#semver:^1.2", "^1.2"),
+        ("acme/thing", "unknown"),
+        ("https://example.org/thing/-/thing-1.2.3.tgz", "1.2.3"),
+        ("npm:other@^2.0.0", None),
+    ],
+)
+def test_npm_packages_by_url(tmp_path: Path, spec: str, version: str | None) -> None:
+    write(tmp_path, {"package.json": f'{{"dependencies": {{"thing": "{spec}"}}}}'})
+    assert versions(tmp_path).get("thing") == version
+
+
+def test_a_crate_by_git_tag(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {"Cargo.toml": '[dependencies]\nnix = { git = "https://example.org/nix", tag = "v0.28.0" }\n'},
+    )
+    assert versions(tmp_path) == {"nix": "0.28.0"}
+
+
 def test_uv_takes_a_package_from_a_git_tag(tmp_path: Path) -> None:
     manifest = '[project]\ndependencies = ["httpx"]\n[tool.uv.sources]\nhttpx = { git = "https://x/httpx", tag = "0.27.0" }\n'
     write(tmp_path, {"pyproject.toml": manifest})
@@ -234,6 +257,26 @@ def test_a_version_catalog_of_gradle(tmp_path: Path) -> None:
         {"settings.gradle": "include ':app'", "app/build.gradle": "dependencies { api libs.okhttp }"},
     )
     assert ("com.squareup.okhttp3:okhttp", "4.11.0", f"../{catalog}") in rows(tmp_path / "app")
+
+
+def test_plugins_of_a_catalog_and_applied_scripts(tmp_path: Path) -> None:
+    catalog = """[versions]
+boot = "3.2.4"
+[plugins]
+boot = { id = "org.springframework.boot", version.ref = "boot" }
+kotlin = "org.jetbrains.kotlin.jvm:1.9.22"
+"""
+    script = """plugins { alias(libs.plugins.boot); alias(libs.plugins.kotlin) }
+apply from: "$rootDir/more.gradle"
+dependencies { implementation 'org.springframework.boot:spring-boot-starter-web' }"""
+    more = "ext.okioVersion = '3.9.0'\ndependencies { api \"com.squareup.okio:okio:$okioVersion\" }"
+    write(tmp_path, {"gradle/libs.versions.toml": catalog, "build.gradle": script, "more.gradle": more})
+    assert versions(tmp_path) == {
+        "org.springframework.boot:spring-boot-starter-web": "3.2.4",
+        "com.squareup.okio:okio": "3.9.0",
+    }
+    assert version_of(tmp_path, "Spring Boot", {}) == "3.2.4"
+    assert version_of(tmp_path, "kotlin", {}) == "1.9.22"
 
 
 SETUP_CFG = """
@@ -444,6 +487,24 @@ def test_what_is_installed_wins_over_a_lock_and_a_lock_over_a_range(tmp_path: Pa
     node(tmp_path, "vue", "3.5.0")
     assert version_of(tmp_path, "vue", {}) == "3.5.0"
     assert ("vue", "3.5.0", "node_modules/vue") in rows(tmp_path)
+
+
+def test_members_that_use_each_other_are_no_dependencies(tmp_path: Path) -> None:
+    member = '{"name": "b", "version": "1.0.0"}'
+    berry = '"b@npm:^1.0.0, b@workspace:packages/b":\n  version: 0.0.0-use.local\n'
+    write(tmp_path, {"package.json": '{"workspaces": ["packages/*"]}', "packages/b/package.json": member})
+    write(tmp_path, {"packages/a/package.json": '{"name": "a", "dependencies": {"b": "^1.0.0"}}'})
+    assert versions(tmp_path) == {}
+    write(tmp_path, {"yarn.lock": berry})
+    assert versions(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    "name", ["dev-requirements.txt", "requirements_test.txt", "requirements-dev.lock", "requirements.in"]
+)
+def test_requirements_files_of_other_names(tmp_path: Path, name: str) -> None:
+    write(tmp_path, {name: "flask==3.0.2\n"})
+    assert rows(tmp_path) == {("flask", "3.0.2", name)}
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,26 @@
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kr.errors import SourceFailure
+from kr.models import Answer, Query, ServerConfig
 from kr.sources.base import Ask
-from kr.sources.context7 import Context7
-from kr.values import Answer, Query, ServerConfig
+from kr.sources.context7 import (
+    Context7,
+    Library,
+    choose_library,
+    choose_version,
+    fits,
+    is_library_id,
+    parse_documentation,
+    parse_libraries,
+    read_failure,
+    repository_of,
+    split_version,
+)
 from tests.support.mcp_servers import DOCS, LIBRARIES, Call, Raw, Scenario, context7_server, stdio_command
 
 QUESTION = "How do I make an option repeatable?"
@@ -48,22 +63,6 @@ def test_the_framework_is_resolved_and_its_documentation_asked_for() -> None:
         "v3.5.1",
         "vuejs/docs",
     )
-
-
-SITE = LIBRARIES.replace("/vuejs/docs", "/websites/vuejs_org").replace(
-    "The documentation of Vue.js", "See https://github.com/vuejs/core"
-)
-
-
-@pytest.mark.parametrize("docs", [DOCS, "Rate limit exceeded. Please try again later."])
-def test_the_description_tells_the_repository_where_the_id_is_none(docs: str) -> None:
-    found, _ = run(Scenario(resolve=[SITE], docs=[docs]), ask())
-    assert (found.library_id, found.repository) == ("/websites/vuejs_org", "vuejs/core")
-
-
-def test_a_source_line_tells_the_repository_of_a_remembered_library() -> None:
-    found, _ = run(Scenario(), ask(library_id="/websites/vuejs_org"))
-    assert found.repository == "vuejs/docs"
 
 
 def test_a_text_that_was_cut_says_so() -> None:
@@ -167,13 +166,6 @@ def test_a_server_that_only_knows_the_older_protocol_answers() -> None:
     assert isinstance(answer, Answer)
 
 
-def test_another_server_is_told_apart_by_its_tools() -> None:
-    from tests.support.mcp_servers import deepwiki_server
-
-    with deepwiki_server() as server, pytest.raises(SourceFailure, match="no tool resolve-library-id"):
-        Context7(ServerConfig(url=server.url)).ask(ask(), timeout=20)
-
-
 def test_a_rate_limit_is_met_once() -> None:
     with context7_server(Scenario(raw=Raw(status=429, headers={"retry-after": "30"}))) as server:
         with pytest.raises(SourceFailure) as caught:
@@ -188,14 +180,260 @@ def test_over_stdio_it_is_the_same_server() -> None:
     assert answer.library_id == "/vuejs/docs"
 
 
-def test_the_bearer_goes_to_the_server() -> None:
-    with context7_server() as server:
-        source = Context7(ServerConfig(url=server.url, headers={"Authorization": "Bearer abc"}))
-        source.ask(ask(), timeout=20)
-        assert {request.headers["authorization"] for request in server.requests()} == {"Bearer abc"}
-
-
 def test_no_server_configured_is_no_fault() -> None:
     with pytest.raises(SourceFailure) as caught:
         Context7(ServerConfig()).ask(ask(), timeout=1)
     assert not caught.value.is_fault
+
+
+# --- what the server says
+
+
+def library(library_id: str, title: str = "Something Else", **more: Any) -> Library:
+    return Library(id=library_id, title=title, **more)
+
+
+def test_a_list_of_libraries_is_read() -> None:
+    assert parse_libraries(LIBRARIES)[1:] == [
+        library(
+            "/vuejs/docs",
+            "Vue.js",
+            reputation="high",
+            benchmark=91.5,
+            snippets=2512,
+            versions=("v3.5.1", "v2.7.16"),
+        ),
+        library(
+            "/vercel/next.js",
+            "Next.js",
+            reputation="high",
+            benchmark=92.0,
+            snippets=3200,
+            versions=("v15.1.8", "v14.3.0-canary.87"),
+        ),
+    ]
+
+
+@given(st.text(max_size=400))
+def test_reading_libraries_never_raises(text: str) -> None:
+    assert all(is_library_id(found.id) for found in parse_libraries(text + LIBRARIES))
+
+
+@pytest.mark.parametrize(
+    ("framework", "found"),
+    [
+        ("vue", library("/vuejs/vue")),
+        ("Vue.js", library("/vuejs/vue")),
+        ("vue", library("/websites/whatever", "Vue.js")),
+        ("next.js", library("/vercel/next.js")),
+        ("nextjs", library("/vercel/next.js")),
+        ("next", library("/vercel/next.js")),
+        ("react", library("/facebook/react")),
+        ("react", library("/reactjs/react.dev", "React")),
+        ("spring boot", library("/spring-projects/spring-boot")),
+        ("spring-boot", library("/x/y", "Spring Boot")),
+        ("spring_boot", library("/spring-projects/spring-boot")),
+        ("@vue/reactivity", library("/vuejs/reactivity")),
+        ("@vue/reactivity", library("/npm/x", "@vue/reactivity")),
+        ("vercel/next.js", library("/vercel/next.js")),
+        ("C++", library("/x/y", "C++")),
+        ("vue", library("/x/y", "ＶＵＥ")),
+    ],
+)
+def test_the_same_framework_fits(framework: str, found: Library) -> None:
+    assert fits(framework, found)
+
+
+@pytest.mark.parametrize(
+    ("framework", "found"),
+    [
+        ("vue", library("/huangshuwei/vue-easytable", "vue-easytable")),
+        ("vue", library("/vuejs/vue-router", "Vue Router")),
+        ("react", library("/x/react-native", "React Native")),
+        ("c", library("/x/y", "C++")),
+        ("c++", library("/x/c", "C")),
+        ("c#", library("/x/c", "C")),
+        ("@vue/reactivity", library("/someone/reactivity")),
+        ("vercel/next.js", library("/someone/next.js")),
+        ("", library("/x/y")),
+        ("...", library("/x/y", "")),
+    ],
+)
+def test_something_else_does_not_fit(framework: str, found: Library) -> None:
+    assert not fits(framework, found)
+
+
+def test_the_best_fitting_library_is_chosen_over_a_better_one_that_does_not_fit() -> None:
+    chosen = choose_library("vue", parse_libraries(LIBRARIES))
+    assert chosen is not None
+    assert chosen.id == "/vuejs/docs"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"reputation": "high"}, {"reputation": "medium", "benchmark": 99.0}),
+        ({"reputation": "low"}, {"benchmark": 99.0, "snippets": 9}),
+        ({"benchmark": 90.0}, {"benchmark": 80.0, "snippets": 9999}),
+        ({"snippets": 20}, {"snippets": 10}),
+        ({}, {}),
+    ],
+)
+def test_reputation_then_benchmark_then_snippets_decide(
+    first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    better, worse = library("/a/vue", **first), library("/b/vue", **second)
+    assert choose_library("vue", [better, worse]) == better
+    if first != second:
+        assert choose_library("vue", [worse, better]) == better
+
+
+@pytest.mark.parametrize(
+    ("wanted", "listed", "chosen"),
+    [
+        ("15.x", ["v15.1.8", "v14.3.0-canary.87"], "v15.1.8"),
+        ("v15", ["v15.0.9", "v15.10.1", "v15.9.9"], "v15.10.1"),
+        ("14", ["v15.1.8", "v14.3.0-canary.87"], "v14.3.0-canary.87"),
+        ("15", ["v15.2.0-canary.1", "v15.1.8"], "v15.1.8"),
+        ("15.1.2", ["v15.1.8", "v15.1.2"], "v15.1.2"),
+        (">=2,<3", ["3.0.0", "2.7.16"], "2.7.16"),
+        ("13", ["v15.1.8"], None),
+        ("1", ["v15.1.8", "10.0"], None),
+        ("latest", ["v15.1.8"], None),
+        ("unknown", ["v15.1.8"], None),
+        ("15", [], None),
+    ],
+)
+def test_a_listed_version_of_the_wanted_major_is_chosen(
+    wanted: str, listed: list[str], chosen: str | None
+) -> None:
+    assert choose_version(wanted, listed) == chosen
+
+
+@pytest.mark.parametrize(
+    ("library_id", "repository"),
+    [
+        ("/vercel/next.js", "vercel/next.js"),
+        ("/websites/vuejs_org", None),
+        ("/llmstxt/vuejs_llms", None),
+        ("/npm/vue", None),
+        ("/packages/vue", None),
+        ("/docs/vue", None),
+        ("/vercel/next.js/v15.1.8", None),
+        ("/a/..", None),
+    ],
+)
+def test_only_a_github_path_names_a_repository(library_id: str, repository: str | None) -> None:
+    assert repository_of(library_id) == repository
+
+
+def test_a_version_is_parted_from_the_id() -> None:
+    assert split_version("/vercel/next.js/v15.1.8") == ("/vercel/next.js", "v15.1.8")
+    assert split_version("/vercel/next.js") == ("/vercel/next.js", None)
+    assert split_version("/websites/vuejs/2.0") == ("/websites/vuejs/2.0", None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "vercel/next.js", "/one", "/a/b c", "/a/../b", "/a/b?x=1", "/a/b\n", "/a//b", "/" + "a/" * 300],
+)
+def test_what_is_no_library_id(text: str) -> None:
+    assert not is_library_id(text)
+
+
+def test_documentation_is_read_block_by_block() -> None:
+    first, second = parse_documentation(DOCS)
+    assert (first.title, first.url) == (
+        "Make an option repeatable",
+        "https://github.com/vuejs/docs/blob/main/src/guide/options.md",
+    )
+    assert first.text.endswith(
+        "```js\nconst option = { multiple: true }\n### not a title\nSource: not a source\n```"
+    )
+    assert second.text == "An option is read once unless it says otherwise."
+
+
+def test_a_line_of_dashes_in_the_prose_parts_nothing() -> None:
+    (passage,) = parse_documentation(
+        "### T\n\nSource: https://a.example/\n\nabove\n\n" + "-" * 32 + "\n\nbelow\n"
+    )
+    assert passage.text == "above\n\n" + "-" * 32 + "\n\nbelow"
+
+
+def test_a_fence_that_is_never_closed_does_not_swallow_the_next_block() -> None:
+    text = (
+        "### A\nSource: https://a.example/\n```js\ncode\n\n"
+        + "-" * 32
+        + "\n\n### B\nSource: https://b.example/\nprose\n"
+    )
+    assert [passage.title for passage in parse_documentation(text)] == ["A", "B"]
+
+
+def test_a_source_that_is_no_address_gives_no_url() -> None:
+    (passage,) = parse_documentation("### T\nSource: javascript:alert(1)\n\ntext")
+    assert passage.url is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "### Title only\n\ntext", "### T\n\nSource: https://a.example/\n\n", "plain text"]
+)
+def test_what_has_not_the_shape_is_no_documentation(text: str) -> None:
+    assert parse_documentation(text) == ()
+
+
+def test_code_below_a_title_is_documentation_without_a_source_too() -> None:
+    text = "### Title\n\nprose\n\n```js\na()\n```"
+    (passage,) = parse_documentation(f"{text}\n")
+    assert passage.text == text
+
+
+CODE = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["C"]), max_size=40).filter(
+    lambda line: "`" not in line and "\n" not in line
+)
+
+
+@given(st.lists(CODE, min_size=1, max_size=6), st.sampled_from(["js", "python", "c++", ""]))
+def test_code_is_kept_to_the_letter(code: list[str], language: str) -> None:
+    block = "\n".join([f"```{language}", *code, "```"])
+    text = f"### A\n\nSource: https://a.example/\n\n{block}\n\n### B\n\nSource: https://b.example/\n\nprose"
+    passages = parse_documentation(text)
+    assert [passage.title for passage in passages] == ["A", "B"]
+    assert passages[0].text == block
+
+
+@given(st.text(max_size=300))
+def test_reading_documentation_never_raises(text: str) -> None:
+    assert all(passage.text.strip() for passage in parse_documentation(DOCS + text))
+    parse_documentation(text)
+
+
+FAILURES = [
+    ("Rate limit exceeded. Please try again later.", "other"),
+    ('No libraries found for "NAME". Try a different search term.', "unknown_library"),
+    ("No libraries found matching the provided name.", "unknown_library"),
+    ('Tag "v9.9.9" not found for library "/vercel/next.js". Available tags: v15.1.8', "unknown_tag"),
+    ('Library "/owner/repo" not found. Please check the library ID.', "unknown_library"),
+    ("Search failed: Service temporarily unavailable", "other"),
+    ("Library /err-301/old has been redirected to this library: /vercel/next.js.", "redirected"),
+    (
+        '{"error":"library_not_finalized","message":"Library /owner/repo not finalized yet."}',
+        "unknown_library",
+    ),
+    ("", "other"),
+    ('{"error": "quota", "message": "Monthly quota exceeded"}', "other"),
+]
+
+
+@pytest.mark.parametrize(("text", "kind"), FAILURES)
+def test_every_known_failure_text_is_read(text: str, kind: str) -> None:
+    assert parse_documentation(text) == ()
+    failure = read_failure(text)
+    assert failure.kind == kind
+    assert bool(failure.said) == bool(text.strip())
+
+
+@given(st.text(max_size=300))
+def test_reading_a_failure_never_raises(text: str) -> None:
+    failure = read_failure(text)
+    assert failure.said.isprintable()
+    assert len(failure.said) <= 200

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from kr.errors import SourceFailure, SourceTimeout
+from kr.models import Answer
 from kr.sources.base import Source
-from kr.values import Answer
+from kr.sources.event_loop import THREAD
 from tests.support.source_contract import SECRET, SUBJECTS, TIMEOUT, Behaviour, Outcome, Subject
 
 CASES = [
@@ -93,7 +94,7 @@ def test_the_outcome_is_the_one_the_behaviour_asks_for(
     shown = str(result) + caplog.text + "".join(capfd.readouterr())
     assert SECRET not in shown
     assert eventually(lambda: open_sockets() <= sockets_before)
-    assert eventually(lambda: all(thread.name != "kr-mcp" for thread in threading.enumerate()))
+    assert eventually(lambda: all(not thread.name.startswith(THREAD) for thread in threading.enumerate()))
 
 
 @pytest.mark.parametrize("subject", SUBJECT_CASES)

@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.errors import SourceFailure
+from kr.models import Answer, Query, ServerConfig
 from kr.sources.base import Ask
 from kr.sources.deepwiki import DeepWiki, read_answer, repository_for, split_navigation
-from kr.values import Answer, Query, ServerConfig
 from tests.support.mcp_servers import WIKI, Call, Scenario, deepwiki_server
 
 QUESTION = "How do I make an option repeatable?"

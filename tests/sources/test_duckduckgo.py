@@ -10,9 +10,9 @@ import pytest
 
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.extras import how_to_install
+from kr.models import Query
 from kr.sources.base import Ask
 from kr.sources.web_search import WebSearch
-from kr.values import Query
 from tests.support.web_servers import page, web_server
 
 ASK = Ask(query=Query(framework="vue", framework_version="3", topic="t", tags=("t",), question="How?"))
@@ -83,7 +83,7 @@ def test_duckduckgo_serves_those_who_configured_nothing(stand_in: Callable[[str]
         ("raise RatelimitException('x')", "duckduckgo: too many requests", True),
         ("raise DDGSException('secret\\n')", "duckduckgo: the search failed", True),
         ("raise ZeroDivisionError('secret')", "duckduckgo: the search failed (ZeroDivisionError)", True),
-        ("return [7]", "duckduckgo: the answer is not of the documented shape", True),
+        ("return [7]", "duckduckgo: the answer has no result with a web address", True),
     ],
 )
 def test_duckduckgo_that_fails_says_why(

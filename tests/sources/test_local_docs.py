@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from kr.errors import SourceFailure
+from kr.models import Answer, Query
 from kr.sources.base import Ask, Source
 from kr.sources.local_docs import MAX_PASSAGES, LocalDocs
-from kr.values import Answer, Query
+from tests.support.environments import install_click
 
 
 def ask(framework: str, question: str) -> Ask:
@@ -57,14 +58,23 @@ def test_it_costs_nothing(tmp_path: Path) -> None:
 
 
 def test_a_real_package_answers_in_its_own_words(tmp_path: Path) -> None:
-    found = answer(
-        "click", "How do I prompt for a password and hide the input?", tmp_path, VIRTUAL_ENV=sys.prefix
-    )
+    install_click(tmp_path)
+    found = answer("click", "How do I prompt for a password and hide the input?", tmp_path)
     assert (found.version, found.repository, found.is_gap) == (version("click"), "pallets/click", False)
     assert "click.prompt" in titles(found)[:10]
     assert 0 < len(found.passages) <= MAX_PASSAGES
     for place in (sys.prefix, str(tmp_path), str(Path.home())):
         assert place not in repr(found)
+
+
+def test_the_environment_of_kr_is_not_read_whatever_names_it(tmp_path: Path) -> None:
+    with pytest.raises(SourceFailure, match="no package of this name is installed"):
+        answer("click", "How do I prompt?", tmp_path, VIRTUAL_ENV=sys.prefix, PATH=f"{sys.prefix}/bin")
+
+
+def test_a_question_that_shares_no_rare_word_is_a_gap(tmp_path: Path) -> None:
+    install_click(tmp_path)
+    assert answer("click", "How do I set up a Kubernetes ingress webhook?", tmp_path).is_gap
 
 
 def test_the_types_of_a_javascript_package_are_its_own_documentation(tmp_path: Path) -> None:

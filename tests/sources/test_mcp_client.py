@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mcp import MCPError
 
 from kr.errors import SourceFailure, SourceTimeout
+from kr.models import ServerConfig
+from kr.sources.event_loop import THREAD
 from kr.sources.mcp_client import MAX_TEXT, McpSession, ToolText, converse
-from kr.sources.mcp_transports import translate
-from kr.values import ServerConfig
 from tests.support.mcp_servers import LIBRARIES, Raw, Scenario, context7_server, stdio_command
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 INTERRUPTED = """
 import asyncio, os, signal, sys
 from kr.sources.mcp_client import converse
-from kr.values import ServerConfig
+from kr.models import ServerConfig
 
 class Stop(Exception):
     pass
@@ -88,7 +87,7 @@ def children() -> set[str]:
 def nothing_is_left() -> Iterator[None]:
     before = children()
     yield
-    assert not [thread for thread in threading.enumerate() if thread.name == "kr-mcp"]
+    assert not [thread for thread in threading.enumerate() if thread.name == THREAD]
     assert children() <= before
 
 
@@ -125,18 +124,19 @@ def test_an_argument_that_cannot_be_passed() -> None:
 
 def test_a_server_that_ends_is_quoted_without_its_secrets(capfd: pytest.CaptureFixture[str]) -> None:
     failure = fails(shell('echo "first"; echo "bad key $KEY\033[0m" >&2; exit 3', KEY="sk-12345"))
-    assert failure.reason == 'the server ended with exit status 3; it says "bad key ***"'
+    assert failure.reason == 'the server ended without an answer; it says "bad key ***"'
     assert capfd.readouterr() == ("", "")
-
-
-def test_a_server_that_writes_junk_only() -> None:
-    started = time.monotonic()
-    assert fails(shell("yes junk")).reason == "the server writes what is no JSON-RPC message"
-    assert time.monotonic() - started < 20
 
 
 def test_a_line_over_the_limit() -> None:
     assert fails(shell("head -c 9000000 /dev/zero")).reason == "the answer is larger than 8 MiB"
+
+
+@pytest.mark.processes
+def test_children_of_a_server_that_ended_by_itself_are_stopped(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    fails(shell(f'sleep 300 >/dev/null & echo $! > "{file}"; exit 1'))
+    wait_for_end(wait_for_pids(file, 1))
 
 
 def test_a_server_gets_its_own_environment_and_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,13 +155,6 @@ def test_a_silent_server_and_its_children_are_stopped(tmp_path: Path, trap: str)
         converse(server, resolve, timeout=5)
     assert time.monotonic() - started < 25
     wait_for_end(wait_for_pids(file, 2))
-
-
-@pytest.mark.processes
-def test_children_of_a_server_that_ended_by_itself_are_stopped(tmp_path: Path) -> None:
-    file = tmp_path / "pids"
-    fails(shell(f'sleep 300 >/dev/null & echo $! > "{file}"; exit 1'))
-    wait_for_end(wait_for_pids(file, 1))
 
 
 # -- interruptions
@@ -228,7 +221,7 @@ def test_a_redirect_within_the_origin_is_followed() -> None:
 )
 def test_metadata_addresses_are_refused(url: str) -> None:
     started = time.monotonic()
-    assert "refused" in fails(ServerConfig(url=url)).reason
+    assert "metadata address" in fails(ServerConfig(url=url)).reason
     assert time.monotonic() - started < 15
 
 
@@ -249,7 +242,7 @@ def test_a_configuration_that_cannot_work_is_said_without_its_values(server: Ser
 def test_a_header_that_is_not_valid_is_not_repeated() -> None:
     with context7_server() as stand_in:
         failure = fails(ServerConfig(url=stand_in.url, headers={"Authorization": "Bearer\nhidden"}))
-    assert failure.reason == "the server's URL or headers are not valid"
+    assert failure.reason == "the server's URL, headers, command or environment are not valid"
     assert not failure.is_fault
 
 
@@ -324,23 +317,7 @@ def test_an_error_of_a_tool_is_told_as_one() -> None:
         assert converse(ServerConfig(url=server.url), dialogue, timeout=20)
 
 
-def test_an_error_of_the_protocol_is_told_as_the_words_of_the_server() -> None:
-    failure = translate(MCPError(-32000, "Run `this` now"), command=None)
-    assert (failure.reason, failure.said) == ("the session failed", "Run `this` now")
-
-
 def test_a_bad_status_of_the_handshake_is_forgotten_when_it_succeeded_after_all() -> None:
     raw = Raw(headers={"content-type": "text/event-stream"}, when="call")
     with context7_server(Scenario(legacy=True, raw=raw)) as server:
         assert "without a response" in fails(ServerConfig(url=server.url)).reason
-
-
-def test_importing_the_sources_is_cheap() -> None:
-    code = (
-        "import sys, kr.sources.context7, kr.sources.deepwiki; "
-        "print(sorted({'mcp', 'httpx2', 'anyio', 'asyncio', 'pydantic', 'markdown_it'} & set(sys.modules)))"
-    )
-    output = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout
-    assert output.strip() == "[]"

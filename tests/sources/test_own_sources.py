@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from kr.errors import SourceFailure, SourceNotAsked
+from kr.models import Query
 from kr.settings.model import KnowledgeResearch, read_section
-from kr.sources.base import Ask, NotConfigured, build_source
-from kr.sources.folder import Folder
+from kr.sources.base import Ask, NotConfigured
+from kr.sources.local_docs import Folder
+from kr.sources.registry import build_source
 from kr.tree import Tree
-from kr.values import Query
 
 SERVER = '''
 from mcp.server.mcpserver import MCPServer
@@ -78,14 +79,35 @@ def test_a_folder_about_another_framework_is_not_asked(handbook: Path) -> None:
     assert folder(handbook, None).ask(ask("alerts", framework="vue"), timeout=10).passages
 
 
-def test_links_out_of_a_folder_and_binaries_are_not_read(handbook: Path) -> None:
+def test_links_out_of_a_folder_and_binaries_are_not_read(
+    handbook: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (handbook / "secret.md").write_text("The secret alert.")
     (handbook / "handbook" / "link.md").symlink_to(handbook / "secret.md")
     (handbook / "handbook" / "all").symlink_to(handbook)
-    (handbook / "handbook" / "data.md").write_bytes(b"\0alert" * 1_000)
-    (handbook / "handbook" / "huge.md").write_text("alert " * 9_000_000)
+    (handbook / "handbook" / "data.md").write_bytes(b"alert" * 10_000 + b"\0")
     found = folder(handbook, None).ask(ask("Which alert?"), timeout=10)
     assert [passage.title for passage in found.passages] == ["oncall.rst: On call"]
+    assert "data.md holds NUL characters and is not read" in caplog.text
+
+
+def test_a_long_document_is_read_to_its_limit(handbook: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (handbook / "handbook" / "huge.md").write_text("# Tides\n\nHigh tide.\n" + "word\n\n" * 300_000)
+    found = folder(handbook, None).ask(ask("When is high tide?"), timeout=10)
+    assert found.passages[0].title == "huge.md: Tides"
+    assert "of huge.md only the first MiB is read" in caplog.text
+
+
+def test_a_question_about_something_else_is_a_gap(handbook: Path) -> None:
+    found = folder(handbook, None).ask(ask("How does the Kubernetes ingress webhook alert?"), timeout=10)
+    assert found.is_gap
+
+
+def test_secrets_of_own_pages_are_masked(handbook: Path) -> None:
+    (handbook / "handbook" / "deploy.md").write_text("# Deploy\n\nexport API_TOKEN=hunter2hunter2hunter2\n")
+    found = folder(handbook, None).ask(ask("Which token deploys?"), timeout=10)
+    assert "API_TOKEN" in repr(found)
+    assert "hunter2" not in repr(found)
 
 
 def test_a_folder_that_is_not_there_says_so_without_its_place(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from statistics import median
 import yaml
 
 from kr.errors import SourceFailure
+from kr.models import Query
 from kr.research.report import build_report
 from kr.sources.base import Ask
 from kr.sources.local_docs import LocalDocs
-from kr.values import Query
 
 DATA = Path(__file__).parent.parent / "data"
 FILES = {"usual": DATA / "installed-questions.yaml", "natural": DATA / "natural-questions.yaml"}

@@ -1,9 +1,12 @@
 """A request under way, for tests of what a miss does on its way."""
 
+from pathlib import Path
+
 from kr.contracts.requests import ResearchRequest, parse_request
 from kr.freshness import Limits
 from kr.models import MatchRules
-from kr.research.cache import Rules, Run
+from kr.research.cache import Rules
+from kr.research.run import Run
 from kr.store.engine import Store
 from tests.support.program import request
 from tests.support.stores import NOW
@@ -15,4 +18,11 @@ def run_of(store: Store) -> Run:
     """Make a run of ``request()`` at ``NOW``."""
     parsed = parse_request(request()).request
     assert isinstance(parsed, ResearchRequest)
-    return Run(request=parsed, rules=RULES, store=store, clock=lambda: NOW, project="project")
+    return Run(
+        request=parsed,
+        rules=RULES,
+        store=store,
+        clock=lambda: NOW,
+        project="project",
+        knowledge_base=Path("kb"),
+    )

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 
+from kr.models import Query, ServerConfig
 from kr.sources.base import Ask, Source
 from kr.sources.context7 import Context7
 from kr.sources.deepwiki import DeepWiki
 from kr.sources.web_search import WebSearch
-from kr.values import Query, ServerConfig
 from tests.support import web_servers
 from tests.support.mcp_servers import Raw, Scenario, context7_server, deepwiki_server, refused_url
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kr.documents.html import to_markdown
 from kr.errors import SourceFailure
-from kr.sources import context7_text, deepwiki
+from kr.sources import context7, deepwiki
 from kr.text import markdown
 from kr.text.characters import strip_invisible
 
@@ -42,9 +42,9 @@ READERS: tuple[Callable[[str], object], ...] = (
     page,
     page_without_a_tree,
     answer_of_deepwiki,
-    context7_text.parse_libraries,
-    context7_text.parse_documentation,
-    context7_text.read_failure,
+    context7.parse_libraries,
+    context7.parse_documentation,
+    context7.read_failure,
     strip_invisible,
     markdown.escape,
     markdown.is_harmless,

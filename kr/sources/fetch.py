@@ -1,0 +1,259 @@
+"""HTTP exchanges to addresses that were checked, read up to a number of bytes; and the pages that a stranger's address leads to.
+
+Nothing of the environment is used: no proxy, no netrc, no cookies. Callers run this within a deadline (``event_loop.run``).
+"""
+
+import json
+import logging
+import re
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+import httpx
+
+from kr.errors import SourceFailure, SourceTimeout
+from kr.sources.addresses import FetchRefused, Resolver, checked_addresses, first_reachable, system_resolver
+from kr.sources.decoding import decode, is_binary, media_type
+from kr.sources.reasons import connection_reason, retry_after_seconds, status_reason
+
+for _name in ("httpx", "httpcore"):
+    logging.getLogger(_name).setLevel(logging.WARNING)  # they log addresses and headers, in which keys stand
+
+MAX_PAGE = 5 * 1024 * 1024
+"""Bytes of a page's decoded text; the rest is cut."""
+
+MAX_REDIRECTS = 5
+
+_CONNECT_SECONDS = 10.0
+"""Seconds for connecting to one of several addresses."""
+
+_MAX_URL = 8192
+_ACCEPT = "text/html, application/xhtml+xml, text/markdown;q=0.9, text/plain;q=0.8, application/json;q=0.5"
+_HEADERS = {"User-Agent": "kr (knowledge cache for coding agents)", "Accept-Encoding": "gzip"}
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """What an exchange may reach. Tests put their own resolver and transport at the network's edge."""
+
+    allow_private: bool
+    resolve: Resolver = system_resolver
+    transport: httpx.AsyncBaseTransport | None = None
+
+
+class CheckedTransport(httpx.AsyncBaseTransport):
+    """Connects to an address that was checked; ``Host`` and the name that TLS verifies stay the URL's own."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._inner = network.transport or httpx.AsyncHTTPTransport(verify=_tls(), trust_env=False)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        host = request.url.raw_host.decode("ascii")
+        network = self._network
+        addresses = await checked_addresses(host, network.resolve, allow_private=network.allow_private)
+
+        async def send(address: str) -> httpx.Response:
+            pinned = httpx.Request(
+                request.method,
+                request.url.copy_with(host=address),
+                headers=request.headers,
+                stream=request.stream,
+                extensions={**request.extensions, "sni_hostname": host},
+            )
+            return await self._inner.handle_async_request(pinned)
+
+        return await first_reachable(addresses, send, (httpx.ConnectError, httpx.ConnectTimeout))
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    return httpx.create_ssl_context()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """An HTTP answer; a redirect is one too. ``is_cut``: the body was longer than what was read of it."""
+
+    status: int
+    headers: httpx.Headers
+    data: bytes = field(repr=False)
+    is_cut: bool
+
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
+
+
+async def exchange(
+    method: str,
+    url: httpx.URL,
+    *,
+    network: Network,
+    max_bytes: int,
+    headers: Mapping[str, str],
+    content: bytes | None = None,
+) -> Reply:
+    """Send one request and read at most ``max_bytes`` decoded bytes of a successful answer.
+
+    Raises ``SourceTimeout``, ``FetchRefused`` and ``SourceFailure``.
+    """
+    timeout = httpx.Timeout(None, connect=_CONNECT_SECONDS)
+    try:
+        async with (
+            httpx.AsyncClient(
+                transport=CheckedTransport(network), trust_env=False, timeout=timeout, headers=_HEADERS
+            ) as client,
+            client.stream(method, url, headers=dict(headers), content=content) as response,
+        ):
+            data, is_cut = await _read(response, max_bytes) if response.is_success else (b"", False)
+            return Reply(status=response.status_code, headers=response.headers, data=data, is_cut=is_cut)
+    except httpx.TimeoutException as error:
+        raise SourceTimeout("no answer in time") from error
+    except httpx.InvalidURL as error:  # httpx reads where a redirect leads, followed or not
+        raise FetchRefused("the redirect's address is not valid") from error
+    except httpx.DecodingError as error:
+        raise SourceFailure("the compressed answer is broken") from error
+    except httpx.ConnectError as error:
+        raise SourceFailure(connection_reason(error)) from error
+    except (httpx.HTTPError, httpx.StreamError, OSError) as error:
+        raise SourceFailure("the connection was cut or the answer is no HTTP") from error
+
+
+async def _read(response: httpx.Response, max_bytes: int) -> tuple[bytes, bool]:
+    """Read a body until ``max_bytes`` decoded bytes are there; a compressed one is unpacked piece by piece, and no further."""
+    encoding = response.headers.get("content-encoding", "").strip().lower()
+    if encoding not in {"", "identity", "gzip"}:
+        raise SourceFailure("the content encoding was not asked for")
+    data = bytearray()
+    async for piece in response.aiter_bytes():
+        data += piece
+        if len(data) > max_bytes:
+            return bytes(data[:max_bytes]), True
+    return bytes(data), False
+
+
+async def ask_json(
+    name: str,
+    method: str,
+    url: httpx.URL,
+    *,
+    max_bytes: int,
+    headers: Mapping[str, str],
+    body: Mapping[str, object] | None = None,
+    hints: Mapping[int, str] = MappingProxyType({}),
+) -> Any:
+    """Ask a server of the user's, perhaps private, and read its answer as JSON; ``hints`` are said behind a status.
+
+    Raises ``SourceTimeout`` and ``SourceFailure``, named ``name``, without address, header or answer. Redirects are not followed.
+    """
+    sent = {"Accept": "application/json", **headers}
+    content = None
+    if body is not None:
+        sent["Content-Type"] = "application/json"
+        content = json.dumps(body).encode()
+    network = Network(allow_private=True)
+    try:
+        reply = await exchange(
+            method, url, network=network, max_bytes=max_bytes, headers=sent, content=content
+        )
+    except SourceTimeout as error:
+        raise SourceTimeout(f"{name} gave no answer in time") from error
+    except SourceFailure as error:
+        raise SourceFailure(f"{name}: {error.reason}") from error
+    if not reply.is_success:
+        after = retry_after_seconds(reply.headers.get("retry-after"))
+        more = ", a redirect that is not followed" if reply.status < 400 else hints.get(reply.status, "")
+        reason = f"{name}: {status_reason(reply.status)}{more}"
+        raise SourceFailure(reason, retry_after=after if reply.status in {429, 503} else None)
+    if reply.is_cut:
+        raise SourceFailure(f"{name}: the answer is too long")
+    try:
+        return json.loads(reply.data)
+    except (ValueError, RecursionError) as error:
+        raise SourceFailure(f"{name}: the answer is no JSON") from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A page that was read. ``url`` is where it was after the redirects; ``is_cut``: there was more."""
+
+    url: str
+    media_type: str
+    text: str = field(repr=False)
+    is_cut: bool = False
+
+
+async def fetch_page(url: str, *, network: Network) -> Page:
+    """Read the page at ``url``. Raises ``FetchRefused``, ``SourceTimeout``, ``SourceFailure`` (the server's fault), without the URL."""
+    target = checked_url(url)
+    for _ in range(MAX_REDIRECTS + 1):
+        reply = await exchange(
+            "GET", target, network=network, max_bytes=MAX_PAGE, headers={"Accept": _ACCEPT}
+        )
+        if reply.status not in _REDIRECTS:
+            return _page(target, reply)
+        target = _next(target, reply)
+    raise FetchRefused(f"more than {MAX_REDIRECTS} redirects")
+
+
+def checked_url(url: str) -> httpx.URL:
+    """Parse an address, plainly of an HTTP server; its host is checked when it is connected to. Raises ``FetchRefused``."""
+    if len(url) > _MAX_URL:
+        raise FetchRefused("the address is too long")
+    if not url.isprintable() or any(char.isspace() or char == "\\" for char in url):
+        raise FetchRefused("the address has characters that no address has")
+    try:
+        parsed = httpx.URL(url)
+        port = parsed.port
+    except (httpx.InvalidURL, ValueError, TypeError) as error:
+        raise FetchRefused("the address is not valid") from error
+    if parsed.scheme not in {"http", "https"}:
+        raise FetchRefused("the address is neither http nor https")
+    if parsed.userinfo or "@" in re.split(r"[/?#]", url.partition("://")[2], maxsplit=1)[0]:
+        raise FetchRefused("the address has a user name in it")
+    if port is not None and not 0 < port < 65536:
+        raise FetchRefused("the address has no valid port")
+    host = parsed.host.rstrip(".")
+    if not host:
+        raise FetchRefused("the address has no host")
+    return parsed.copy_with(host=host)
+
+
+def _next(current: httpx.URL, reply: Reply) -> httpx.URL:
+    """Return where a redirect leads, checked like the first address."""
+    location = reply.headers.get("location", "")
+    if not location:
+        raise SourceFailure(f"HTTP {reply.status} without a location")
+    if len(location) > _MAX_URL or not location.isprintable() or "\\" in location:
+        raise FetchRefused("the redirect's address is not valid")
+    try:
+        joined = str(current.join(location))
+    except (httpx.InvalidURL, ValueError, TypeError) as error:
+        raise FetchRefused("the redirect's address is not valid") from error
+    target = checked_url(joined)
+    if current.scheme == "https" and target.scheme == "http":
+        raise FetchRefused("a redirect from https to http")
+    return target
+
+
+def _page(url: httpx.URL, reply: Reply) -> Page:
+    if not reply.is_success:
+        raise SourceFailure(f"HTTP {reply.status}")
+    content_type = reply.headers.get("content-type", "")
+    kind = media_type(content_type, reply.data)
+    text = decode(reply.data, content_type, is_cut=reply.is_cut)
+    if kind is None or is_binary(reply.data, text):
+        raise FetchRefused("the content is no text")
+    if not text.strip():
+        where = " in the first 5 MiB, all that was read" if reply.is_cut else ""
+        raise SourceFailure(f"the page is empty{where}")
+    return Page(url=str(url), media_type=kind, text=text, is_cut=reply.is_cut)
