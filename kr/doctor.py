@@ -304,20 +304,19 @@ def check_reports(base: KnowledgeBase) -> Iterator[Finding]:
         entries = entry_rows.all(tx)
         kept = {entry.id for entry in entries if revisions.text(tx, entry.sha256) is not None}
         edited = {entry.id for entry in entries if edit_at(tx, entry.path, entry.sha256) is not None}
-    unreadable: Counter[str] = Counter()
+    unreadable: Counter[tuple[str, str]] = Counter()
     for entry in entries:
-        state = files.state(entry.path)
-        if state == "unreadable":
-            unreadable[str((base.folder / entry.path).parent)] += 1
-        elif state == "absent":
+        if (problem := files.hindrance(entry.path)) is not None:
+            unreadable[str(problem.filename), problem.strerror or ""] += 1
+        elif files.state(entry.path) == "absent":
             yield _missing(base, entry, is_kept=entry.id in kept)
         elif entry.id in edited & kept:
             why = f"somebody edited its report {entry.path}; whoever reads it next takes that in"
             repair = "take it in as a finding, unless it must wait for `kr review`"
             fix = partial(_take_in, base, entry)
             yield Finding("edited_report", "information", entry.id, why, repair, fix)
-    for place, number in unreadable.items():
-        why = f"can't be read; {counted(number, 'report')} may be there, and the entries are left alone"
+    for (place, reason), number in unreadable.items():
+        why = f"can't be read ({reason}); {counted(number, 'report')} may be there, and the entries are left alone"
         yield Finding("unreadable", "error", place, why)
 
 

@@ -21,7 +21,7 @@ MODULES = {
 KNOWN_CIRCLES = set(
     """
     kr.cli.completion kr.cli.options kr.cli.output
-    kr.transfer kr.transfer.export kr.transfer.import_yaml kr.transfer.read_index
+    kr.transfer kr.transfer.export_yaml kr.transfer.import_yaml kr.transfer.read_index
     kr.tree kr.yamltext
     """.split()
 )

@@ -3,6 +3,7 @@
 Paths are as in the index: relative, with forward slashes.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from uuid import uuid4
 from kr.errors import ReportUnwritable
 
 _STAGED = ".kr-tmp-"
+_ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
+"""What tells that there is no such file."""
 
 
 class ReportFiles:
@@ -43,25 +46,32 @@ class ReportFiles:
             return False
 
     def state(self, path: str) -> Literal["there", "absent", "unreadable"]:
-        """Tell whether a report is at a path, as far as this user can see; an empty one is absent.
-
-        Where the folder is missing (a disk that is not mounted), or may not be looked into, nothing is known: unreadable.
-        """
+        """Tell whether a report is at a path, as far as this user can see; an empty one is absent."""
         if (self.read(path) or b"").strip():
             return "there"
-        if not self.folder.is_dir():
-            return "unreadable"
+        return "absent" if self.hindrance(path) is None else "unreadable"
+
+    def hindrance(self, path: str) -> OSError | None:
+        """Return why nothing can be known of a path, with the place (``filename``) that may not be looked into, if anything.
+
+        A folder that is missing (a disk that is not mounted) says nothing of the reports in it.
+        """
+        here = self.folder
+        if not here.is_dir():
+            return FileNotFoundError(errno.ENOENT, "there is no such folder", str(here))
         try:
-            target = self.folder.joinpath(_relative(path))
-            if target.is_file():
-                target.read_bytes()
-            else:
-                target.stat()
-        except (FileNotFoundError, NotADirectoryError, ValueError):
-            return "absent"
-        except OSError:
-            return "unreadable"
-        return "absent"
+            for part in _relative(path).parts:
+                here /= part
+                here.stat()
+            if here.is_file():
+                here.read_bytes()
+        except OSError as exc:
+            if exc.errno not in _ABSENT:
+                exc.filename = str(here if os.path.lexists(here) else here.parent)
+                return exc
+        except ValueError:  # it leads out of the folder
+            pass
+        return None
 
     def is_blocked(self, path: str) -> bool:
         """Tell whether no report can be put at a path: something else stands there, or it leads out of the folder."""

@@ -241,7 +241,7 @@ def bad_backups(folder: Path) -> dict[str, Path]:
 @pytest.mark.parametrize(
     ("name", "error", "told"),
     [
-        ("other", StoreCorrupt, "another program"),
+        ("other", StoreError, "another program"),
         ("newer", StoreTooNew, "newer kr"),
         ("empty", StoreCorrupt, "no database of kr"),
         ("text", StoreCorrupt, "not a database"),
@@ -300,7 +300,7 @@ def test_another_programs_database_is_not_written_over(store: Store, tmp_path: P
         ("DELETE FROM search_rows", "not every entry is in the search index"),
         ("UPDATE report_texts SET text = 'other'", "not the one that was written"),
         (
-            "INSERT INTO revisions (entry_id, revision, sha256, path, replaced_at) VALUES ('a', 1, 'x', 'p', 't')",
+            "INSERT INTO revisions (entry_id, revision, sha256, path, framework_key, topic_key, replaced_at) VALUES ('a', 1, 'x', 'p', 'f', 't', 't')",
             "refers to a row of report_texts",
         ),
     ],
@@ -322,7 +322,7 @@ def test_a_newer_and_an_unreleased_database_are_known(store: Store) -> None:
     older = store.path.with_name("older.db")
     make_unreleased(older)
     found = backup.inspect(older)
-    assert (found.state, "export-yaml" in str(found.problem)) == ("unreadable", True)
+    assert (found.state, "export-yaml" in str(found.problem)) == ("foreign", True)
 
 
 def test_the_commands(tmp_path: Path) -> None:
