@@ -10,13 +10,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kr.errors import UnknownEntry
-from kr.frameworks import canonical
 from kr.freshness import parse_time, to_text
 from kr.models import Entry
 from kr.naming import fold
 from kr.settings import Settings
-from kr.store import counts as number_rows
-from kr.store import entries, ledger, wordings, workflows
+from kr.store import counts, entries, ledger, wordings, workflows
 from kr.store import requests as request_rows
 from kr.store.engine import Store, Transaction
 from kr.store.requests import Need, Unanswered
@@ -31,19 +29,29 @@ _MOST_STORIES = 20
 def collect(store: Store, settings: Settings, *, now: datetime) -> Row:
     """Count everything, the 20 stories that cost most and the last 30 days; rates are 0.0 to 1.0 or None. Raises a ``StoreError``."""
     with store.look() as tx:
-        counts = tx.counts
+        by_story = counts.view(tx, "spending_by_story")
         return {
             "database": str(store.path),
             "today": now.astimezone(UTC).date().isoformat(),
             "requests": _requests(tx),
-            "spared": spared(counts.spared_by_day()),
-            "index": _index(tx, settings),
-            "archive": _by(counts.number_by("reason", "archived_entries"), "entries", "by_reason"),
-            "hit_rate_by_day": counts.view("hit_rate_by_day")[-DAYS:],
-            "hit_rate_by_framework": _hit_rates(tx, settings.knowledge_research.aliases),
-            "spending": _spending(tx, settings),
+            "spared": spared(counts.spared_by_day(tx)),
+            "index": {
+                "entries": entries.count(tx),
+                "max_entries": settings.knowledge_research.max_entries,
+                "by_status": counts.number_by(tx, "status", "entries"),
+                "by_framework": counts.number_by(tx, "framework", "entries"),
+            },
+            "archive": _by(counts.number_by(tx, "reason", "archived_entries"), "entries", "by_reason"),
+            "hit_rate_by_day": counts.view(tx, "hit_rate_by_day")[-DAYS:],
+            "hit_rate_by_framework": counts.view(tx, "hit_rate_by_framework"),
+            "spending": {
+                "charged": sum(story["charged"] for story in by_story),
+                "stories": len(by_story),
+                "max_calls_per_story": settings.knowledge_research.max_calls_per_story,
+                "by_story": by_story[:_MOST_STORIES],
+            },
             "sources": _sources(tx, now),
-            "lessons": {"total": counts.lessons(), "by_phase": counts.view("lessons_by_phase")},
+            "lessons": {"total": counts.lessons(tx), "by_phase": counts.view(tx, "lessons_by_phase")},
             "workflows": _by(workflows.by_status(tx), "total", "by_status"),
         }
 
@@ -61,9 +69,9 @@ def spared(days: Iterable[Mapping[str, Any]]) -> Row:
 
 
 def _requests(tx: Transaction) -> Row:
-    by_day = number_rows.view(tx, "hit_rate_by_day")
+    by_day = counts.view(tx, "hit_rate_by_day")
     hits, answered = (sum(day[name] for day in by_day) for name in ("hits", "requests"))
-    by_mode = number_rows.number_by(tx, "mode", "requests")
+    by_mode = counts.number_by(tx, "mode", "requests")
     return {
         "total": sum(by_mode.values()),
         "research": answered,
@@ -71,19 +79,7 @@ def _requests(tx: Transaction) -> Row:
         "misses": answered - hits,
         "hit_rate": _rate(hits, answered),
         "by_mode": by_mode,
-        "by_status": number_rows.number_by(tx, "status", "requests"),
-    }
-
-
-def _index(tx: Transaction, settings: Settings) -> Row:
-    return {
-        "entries": entries.count(tx),
-        "max_entries": settings.knowledge_research.max_entries,
-        "by_status": number_rows.number_by(tx, "status", "entries"),
-        "by_confidence": number_rows.number_by(tx, "confidence", "entries"),
-        "by_framework": _merged(
-            number_rows.number_by(tx, "framework", "entries"), settings.knowledge_research.aliases
-        ),
+        "by_status": counts.number_by(tx, "status", "requests"),
     }
 
 
@@ -91,42 +87,10 @@ def _by(numbers: dict[str, int], total: str, name: str) -> Row:
     return {total: sum(numbers.values()), name: numbers}
 
 
-def _merged(numbers: Mapping[str, int], aliases: Mapping[str, str]) -> dict[str, int]:
-    """Count the usual names of one framework as one, under the name that comes first: the one with most."""
-    names: dict[str, str] = {}
-    merged = Counter[str]()
-    for name, number in numbers.items():
-        merged[names.setdefault(canonical(name, aliases), name)] += number
-    return dict(merged.most_common())
-
-
-def _hit_rates(tx: Transaction, aliases: Mapping[str, str]) -> list[Row]:
-    rows = number_rows.view(tx, "hit_rate_by_framework")
-    requests = _merged({row["framework"]: row["requests"] for row in rows}, aliases)
-    hits = Counter[str]()
-    for row in rows:
-        hits[canonical(row["framework"], aliases)] += row["hits"]
-    return [
-        {"framework": name, "requests": number, "hits": found, "hit_rate": _rate(found, number)}
-        for name, number in requests.items()
-        for found in [hits[canonical(name, aliases)]]
-    ]
-
-
-def _spending(tx: Transaction, settings: Settings) -> Row:
-    stories = number_rows.view(tx, "spending_by_story")
-    return {
-        "charged": sum(story["charged"] for story in stories),
-        "stories": len(stories),
-        "max_calls_per_story": settings.knowledge_research.max_calls_per_story,
-        "by_story": stories[:_MOST_STORIES],
-    }
-
-
 def _sources(tx: Transaction, now: datetime) -> list[Row]:
     """Say how reliable each source was, and whether its circuit is open now."""
     empty = {"asked": 0, "success": 0, "timeout": 0, "unavailable": 0, "success_rate": None, "mean_ms": None}
-    rows = {row["source"]: row for row in number_rows.view(tx, "source_reliability")}
+    rows = {row["source"]: row for row in counts.view(tx, "source_reliability")}
     circuits = {circuit.source: circuit for circuit in ledger.circuits(tx)}
     found = []
     for source in sorted(rows.keys() | circuits.keys()):
@@ -155,9 +119,9 @@ def last_days(store: Store, now: datetime) -> Row:
     today = now.astimezone(UTC).date()
     dates = [today - timedelta(days=back) for back in reversed(range(DAYS))]
     with store.look() as tx:
-        asked = {row["day"]: row for row in number_rows.view(tx, "hit_rate_by_day")}
-        calls = number_rows.calls_by_day(tx, dates[0].isoformat())
-        spares = {row["day"]: row for row in number_rows.spared_by_day(tx)}
+        asked = {row["day"]: row for row in counts.view(tx, "hit_rate_by_day")}
+        calls = counts.calls_by_day(tx, dates[0].isoformat())
+        spares = {row["day"]: row for row in counts.spared_by_day(tx)}
     days: list[Row] = []
     for day in dates:
         of_day = asked.get(f"{day}", {"requests": 0, "hits": 0, "hit_rate": None})
@@ -178,11 +142,10 @@ def last_days(store: Store, now: datetime) -> Row:
     return {"days": days, **{name: sum(day[name] for day in days) for name in sums}}
 
 
-def stories(store: Store, *, limit: int, offset: int = 0) -> tuple[list[Row], int]:
-    """Give stories by what they were charged, the dearest first, and how many there are."""
+def stories(store: Store) -> list[Row]:
+    """Return what each story spent, the dearest first."""
     with store.look() as tx:
-        found = number_rows.view(tx, "spending_by_story")
-    return found[offset : offset + limit], len(found)
+        return counts.view(tx, "spending_by_story")
 
 
 def open_needs(store: Store, *, limit: int, offset: int = 0) -> tuple[list[Row], int]:

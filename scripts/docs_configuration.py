@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from kr.settings import OWN_NAMES, name_of
+from kr.settings import OWN_NAMES
 from kr.settings.model import Configuration, plain
-from kr.settings.project import MAIN_SECTION
 
 VARIABLES = {
     "KR_CONFIG": "The configuration file, where `--config` does not name one.",
@@ -45,7 +44,7 @@ _HEAD = """\
 
 **Where the file is looked for.** `--config FILE`, else the variable `KR_CONFIG`, else the working directory and the
 folders above it: in each folder `kr.yaml`, then `_bmad/bso/config.yaml`, then `config.yaml`, the nearest folder
-first. A `config.yaml` without a `knowledge_research` section belongs to another program and is ignored with a warning.
+first. A `config.yaml` without a `knowledge_research` section belongs to another program and is passed over.
 Without a file the defaults apply, and the project root is the nearest folder upwards that holds `.git`, `_bmad` or
 `_bmad-output`, else the nearest with a dependency file such as `package.json`.
 
@@ -57,17 +56,17 @@ All worktrees of a git repository share that of the main checkout.
 the project's file says nothing. A server is one key.
 
 **Trust.** Whoever writes a repository writes its `kr.yaml`. What that says of programs to start, variables to expand,
-keys, endpoints, private addresses and folders outside of the project (a server of `servers` that is not the shipped one, a `folder` of `sources`, `url`,
-`base_url`, `api_key_env`, `allow_private_addresses`) is therefore left out, and named on standard error, until
-[`kr trust`](commands/trust.md) was told that you trust the file as it is. Your own file, one that `--config` or
-`KR_CONFIG` names, and variables need no trust. [`kr doctor`](commands/doctor.md) tells what is left out. Trust is
-remembered in `$XDG_STATE_HOME/kr/trusted` (`~/.local/state/kr/trusted`), for one path with one content; what a program
+keys, endpoints, private addresses and folders outside of the project (a server of `servers` that is not the shipped one,
+a `folder` of `sources`, `url`, `base_url`, `api_key_env`, `allow_private_addresses`) is therefore left out, and named on
+standard error, until you say with [`kr trust`](commands/trust.md) that you trust the file as it is. Your own file, one that
+`--config` or `KR_CONFIG` names, and variables need no trust. [`kr doctor`](commands/doctor.md) names what is left out. Trust
+is remembered in `$XDG_STATE_HOME/kr/trusted` (`~/.local/state/kr/trusted`), for one path with one content; what a program
 that you trust reads from the project is not looked at.
 
 **What overrides what.** `--kb` before the environment, the environment before the file. A variable is `KR_` and the
 key below `knowledge_research` in capitals, nested keys after `__`. An empty variable counts as not set; `null` is
 null; a list is a YAML or JSON list or words separated by commas; a mapping is a YAML or JSON mapping and replaces the
-file's.
+file's. `KR_MAX_ENTRIES` is `max_entries`, `KR_CIRCUIT_BREAKER__FAILURES` is `circuit_breaker.failures`.
 
 **Paths.** A relative path in the file is relative to the project root: the folder that holds the file, or the folder
 above `_bmad/`. One on the command line or in the environment is relative to the working directory. `{project-root}`
@@ -96,7 +95,10 @@ def configuration_page() -> str:
     parts = [_HEAD]
     for outer in fields(Configuration):
         parts.append(f"## {outer.name}\n\n{outer.metadata['help']}\n")
-        parts.extend(_entry(path, key) for path, key in keys(outer.metadata["kind"].section, outer.name))
+        rows = [_row(path[1:], key) for path, key in keys(outer.metadata["kind"].section, outer.name)]
+        parts.append(
+            "\n".join(["| key | what it is for | allowed | default |", "|---|---|---|---|", *rows]) + "\n"
+        )
     parts.append("## Other variables\n")
     rows = [f"| `{name}` | {text} |" for name, text in {**VARIABLES, **_OTHERS}.items()]
     parts.append("\n".join(["| variable | what it is for |", "|---|---|", *rows]) + "\n")
@@ -105,15 +107,10 @@ def configuration_page() -> str:
     return "\n".join(parts)
 
 
-def _entry(path: tuple[str, ...], key: Field[Any]) -> str:
-    is_main, kind = path[0] == MAIN_SECTION, key.metadata["kind"]
-    lines = [f"### {'.'.join(path[1:] if is_main else path)}\n", f"{key.metadata['help']}\n"]
-    if kind.section is None or key.name == "servers":
-        default = key.default if key.default is not MISSING else key.default_factory()  # type: ignore[misc]
-        lines.append(f"- allowed: {kind.allowed}")
-        lines.append(f"- default: `{json.dumps(plain(default), ensure_ascii=False)}`")
-    else:
-        lines.append("- a mapping of the keys below")
-    if is_main:
-        lines.append(f"- variable: `{name_of(path)}`")
-    return "\n".join(lines) + "\n"
+def _row(path: tuple[str, ...], key: Field[Any]) -> str:
+    kind, name = key.metadata["kind"], f"`{'.'.join(path)}`"
+    if kind.section is not None and key.name != "servers":
+        return f"| {name} | {key.metadata['help']} | a mapping of the keys below | |"
+    default = key.default if key.default is not MISSING else key.default_factory()  # type: ignore[misc]
+    shown = json.dumps(plain(default), ensure_ascii=False)
+    return f"| {name} | {key.metadata['help']} | {kind.allowed} | `{shown}` |"

@@ -12,7 +12,6 @@ import click
 from kr.app import App
 from kr.cli import entries, knowledge, lessons, maintenance, research, stats
 from kr.cli.output import LineProgress
-from kr.doctor import report
 from kr.models import to_plain
 from kr.settings import load_settings
 from tests.support.sprint import fill_sprint
@@ -56,7 +55,7 @@ _SHOWN: dict[str, dict[str, Callable[[App], str]]] = {
     },
     "versions": {"kr versions": lambda app: knowledge.versions_view(app.versions())},
     "warm": {"kr warm": lambda app: knowledge.warm_view(app.warm())},
-    "doctor": {"kr doctor": lambda app: maintenance.examined(report(app.knowledge_base()))},
+    "doctor": {"kr doctor": lambda app: maintenance.examined(app.doctor().report())},
     "export-yaml": {
         "kr export-yaml --output moved": lambda app: knowledge.exported_view(app.export_yaml(Path("moved")))
     },

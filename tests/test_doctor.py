@@ -1,7 +1,6 @@
 """``kr doctor`` on knowledge bases that something is wrong with: found, said, repaired, nothing lost."""
 
 import json
-import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,7 +11,6 @@ from typing import Any
 import pytest
 import yaml
 
-from kr import doctor
 from kr.app import App
 from kr.doctor import Finding
 from kr.store import archive, backup, entries, reports, saving
@@ -20,7 +18,7 @@ from kr.store.sqlite import SCHEMA_VERSION
 from kr.transfer.export_yaml import export_yaml
 from tests.support.older import make_unreleased
 from tests.support.program import Project
-from tests.support.stores import draft, insert_entry, obey_permissions, protected, sql
+from tests.support.stores import draft, obey_permissions, protected, sql
 
 REPORT = """# {framework} - {topic}
 
@@ -53,12 +51,12 @@ def project(tmp_path: Path) -> Project:
 
 def report(project: Project) -> dict[str, Any]:
     with project.app() as app:
-        return doctor.report(app.knowledge_base())
+        return app.doctor().report()
 
 
 def repair(project: Project) -> dict[str, Any]:
     with project.app() as app:
-        return doctor.repair(app.knowledge_base(), lambda _: None)
+        return app.doctor().repair(lambda _: None)
 
 
 def found(value: dict[str, Any]) -> list[tuple[str, str]]:
@@ -178,37 +176,6 @@ def test_a_lost_report_whose_text_is_not_kept_is_archived_and_no_return_is_promi
     assert [item["id"] for item in exported] == ["vue-slots"]
 
 
-@pytest.mark.parametrize("place", ["frameworks", "frameworks/vue", "frameworks/vue/slots.md"])
-def test_what_may_not_be_read_costs_no_entry(project: Project, place: str) -> None:
-    keep(project, "slots", "plugins")
-    with closed(project.base / place):
-        status, value = run_doctor(project, "--repair")
-    assert status == 1
-    assert value["repaired"] == []
-    (finding,) = [row for row in value["findings"] if row["check"] == "unreadable"]
-    assert (finding["subject"], finding["repair"]) == (str(project.base / place), None)
-    assert "Permission denied" in finding["message"]
-    if not place.endswith(".md"):
-        told = [row["subject"] for row in value["findings"] if row["check"] == "permissions"]
-        assert told == [str(project.base / place)]
-    assert ids(project) == ["vue-plugins", "vue-slots"]
-    assert report(project)["findings"] == []
-
-
-def test_an_export_that_may_not_be_read_is_a_finding(project: Project) -> None:
-    keep(project, "slots")
-    (project.base / "_archived-index.yaml").unlink(missing_ok=True)
-    index = project.base / "index.yaml"
-    with closed(index):
-        status, value = run_doctor(project, "--repair")
-    assert (status, value["repaired"]) == (1, [])
-    (finding,) = [
-        row for row in value["findings"] if row["check"] == "export" and row["subject"] == str(index)
-    ]
-    assert finding["message"] == "can't be examined: Permission denied"
-    assert finding["repair"] is None
-
-
 def test_a_folder_in_an_exports_place_is_named_and_not_repaired(project: Project) -> None:
     keep(project, "slots")
     index = project.base / "index.yaml"
@@ -219,26 +186,6 @@ def test_a_folder_in_an_exports_place_is_named_and_not_repaired(project: Project
     (finding,) = [row for row in value["findings"] if row["subject"] == str(index)]
     assert "not a regular file" in finding["message"]
     assert (finding["check"], finding["repair"]) == ("export", None)
-
-
-def test_an_empty_report_and_a_path_that_leaves_are_missing(project: Project) -> None:
-    keep(project, "slots")
-    put(project, "frameworks/vue/slots.md", " \n")
-    (project.root / "secret.md").write_text("# secret\n")
-    insert_entry(project.database, "away", path="../../secret.md")
-    missing = [row["subject"] for row in report(project)["findings"] if row["check"] == "missing_report"]
-    assert missing == ["away", "vue-slots"]
-    assert repair(project)["problems"] == 0
-    assert (project.root / "secret.md").read_text() == "# secret\n"
-
-
-def test_a_folder_that_is_not_mounted_costs_no_entry(project: Project) -> None:
-    project.env["KR_DATABASE_URL"] = f"sqlite:///{project.root}/kr.db"
-    keep(project, "slots", "plugins")
-    project.base.rename(project.root / "away")
-    assert repair(project)["problems"] == 0
-    assert (project.base / "frameworks/vue/slots.md").is_file(), "made of the text in the database"
-    assert sql(project.root / "kr.db", "SELECT count(*) FROM entries") == [(2,)]
 
 
 def test_an_orphan_report_becomes_an_entry_again(project: Project) -> None:
@@ -265,82 +212,6 @@ def research(project: Project, topic: str, **changes: Any) -> Callable[[App], ob
     text = REPORT.format(framework="vue", topic=topic)
     made = draft("vue", topic, **{"tags": ("a", "b"), "framework_version": "3.5", **changes})
     return lambda app: saving.save(app.store, made, text, project.clock())
-
-
-def exports(project: Project) -> list[str]:
-    return [(project.base / name).read_text() for name in ("index.yaml", "_archived-index.yaml")]
-
-
-def test_exports_that_are_behind_bring_nothing_back(project: Project) -> None:
-    keep(project, "slots", "plugins", "lost")
-    with project.app() as app:
-        app.catalog.remove(["vue-plugins"])
-    behind = exports(project)
-    project.clock.pass_days(1)
-    with project.app() as app:
-        research(project, "slots")(app)
-        app.catalog.restore("vue-plugins")
-    (project.base / "frameworks/vue/lost.md").unlink()
-    project.sql("DELETE FROM entries WHERE id = 'vue-lost'")
-    for name, text in zip(("index.yaml", "_archived-index.yaml"), behind, strict=True):
-        put(project, name, text)
-    assert {row["check"] for row in repair(project)["repaired"]} == {"export"}
-    assert ids(project) == ["vue-plugins", "vue-slots"]
-    assert project.sql("SELECT count(*) FROM archived_entries") == [(0,)]
-
-
-def test_what_a_person_took_out_by_sql_stays_out(project: Project) -> None:
-    keep(project, "slots", "plugins")
-    with project.app() as app:
-        app.catalog.remove(["vue-plugins"])
-    (project.base / "frameworks/vue/plugins.md").unlink()
-    project.sql("DELETE FROM archived_entries")
-    assert {row["check"] for row in repair(project)["repaired"]} == {"export"}
-    assert project.sql("SELECT count(*) FROM archived_entries") == [(0,)]
-
-
-def test_two_orphans_that_ask_for_one_id_get_two(project: Project) -> None:
-    put(project, "frameworks/c/one.md", REPORT.format(framework="C++", topic="threads"))
-    put(project, "frameworks/c/two.md", REPORT.format(framework="C#", topic="threads"))
-    repair(project)
-    assert len(set(ids(project))) == 2
-    assert report(project)["findings"] == []
-
-
-def test_a_placeholder_comes_back_stale(project: Project) -> None:
-    text = REPORT.replace("Text.", "[No research results available, manual research required]")
-    put(project, "frameworks/vue/x.md", text.format(framework="vue", topic="x"))
-    repair(project)
-    assert project.sql("SELECT status, origin FROM entries") == [("stale", "placeholder")]
-
-
-def test_what_is_no_report_is_told_and_left_alone(project: Project) -> None:
-    keep(project, "slots")
-    text = "Notes of a person.\n"
-    put(project, "frameworks/vue/notes.md", text)
-    (project.base / "frameworks/vue/binary.md").write_bytes(b"\xff\xfe\x00")
-    put(project, "frameworks/vue/again.md", REPORT.format(framework="Vue", topic="Slots"))
-    value = repair(project)
-    assert found(value) == [("orphan", "information")] * 3
-    assert value["problems"] == 0
-    assert ids(project) == ["vue-slots"]
-    assert (project.base / "frameworks/vue/notes.md").read_text() == text
-
-
-def test_reports_of_archived_entries_are_no_orphans(project: Project) -> None:
-    keep(project, "slots")
-    with project.app() as app, app.store.write() as tx:
-        archive.move(tx, "vue-slots", "manual", project.clock())
-    export(project)
-    assert report(project)["findings"] == []
-
-
-def test_a_report_that_came_back_after_its_row_went_is_indexed(project: Project) -> None:
-    keep(project, "slots")
-    with project.app() as app, app.store.write() as tx:
-        entries.remove(tx, "vue-slots")
-    repair(project)
-    assert ids(project) == ["vue-slots"]
 
 
 def test_a_stale_export_is_written_anew(project: Project) -> None:
@@ -379,6 +250,10 @@ def test_without_auto_export_a_missing_file_is_no_problem(project: Project) -> N
     assert found(report(project)) == [("export", "warning")]
     project.env["KR_AUTO_EXPORT"] = "false"
     assert report(project)["findings"] == []
+
+
+def exports(project: Project) -> list[str]:
+    return [(project.base / name).read_text() for name in ("index.yaml", "_archived-index.yaml")]
 
 
 @pytest.mark.parametrize("table", ["entries", "archived_entries"])
@@ -426,31 +301,6 @@ def test_a_schema_that_is_no_text_is_damage(project: Project) -> None:
     assert report(project)["problems"]
     assert repair(project)["problems"] == 0
     assert ids(project) == ["vue-slots"]
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_random_damage_never_stops_the_doctor(project: Project, seed: int) -> None:
-    keep(project, *(f"topic {number}" for number in range(6)))
-    before = ids(project)
-    chance = random.Random(seed)
-    content = bytearray(project.database.read_bytes())
-    for _ in range(60):
-        content[chance.randrange(100, len(content))] ^= 1 << chance.randrange(8)
-    project.database.write_bytes(content)
-    report(project)
-    assert repair(project)["problems"] == 0
-    assert set(before) <= set(ids(project))
-
-
-def test_what_is_no_database_is_replaced_and_kept(project: Project) -> None:
-    keep(project, "slots")
-    remove_database(project)
-    project.database.write_text("not a database\n" * 500)
-    assert ("database", "error") in found(report(project))
-    assert repair(project)["problems"] == 0
-    assert ids(project) == ["vue-slots"]
-    (kept,) = project.base.glob("kr.db.*.damaged")
-    assert kept.read_text() == "not a database\n" * 500
 
 
 def test_a_deleted_database_is_rebuilt_from_exports_and_reports(project: Project) -> None:
@@ -571,7 +421,7 @@ def test_each_repair_is_announced_before_it_is_done(project: Project) -> None:
         heard.append((finding.subject, ids(project)))
 
     with project.app() as app:
-        doctor.repair(app.knowledge_base(), announce)
+        app.doctor().repair(announce)
     assert heard[:2] == [("vue-plugins", ["vue-plugins", "vue-slots"]), ("vue-slots", ["vue-slots"])]
 
 

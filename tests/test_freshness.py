@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.freshness import PLACEHOLDER, Limits, judge, major, major_key, oldest_live, parse_time, same_major
-from kr.values import Entry, EntryStatus, Origin, replace
+from kr.models import Entry, EntryStatus, Origin
+from kr.values import replace
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 ENTRY = Entry(

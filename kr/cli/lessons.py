@@ -25,7 +25,7 @@ from kr.cli.options import (
 from kr.cli.output import at_most, emit, warn, wrapped
 from kr.errors import KrError
 from kr.models import to_plain
-from kr.text.counting import counted
+from kr.text import counted
 
 if TYPE_CHECKING:
     from kr.app import App

@@ -8,11 +8,10 @@ import click
 
 from kr.cli.options import Group, common_options, examples, open_app, with_context
 from kr.cli.output import emit, wrapped
-from kr.doctor import Finding, remains, report
-from kr.doctor import repair as repair_all
+from kr.doctor import Finding, remains
 from kr.store import backup as backups
 from kr.store import entries as entry_rows
-from kr.text.counting import counted
+from kr.text import counted
 
 _FILE = click.Path(path_type=Path, dir_okay=True)
 _COLOURS = {"error": "red", "warning": "yellow", "information": "cyan"}
@@ -172,8 +171,8 @@ def doctor(ctx: click.Context, /, *, repair: bool, online: bool, reset_circuits:
     with open_app(ctx) as app:
         for source in app.reset_circuits() if reset_circuits else ():
             click.echo(f"{source} is asked again from now on", err=True)
-        base = app.knowledge_base()
-        value = repair_all(base, _announce) if repair else report(base)
+        examination = app.doctor()
+        value = examination.repair(_announce) if repair else examination.report()
         found = [*app.check_trust(), *(app.check_sources() if online else ())]
         value["findings"] += [finding.plain() for finding in found]
         value["problems"] += sum(finding.is_problem for finding in found)

@@ -34,7 +34,7 @@ class Typed(click.ParamType[str]):
 
 def read_request(source: str) -> bytes:
     """Read a request from a file or standard input (``-``): at most a byte too many. Raises ``RequestUnreadable``."""
-    from kr.tree import LIMIT  # the help, and a key press, need no reader
+    from kr.fields import LIMIT  # the help, and a key press, need no reader
 
     try:
         if source == "-":

@@ -35,7 +35,7 @@ from kr.lessons.record import keep_words
 from kr.models import PHASES
 from kr.store import lessons as lesson_rows
 from kr.store.lessons import LessonMark, LessonState
-from kr.text.characters import columns
+from kr.text import columns
 
 logger = logging.getLogger(__name__)
 

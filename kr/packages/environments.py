@@ -96,10 +96,10 @@ def upwards(project: Path) -> Iterator[Path]:
 
 def _environment(root: Path, sites: tuple[Path, ...], label: str) -> PythonEnvironment:
     config = _text(root / "pyvenv.cfg")
-    told = re.search(r"^version(?:_info)?\s*=\s*(\d+\.\d+(?:\.\d+)?)", config, re.MULTILINE)
+    stated = re.search(r"^version(?:_info)?\s*=\s*(\d+\.\d+(?:\.\d+)?)", config, re.MULTILINE)
     of_folder = re.search(r"python(\d+\.\d+)", str(sites[0].parent.name))
     own = ".".join(map(str, sys.version_info[:3]))
-    return PythonEnvironment(sites, root, told[1] if told else of_folder[1] if of_folder else own, label)
+    return PythonEnvironment(sites, root, stated[1] if stated else of_folder[1] if of_folder else own, label)
 
 
 def _sites(root: Path) -> tuple[Path, ...]:
@@ -122,8 +122,8 @@ def _is_in(root: Path, project: Path) -> bool:
 
 
 def _named_python(place: Path) -> str | None:
-    told = re.match(r"\s*(?:cpython-)?(3\.\d+(?:\.\d+)?)", _text(place / ".python-version"))
-    return told[1] if told else None
+    named = re.match(r"\s*(?:cpython-)?(3\.\d+(?:\.\d+)?)", _text(place / ".python-version"))
+    return named[1] if named else None
 
 
 @dataclass(frozen=True, slots=True)

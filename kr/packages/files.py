@@ -16,7 +16,7 @@ import yaml
 MAX_BYTES = 32 * 1024 * 1024
 """Lock files of large workspaces reach some ten megabytes."""
 MAX_STRUCTURED = 8 * 1024 * 1024
-"""Of YAML and XML, which cost more to parse."""
+"""Of TOML, YAML and XML, which cost more to parse."""
 MAX_WARNINGS = 50
 MAX_MEMBERS = 200
 _MAX_DEPTH = 5
@@ -87,10 +87,10 @@ def parse(kind: str, text: str) -> object:
         if kind == "json":
             parsed: object = json.loads(text)
             return parsed
-        if kind == "toml":
-            return tomllib.loads(text)
         if len(text) > MAX_STRUCTURED:
             raise Unreadable(f"it is larger than {MAX_STRUCTURED // 1024**2} MiB")
+        if kind == "toml":
+            return tomllib.loads(text)
         documents: list[object] = list(yaml.load_all(text, Loader=yaml.CBaseLoader))
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as exc:
         raise Unreadable(f"it is not valid {kind.upper()} ({_reason(exc)})") from exc

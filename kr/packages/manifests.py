@@ -304,7 +304,7 @@ def _crates(
             folder.warn(file, f"the version of {name} is not a text")
             continue
         package, spec, tag = entry.get("package", name), entry.get("version"), entry.get("tag")
-        of_tag = re.search(r"(\d+(?:\.\w+)+)$", tag) if isinstance(tag, str) else None
+        of_tag = re.search(r"(\d+(?:\.\w+)+)$", tag[-100:]) if isinstance(tag, str) else None
         if "path" not in entry:
             exact = spec.removeprefix("=").strip() if isinstance(spec, str) else None
             yield Declared(str(package), exact or (of_tag[1] if of_tag else None), file, dev)

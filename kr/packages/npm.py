@@ -17,6 +17,7 @@ _LOCK_FILES = {
     "yarn": ("yarn.lock",),
 }
 _MAX_LEVELS = 6
+_LONGEST_SPEC = 500
 
 
 @dataclass(slots=True)
@@ -146,6 +147,8 @@ def _from_catalog(spec: str, name: str, workspace: dict[str, Any]) -> str:
 
 def _real(name: str, spec: str) -> tuple[str, str | None]:
     """Return the package behind an alias, and the range; a URL gives one by ``#semver:``, a tag or an archive's name."""
+    if len(spec) > _LONGEST_SPEC:
+        return name, None
     alias = re.fullmatch(r"npm:(@?[^@]+)(?:@(.*))?", spec)
     if alias:
         return alias[1], alias[2]

@@ -91,10 +91,11 @@ class _Project:
 
     def _requirement(self, file: str, text: str, *, dev: bool = False) -> Iterator[Declared]:
         """Read one PEP 508 requirement, or a URL as pip takes it. What lies at a path is the project's own."""
+        text = text[:_LONGEST_REQUIREMENT]
         if re.match(r"\s*(?:[./~]|file:)|[^:\s]+\.(?:whl|zip|tar\.gz)$", text):
             return
         try:
-            read = Requirement(text[:_LONGEST_REQUIREMENT])
+            read = Requirement(text)
             specifiers = list(read.specifier)
         except (InvalidRequirement, ValueError, RecursionError):
             if named := _from_url(text):

@@ -236,7 +236,7 @@ def _key(name: str) -> str:
 
 @lru_cache(maxsize=8192)
 def _folded(name: str) -> str:
-    # ``.`` is told apart: next.js is no spelling of a Python name, and Go paths have dots.
+    # ``.`` counts: next.js is no spelling of a Python name, and Go paths have dots.
     text = unicodedata.normalize("NFKC", name).strip().casefold()
     return re.sub(r"[-_\s]+", "-", text)
 

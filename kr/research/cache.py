@@ -30,7 +30,7 @@ from kr.store.engine import Store, Transaction
 from kr.store.entries import keywords_key, question_key, topic_key
 from kr.store.lookup import Found
 from kr.store.unknown import unknown_entry
-from kr.text.words import search_words, tokens
+from kr.text import search_words, tokens
 
 logger = logging.getLogger(__name__)
 

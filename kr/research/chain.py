@@ -13,6 +13,7 @@ from typing import Any, Literal
 from kr import cancellation
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.freshness import to_text
+from kr.markdown import split
 from kr.models import Answer, Consulted, Learned, SourceOutcome
 from kr.research.progress import Progress
 from kr.research.run import Run
@@ -21,8 +22,7 @@ from kr.sources.base import Ask, Source
 from kr.store import ledger, requests
 from kr.store.engine import Transaction
 from kr.store.ledger import Reservation, SourceCall
-from kr.text.counting import tokens_of
-from kr.text.markdown import split
+from kr.text import tokens_of
 
 logger = logging.getLogger(__name__)
 

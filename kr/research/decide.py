@@ -29,7 +29,7 @@ from kr.models import (
 )
 from kr.naming import fold, tag_key
 from kr.source_kinds import is_package
-from kr.text.words import contraries, identifiers, keywords, search_words, stem, summary_of, tokens
+from kr.text import contraries, identifiers, keywords, search_words, stem, summary_of, tokens
 
 SAME_TOPIC = 0.70
 """From this share of common keywords on two topics match (seed 000, step 2)."""

@@ -26,9 +26,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from kr.fields import LIMIT
 from kr.server.metrics import MCP_PATHS, Metrics
 from kr.server.page.session import SIGN_IN, Sessions
-from kr.tree import LIMIT
 
 logger = logging.getLogger("kr.access")
 

@@ -31,6 +31,7 @@ from kr.settings.project import (
     Project,
     fill,
     find_project,
+    is_file,
     locate,
     output_folder,
     parse,
@@ -38,7 +39,7 @@ from kr.settings.project import (
     user_folder,
 )
 from kr.settings.trust import guarded, is_trusted, leave_out
-from kr.tree import KeyPath, Tree, show_path
+from kr.yaml_io import KeyPath, Tree, show_path
 
 if TYPE_CHECKING:
     from _typeshed import StrPath
@@ -157,7 +158,7 @@ class _Written:
         """Lay the project's file over the user's own. Raises ``ConfigError``."""
         folder = user_folder(self.environ, "XDG_CONFIG_HOME", ".config")
         own = folder / "kr" / "kr.yaml" if folder else None
-        is_own = own is not None and own.is_file()
+        is_own = own is not None and is_file(own)
         if own is not None and is_own:
             self._add(read_config(own))
         if (file := self.project.file) is None:

@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeVar, get_args
 
 import yaml
 
+from kr.models import PHASES, TIERS, CacheMatch, Tier
 from kr.source_kinds import CHAIN, DEFAULT_SERVERS, SOURCES
-from kr.tree import KeyPath, Tree
-from kr.values import PHASES, TIERS, CacheMatch, Tier
+from kr.yaml_io import KeyPath, Tree
 
 S = TypeVar("S")
 _LONGEST_SHOWN = 60
@@ -271,7 +271,7 @@ class KnowledgeResearch:
     cache_ttl_days: int = setting(30, DAYS, "An entry that was not read for more days is stale.")
     archive_after_days: int = setting(60, DAYS, "An entry that was not read for more days is archived.")
     max_age_days: int | None = setting(None, or_null(DAYS), "An entry whose text is older is stale.")
-    max_entries: int = setting(200, whole(1, 1_000_000), "Entries at most; the others are archived.")
+    max_entries: int = setting(200, whole(1, 1_000_000), "Live entries at most; then some are archived.")
     max_calls_per_story: int = setting(
         3, whole(0, 1000), "Answered calls to sources that one story may cost."
     )
@@ -282,7 +282,9 @@ class KnowledgeResearch:
         choice(*get_args(CacheMatch)),
         "seed serves each tier at or above cache_match_floor by itself.",
     )
-    cache_match_floor: Tier = setting("framework+tags", choice(*reversed(TIERS)), "With cache_match: seed.")
+    cache_match_floor: Tier = setting(
+        "framework+tags", choice(*reversed(TIERS)), "With seed: the least tier."
+    )
     judge: Literal["llm"] | None = setting(
         None, or_null(choice("llm")), "llm: its model chooses among candidates for who does not read them."
     )

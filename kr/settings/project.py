@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from kr.errors import ConfigError, KrError
-from kr.tree import KeyPath, Tree
+from kr.yaml_io import KeyPath, Tree
 
 CONFIG = "kr.yaml"
 MAIN_SECTION = "knowledge_research"
@@ -156,6 +156,8 @@ def find_project(*, config: Path | None, environ: Mapping[str, str], cwd: Path) 
         data = user_folder(environ, "XDG_DATA_HOME", ".local/share")
         return Project(root=cwd.resolve(), base=data / "kr" if data else None, default=".")
     base = main_checkout(root)
+    if file is None and base != root:  # kr.yaml may not be committed
+        file = next(_own_files(base), None)
     is_bmad = any((base / name).is_dir() for name in _BMAD)
     default = "_bmad-output/knowledge-base" if is_bmad else ".kr"
     return Project(root=root, base=base, default=default, file=file, is_named=named is not None)
@@ -169,14 +171,22 @@ def locate(path: Path, environ: Mapping[str, str], base: Path) -> Path:
     return base / path
 
 
+def is_file(path: Path) -> bool:
+    """Tell whether there is a file; what lies in a folder that may not be entered is none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
 def _own_files(start: Path) -> Iterator[ConfigFile]:
     """Yield the configuration files of kr upwards. A ``config.yaml`` without kr's section is another program's."""
     for folder in (start, *start.parents):
         for name in (CONFIG, "_bmad/bso/config.yaml"):
-            if (folder / name).is_file():
+            if is_file(folder / name):
                 yield read_config(folder / name)
         other = folder / "config.yaml"
-        if other.is_file() and MAIN_SECTION.encode() in _start_of(other, _LIMIT):
+        if is_file(other) and MAIN_SECTION.encode() in _start_of(other, _LIMIT):
             file = read_config(other)
             if MAIN_SECTION in file.data:
                 yield file
@@ -254,7 +264,7 @@ def _above(folder: Path, text: object, root: Path, environ: Mapping[str, str]) -
 
 
 def _bmad_setting(file: Path) -> object:
-    if not file.is_file():
+    if not is_file(file):
         return None
     if file.suffix == ".yaml":
         return read_config(file).data.get("output_folder")

@@ -36,11 +36,6 @@ class Transaction:
         self.after_commit: list[Callable[[], None]] = []
         """Steps that run once a write is committed, with the lock still held."""
 
-    def __getattr__(self, name: str) -> Any:
-        from kr.store.legacy import part_of
-
-        return part_of(self, name)
-
     def execute(self, statement: str, **parameters: Any) -> int:
         """Run a statement; return how many rows it changed."""
         return self.connection.execute(statement, parameters).rowcount
@@ -96,11 +91,6 @@ class Store:
         self._url = database_url
         self._timeout = timeout
         self._opened: SqliteDatabase | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        from kr.store.legacy import method_of
-
-        return method_of(self, name)
 
     def __enter__(self) -> Self:
         return self

@@ -12,7 +12,7 @@ from kr.models import Confidence, Entry, Origin
 from kr.store import search
 from kr.store.engine import Row, Transaction
 from kr.store.sql import json_list, named, texts_of, upsert_into
-from kr.text.words import keywords
+from kr.text import keywords
 
 COLUMNS = tuple(field.name for field in fields(Entry))
 """The columns that make an ``Entry``."""

@@ -9,7 +9,7 @@ from kr.store.engine import Row, Transaction
 from kr.store.entries import COLUMNS, to_entry
 from kr.store.lessons import IS_GIVEN
 from kr.store.sql import named
-from kr.text.words import beginning
+from kr.text import beginning
 
 Found = tuple[Entry, Ratings, bool]
 """A live entry, its ratings, and whether the question is a known wording of it."""

@@ -10,8 +10,7 @@ from kr.frameworks import canonical
 from kr.models import Entry
 from kr.store.engine import Transaction
 from kr.store.sql import SEARCH_TABLES
-from kr.text.characters import one_line
-from kr.text.words import beginning, search_words, searchable, tokens
+from kr.text import beginning, one_line, search_words, searchable, tokens
 
 WEIGHTS = "0.0, 2.0, 2.0, 2.0, 2.0, 1.0"
 """For ``bm25``: of framework, topic, tags, question, wordings and report."""

@@ -6,7 +6,7 @@ from kr.errors import UnknownEntry
 from kr.frameworks import most_alike
 from kr.store import archive, entries
 from kr.store.engine import Transaction
-from kr.text.characters import one_line
+from kr.text import one_line
 
 _LONGEST_ID = 200
 

@@ -6,6 +6,7 @@ imported before it is written over.
 """
 
 import json
+import logging
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,6 +32,8 @@ from kr.store.meta import ARCHIVE_CHANGES
 from kr.store.reports import is_settled
 from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
 from kr.transfer.import_yaml import import_yaml
+
+log = logging.getLogger(__name__)
 
 HEADER = "# Written by kr from its database. An edited item is taken in by `kr import-yaml` if its last_accessed is later.\n"
 
@@ -95,7 +98,7 @@ def _write_own(store: Store, folder: Path) -> None:
         content, known = render_index(entry_rows.all(tx)).encode(), (meta.get(tx, _STATES) or "").split()
     present = path.read_bytes() if path.is_file() else None
     if present is not None and present != content and sha256_of(present) not in known:
-        _keep_copy(path)
+        log.warning("%s was edited: it is imported, and %s is a copy", path, _keep_copy(path).name)
         import_yaml(store, folder, [path], now=datetime.now(UTC), guards=False).log_problems()
         with store.read() as tx:
             content = render_index(entry_rows.all(tx)).encode()
@@ -178,16 +181,13 @@ def _translated(folder: Path) -> Iterator[None]:
         raise ExportFailed(f"{exc.filename or folder}: {exc.strerror}") from exc
 
 
-def _keep_copy(path: Path) -> None:
+def _keep_copy(path: Path) -> Path:
     """Copy to ``index.yaml.bak``, then ``.bak.1`` and so on: a name that is free, or holds these very bytes."""
     content = path.read_bytes()
-    for number in count():
-        copy = path.with_name(f"{path.name}.bak" + (f".{number}" if number else ""))
-        if not copy.exists():
-            copy.write_bytes(content)
-            return
-        if copy.read_bytes() == content:
-            return
+    copies = (path.with_name(f"{path.name}.bak" + (f".{number}" if number else "")) for number in count())
+    copy = next(copy for copy in copies if not copy.exists() or copy.read_bytes() == content)
+    copy.write_bytes(content)
+    return copy
 
 
 def _replace(path: Path, parts: Iterable[str], *, keeps_others: bool = False) -> None:

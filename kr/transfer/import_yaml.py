@@ -21,7 +21,7 @@ from kr.store.lock import file_lock
 from kr.store.meta import FIRST_IMPORT
 from kr.store.places import pair_of
 from kr.store.requests import Need
-from kr.text.counting import counted
+from kr.text import counted
 from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
 from kr.transfer.place import Outcome, Placer
 from kr.transfer.read_index import (
@@ -193,34 +193,24 @@ class _Importer:
 
         Where its YAML is broken, what stands before that place is imported.
         """
-        batch: list[Item] = []
-        differing = 0
+        batch: list[tuple[Path, Item, bool]] = []
         try:
             for item in self._items(file):
-                batch.append(item)
+                batch.append((file, item, True))
                 if len(batch) == _BATCH:
-                    differing += self.place([(file, it, True) for it in batch])
+                    self.place(batch)
                     batch.clear()
         except IndexUnreadable as error:
             self.result.unreadable.append(Unreadable(str(file), str(error)))
-        differing += self.place([(file, it, True) for it in batch])
-        if differing:
-            items_say = counted(differing, "unchanged item says", "unchanged items say")
-            self.result.warnings.append(
-                f"{file}: {items_say} something else than the entry that is here, whose last_accessed is as new or newer. "
-                f"Where the item is right, give it a later one: last_accessed: {self._now:%Y-%m-%dT%H:%M:%SZ}"
-            )
+        self.place(batch)
 
     def import_archived(self) -> None:
-        """Place the archived entries. A file is the text of the live entry that names it, else of the one that was archived last.
+        """Place the archived entries. A file is the text of the live entry that names it, else of the archived one that stands last.
 
         What the others said is not known: they come without a text.
         """
-        last: dict[Path, tuple[str, int]] = {}
-        for number, (file, item) in enumerate(self._archived):
-            path = file.parent / item.path
-            last[path] = max(last.get(path, ("", 0)), (item.archived_at or "", number))
-        owners = {number for path, (_, number) in last.items() if path not in self._live_paths}
+        last = {file.parent / item.path: number for number, (file, item) in enumerate(self._archived)}
+        owners = {number for path, number in last.items() if path not in self._live_paths}
         placings = [
             (file, item, item.report is not None or number in owners)
             for number, (file, item) in enumerate(self._archived)
@@ -228,13 +218,10 @@ class _Importer:
         for start in range(0, len(placings), _BATCH):
             self.place(placings[start : start + _BATCH])
 
-    def place(self, batch: Sequence[tuple[Path, Item, bool]]) -> int:
-        """Place items, each with its index file and whether the file at its path is its text, in one transaction.
-
-        Returns how many unchanged ones say something else than the entry that is here. The files are made afterwards.
-        """
+    def place(self, batch: Sequence[tuple[Path, Item, bool]]) -> None:
+        """Place items in one transaction, each with its index file and whether the file at its path is its text; then make the files."""
         if not batch:
-            return 0
+            return
         with self._store.write() as tx:
             placer = Placer(tx, self._base, self._now)
             for file, item, has_text in batch:
@@ -248,7 +235,6 @@ class _Importer:
                 files.write(path, text)
             except ReportUnwritable as error:  # the next one who reads it makes it
                 log.warning("%s; its text is in the database", error)
-        return placer.differing
 
     def _items(self, file: Path) -> Iterator[Item]:
         for line, fields in _read(file):

@@ -247,6 +247,27 @@ def test_gradle_scripts_are_read_in_linear_time(tmp_path: Path, file: str, piece
     assert time.process_time() - began < 10
 
 
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("package.json", '{"dependencies": {"x": "%s1.0"}}' % ("#" * 300_000)),
+        ("package.json", '{"dependencies": {"x": "npm:%s"}}' % ("a@" * 150_000)),
+        ("requirements.txt", "git+https://x/" + "#" * 300_000),
+        ("requirements.txt", "a.-" * 100_000),
+        ("Cargo.toml", '[dependencies]\nx = {git = "y", tag = "%s"}' % ("1" * 300_000)),
+        ("composer.json", '{"require": {"a/b": "%s"}}' % ("1." * 150_000)),
+        ("yarn.lock", "x@%s:\n  version 1\n" % ("#" * 300_000)),
+        ("go.mod", "require x/" + "v1/" * 100_000 + " v1"),
+        ("setup.cfg", "[options]\ninstall_requires =" + "; " * 150_000),
+    ],
+)
+def test_long_texts_are_read_in_linear_time(tmp_path: Path, file: str, content: str) -> None:
+    write(tmp_path, file, content.encode())
+    began = time.process_time()
+    find_dependencies(tmp_path, {})
+    assert time.process_time() - began < 5
+
+
 def test_maven_modules_that_name_each_other_end(tmp_path: Path) -> None:
     write(tmp_path, "pom.xml", b"<project><modules><module>.</module><module>m</module></modules></project>")
     write(tmp_path, "m/pom.xml", b"<project><modules><module>..</module></modules></project>")

@@ -104,6 +104,13 @@ class TestWorktrees:
         )
         assert load(other).knowledge_base == main / "_bmad-output/kb"
 
+    def test_a_file_of_the_main_checkout_that_is_not_committed_counts(self, main: Path) -> None:
+        git(main, "worktree", "add", "-q", "../other")
+        file = write(main / "kr.yaml", "knowledge_research: {knowledge_base_path: kb}")
+        settings = load(main.parent / "other")
+        assert (settings.config_file, settings.project_root) == (file, main.parent / "other")
+        assert settings.knowledge_base == main / "kb"
+
     def test_a_bare_repository_with_its_worktrees_beside_it(self, main: Path) -> None:
         beside = main.parent / "beside"
         git(main.parent, "clone", "-q", "--bare", "main", "beside/.bare")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from kr.models import Entry
 from kr.store import entries, quarantine, reports, restoring, revisions, saving, search
 from kr.store.engine import Store
-from kr.values import Entry
 from tests.support.stores import NOW, draft, insert_entry, sql, start
 
 

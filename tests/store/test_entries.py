@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from kr.frameworks import lookup_keys
+from kr.models import Entry
 from kr.store import entries, lookup, revisions, saving
 from kr.store.engine import Store
-from kr.values import Entry
 from tests.support.stores import NOW, draft, insert_entry, sql, together
 
 

@@ -17,6 +17,7 @@ from kr.freshness import to_text
 from kr.guard import reasons_to_hold
 from kr.lessons.line import Lesson, format_line
 from kr.lessons.remedies import shipped
+from kr.models import PHASES
 from kr.store import archive, ledger, saving, wordings
 from kr.store import lessons as lesson_rows
 from kr.store import requests as request_rows
@@ -25,7 +26,6 @@ from kr.store.ledger import SourceCall
 from kr.store.lessons import LessonRow
 from kr.store.requests import Need, RequestRow
 from kr.store.saving import Draft
-from kr.values import PHASES
 from tests.support.stores import ROOT, sql
 
 SCRIPT = '<script>document.title="owned"</script><img src=x onerror=alert(1)>'

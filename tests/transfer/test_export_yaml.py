@@ -69,29 +69,6 @@ def test_every_reader_finds_the_same_texts(project: Project) -> None:
         assert item["created"] == "2026-09-01"
 
 
-def test_the_same_state_gives_the_same_bytes(project: Project, tmp_path: Path) -> None:
-    project.research()
-    with project.app() as app:
-        app.export_yaml(tmp_path / "one")
-        value = app.export_yaml(tmp_path / "two")
-    assert (value["entries"], value["archived"]) == (1, 0)
-    names = ("index.yaml", "_archived-index.yaml", "_wordings.yaml")
-    assert value["files"] == [str(tmp_path / "two" / name) for name in names]
-    assert (tmp_path / "one" / names[2]).read_bytes() == (tmp_path / "two" / names[2]).read_bytes()
-    assert not (project.base / names[2]).exists()
-    for name in ("index.yaml", "_archived-index.yaml"):
-        texts = {
-            (folder / name).read_bytes() for folder in (project.base, tmp_path / "one", tmp_path / "two")
-        }
-        assert len(texts) == 1
-
-
-def test_a_relative_folder_is_one_of_the_working_directory(project: Project) -> None:
-    with project.app() as app:
-        app.export_yaml(Path("out"))
-    assert (project.root / "out" / "index.yaml").is_file()
-
-
 def test_each_stranger_gets_a_copy_and_our_own_file_none(project: Project) -> None:
     index = project.base / "index.yaml"
     project.research()
@@ -116,25 +93,6 @@ def test_a_knowledge_base_that_was_moved_or_copied_knows_its_own_files(
     assert len(yaml.safe_load((copy.base / "index.yaml").read_text())) == 3
     assert not list(moved.base.glob("*.bak*"))
     assert not list(copy.base.glob("*.bak*"))
-
-
-def test_an_earlier_export_of_ours_that_came_back_is_no_stranger(project: Project) -> None:
-    project.research()
-    before = (project.base / "index.yaml").read_bytes()
-    for framework in ("click", "react", "next"):
-        project.research(request(framework=framework))
-    (project.base / "index.yaml").write_bytes(before)
-    project.research(request(framework="vite"))
-    assert not list(project.base.glob("*.bak*"))
-
-
-def test_a_stranger_under_our_header_is_kept(project: Project) -> None:
-    project.research()
-    index = project.base / "index.yaml"
-    edited = index.read_text().replace("vue", "Vue")
-    index.write_text(edited)
-    project.research(request(framework="click"))
-    assert (project.base / "index.yaml.bak").read_text() == edited
 
 
 def test_nothing_but_the_two_files_stays_in_another_folder(project: Project, tmp_path: Path) -> None:
@@ -185,26 +143,3 @@ def test_the_newest_state_wins_under_sixteen_writers(project: Project) -> None:
     assert {item["id"] for item in exported} == {row[0] for row in project.sql("SELECT id FROM entries")}
     assert not list(project.base.glob("*.bak*"))
     assert not list(project.base.glob(".index.yaml.*"))
-
-
-def test_a_hit_does_not_export(project: Project, tmp_path: Path) -> None:
-    other = tmp_path / "old.yaml"
-    query = request()["research_query"]
-    path = "frameworks/vue/x.md"
-    other.write_text(yaml.safe_dump([{**query, "path": path}]))
-    (tmp_path / path).parent.mkdir(parents=True)
-    (tmp_path / path).write_text("# vue\n")
-    with project.app() as app:
-        app.import_yaml([other])
-    (project.base / "index.yaml").unlink()
-    assert project.research()["status"] == "cache-hit"
-    assert not (project.base / "index.yaml").exists()
-
-
-def test_without_auto_export_an_import_writes_no_index(project: Project, tmp_path: Path) -> None:
-    project.env["KR_AUTO_EXPORT"] = "false"
-    other = tmp_path / "old.yaml"
-    other.write_text("- {framework: a, topic: b, path: c.md}\n")
-    with project.app() as app:
-        app.import_yaml([other])
-    assert not (project.base / "index.yaml").exists()

@@ -7,12 +7,11 @@ from urllib.parse import quote
 
 from kr import stats as numbers
 from kr.app import App
-from kr.contracts.findings import Writer
 from kr.errors import FieldError, InvalidRequest, ReviewerNeeded, UnknownEntry
+from kr.models import EntryStatus, Writer
 from kr.server.page.charts import Chart, bar_chart, day_label, rate_chart
 from kr.server.page.markdown import report_page
 from kr.server.page.rendering import number, percent, plural
-from kr.values import EntryStatus
 
 PER_PAGE = 50
 _MOST_FOUND = 200
@@ -182,7 +181,8 @@ def archive(app: App, asked: Asked) -> Context:
 
 def spending(app: App, asked: Asked) -> Context:
     """List stories by what they spent, the dearest first."""
-    found, total = numbers.stories(app.store, limit=PER_PAGE, offset=asked.offset())
+    stories = numbers.stories(app.store)
+    found = stories[asked.offset() : asked.offset() + PER_PAGE]
     course = numbers.last_days(app.store, app.clock())
     stats = app.stats()
     return {
@@ -192,7 +192,7 @@ def spending(app: App, asked: Asked) -> Context:
         "chart": _chart(course, hit="charged", bad="failed"),
         "spending": stats["spending"],
         "spared": stats["spared"],
-        **_paging(asked, total),
+        **_paging(asked, len(stories)),
     }
 
 
