@@ -132,7 +132,7 @@ class Doctor:
         try:
             findings += check()
         except KrError as error:
-            findings.append(Finding(name, "error", self._store.place, f"can't be examined: {error}"))
+            findings.append(Finding(name, "error", str(self._store.path), f"can't be examined: {error}"))
         except OSError as error:
             why = f"can't be examined: {error.strerror or error}"
             findings.append(Finding(name, "error", str(error.filename or self._folder), why))
@@ -201,7 +201,7 @@ class Doctor:
         if problems := backup.check(self._store.path):
             repair = f"back it up and rebuild its indexes; where that is not enough, {_ANEW}"
             why = f"is not sound: {_some(problems)}"
-            yield Finding("integrity", "error", self._store.place, why, repair, self._mend)
+            yield Finding("integrity", "error", str(self._store.path), why, repair, self._mend)
 
     def _mend(self) -> str:
         path = self._store.path

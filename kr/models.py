@@ -252,7 +252,7 @@ class Learned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Consulted:
+class SourceAttempt:
     """One row of ``sources_consulted``."""
 
     source: str

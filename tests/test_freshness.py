@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import get_args
 
@@ -7,7 +8,6 @@ from hypothesis import strategies as st
 
 from kr.freshness import PLACEHOLDER, Limits, judge, major, major_key, oldest_live, parse_time, same_major
 from kr.models import Entry, EntryStatus, Origin
-from kr.values import replace
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 ENTRY = Entry(

@@ -102,7 +102,7 @@ def inject(
         raise click.UsageError(f"--{given[0]} cannot be combined with --request: put it into the document.")
     task = {"framework": framework, "query": query, "files": list(files) or None, "dry_run": dry_run or None}
     need = {name: value for name, value in task.items() if value is not None}
-    with open_app(ctx, may_share=True, is_quick=True) as app:
+    with open_app(ctx, may_share=True) as app:
         if document is not None:
             envelope = answer_request(document, lambda data: app.research.inject(data, need))
         else:

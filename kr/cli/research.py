@@ -142,7 +142,7 @@ def command(
     overrides = {name: value for name, value in said.items() if value is not None}
     is_whole = include_report or use is not None  # who chose an entry wants to read it
     shown = is_whole or wants_text(common(ctx))
-    with open_app(ctx, may_share=True, is_quick=True) as app:
+    with open_app(ctx, may_share=True) as app:
         if document is not None:
             research = partial(
                 app.research.document,

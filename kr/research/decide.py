@@ -16,7 +16,6 @@ from kr.models import (
     NO_RATINGS,
     TIERS,
     Confidence,
-    Consulted,
     Entry,
     EntryStatus,
     Match,
@@ -25,6 +24,7 @@ from kr.models import (
     Ratings,
     Related,
     ResearchStatus,
+    SourceAttempt,
     Tier,
 )
 from kr.naming import fold, tag_key
@@ -357,7 +357,7 @@ class Outcome:
 
     is_fresh_hit: bool = False
     is_offer: bool = False
-    attempts: tuple[Consulted, ...] = ()
+    attempts: tuple[SourceAttempt, ...] = ()
     has_budget_ended: bool = False
     """A source was not asked because the budget was empty."""
     is_answered: bool = False

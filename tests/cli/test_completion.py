@@ -12,7 +12,7 @@ from click.shell_completion import ShellComplete
 
 from kr.cli.completion import SHELLS
 from kr.cli.main import cli
-from kr.store import archive, entries, saving
+from kr.store import archive, entries, lookup, saving
 from kr.store.engine import Store
 from tests.support.forked import shared
 from tests.support.program import Project
@@ -100,27 +100,32 @@ def test_frameworks_and_revisions_are_completed_wherever_they_are_asked_for(proj
     assert offered(project, "entries", "restore", "vue-nothing", "") == []
 
 
+def complete(project: Project, what: lookup.Completed) -> list[str]:
+    with Store(None, project.base, timeout=0.2) as store, store.read() as tx:
+        return lookup.complete(tx, what)
+
+
 def test_ids_come_last_used_first(project: Project) -> None:
     keep(project, "vue", "slots")
     keep(project, "vue", "plugins")
     with project.app() as app:
         with app.store.write() as tx:
             entries.touch(tx, "vue-slots", project.clock())
-        assert Store(None, project.base).complete("entry ids") == ["vue-slots", "vue-plugins"]
+        assert complete(project, "entry ids") == ["vue-slots", "vue-plugins"]
         with app.store.write() as tx:
             archive.move(tx, "vue-slots", "manual", project.clock())
-        assert Store(None, project.base).complete("archived ids") == ["vue-slots"]
-    assert Store(None, project.base).complete("entry ids") == ["vue-plugins"]
+        assert complete(project, "archived ids") == ["vue-slots"]
+    assert complete(project, "entry ids") == ["vue-plugins"]
 
 
 def test_a_look_leaves_no_file_and_waits_for_nobody(project: Project) -> None:
     keep(project, "vue", "slots")
     before = sorted(project.base.iterdir())
-    assert Store(None, project.base).complete("frameworks") == ["vue"]
+    assert complete(project, "frameworks") == ["vue"]
     assert sorted(project.base.iterdir()) == before
     with project.app() as app, app.store.write():
         began = time.monotonic()
-        assert Store(None, project.base).complete("frameworks") == ["vue"]
+        assert complete(project, "frameworks") == ["vue"]
         assert time.monotonic() - began < 10
 
 

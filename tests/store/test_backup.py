@@ -155,7 +155,7 @@ def test_whoever_has_it_open_sees_the_restored_rows(store: Store, base: Path, tm
             assert entries.count(snapshot) == 2
         with other.read() as tx:
             assert entries.count(tx) == 1
-        other.save_report(draft(topic="three"), "# three\n", NOW)
+        saving.save(other, draft(topic="three"), "# three\n", NOW)
         with store.read() as tx:
             assert [entry.topic for entry in entries.all(tx)] == ["one", "three"]
     assert backup.check(store.path) == []
@@ -171,7 +171,7 @@ def test_writers_go_on_through_a_restore(store: Store, tmp_path: Path) -> None:
         with Store(None, store.path.parent, timeout=20.0) as own:
             while not stop.is_set():
                 try:
-                    own.save_report(draft(topic="busy"), f"# {datetime.now(UTC)}\n", NOW)
+                    saving.save(own, draft(topic="busy"), f"# {datetime.now(UTC)}\n", NOW)
                 except StoreError as error:
                     errors.append(error)
 
