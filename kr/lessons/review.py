@@ -10,17 +10,8 @@ from typing import Any, Literal
 from kr.errors import KrError
 from kr.freshness import to_text
 from kr.guard import find_odd, safe
-from kr.lessons.file import (
-    AppendFailed,
-    Candidate,
-    LessonBook,
-    LessonsFile,
-    LessonsUnreadable,
-    Recorded,
-    held_because,
-    judged_rows,
-    row_of,
-)
+from kr.lessons.book import Candidate, LessonBook, Recorded, held_because, judged_rows, row_of
+from kr.lessons.file import AppendFailed, LessonsFile, LessonsUnreadable
 from kr.lessons.inject import SUNK_AFTER, rank_fits, without_secrets
 from kr.lessons.line import (
     FIX_COLUMNS,

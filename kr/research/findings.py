@@ -34,7 +34,10 @@ Writers = Callable[[str | None], Writer]
 
 
 class Findings:
-    """Saves findings, takes ratings, and keeps what waits for a person. ``version_of`` gives a framework's version in the project."""
+    """Saves findings, takes ratings, and keeps what waits for a person.
+
+    ``version_of`` gives a framework's version in the project; ``serves_one``: all that is handed over comes from one client.
+    """
 
     def __init__(
         self,
@@ -45,6 +48,7 @@ class Findings:
         export: Callable[[], None],
         clock: Clock,
         project: str,
+        serves_one: bool = False,
     ) -> None:
         self._store = store
         self._cache = cache
@@ -52,6 +56,8 @@ class Findings:
         self._export = export
         self._clock = clock
         self._project = project
+        self._serves_one = serves_one
+        self._saved_here: dict[tuple[str, int], Writer] = {}
 
     def save(self, data: Mapping[str, Any], writer: Writers = agent) -> SaveEnvelope:
         """Keep a finding as its entry's new text; what is wrong with it stands in the envelope. Raises a ``StoreError``."""
@@ -88,6 +94,7 @@ class Findings:
         )
         saved = saving.save(self._store, draft, render_finding(finding, query, by, confidence, now), now)
         entry, notes = saved.entry, [*notes, *saved.warnings]
+        self._saved_here[entry.id, saved.revision] = by
         if saved.is_beside:
             notes.append(
                 f"{entry.id} was written by {entry.written_by}, and stays; this text is its revision {saved.revision}"
@@ -205,6 +212,9 @@ class Findings:
             if entry.origin == "placeholder":
                 why = f"{entry.id} is a placeholder: it says nothing that could work; `kr save` what you find out"
                 raise InvalidRequest(FieldError("id", why))
+            if self._serves_one:
+                # Whatever session it names, who saved a text through this process can't confirm it.
+                by = self._saved_here.get((entry.id, entry.revision), by)
             results = _rate(tx, entry, replace(given, note=note), by, now)
         if given.outcome == "worked" and entry.status == "stale":  # nothing else of it stands in the index
             self._export_into([])

@@ -230,7 +230,8 @@ class ResearchService:
             logger.warning("%s", error)
 
     def _inject(self, request: LessonsInjectRequest) -> Envelope:
-        from kr.lessons.file import LessonBook, LessonsFile  # heavy
+        from kr.lessons.book import LessonBook  # heavy
+        from kr.lessons.file import LessonsFile  # heavy
         from kr.lessons.inject import inject  # heavy
 
         with closing(

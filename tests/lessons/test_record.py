@@ -417,12 +417,12 @@ def test_a_duplicate_of_a_line_by_hand_is_none_of_its_own(path: Path, project: P
 
 def test_a_long_file_is_taken_in_in_portions(path: Path, project: Path, store: Store) -> None:
     path.parent.mkdir(parents=True)
-    path.write_text("".join(f"- [2026-01-01] [vue] number {n}\n\n" for n in range(4500)), encoding="utf-8")
+    path.write_text("".join(f"- [2026-01-01] [vue] number {n}\n\n" for n in range(1400)), encoding="utf-8")
     found = []
     for _ in range(4):
-        assert record_to(path, project, store).results.total_entries_in_file == 4501
+        assert record_to(path, project, store).results.total_entries_in_file == 1401
         found.append(rows(store, "SELECT count(*) FROM lessons")[0][0])
-    assert found == [2001, 3001, 4001, 4501]
+    assert found == [601, 901, 1201, 1401]
 
 
 @pytest.mark.effort(20_000, 5_000)

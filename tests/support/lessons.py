@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from kr.envelopes import Envelope, RecordEnvelope
+from kr.lessons.book import LessonBook
 from kr.lessons.events import EventLimits
-from kr.lessons.file import LOCK_TIMEOUT, LessonBook, LessonsFile
+from kr.lessons.file import LOCK_TIMEOUT, LessonsFile
 from kr.lessons.inject import inject
 from kr.lessons.record import record
 from kr.requests import LessonsInjectRequest, parse_request
