@@ -21,8 +21,10 @@ from kr.research.decide import with_confidence
 from kr.research.progress import Progress
 from kr.research.run import limits_of, rules_of
 from kr.research.service import ResearchService
+from kr.research.shelf import Shelf
 from kr.settings import Settings, load_settings
-from kr.store.store import Shelf, Store
+from kr.store import ledger
+from kr.store.engine import Store
 from kr.transfer import ARCHIVE, INDEX
 
 if TYPE_CHECKING:
@@ -153,10 +155,10 @@ class App:
         return [Finding("trust", "warning", file, told) for told in self.settings.left_out]
 
     def reset_circuits(self) -> list[str]:
-        with self.store.write() as unit:
-            paused = [circuit.source for circuit in unit.circuits.all()]
+        with self.store.write() as tx:
+            paused = [circuit.source for circuit in ledger.circuits(tx)]
             for source in paused:
-                unit.circuits.record_success(source)
+                ledger.record_success(tx, source)
         return paused
 
     @contextmanager

@@ -22,6 +22,8 @@ from kr.lessons.file import LessonsUnreadable
 from kr.lessons.line import LINE_COLUMNS, Lesson, cut_start, fit_summary, one_line
 from kr.models import PHASES, to_plain
 from kr.requests import LessonsInjectRequest
+from kr.store import lessons as lesson_rows
+from kr.store import requests
 from kr.store.lessons import LessonState
 from kr.store.requests import RequestRow
 from kr.text import columns, keywords
@@ -140,12 +142,12 @@ def _note(
     states = book.states(lessons)
     rows = judged_rows([lesson for lesson in lessons if lesson.id not in states])
     try:
-        with book.store.write() as unit:
-            unit.requests.record(row)
-            unit.lessons.add(rows, {})
+        with book.store.write() as tx:
+            requests.record(tx, row)
+            lesson_rows.add(tx, rows, {})
             ids = [lesson.id for lesson in lessons]
-            unit.lessons.injected(
-                ids, phase=asked.phase, story_key=request.story_key, session_id=session, at=at
+            lesson_rows.injected(
+                tx, ids, phase=asked.phase, story_key=request.story_key, session_id=session, at=at
             )
     except StoreError as error:
         logger.warning("lessons are not counted: %s", error)
