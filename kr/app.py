@@ -21,8 +21,10 @@ from kr.research.decide import with_confidence
 from kr.research.progress import Progress
 from kr.research.run import limits_of, rules_of
 from kr.research.service import ResearchService
+from kr.research.shelf import Shelf
 from kr.settings import Settings, load_settings
-from kr.store.store import Shelf, Store
+from kr.store import ledger
+from kr.store.engine import Store
 from kr.transfer import ARCHIVE, INDEX
 
 if TYPE_CHECKING:
@@ -31,8 +33,8 @@ if TYPE_CHECKING:
     from kr.catalog import Catalog
     from kr.doctor import Doctor, Finding
     from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
+    from kr.lessons.book import LessonBook
     from kr.lessons.events import EventLimits
-    from kr.lessons.file import LessonBook
     from kr.lessons.review import Lessons
     from kr.models import EventType, Writer
     from kr.project import Need
@@ -80,6 +82,8 @@ class App:
         self._progress = progress
         self.clock = clock
         self._is_index_taken = False
+        self.serves_one = False
+        """Whether one client alone talks to this process (``kr mcp``): its sessions are not independent of each other."""
 
     def __enter__(self) -> Self:
         return self
@@ -151,16 +155,17 @@ class App:
         return [Finding("trust", "warning", file, line) for line in self.settings.left_out]
 
     def reset_circuits(self) -> list[str]:
-        with self.store.write() as unit:
-            paused = [circuit.source for circuit in unit.circuits.all()]
+        with self.store.write() as tx:
+            paused = [circuit.source for circuit in ledger.circuits(tx)]
             for source in paused:
-                unit.circuits.record_success(source)
+                ledger.record_success(tx, source)
         return paused
 
     @contextmanager
     def _lesson_book(self, patience: float, queue: float | None = None) -> "Iterator[LessonBook]":
         """Open the lessons file with its database: wait ``patience`` seconds for that, ``queue`` (None: 60) for other writers."""
-        from kr.lessons.file import LOCK_TIMEOUT, LessonBook, LessonsFile  # heavy
+        from kr.lessons.book import LessonBook  # heavy
+        from kr.lessons.file import LOCK_TIMEOUT, LessonsFile  # heavy
 
         with self._brief_store(patience) as store:
             lock_timeout = LOCK_TIMEOUT if queue is None else queue
@@ -257,6 +262,7 @@ class App:
             export=self._export_after_change,
             clock=self.clock,
             project=str(self._cwd),
+            serves_one=self.serves_one,
         )
 
     def save_finding(self, data: Mapping[str, Any], writer: "Writer | None" = None) -> "SaveEnvelope":

@@ -30,7 +30,8 @@ from kr.source_kinds import is_package
 from kr.sources.base import Ask, Source
 from kr.sources.local_docs import LocalDocs
 from kr.sources.registry import build_source
-from kr.store.entries import pair_of
+from kr.store import entries, ledger, saving, wordings
+from kr.store.places import pair_of
 from kr.store.saving import Draft, Saved
 from kr.transfer import INDEX
 from kr.transfer.export_yaml import refresh_exports
@@ -151,7 +152,7 @@ class Miss:
 
     def _prepare(self, run: Run) -> Ask:
         framework = run.query.framework
-        known = run.shelf.read(lambda unit: unit.libraries.get(framework), None)
+        known = run.shelf.read(lambda tx: ledger.library(tx, framework), None)
 
         def own_repository() -> str | None:
             return self._packages.repository(framework)
@@ -173,7 +174,8 @@ class Miss:
         learned = result.learned
         if learned.library_id or learned.repository:
             run.shelf.write(
-                lambda unit: unit.libraries.put(
+                lambda tx: ledger.learn_library(
+                    tx,
                     run.query.framework,
                     library_id=learned.library_id,
                     versions=learned.library_versions,
@@ -194,7 +196,7 @@ class Miss:
             return None
         now = run.clock()
         try:
-            saved = run.store.save_report(_draft(run, found, report, now), report.text, now)
+            saved = saving.save(run.store, _draft(run, found, report, now), report.text, now)
         except StoreError as error:
             run.shelf.note(error)
             return None
@@ -211,7 +213,7 @@ class Miss:
             )
         elif run.overrides.refresh:
             # So is a wrong choice undone: these words led to another entry, and what they ask for was wanted anew.
-            run.shelf.write(lambda unit: unit.wordings.take(run.query.question, saved.entry), None)
+            run.shelf.write(lambda tx: wordings.take(tx, run.query.question, saved.entry), None)
         if self._config.auto_export:
             try:
                 refresh_exports(run.store, self._settings.knowledge_base)
@@ -268,7 +270,7 @@ def _source(name: str | OwnSource, settings: Settings, environ: Mapping[str, str
 def _frameworks(run: Run) -> list[str]:
     """Return the frameworks that the cache has entries of."""
     nothing: list[str] = []
-    return run.shelf.read(lambda unit: unit.entries.frameworks(), nothing)
+    return run.shelf.read(entries.frameworks, nothing)
 
 
 @contextmanager
@@ -278,13 +280,13 @@ def lease(run: Run, progress: Progress) -> Iterator[bool]:
 
     def acquire() -> bool:
         return run.shelf.write(
-            lambda unit: unit.leases.acquire(key, run.owner, now=run.clock(), ttl=_LEASE_SECONDS),
+            lambda tx: ledger.acquire_lease(tx, key, run.owner, now=run.clock(), ttl=_LEASE_SECONDS),
             otherwise=True,
         )
 
     def renew() -> None:
         run.shelf.write(
-            lambda unit: unit.leases.renew(key, run.owner, now=run.clock(), ttl=_LEASE_SECONDS), False
+            lambda tx: ledger.renew_lease(tx, key, run.owner, now=run.clock(), ttl=_LEASE_SECONDS), False
         )
 
     try:  # an interrupt may strike when the lease is held and nobody knows yet
@@ -302,7 +304,7 @@ def lease(run: Run, progress: Progress) -> Iterator[bool]:
         with _heartbeat(renew):
             yield has_waited
     finally:
-        run.shelf.write(lambda unit: unit.leases.release(key, run.owner), otherwise=False)
+        run.shelf.write(lambda tx: ledger.release_lease(tx, key, run.owner), otherwise=False)
 
 
 def lease_key(run: Run) -> str:

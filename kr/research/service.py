@@ -25,8 +25,9 @@ from kr.research.decide import Lookup, Outcome
 from kr.research.progress import Progress
 from kr.research.run import Run, rules_of
 from kr.settings import Settings
+from kr.store import requests
+from kr.store.engine import Store
 from kr.store.requests import RequestRow
-from kr.store.store import Store
 from kr.text import derive_tags, derive_topic
 
 if TYPE_CHECKING:
@@ -223,13 +224,14 @@ class ResearchService:
 
     def _keep_row(self, row: RequestRow) -> None:
         try:
-            with self.store.write() as unit:
-                unit.requests.record(row)
+            with self.store.write() as tx:
+                requests.record(tx, row)
         except StoreError as error:
             logger.warning("%s", error)
 
     def _inject(self, request: LessonsInjectRequest) -> Envelope:
-        from kr.lessons.file import LessonBook, LessonsFile  # heavy
+        from kr.lessons.book import LessonBook  # heavy
+        from kr.lessons.file import LessonsFile  # heavy
         from kr.lessons.inject import inject  # heavy
 
         with closing(
@@ -288,7 +290,7 @@ class ResearchService:
         except BaseException as error:
             row = run.row("failure", error=f"interrupted: {type(error).__name__}")
             run.shelf.write(
-                lambda unit: None if unit.requests.has_ended(row.id) else unit.requests.record(row), None
+                lambda tx: None if requests.has_ended(tx, row.id) else requests.record(tx, row), None
             )
             raise
 

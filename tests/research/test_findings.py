@@ -205,6 +205,12 @@ class TestRatings:
         answer = ask(app)["results"]
         assert (answer["confidence"], answer["match"]["worked"]) == ("high", 2)
 
+    def test_a_client_that_is_alone_cannot_confirm_itself_under_another_name(self, app: App) -> None:
+        app.serves_one = True
+        saved(app)
+        told = rate(app, "worked", "b")
+        assert (told["worked"], told["confidence"]) == (1, "low")
+
     def test_a_session_counts_once_by_its_last_word(self, app: App) -> None:
         saved(app)
         for outcome in ("worked", "worked", "wrong"):
