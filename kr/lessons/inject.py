@@ -205,7 +205,7 @@ def _ordered(lessons: Sequence[Lesson], task: Task, states: Mapping[str, LessonS
 
 
 def _rank(state: LessonState) -> int:
-    """A lesson whose failure came back rises, one that was given often and never came back sinks (SPEC 4.2)."""
+    """A lesson whose failure came back rises, one that was given often and never came back sinks."""
     return 1 if state.recurred else -1 if state.injected >= SUNK_AFTER else 0
 
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -39,17 +39,6 @@ _COUNTS = ("injected", "sessions", "recurred", "recurred_after_injection", "last
 Worth = Literal["new", "helps", "unheeded", "idle"]
 """``helps``: the failure came back only, or mostly, where the lesson was not given. ``unheeded``: it comes back although
 the lesson is given. ``idle``: given ten times, and it never came back. ``new``: nothing is proven yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedLessons:
-    """What became of the lines of imported files."""
-
-    imported: int
-    duplicates: int
-    quarantined: int
-    refused: int
-    total: int
 
 
 class UnknownLessonError(KrError):
@@ -179,8 +168,8 @@ class Lessons:
             self._book.sync(tx, self._clock())
         return self._added(candidate, by_person=by_person)
 
-    def import_files(self, files: Sequence[Path]) -> ImportedLessons:
-        """Append the lessons of other files that are not known yet; of none where one can't be read.
+    def import_files(self, files: Sequence[Path]) -> dict[str, int]:
+        """Append the lessons of other files that are not known yet, and count; none where one file can't be read.
 
         Raises ``LessonsUnreadable`` and ``AppendFailed``.
         """
@@ -192,7 +181,13 @@ class Lessons:
         new = [candidate.lesson for candidate in done.fresh]
         self._warn_of_phases(new)
         waiting = sum(candidate.held is not None for candidate in done.fresh)
-        return ImportedLessons(len(new) - waiting, len(candidates) - len(new), waiting, refused, done.total)
+        return {
+            "imported": len(new) - waiting,
+            "duplicates": len(candidates) - len(new),
+            "quarantined": waiting,
+            "refused": refused,
+            "total": done.total,
+        }
 
     def _append(self, candidates: Sequence[Candidate]) -> Recorded:
         try:

@@ -131,7 +131,8 @@ def test_a_knowledge_base_that_is_read_only_costs_the_counts_alone(project: Proj
     with protected(project.base):
         done = run_obeying(project, "inject", "--phase", "code-review")
     assert (done.returncode, json.loads(done.stdout)["results"]["injected_count"]) == (0, 1)
-    assert f"not counted: {project.base}: Permission denied" in done.stderr
+    assert "not counted" in done.stderr
+    assert "Permission denied" in done.stderr
 
 
 def test_a_search_of_everything_shows_no_lesson_that_waits_or_is_retired(project: Project) -> None:

@@ -1,4 +1,4 @@
-"""Guard and quarantine: the same through every door; no secret in a file, a table, a log or an answer (SPEC 4.2)."""
+"""Guard and quarantine: the same through every door; no secret in a file, a table, a log or an answer."""
 
 import json
 import logging
