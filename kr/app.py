@@ -152,7 +152,7 @@ class App:
         from kr.doctor import Finding  # heavy
 
         file = str(self.settings.config_file)
-        return [Finding("trust", "warning", file, told) for told in self.settings.left_out]
+        return [Finding("trust", "warning", file, line) for line in self.settings.left_out]
 
     def reset_circuits(self) -> list[str]:
         with self.store.write() as tx:
@@ -216,7 +216,7 @@ class App:
         return self.catalog.page(**page)
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
-        """Give a live entry; its report tells the confidence that it has now."""
+        """Give a live entry; its report has the confidence that it has now."""
         found = self.catalog.entry(entry_id, report=report)
         if found.get("report"):
             found["report"] = with_confidence(found["report"], found["confidence"])
@@ -231,9 +231,9 @@ class App:
         shown = text if section is None else section_of(text, section)
         if shown is None:
             raise InvalidRequest(FieldError("section", f"there are {', '.join(sections(text))}"))
-        told = ("id", "framework", "framework_version", "topic", "confidence", "origin")
+        names = ("id", "framework", "framework_version", "topic", "confidence", "origin")
         cut, is_cut = fit(shown, max_tokens)
-        return {**{key: found[key] for key in told}, "text": cut, "is_cut": is_cut}
+        return {**{key: found[key] for key in names}, "text": cut, "is_cut": is_cut}
 
     def search(self, query: str, *, framework: str | None = None, limit: int = 10) -> dict[str, Any]:
         """Find live entries, best first: ``{entries: [{id, framework, framework_version, topic, status, passage}]}``."""

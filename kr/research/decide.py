@@ -84,7 +84,7 @@ def judge_all(
 
 
 def of_own_major(known: Sequence[Known], version: str) -> list[Known]:
-    """Leave out what is of another major version, where the topic has an entry of the one that is asked for (SPEC 3.3)."""
+    """Leave out what is of another major version, where the topic has an entry of the one that is asked for."""
     wanted = major_key(version)
     served = {fold(it.entry.topic) for it in known if major_key(it.entry.framework_version) == wanted}
     return [
@@ -197,7 +197,7 @@ def match_of(query: Query, entry: Entry, tier: Tier, score: float | None = None)
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A live entry that may answer. ``score`` orders, and is no probability (SPEC 3.2).
+    """A live entry that may answer. ``score`` orders, and is no probability.
 
     ``shared`` is how many keywords the need has in common with the entry's topic, question and tags, ``of`` how many it has.
     """
@@ -378,7 +378,7 @@ class Outcome:
 
 
 def with_confidence(text: str, confidence: Confidence) -> str:
-    """Return a report whose header tells the confidence that its entry has now: ratings change it, the text stays."""
+    """Return a report whose header has the confidence that its entry has now: ratings change it, the text stays."""
     head, section, rest = text.partition("\n## ")
     return _OWN_CONFIDENCE.sub(rf"\g<1>{confidence}", head, count=1) + section + rest
 

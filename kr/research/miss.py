@@ -51,7 +51,7 @@ _POLL_SECONDS = 0.1
 
 
 class Miss:
-    """Researches over one configuration. ``export`` writes the YAML files, where the settings want them."""
+    """Researches over one configuration."""
 
     def __init__(self, settings: Settings, packages: Packages, progress: Progress) -> None:
         self._settings = settings
@@ -75,12 +75,8 @@ class Miss:
                 return found
             if has_waited and _is_news(run, found):
                 return self._share(run, found)
-            if (
-                found.is_offer
-                and (taken := self._model.choose(run, found.related, self._progress)) is not None
-            ):
-                return taken
-            return self._research(run, found)
+            taken = self._model.choose(run, found.related, self._progress) if found.is_offer else None
+            return taken or self._research(run, found)
 
     def _look_further(self, run: Run, found: Lookup) -> Lookup:
         """Import an index that waits beside an empty database, and look under the names that the project gives its packages."""

@@ -84,7 +84,7 @@ class Run:
     errors: list[Problem] = field(default_factory=list)
     persona: str | None = None
     charged: int = 0
-    """Calls that this invocation was charged; ``unrecorded`` of them the ledger could not be told."""
+    """Calls that this invocation was charged; ``unrecorded`` of them could not be written into the ledger."""
     unrecorded: int = 0
 
     def __post_init__(self) -> None:
@@ -267,7 +267,7 @@ def under_its_name(query: Query, aliases: Aliases) -> Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counted:
-    """What every answer tells of the knowledge base: live entries, calls left, lessons that fit."""
+    """What every answer says of the knowledge base: live entries, calls left, lessons that fit."""
 
     entries: int
     calls_left: int

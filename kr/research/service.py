@@ -207,7 +207,7 @@ class ResearchService:
         envelope = failure(data, *problems, mode=mode)
         query = data.get("research_query")
         given: Mapping[str, Any] = query if isinstance(query, Mapping) else {}
-        told: dict[str, Any] = {name: _text(given.get(name)) for name in _IN_A_ROW}
+        known: dict[str, Any] = {name: _text(given.get(name)) for name in _IN_A_ROW}
         row = RequestRow(
             id=uuid.uuid4().hex,
             at=to_text(self.clock()),
@@ -217,7 +217,7 @@ class ResearchService:
             session_id=_text(envelope.session_id),
             duration_ms=0,
             error=in_one_line(problems),
-            **told,
+            **known,
         )
         self._keep_row(row)
         return envelope
