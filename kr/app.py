@@ -21,8 +21,10 @@ from kr.research.decide import with_confidence
 from kr.research.progress import Progress
 from kr.research.run import limits_of, rules_of
 from kr.research.service import ResearchService
+from kr.research.shelf import Shelf
 from kr.settings import Settings, load_settings
-from kr.store.store import Shelf, Store
+from kr.store import ledger
+from kr.store.engine import Store
 from kr.transfer import has_export
 
 if TYPE_CHECKING:
@@ -150,13 +152,13 @@ class App:
         from kr.doctor import Finding  # heavy
 
         file = str(self.settings.config_file)
-        return [Finding("trust", "warning", file, told) for told in self.settings.left_out]
+        return [Finding("trust", "warning", file, line) for line in self.settings.left_out]
 
     def reset_circuits(self) -> list[str]:
-        with self.store.write() as unit:
-            paused = [circuit.source for circuit in unit.circuits.all()]
+        with self.store.write() as tx:
+            paused = [circuit.source for circuit in ledger.circuits(tx)]
             for source in paused:
-                unit.circuits.record_success(source)
+                ledger.record_success(tx, source)
         return paused
 
     @contextmanager
@@ -214,7 +216,7 @@ class App:
         return self.catalog.page(**page)
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
-        """Give a live entry; its report tells the confidence that it has now."""
+        """Give a live entry; its report has the confidence that it has now."""
         found = self.catalog.entry(entry_id, report=report)
         if found.get("report"):
             found["report"] = with_confidence(found["report"], found["confidence"])
@@ -229,9 +231,9 @@ class App:
         shown = text if section is None else section_of(text, section)
         if shown is None:
             raise InvalidRequest(FieldError("section", f"there are {', '.join(sections(text))}"))
-        told = ("id", "framework", "framework_version", "topic", "confidence", "origin")
+        names = ("id", "framework", "framework_version", "topic", "confidence", "origin")
         cut, is_cut = fit(shown, max_tokens)
-        return {**{key: found[key] for key in told}, "text": cut, "is_cut": is_cut}
+        return {**{key: found[key] for key in names}, "text": cut, "is_cut": is_cut}
 
     def search(self, query: str, *, framework: str | None = None, limit: int = 10) -> dict[str, Any]:
         """Find live entries, best first: ``{entries: [{id, framework, framework_version, topic, status, passage}]}``."""

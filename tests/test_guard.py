@@ -1,4 +1,4 @@
-"""What others write: hidden characters go, secrets go, and what speaks to its reader waits for a person (SPEC 3.10, 4.2)."""
+"""What others write: hidden characters go, secrets go, and what speaks to its reader waits for a person."""
 
 import time
 import unicodedata

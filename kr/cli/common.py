@@ -22,7 +22,7 @@ from kr.envelopes import Problem, failure
 from kr.errors import OutputFailed, RequestUnreadable
 from kr.fields import LIMIT
 from kr.models import PHASES
-from kr.naming import did_you_mean
+from kr.slugs import did_you_mean
 from kr.text import one_line, strip_invisible
 from kr.yaml_io import write_yaml
 

@@ -175,8 +175,7 @@ def _outcome(results: dict[str, Any] | None) -> str:
         return ""
     confidence = f"confidence {results['confidence']}"
     if results["cache_hit"]:
-        match = results["match"]
-        return f"found by {match['tier']}; {confidence}" if match else confidence
+        return f"{_found_by(results['match']['tier'])}; {confidence}" if results["match"] else confidence
     if _is_offer(results):
         return f"{counted(len(results['related']), 'entry', 'entries')} may answer; no source asked"
     asked = [row for row in results["sources_consulted"] if row["status"] != "skipped"]
@@ -189,6 +188,12 @@ def _outcome(results: dict[str, Any] | None) -> str:
     if PLACEHOLDER_MARK in (results["report"] or "").splitlines():
         return f"nothing was found; {told}"
     return f"{told}; {confidence}"
+
+
+def _found_by(tier: str) -> str:
+    if tier == "llm":
+        return "chosen by the language model"
+    return f"found by its {'id' if tier == 'use' else tier.removeprefix('framework+').replace('+', ' and ')}"
 
 
 def _is_offer(results: dict[str, Any]) -> bool:

@@ -10,17 +10,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from hashlib import sha256
 
 from kr.errors import StoreError
-from kr.freshness import to_text
 from kr.guard import find_odd, mask_secrets, reasons_to_hold
 from kr.lessons.file import AppendFailed, FileMark, LessonsFile, LessonsUnreadable
 from kr.lessons.line import KnownLessons, Lesson, format_line, is_duplicate, lesson_keywords, rarest
 from kr.models import EventType
-from kr.naming import sha256_of
+from kr.store import lessons as lesson_rows
+from kr.store import meta
+from kr.store.engine import Store, Transaction
 from kr.store.lessons import LessonRow, LessonState
-from kr.store.session import UnitOfWork
-from kr.store.store import Store
+from kr.times import to_text
 
 logger = logging.getLogger(__name__)
 
@@ -67,12 +68,12 @@ class LessonBook:
         with self.file.lock():
             written: tuple[Candidate, ...] | None = None
             try:
-                with self.store.write() as unit:
-                    total = self.sync(unit, now)
-                    fresh, known = self._choose(unit, candidates, story_key, session, at)
+                with self.store.write() as tx:
+                    total = self.sync(tx, now)
+                    fresh, known = self._choose(tx, candidates, story_key, session, at)
                     written = self._write(fresh)
-                    unit.lessons.recurred(known, session_id=session, at=at)
-                    return Recorded(fresh, self.sync(unit, now) if written else total)
+                    lesson_rows.recurred(tx, known, session_id=session, at=at)
+                    return Recorded(fresh, self.sync(tx, now) if written else total)
             except LessonsUnreadable as error:
                 raise AppendFailed(str(error)) from error
             except StoreError as error:
@@ -80,7 +81,7 @@ class LessonBook:
             return self._append_uncounted(candidates, written)
 
     def _choose(
-        self, unit: UnitOfWork, candidates: Sequence[Candidate], story_key: str, session: str, at: str
+        self, tx: Transaction, candidates: Sequence[Candidate], story_key: str, session: str, at: str
     ) -> tuple[tuple[Candidate, ...], list[str]]:
         """Add the rows of new candidates; return these, and the ids of the lessons that the others repeat."""
         fresh: dict[str, Candidate] = {}
@@ -88,7 +89,7 @@ class LessonBook:
         batch = KnownLessons()
         for candidate in candidates:
             lesson = candidate.lesson
-            if same := self._find(unit, lesson):
+            if same := self._find(tx, lesson):
                 known.update(dict.fromkeys(other.id for other in same))
             elif not batch.find(lesson):
                 fresh[lesson.id] = candidate
@@ -106,14 +107,14 @@ class LessonBook:
             )
             for candidate in fresh.values()
         ]
-        unit.lessons.add(rows, {row.id: lesson_keywords(row.summary) for row in rows})
+        lesson_rows.add(tx, rows, {row.id: lesson_keywords(row.summary) for row in rows})
         return tuple(fresh.values()), list(known)
 
-    def _find(self, unit: UnitOfWork, lesson: Lesson) -> list[Lesson]:
+    def _find(self, tx: Transaction, lesson: Lesson) -> list[Lesson]:
         """Return the lessons of the database that say the same: those in quarantine as well."""
         words = lesson_keywords(lesson.summary)
-        some = rarest(unit.lessons.frequency(words), len(words))
-        others = map(lesson_of, unit.lessons.sharing(some) if some else ())
+        some = rarest(lesson_rows.frequency(tx, words), len(words))
+        others = map(lesson_of, lesson_rows.sharing(tx, some) if some else ())
         return [other for other in others if is_duplicate(lesson, other)]
 
     def _write(self, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
@@ -140,26 +141,26 @@ class LessonBook:
         except LessonsUnreadable as error:
             raise AppendFailed(str(error)) from error
 
-    def sync(self, unit: UnitOfWork, now: datetime, limit: int | None = SYNC_LIMIT) -> int:
+    def sync(self, tx: Transaction, now: datetime, limit: int | None = SYNC_LIMIT) -> int:
         """Take in what was appended to the file since it was last read; return how many lessons it holds.
 
         Where the file did not merely grow, the lessons that it no longer holds are marked as gone. Raises
         ``LessonsUnreadable`` and store errors.
         """
-        mark = self._mark(unit)
+        mark = self._mark(tx)
         news = self.file.read_news(mark)
         if news is None:
             return mark.lessons if mark else 0
         lessons = {lesson.id: lesson for lesson in news.parsed.lessons}
-        known = unit.lessons.states(lessons)
+        known = lesson_rows.states(tx, lessons)
         new = [lesson for id_, lesson in lessons.items() if id_ not in known]
         rows = judged_rows(new[:limit])
-        unit.lessons.add(rows, {row.id: lesson_keywords(row.summary) for row in rows})
-        unit.lessons.bring_back(known)
+        lesson_rows.add(tx, rows, {row.id: lesson_keywords(row.summary) for row in rows})
+        lesson_rows.bring_back(tx, known)
         if news.is_whole:
-            unit.lessons.keep_only(lessons, to_text(now))
+            lesson_rows.keep_only(tx, lessons, to_text(now))
         if limit is None or len(new) <= limit:
-            unit.meta.put(self._key, json.dumps(asdict(news.mark)))
+            meta.put(tx, self._key, json.dumps(asdict(news.mark)))
         return news.mark.lessons
 
     def refresh(self, now: datetime) -> None:
@@ -167,11 +168,11 @@ class LessonBook:
         try:
             if not self.store.exists():
                 return
-            with self.store.read() as unit:
-                mark = self._mark(unit)
+            with self.store.read() as tx:
+                mark = self._mark(tx)
             if self.file.read_news(mark) is not None:
-                with self.store.write() as unit:
-                    self.sync(unit, now, limit=None)
+                with self.store.write() as tx:
+                    self.sync(tx, now, limit=None)
         except (StoreError, LessonsUnreadable) as error:
             _warn(error)
 
@@ -180,10 +181,10 @@ class LessonBook:
         try:
             if (lessons is not None and not lessons) or not self.store.exists():
                 return {}
-            with self.store.read() as unit:
+            with self.store.read() as tx:
                 if lessons is None:
-                    return unit.lessons.remarkable()
-                return unit.lessons.states([lesson.id for lesson in lessons])
+                    return lesson_rows.remarkable(tx)
+                return lesson_rows.states(tx, [lesson.id for lesson in lessons])
         except StoreError as error:
             _warn(error)
             return {}
@@ -192,11 +193,11 @@ class LessonBook:
         """Return the recorded lessons that wait for a person, and are not in the file."""
         if not self.store.exists():
             return []
-        with self.store.read() as unit:
-            return [lesson_of(row) for row in unit.lessons.quarantined()]
+        with self.store.read() as tx:
+            return [lesson_of(row) for row in lesson_rows.quarantined(tx)]
 
-    def _mark(self, unit: UnitOfWork) -> FileMark | None:
-        text = unit.meta.get(self._key)
+    def _mark(self, tx: Transaction) -> FileMark | None:
+        text = meta.get(tx, self._key)
         return None if text is None else FileMark(**json.loads(text))
 
 
@@ -236,7 +237,7 @@ def session_name(session_id: str) -> str:
     """Return under which name a session is kept: its own, unless that is a secret; then one made of it."""
     if _PLAIN_SESSION.fullmatch(session_id) or mask_secrets(session_id) == session_id:
         return session_id
-    return f"session-{sha256_of(session_id.encode())[:16]}"
+    return f"session-{sha256(session_id.encode()).hexdigest()[:16]}"
 
 
 def _warn(error: Exception) -> None:

@@ -7,14 +7,14 @@ lines, are flushed to disk and read back. Whoever keeps a ``FileMark`` reads onl
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from kr.errors import KrError, StoreError
 from kr.lessons.line import HEADER, Lesson, ParsedLines, format_line, parse_lines
-from kr.naming import sha256_of
-from kr.store.lock import exclusive
+from kr.store.lock import file_lock
 
 LOCK_TIMEOUT = 60.0
 """Seconds to queue behind other writers, each of which needs some milliseconds."""
@@ -64,16 +64,14 @@ class LessonsFile:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Keep other writers out. Raises ``AppendFailed`` where others hold the lock for too long."""
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            held = exclusive(self.path.parent / f".{self.path.name}.lock", timeout=self._lock_timeout)
-            held.__enter__()
-        except (StoreError, OSError) as error:
-            raise AppendFailed(_reason(error, self.path)) from error
-        try:
+        with ExitStack() as held:
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                lock = self.path.parent / f".{self.path.name}.lock"
+                held.enter_context(file_lock(lock, timeout=self._lock_timeout))
+            except (StoreError, OSError) as error:
+                raise AppendFailed(_reason(error, self.path)) from error
             yield
-        finally:
-            held.__exit__()
 
     def read(self) -> ParsedLines:
         """Read the whole file. Raises ``LessonsUnreadable``."""
@@ -179,7 +177,7 @@ def _news(parsed: ParsedLines, content: bytes, before: FileMark | None, state: o
 
 
 def _digest(content: bytes) -> str:
-    return sha256_of(content)[:32]
+    return sha256(content).hexdigest()[:32]
 
 
 def _decoded(content: bytes) -> str:

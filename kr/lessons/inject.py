@@ -15,16 +15,18 @@ from typing import Any
 from kr.envelopes import Envelope, InjectedLesson, InjectResults, Problem
 from kr.errors import StoreError
 from kr.frameworks import canonical
-from kr.freshness import to_text
 from kr.guard import safe
 from kr.lessons.book import LessonBook, held_because, judged_rows, session_name
 from kr.lessons.file import LessonsUnreadable
 from kr.lessons.line import LINE_COLUMNS, Lesson, cut_start, fit_summary, one_line
 from kr.models import PHASES, to_plain
 from kr.requests import LessonsInjectRequest
+from kr.store import lessons as lesson_rows
+from kr.store import requests
 from kr.store.lessons import LessonState
 from kr.store.requests import RequestRow
 from kr.text import columns, keywords
+from kr.times import to_text
 
 logger = logging.getLogger(__name__)
 
@@ -140,12 +142,12 @@ def _note(
     states = book.states(lessons)
     rows = judged_rows([lesson for lesson in lessons if lesson.id not in states])
     try:
-        with book.store.write() as unit:
-            unit.requests.record(row)
-            unit.lessons.add(rows, {})
+        with book.store.write() as tx:
+            requests.record(tx, row)
+            lesson_rows.add(tx, rows, {})
             ids = [lesson.id for lesson in lessons]
-            unit.lessons.injected(
-                ids, phase=asked.phase, story_key=request.story_key, session_id=session, at=at
+            lesson_rows.injected(
+                tx, ids, phase=asked.phase, story_key=request.story_key, session_id=session, at=at
             )
     except StoreError as error:
         logger.warning("lessons are not counted: %s", error)
@@ -203,7 +205,7 @@ def _ordered(lessons: Sequence[Lesson], task: Task, states: Mapping[str, LessonS
 
 
 def _rank(state: LessonState) -> int:
-    """A lesson whose failure came back rises, one that was given often and never came back sinks (SPEC 4.2)."""
+    """A lesson whose failure came back rises, one that was given often and never came back sinks."""
     return 1 if state.recurred else -1 if state.injected >= SUNK_AFTER else 0
 
 

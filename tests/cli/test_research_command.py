@@ -466,7 +466,7 @@ def test_a_person_is_told_what_answers_and_what_may_answer_better() -> None:
     assert "(version 1, finding) worked for 2 RATED WRONG: v-slot went" in " ".join(withdrawn)
     skeleton = "# t - m\n\n## Summary\n\n[No research results available, manual research required]\n\n## Details\n\n{}\n"
     gap = lines(report=skeleton.format("The nearest:\n\n- **`f`** (Source 1)"), related=[])
-    assert gap[0] == "degraded  nothing was found; no answer from context7, local_docs"
+    assert gap[0] == "degraded  from installed documentation; confidence low"
 
 
 @pytest.mark.parametrize("command", ["research", "explain", "lessons inject"])

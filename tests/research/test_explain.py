@@ -12,7 +12,8 @@ from rich.cells import cell_len
 
 from kr.cli.research import explained_view
 from kr.errors import InvalidRequest, StoreCorrupt
-from kr.freshness import to_text
+from kr.store import saving
+from kr.times import to_text
 from tests.support.program import Project, request
 from tests.support.stores import draft, insert_entry
 from tests.support.terminals import seen
@@ -33,7 +34,7 @@ def explain(project: Project, **changes: Any) -> dict[str, Any]:
 def keep(project: Project, topic: str, framework: str = "vue", **changes: Any) -> None:
     with project.app() as app:
         values = {"framework_version": "3.5", "tags": ("options",)} | changes
-        app.store.save_report(draft(framework, topic, **values), f"# {topic}\n", project.clock())
+        saving.save(app.store, draft(framework, topic, **values), f"# {topic}\n", project.clock())
 
 
 def fingerprint(folder: Path) -> dict[str, str]:

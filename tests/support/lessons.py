@@ -13,7 +13,7 @@ from kr.lessons.file import LOCK_TIMEOUT, LessonsFile
 from kr.lessons.inject import inject
 from kr.lessons.record import record
 from kr.requests import LessonsInjectRequest, parse_request
-from kr.store.store import Store
+from kr.store.engine import Store
 
 NOW = datetime(2026, 2, 7, 12, tzinfo=UTC)
 

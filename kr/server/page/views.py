@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
@@ -121,8 +120,7 @@ def _entries(app: App, asked: Asked, *, words: str, framework: str | None, statu
 
 def _titled(app: App, rows: Sequence[Mapping[str, Any]]) -> list[Context]:
     """Give each row of an entry its title: the question, or the topic where nobody asked."""
-    with app.store.look() as unit:
-        questions = {entry.id: entry.question for entry in unit.entries.some({row["id"] for row in rows})}
+    questions = app.catalog.questions({row["id"] for row in rows})
     return [{**row, "title": questions.get(row["id"]) or row["topic"]} for row in rows]
 
 
@@ -144,15 +142,10 @@ def entry(app: App, asked: Asked, entry_id: str) -> Context:
         "report": None if text is None else report_page(text),
         "text": text or "",
         "ratings": catalog.ratings(entry_id),
-        "wordings": _wordings(app, entry_id),
+        "wordings": catalog.wordings(entry_id),
         "draft": None,
         "problem": None,
     }
-
-
-def _wordings(app: App, entry_id: str) -> list[Any]:
-    with app.store.read() as unit:
-        return unit.wordings.of([entry_id]).get(entry_id, [])[::-1]
 
 
 def review(app: App, asked: Asked) -> Context:  # noqa: ARG001 - every view takes both
@@ -172,9 +165,7 @@ def archive(app: App, asked: Asked) -> Context:
     stats = app.stats()["archive"]
     limit = asked.offset() + PER_PAGE + 1
     found = app.catalog.archive(framework=framework or None, reason=reason or None, limit=limit)  # type: ignore[arg-type]
-    with app.store.look() as unit:
-        rows = islice(unit.archive.browse(framework or None, reason or None), limit)  # type: ignore[arg-type]
-        questions = {archived.archive_id: archived.entry.question for archived in rows}
+    questions = app.catalog.archived_questions([row["archive_id"] for row in found])
     shown = found[asked.offset() : limit - 1]
     return {
         "framework": framework,
@@ -190,8 +181,7 @@ def archive(app: App, asked: Asked) -> Context:
 
 def spending(app: App, asked: Asked) -> Context:
     """List stories by what they spent, the dearest first."""
-    with app.store.look() as unit:
-        stories = unit.counts.view("spending_by_story")
+    stories = numbers.stories(app.store)
     found = stories[asked.offset() : asked.offset() + PER_PAGE]
     course = numbers.last_days(app.store, app.clock())
     stats = app.stats()
