@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kr.errors import ConfigError, FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
+from kr.fields import read_document
+from kr.markdown import fit, sections
+from kr.markdown import section as section_of
 from kr.models import to_plain
 from kr.research.cache import Cache, Clock
 from kr.research.decide import with_confidence
@@ -20,22 +23,18 @@ from kr.research.run import limits_of, rules_of
 from kr.research.service import ResearchService
 from kr.settings import Settings, load_settings
 from kr.store.store import Shelf, Store
-from kr.text.counting import fit, headings
-from kr.text.counting import section as section_of
-from kr.transfer import ARCHIVE, INDEX, export_wanted
-from kr.tree import read_document
+from kr.transfer import ARCHIVE, INDEX
 
 if TYPE_CHECKING:
     from _typeshed import StrPath
 
     from kr.catalog import Catalog
-    from kr.contracts.findings import Writer
     from kr.doctor import Doctor, Finding
     from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
     from kr.lessons.events import EventLimits
     from kr.lessons.file import LessonBook
     from kr.lessons.review import Lessons
-    from kr.models import EventType
+    from kr.models import EventType, Writer
     from kr.project import Need
     from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported
@@ -113,12 +112,8 @@ class App:
         """Say what the cache would answer to a research request, and why. Raises ``InvalidRequest``."""
         from kr.research.explain import explain  # heavy
 
-        if isinstance(request, bytes):
-            document = read_document(request)
-            for warning in document.warnings:
-                logger.warning("%s", warning)
-            request = document.data
-        return explain(self.store, request, rules_of(self.settings), now=self.clock())
+        data = read_document(request) if isinstance(request, bytes) else request
+        return explain(self.store, data, rules_of(self.settings), now=self.clock())
 
     def stats(self) -> dict[str, Any]:
         from kr.stats import collect  # heavy
@@ -230,7 +225,7 @@ class App:
             raise UnknownEntry(f"{entry_id}: its report is lost; the next research writes it again")
         shown = text if section is None else section_of(text, section)
         if shown is None:
-            raise InvalidRequest(FieldError("section", f"there are {', '.join(headings(text))}"))
+            raise InvalidRequest(FieldError("section", f"there are {', '.join(sections(text))}"))
         told = ("id", "framework", "framework_version", "topic", "confidence", "origin")
         cut, is_cut = fit(shown, max_tokens)
         return {**{key: found[key] for key in told}, "text": cut, "is_cut": is_cut}
@@ -259,7 +254,7 @@ class App:
             self.store,
             Cache(Shelf(self.store), rules_of(self.settings), self.clock),
             version_of=self.research.version_of,
-            export=export_wanted(self.settings, self.store),
+            export=self._export_after_change,
             clock=self.clock,
             project=str(self._cwd),
         )
@@ -328,8 +323,12 @@ class App:
         from kr.catalog import Catalog  # heavy
 
         self.import_on_first_use()
-        export = export_wanted(self.settings, self.store)
-        return Catalog(store=self.store, limits=limits_of(self.settings), clock=self.clock, export=export)
+        return Catalog(
+            store=self.store,
+            limits=limits_of(self.settings),
+            clock=self.clock,
+            export=self._export_after_change,
+        )
 
     def versions(
         self, project: Path | None = None, *, everything: bool = False, mark_stale: bool = False
@@ -404,19 +403,24 @@ class App:
 
     def import_yaml(self, sources: Sequence[Path]) -> "Imported":
         """Take folders or single index files in, then export what came of it, where that is wanted."""
-        from kr.transfer.export_yaml import refresh_exports  # heavy
         from kr.transfer.import_yaml import import_yaml  # heavy
 
         self.import_on_first_use()
-        base = self.settings.knowledge_base
         paths = [self._cwd / source for source in sources]
-        result = import_yaml(self.store, base, paths, now=self.clock())
-        if result.has_changed and self.settings.knowledge_research.auto_export:
+        result = import_yaml(self.store, self.settings.knowledge_base, paths, now=self.clock())
+        if result.has_changed:
             try:
-                refresh_exports(self.store, base)
+                self._export_after_change()
             except KrError as error:
                 result.warnings.append(f"export failed: {error}")
         return result
+
+    def _export_after_change(self) -> None:
+        """Write the YAML files, where that is wanted. Raises ``ExportFailed``, or a ``StoreError``."""
+        if self.settings.knowledge_research.auto_export:
+            from kr.transfer.export_yaml import refresh_exports  # heavy
+
+            refresh_exports(self.store, self.settings.knowledge_base)
 
     def import_on_first_use(self) -> None:
         """Take in an ``index.yaml`` beside an empty database, looked for until it went well once."""

@@ -26,8 +26,7 @@ from kr.sources.local_docs import Folder
 from kr.store import backup
 from kr.store.reports import ReportFiles, edit_at
 from kr.store.store import Store
-from kr.text.characters import one_line
-from kr.text.counting import counted
+from kr.text import counted, one_line
 from kr.transfer import ARCHIVE, INDEX
 from kr.transfer.export_yaml import export_yaml, render_archive, render_index
 from kr.transfer.import_yaml import import_report, import_yaml

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from kr.errors import FieldError
-from kr.models import Confidence, Consulted, EntryStatus, Origin, Related, ResearchStatus, Tier, optional
+from kr.models import Confidence, EntryStatus, Origin, Related, ResearchStatus, SourceAttempt, Tier, optional
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class ResearchResults:
     cache_entry_id: str | None
     report_path: str | None
     confidence: Confidence | None
-    sources_consulted: list[Consulted]
+    sources_consulted: list[SourceAttempt]
     budget_remaining: int
     degradation_notes: list[str]
     index_updated: bool

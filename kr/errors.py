@@ -5,6 +5,7 @@
     KrError                  code, exit_status and http_status are class attributes
     ├── ConfigError          a setting has a wrong value; names file, key and what is allowed
     ├── InvalidRequest       a request failed validation; carries one FieldError per bad field
+    ├── BrokenYaml           a text is no YAML that kr takes; says in which line and column
     ├── StoreError           the database can't serve; research goes on without it
     │   ├── StoreBusy        another process holds it longer than we wait (it is not corrupt)
     │   ├── StoreCorrupt     the file is no database or is damaged; it is left as it is
@@ -30,7 +31,7 @@ Foreign exceptions (SQLAlchemy's, httpx's, the MCP client's, ``OSError``) are tr
 seam where they arise, ``from exc``; no caller of a layer sees them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -57,15 +58,29 @@ class FieldError:
 
 
 class InvalidRequest(KrError):
-    """All bad fields of a request at once (SPEC 3.1), what was ``read`` at its top before, and what else is odd about it."""
+    """All bad fields of a request at once; ``read`` holds the texts at the top of a document that were read before."""
 
     code = "validation_error"
     http_status = 422
 
-    def __init__(self, *fields: FieldError, warnings: Iterable[str] = ()) -> None:
+    def __init__(self, *fields: FieldError) -> None:
         super().__init__("; ".join(f"{error.field}: {error.message}" for error in fields))
         self.fields = fields
-        self.warnings = tuple(warnings)
+        self.read: Mapping[str, str] = {}
+
+
+class BrokenYaml(KrError):
+    """``line`` and ``column`` count from 1; ``path`` is the key of what is wrong, where that is known.
+
+    ``read`` holds the texts at the top of the document that were read before.
+    """
+
+    code = "yaml_broken"
+    http_status = 422
+
+    def __init__(self, line: int, column: int, problem: str, *, path: tuple[str | int, ...] = ()) -> None:
+        super().__init__(f"line {line}, column {column}: {problem}")
+        self.line, self.column, self.problem, self.path = line, column, problem, path
         self.read: Mapping[str, str] = {}
 
 

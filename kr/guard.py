@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from kr.text.characters import strip_invisible
+from kr.text import strip_invisible
 
 if TYPE_CHECKING:
     from detect_secrets.plugins.base import RegexBasedDetector

@@ -4,6 +4,7 @@ All are frozen dataclasses. Times are text, ``YYYY-MM-DDTHH:MM:SS.ffffffZ`` in U
 bare ``YYYY-MM-DD``, which people write by hand.
 """
 
+import getpass
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, get_args
@@ -251,9 +252,38 @@ class Learned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Consulted:
+class SourceAttempt:
     """One row of ``sources_consulted``."""
 
     source: str
     status: SourceOutcome
     url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who hands something over. ``name`` is ``person:NAME``, ``agent:SESSION`` or ``file``; ``session`` is whose rating it is."""
+
+    name: str
+    session: str
+
+
+def person(name: str | None = None) -> Writer:
+    """Return the person at this terminal, or the one who signed in to review."""
+    named = f"person:{name or _user()}"
+    return Writer(named, named)
+
+
+def agent(session_id: str | None) -> Writer:
+    """Return an agent; one without a session is the user of the machine. No session can pass for a person."""
+    session = session_id or f"user:{_user()}"
+    if session.startswith("person:"):
+        session = f"agent:{session}"
+    return Writer(f"agent:{session}", session)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container whose user has no name
+        return "unknown"

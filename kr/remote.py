@@ -19,16 +19,16 @@ from pydantic import TypeAdapter
 
 from kr.app import App
 from kr.cancellation import check, sleep
-from kr.contracts.requests import Mode
 from kr.deadline import Deadline, bounded
 from kr.envelopes import Envelope, Problem, RateResults, RecordEnvelope, ResearchEnvelope, SaveEnvelope
 from kr.errors import ConfigError, KrError, SourceTimeout, UnknownEntry
+from kr.fields import LIMIT
+from kr.requests import Mode
 from kr.research.service import ResearchService
 from kr.store.requests import RequestRow
-from kr.tree import LIMIT
 
 if TYPE_CHECKING:
-    from kr.contracts.findings import Writer
+    from kr.models import Writer
 
 logger = logging.getLogger(__name__)
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from kr.freshness import parse_time
-from kr.text.counting import fence_after
-from kr.text.markdown import plain_line
-from kr.values import Confidence, ReportKind
+from kr.markdown import fence_after, plain_line
+from kr.models import Confidence, ReportKind
 
 HEADER = ("Framework", "Version", "Research Date", "Confidence", "Sources")
 SECTIONS = (

@@ -1,7 +1,4 @@
-"""The former bases of records, for modules that are not yet made of dataclasses; it goes with the last of them.
-
-The records themselves stand in ``kr.models``, and may be imported from here until then.
-"""
+"""The former bases of records, for modules that are not yet made of dataclasses; it goes with the last of them."""
 
 import dataclasses
 from operator import itemgetter
@@ -13,88 +10,6 @@ from typing import (
     Self,
     TypeVar,
     dataclass_transform,
-)
-
-from kr.models import (
-    EVENT_TYPES as EVENT_TYPES,  # noqa: PLC0414
-)
-from kr.models import (
-    NO_RATINGS as NO_RATINGS,  # noqa: PLC0414
-)
-from kr.models import (
-    PHASES as PHASES,  # noqa: PLC0414
-)
-from kr.models import (
-    TIERS as TIERS,  # noqa: PLC0414
-)
-from kr.models import (
-    Answer as Answer,  # noqa: PLC0414
-)
-from kr.models import (
-    CacheMatch as CacheMatch,  # noqa: PLC0414
-)
-from kr.models import (
-    Confidence as Confidence,  # noqa: PLC0414
-)
-from kr.models import (
-    Consulted as Consulted,  # noqa: PLC0414
-)
-from kr.models import (
-    Entry as Entry,  # noqa: PLC0414
-)
-from kr.models import (
-    EntryStatus as EntryStatus,  # noqa: PLC0414
-)
-from kr.models import (
-    EventType as EventType,  # noqa: PLC0414
-)
-from kr.models import (
-    IfUnsure as IfUnsure,  # noqa: PLC0414
-)
-from kr.models import (
-    Learned as Learned,  # noqa: PLC0414
-)
-from kr.models import (
-    Match as Match,  # noqa: PLC0414
-)
-from kr.models import (
-    MatchRules as MatchRules,  # noqa: PLC0414
-)
-from kr.models import (
-    Origin as Origin,  # noqa: PLC0414
-)
-from kr.models import (
-    Outcome as Outcome,  # noqa: PLC0414
-)
-from kr.models import (
-    Passage as Passage,  # noqa: PLC0414
-)
-from kr.models import (
-    Query as Query,  # noqa: PLC0414
-)
-from kr.models import (
-    Ratings as Ratings,  # noqa: PLC0414
-)
-from kr.models import (
-    Related as Related,  # noqa: PLC0414
-)
-from kr.models import (
-    ReportKind as ReportKind,  # noqa: PLC0414
-)
-from kr.models import (
-    ResearchStatus as ResearchStatus,  # noqa: PLC0414
-)
-from kr.models import (
-    ServerConfig as ServerConfig,  # noqa: PLC0414
-)
-from kr.models import (
-    SourceOutcome as SourceOutcome,  # noqa: PLC0414
-)
-from kr.models import (
-    Tier as Tier,  # noqa: PLC0414
-)
-from kr.models import (
-    origin_of_kind as origin_of_kind,  # noqa: PLC0414
 )
 
 V = TypeVar("V")

@@ -21,10 +21,9 @@ import yaml
 
 from kr.app import App, open_app
 from kr.cli.output import LineProgress
-from kr.models import to_plain
+from kr.models import Confidence, to_plain
 from kr.store.saving import Draft
-from kr.text.counting import tokens_of
-from kr.values import Confidence
+from kr.text import tokens_of
 
 FILES = sorted((Path(__file__).parents[1] / "tests/data/ranking").glob("*.yaml"))
 FLOORS = {"first": 0.93, "offered": 0.96, "wrong": 0.005}

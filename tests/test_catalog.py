@@ -13,7 +13,7 @@ from kr.app import App
 from kr.errors import EntryConflict, KrError, UnknownEntry
 from kr.frameworks import most_alike
 from kr.report import PLACEHOLDER_MARK
-from kr.text.characters import strip_invisible
+from kr.text import strip_invisible
 from tests.support.program import Project
 from tests.support.stores import draft
 

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import get_args
 
@@ -6,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.freshness import PLACEHOLDER, Limits, judge, major, major_key, oldest_live, parse_time, same_major
-from kr.values import Entry, EntryStatus, Origin, replace
+from kr.models import Entry, EntryStatus, Origin
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 ENTRY = Entry(

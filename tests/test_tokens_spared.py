@@ -10,7 +10,7 @@ import pytest
 from kr.cli.stats import stats_view
 from kr.stats import last_days
 from kr.store.requests import RequestRow
-from kr.text.counting import tokens_of
+from kr.text import tokens_of
 from tests.support.mcp_servers import DOCS, Scenario, StandIn, context7_server
 from tests.support.program import Project, request
 from tests.support.servers import serving_here

@@ -84,7 +84,7 @@ def complete_phase(
     param: click.Parameter,  # noqa: ARG001 - click's signature
     incomplete: str,
 ) -> "list[CompletionItem]":
-    from kr.values import PHASES
+    from kr.models import PHASES
 
     return _offered(PHASES, incomplete)
 

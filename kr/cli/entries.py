@@ -24,8 +24,7 @@ from kr.cli.options import (
     with_context,
 )
 from kr.cli.output import at_most, cell, emit, table, tell_cut, wrapped
-from kr.text.characters import strip_invisible
-from kr.text.counting import counted
+from kr.text import counted, strip_invisible
 
 Row = dict[str, Any]
 _NONE = "none"

@@ -20,10 +20,10 @@ from kr.cli.options import (
 from kr.cli.output import cell, emit, wrapped
 from kr.errors import KrError
 from kr.models import to_plain
-from kr.text.counting import counted
+from kr.text import counted
 
 if TYPE_CHECKING:
-    from kr.contracts.findings import Writer
+    from kr.models import Writer
 
 Row = dict[str, Any]
 
@@ -42,7 +42,7 @@ def _writer(session_id: str | None) -> "Writer | None":
     """Return the person at the terminal; None for an agent, which names its session or has none."""
     if session_id is not None or not is_person():
         return None
-    from kr.contracts.findings import person
+    from kr.models import person
 
     return person()
 
@@ -143,12 +143,12 @@ def _text_of(source: str) -> str:
 def _save_document(ctx: click.Context, document: str) -> int:
     from kr.envelopes import save_failure
     from kr.errors import InvalidRequest
-    from kr.tree import read_document
+    from kr.fields import read_document
 
     with open_app(ctx, may_share=True) as app:
         try:
             read = read_document(read_request(document))
-            value = to_plain(app.save_finding(read.data))
+            value = to_plain(app.save_finding(read))
         except InvalidRequest as error:
             value = to_plain(save_failure(error.fields))
     emit(value, ctx, saved_view)

@@ -10,7 +10,7 @@ from kr.cli.options import MOST, examples, open_app, read_request, schema_option
 from kr.cli.output import cell, complain, emit, table, warn, wrapped
 from kr.cli.research import check_form, question_parameters
 from kr.errors import InvalidRequest, KrError
-from kr.text.counting import counted
+from kr.text import counted
 
 
 class Folder(click.Path):

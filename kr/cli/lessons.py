@@ -25,7 +25,7 @@ from kr.cli.options import (
 from kr.cli.output import at_most, emit, warn, wrapped
 from kr.errors import KrError
 from kr.models import to_plain
-from kr.text.counting import counted
+from kr.text import counted
 
 if TYPE_CHECKING:
     from kr.app import App
@@ -102,7 +102,7 @@ def inject(
         raise click.UsageError(f"--{given[0]} cannot be combined with --request: put it into the document.")
     task = {"framework": framework, "query": query, "files": list(files) or None, "dry_run": dry_run or None}
     need = {name: value for name, value in task.items() if value is not None}
-    with open_app(ctx, may_share=True, is_quick=True) as app:
+    with open_app(ctx, may_share=True) as app:
         if document is not None:
             envelope = answer_request(document, lambda data: app.research.inject(data, need))
         else:

@@ -5,6 +5,7 @@ import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import FrameType, MappingProxyType
 from typing import Any
 
@@ -14,10 +15,10 @@ from kr import __version__
 from kr.cli.options import common_options, shows
 from kr.cli.output import colour, complain
 from kr.errors import KrError, NotInstalled
-from kr.values import NamedTuple
 
 
-class Listed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Listed:
     """A command as the help lists it, without importing it. ``where``: its module in ``kr.cli``, and its name there."""
 
     group: str

@@ -10,7 +10,7 @@ from kr.cli.options import Group, common_options, examples, open_app, with_conte
 from kr.cli.output import emit, wrapped
 from kr.doctor import Finding, remains
 from kr.store import backup as backups
-from kr.text.counting import counted
+from kr.text import counted
 
 _FILE = click.Path(path_type=Path, dir_okay=True)
 _COLOURS = {"error": "red", "warning": "yellow", "information": "cyan"}

@@ -1,17 +1,16 @@
 """Options that every command takes, before and after its name (SPEC 6)."""
 
-import gc
 import logging
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import click
 
 from kr.cli.output import warn
 from kr.errors import RequestUnreadable
-from kr.values import replace
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -34,7 +33,7 @@ class Typed(click.ParamType[str]):
 
 def read_request(source: str) -> bytes:
     """Read a request from a file or standard input (``-``): at most a byte too many. Raises ``RequestUnreadable``."""
-    from kr.tree import LIMIT  # the help, and a key press, need no reader
+    from kr.fields import LIMIT  # the help, and a key press, need no reader
 
     try:
         if source == "-":
@@ -254,12 +253,11 @@ def open_app(
     progress: "Progress | None" = None,
     may_share: bool = False,
     hurry: float | None = None,
-    is_quick: bool = False,
     only_reads: bool = False,
 ) -> "App":
     """Build the app that the common options ask for; logging goes to standard error from here on.
 
-    ``may_share``: the server of ``KR_SERVER`` does it as well (SPEC 8), which has ``hurry`` seconds. ``is_quick``: perhaps answered without libraries and files.
+    ``may_share``: the server of ``KR_SERVER`` does it as well (SPEC 8), which has ``hurry`` seconds.
     ``only_reads``: it says so where nothing is, as an empty list may mean a mistyped folder.
     """
     from kr.app import open_app as build
@@ -269,8 +267,6 @@ def open_app(
     progress = progress or LineProgress()
     configure_logging(verbose=said.verbose)
     is_shared = bool(os.environ.get("KR_SERVER"))
-    if not is_quick or is_shared:
-        gc.enable()
     if is_shared:
         if may_share:
             from kr.remote import SharedApp

@@ -1,7 +1,6 @@
 """What kr prints: the answer on standard output, messages and progress on standard error (SPEC 6).
 
-A command returns a value, and ``emit`` prints it. An agent on a pipe sees YAML or JSON and nothing else, written here
-since importing PyYAML costs a third of what Python and click cost; a person sees a readable view, made by the command's
+A command returns a value, and ``emit`` prints it. An agent on a pipe sees YAML or JSON and nothing else; a person sees a readable view, made by the command's
 own ``view``, within the terminal's width, of text that a terminal can't be tricked with.
 """
 
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kr.errors import OutputFailed
+from kr.yaml_io import write_yaml
 
 if TYPE_CHECKING:
     from kr.cli.options import Common
@@ -40,7 +40,7 @@ def emit(value: Any, ctx: click.Context, view: View, *, is_line: bool = False) -
     elif said.format == "json":
         text = to_json(value)
     else:
-        text = to_yaml(value)
+        text = write_yaml(value)
     if sys.stdout is None:  # closed by the caller: nobody wants to know
         return
     reconfigure = getattr(sys.stdout, "reconfigure", None)
@@ -85,7 +85,7 @@ def _forget_stdout() -> None:
 
 def _shown(value: Any) -> Any:
     """Take out of all texts what would command the terminal, or show it in another order than it stands."""
-    from kr.text.characters import strip_invisible
+    from kr.text import strip_invisible
 
     if isinstance(value, str):
         return strip_invisible(value)
@@ -156,7 +156,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str
 
 
 def cell(value: object) -> str:
-    from kr.text.characters import one_line
+    from kr.text import one_line
 
     if value is None or value == []:
         return "-"
@@ -169,7 +169,7 @@ def wrapped(label: str, text: str, *, indent: int) -> list[str]:
     from rich.console import Console
     from rich.text import Text
 
-    from kr.text.characters import one_line
+    from kr.text import one_line
 
     columns = width()
     room = max(columns - max(indent, cell_len(label)), 20)
@@ -182,7 +182,7 @@ def fitted(text: str, width: int) -> str:
     """Cut or pad a text to exactly ``width`` cells."""
     from rich.cells import cell_len, set_cell_size
 
-    from kr.text.characters import one_line
+    from kr.text import one_line
 
     line = one_line(text)
     return set_cell_size(line, width) if cell_len(line) <= width else set_cell_size(line, width - 1) + "…"
@@ -246,125 +246,3 @@ def progress_line() -> Iterator[Callable[[str], None]]:
 
 def _is_watched() -> bool:
     return sys.stderr.isatty() and not is_dumb()
-
-
-_INDICATORS = frozenset("#,[]{}&*!|>'\"%@`?:")
-# With these begins what one reader of YAML or another takes for a number, a date, null or a key of its own.
-_NUMBERLIKE = frozenset("-+.0123456789~<=")
-_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
-_LONGEST_KEY = 1000
-"""Of a key that stands before its colon; YAML allows 1,024 characters."""
-
-
-def to_yaml(value: Any) -> str:
-    """Render nested plain data as YAML that readers of 1.1 and 1.2 take alike. Raises ``TypeError`` for other data."""
-    return "\n".join(_lines(value, "")) + "\n"
-
-
-def _lines(value: Any, pad: str) -> Iterator[str]:
-    if isinstance(value, dict) and value:
-        for key, item in value.items():
-            yield from _pair(key, item, pad)
-    elif isinstance(value, list | tuple) and value:
-        for item in value:
-            first, *rest = _lines(item, f"{pad}  ")
-            yield f"{pad}- {first[len(pad) + 2 :]}"
-            yield from rest
-    else:
-        yield pad + _scalar(value, pad or "  ")
-
-
-def _pair(key: Any, item: Any, pad: str) -> Iterator[str]:
-    name = _quoted(key) if isinstance(key, str) and "\n" in key else _scalar(key, pad)
-    head = f"{pad}{name}:" if len(name) <= _LONGEST_KEY else f"{pad}? {name}\n{pad}:"
-    if isinstance(item, dict | list | tuple) and item:
-        yield head
-        yield from _lines(item, f"{pad}  " if isinstance(item, dict) else pad)
-    else:
-        yield f"{head} {_scalar(item, f'{pad}  ')}"
-
-
-def _scalar(value: Any, pad: str) -> str:
-    if isinstance(value, str):
-        return _text(value, pad)
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float):
-        return _float(value)
-    if value == {}:
-        return "{}"
-    if value in ([], ()):
-        return "[]"
-    raise TypeError(f"{type(value).__name__} is no plain data")
-
-
-def _float(value: float) -> str:
-    shown = repr(value)
-    if "n" in shown:  # inf and nan
-        return f"{'-' if shown[0] == '-' else ''}.{shown.lstrip('-')}"
-    # Without a point YAML 1.1 reads a text.
-    return shown.replace("e", ".0e") if "." not in shown else shown
-
-
-def _text(text: str, pad: str) -> str:
-    if not _is_shown(text.replace("\n", "")):
-        return _quoted(text)
-    if "\n" in text:
-        return _block(text, pad)
-    if _is_plain(text):
-        return text
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _is_plain(text: str) -> bool:
-    """Tell whether every reader takes these characters, without quotes, for this very text."""
-    return (
-        text != ""
-        and text[0] not in _INDICATORS
-        and text[0] not in _NUMBERLIKE
-        and not text[0].isspace()
-        and not text[-1].isspace()
-        and text[-1] != ":"
-        and ": " not in text
-        and " #" not in text
-        and text.lower() not in _WORDS
-    )
-
-
-def _block(text: str, pad: str) -> str:
-    body = text.removesuffix("\n")
-    lines = body.split("\n")
-    # A block can't say where it begins or ends with blanks, and no editor keeps those at a line's end.
-    if any(line[-1:].isspace() for line in lines) or not lines[0] or not lines[-1] or lines[0][0].isspace():
-        return _quoted(text)
-    indented = (pad + line if line else "" for line in lines)
-    return "\n".join(("|" if text.endswith("\n") else "|-", *indented))
-
-
-def _quoted(text: str) -> str:
-    return '"' + "".join(map(_escaped, text)) + '"'
-
-
-def _escaped(character: str) -> str:
-    if character in '"\\':
-        return "\\" + character
-    if character == "\n":
-        return "\\n"
-    if _is_shown(character):
-        return character
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-def _is_shown(text: str) -> bool:
-    """Tell whether YAML takes all characters as they are; of those that are not seen, blanks and joiners only."""
-    if text.isprintable():
-        return True
-    import unicodedata
-
-    return all(
-        character.isprintable() or (character != "\ufeff" and unicodedata.category(character) in {"Zs", "Cf"})
-        for character in set(text)
-    )

@@ -19,9 +19,8 @@ from kr.cli.options import (
     with_context,
 )
 from kr.cli.output import emit, wants_text
-from kr.models import to_plain
-from kr.text.counting import counted
-from kr.values import IfUnsure
+from kr.models import IfUnsure, to_plain
+from kr.text import counted
 
 question_parameters = together(
     click.argument("framework", type=TEXT, required=False, shell_complete=completes("framework")),
@@ -143,7 +142,7 @@ def command(
     overrides = {name: value for name, value in said.items() if value is not None}
     is_whole = include_report or use is not None  # who chose an entry wants to read it
     shown = is_whole or wants_text(common(ctx))
-    with open_app(ctx, may_share=True, is_quick=True) as app:
+    with open_app(ctx, may_share=True) as app:
         if document is not None:
             research = partial(
                 app.research.document,
@@ -190,7 +189,7 @@ def view(value: dict[str, Any], *, is_whole: bool = True, is_typed: bool = True)
 
 def _shortened(results: dict[str, Any]) -> str:
     """Give the summary of a report that stands in a file, with the title; of a skeleton what was found nearest."""
-    from kr.text.counting import section
+    from kr.markdown import section
 
     report = results["report"]
     title, _, _ = report.partition("\n")

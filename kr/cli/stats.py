@@ -7,7 +7,7 @@ import click
 
 from kr.cli.options import examples, open_app, with_context
 from kr.cli.output import emit, table
-from kr.text.counting import counted
+from kr.text import counted
 
 _MOST_ROWS = 12
 

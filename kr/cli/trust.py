@@ -13,7 +13,7 @@ from kr.errors import KrError
 from kr.settings.project import find_project
 from kr.settings.trust import guarded, is_trusted, shown
 from kr.settings.trust import trust as remember
-from kr.text.characters import strip_invisible
+from kr.text import strip_invisible
 
 
 @click.command("trust", epilog=examples("kr trust", "kr trust --yes"))

@@ -11,7 +11,7 @@ import click
 
 from kr.cli.options import MOST, TEXT, Group, common_options, examples, open_app, together, with_context
 from kr.cli.output import LineProgress, emit, to_json, wrapped, write_out
-from kr.text.characters import one_line
+from kr.text import one_line
 from kr.workflows.model import template_schema
 from kr.workflows.report import duration
 from kr.workflows.service import Workflows

@@ -14,7 +14,7 @@ from lxml import etree
 from lxml.etree import _Element
 from markdownify import ATX, MarkdownConverter
 
-from kr.text.characters import strip_invisible
+from kr.text import strip_invisible
 
 MAX_TEXT = 1_000_000
 """Characters that are kept of a page."""

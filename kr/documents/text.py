@@ -7,7 +7,7 @@ from itertools import dropwhile
 from typing import Literal
 
 from kr.documents.html import fenced, to_markdown
-from kr.text.characters import strip_invisible
+from kr.text import strip_invisible
 
 Form = Literal["section", "python", "typescript"]
 

@@ -11,9 +11,9 @@ from itertools import islice
 from typing import Any
 
 from kr.errors import InvalidRequest
+from kr.fields import read_document
 from kr.lessons.events import Finding, as_mapping, text_of
 from kr.lessons.wording import word_finding
-from kr.tree import read_document
 
 CONTEXT_LIMIT = 10_000
 """Characters that ``additionalContext`` may have at most."""
@@ -234,7 +234,7 @@ def _first_return(message: str) -> dict[str, Any] | None:
     problem: InvalidRequest | None = None
     for text in returned_documents(message):
         try:
-            data: Any = read_document(text.encode(errors="replace")).data
+            data: Any = read_document(text.encode(errors="replace"))
         except InvalidRequest as error:
             problem = problem or error
             continue

@@ -12,7 +12,6 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from kr.contracts.requests import LessonsInjectRequest
 from kr.envelopes import Envelope, InjectedLesson, InjectResults, Problem
 from kr.errors import StoreError
 from kr.frameworks import canonical
@@ -21,10 +20,10 @@ from kr.guard import safe
 from kr.lessons.file import LessonBook, LessonsUnreadable, held_because, judged_rows, session_name
 from kr.lessons.line import LINE_COLUMNS, Lesson, cut_start, fit_summary, one_line
 from kr.models import PHASES, to_plain
+from kr.requests import LessonsInjectRequest
 from kr.store.lessons import LessonState
 from kr.store.requests import RequestRow
-from kr.text.characters import columns
-from kr.text.words import keywords
+from kr.text import columns, keywords
 
 logger = logging.getLogger(__name__)
 

@@ -11,8 +11,7 @@ from functools import lru_cache
 
 from kr.models import PHASES
 from kr.naming import sha256_of
-from kr.text.characters import columns, strip_invisible, width_of
-from kr.text.words import contraries, keywords
+from kr.text import columns, contraries, keywords, strip_invisible, width_of
 
 HEADER = """\
 # Lessons Learned

@@ -8,17 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from kr.contracts.lessons import (
-    ALL_DUPLICATES,
-    APPEND_FAILED,
-    NO_EVENTS,
-    NOTHING_TOLD,
-    RecordRequest,
-    parse_record,
-)
-from kr.contracts.requests import Field, bad, decoded, optional_paths, optional_text, read_fields, text
 from kr.envelopes import RecordedEntry, RecordEnvelope, RecordProblem, RecordResults, skip
 from kr.errors import FieldError, InvalidRequest
+from kr.fields import bad, decoded, loose_text, read_document, read_fields, scalars, text
 from kr.guard import mask_secrets, safe
 from kr.lessons.events import (
     MOST_EVENTS,
@@ -34,10 +26,17 @@ from kr.lessons.line import FIX_COLUMNS, KEPT_COLUMNS, make_lesson, one_line, wo
 from kr.lessons.remedies import Remedy, read_own
 from kr.lessons.wording import is_vague, word_finding
 from kr.models import PHASES, EventType
-from kr.text.characters import columns
-from kr.tree import read_document
+from kr.requests import RecordRequest, parse_record
+from kr.text import columns
 
 logger = logging.getLogger(__name__)
+
+NO_EVENTS = "No recordable error events detected in agent return"
+ALL_DUPLICATES = "All entries already exist in _lessons-learned.md"
+APPEND_FAILED = "Failed to append lesson entries to file"
+"""Messages of seed 003, steps 1, 4 and 5, as they stand."""
+
+NOTHING_TOLD = "No lesson could be distilled from the agent return"
 
 CONFIRMATION = "[LESSONS] {recorded} entries appended to {name} (total: {total} entries)"
 OWN_REMEDIES = "remedies.yaml"
@@ -54,9 +53,7 @@ def record_document(data: bytes, book: LessonBook, **rules: Any) -> RecordEnvelo
         document = read_document(data)
     except InvalidRequest as error:
         return _refused(error.read, error)
-    for warning in document.warnings:
-        logger.warning("%s", warning)
-    return record(document.data, book, **rules)
+    return record(document, book, **rules)
 
 
 def record(
@@ -74,12 +71,9 @@ def record(
     """
     data = _unwrapped(data)
     try:
-        parsed = parse_record(data, phases=phases)
+        request = parse_record(data, phases=phases)
     except InvalidRequest as error:
         return _refused(data, error)
-    for warning in parsed.warnings:
-        logger.warning("%s", warning)
-    request = parsed.request
     returned = read_return(request.agent_return)
     events = detect(request.event_type, request.phase, returned, limits)
     day = now.astimezone(UTC).date().isoformat()
@@ -208,10 +202,10 @@ def read_words(value: object) -> LessonWords:
     if not isinstance(given, Mapping):
         raise InvalidRequest(FieldError("", "must be a mapping with symptom and fix"))
     fields = {
-        "symptom": Field(text),
-        "fix": Field(_fix),
-        "ref": Field(optional_text),
-        "tags": Field(lambda tags: optional_paths(decoded(tags))),
+        "symptom": text,
+        "fix": _fix,
+        "ref": loose_text,
+        "tags": scalars,
     }
     read, errors = read_fields(fields, given)
     if errors:

@@ -34,7 +34,7 @@ from kr.lessons.line import (
 from kr.lessons.record import keep_words
 from kr.models import PHASES
 from kr.store.lessons import LessonMark, LessonState
-from kr.text.characters import columns
+from kr.text import columns
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kr.lessons.events import Finding
 from kr.lessons.line import FIX_COLUMNS, SUMMARY_COLUMNS, cut, one_line, word_lesson
 from kr.lessons.remedies import Match, Remedy, find_remedy
-from kr.text.characters import columns
+from kr.text import columns
 
 _LEAST_SYMPTOM = 24
 _MOST_REMARK_LINES = 4

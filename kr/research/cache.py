@@ -29,7 +29,7 @@ from kr.store.lookup import Found
 from kr.store.search import unknown_entry
 from kr.store.session import UnitOfWork
 from kr.store.store import Shelf, Store
-from kr.text.words import search_words, tokens
+from kr.text import search_words, tokens
 
 logger = logging.getLogger(__name__)
 

@@ -13,15 +13,15 @@ from typing import Any, Literal
 from kr import cancellation
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.freshness import to_text
-from kr.models import Answer, Consulted, Learned, SourceOutcome
+from kr.markdown import split
+from kr.models import Answer, Learned, SourceAttempt, SourceOutcome
 from kr.research.progress import Progress
 from kr.research.run import Run
 from kr.settings.model import CircuitBreaker
 from kr.sources.base import Ask, Source
 from kr.store.requests import Reservation, SourceCall
 from kr.store.session import UnitOfWork
-from kr.text.counting import tokens_of
-from kr.text.markdown import split
+from kr.text import tokens_of
 
 logger = logging.getLogger(__name__)
 
@@ -172,7 +172,7 @@ class Result:
 
     answer: Answer | None = None
     gap: Answer | None = None
-    attempts: list[Consulted] = field(default_factory=list)
+    attempts: list[SourceAttempt] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     ended: Literal["budget", "deadline"] | None = None
     learned: Learned = field(default_factory=Learned)
@@ -209,7 +209,7 @@ class Chain:
         left = len(sources) + waiting + (last is not None)
         for source in sources:
             if self._is_settled_for(source) or not self.ask(source, ask, share=left):
-                self.result.attempts.append(Consulted(source=source.name, status="skipped"))
+                self.result.attempts.append(SourceAttempt(source=source.name, status="skipped"))
             ask = replace(ask, repository=ask.repository or self.result.learned.repository)
             left -= 1
         if last is not None and not self._is_settled_for(last):
@@ -293,7 +293,7 @@ class Chain:
             library_versions=answer.library_versions,
             repository=answer.repository or result.learned.repository,
         )
-        result.attempts.append(Consulted(source=source.name, status=outcome, url=answer.url))
+        result.attempts.append(SourceAttempt(source=source.name, status=outcome, url=answer.url))
         self.budget.settle(
             charged=source.is_charged,
             source=source.name,
@@ -315,7 +315,7 @@ class Chain:
                 repository=failure.repository,
             )
         result.notes.append(f"{source.name}: {failure.reason}")
-        result.attempts.append(Consulted(source=source.name, status=outcome))
+        result.attempts.append(SourceAttempt(source=source.name, status=outcome))
         self.budget.settle(
             charged=False,
             source=source.name,

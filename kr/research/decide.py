@@ -16,7 +16,6 @@ from kr.models import (
     NO_RATINGS,
     TIERS,
     Confidence,
-    Consulted,
     Entry,
     EntryStatus,
     Match,
@@ -25,11 +24,12 @@ from kr.models import (
     Ratings,
     Related,
     ResearchStatus,
+    SourceAttempt,
     Tier,
 )
 from kr.naming import fold, tag_key
 from kr.source_kinds import is_package
-from kr.text.words import contraries, identifiers, keywords, search_words, stem, summary_of, tokens
+from kr.text import contraries, identifiers, keywords, search_words, stem, summary_of, tokens
 
 SAME_TOPIC = 0.70
 """From this share of common keywords on two topics match (seed 000, step 2)."""
@@ -357,7 +357,7 @@ class Outcome:
 
     is_fresh_hit: bool = False
     is_offer: bool = False
-    attempts: tuple[Consulted, ...] = ()
+    attempts: tuple[SourceAttempt, ...] = ()
     has_budget_ended: bool = False
     """A source was not asked because the budget was empty."""
     is_answered: bool = False

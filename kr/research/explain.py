@@ -4,17 +4,17 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
-from kr.contracts.requests import ResearchRequest, parse_request
 from kr.errors import FieldError, InvalidRequest
 from kr.frameworks import lookup_keys, same_framework
 from kr.models import Entry, MatchRules, Query, to_plain
+from kr.requests import ResearchRequest, parse_request
 from kr.research.cache import Rules
 from kr.research.decide import Known, choose, judge_all, match_of, most_offered, offered, rank, tier_of
 from kr.store.entries import question_key
 from kr.store.lookup import Found
 from kr.store.session import UnitOfWork
 from kr.store.store import Store
-from kr.text.words import search_words, tokens
+from kr.text import search_words, tokens
 
 _MOST_RANKED = 200
 _SHOWN = ("id", "topic", "question", "origin", "framework_version", "last_accessed")
@@ -27,7 +27,7 @@ def explain(store: Store, data: Mapping[str, Any], rules: Rules, *, now: datetim
     first, has its ``score``, by what it is served (``tier``) or why it is not (``refused``), and its freshness with reasons.
     Raises ``InvalidRequest`` or a ``StoreError``.
     """
-    request = parse_request(data).request
+    request = parse_request(data)
     if not isinstance(request, ResearchRequest):
         raise InvalidRequest(FieldError("mode", "only a research request can be explained"))
     query = request.research_query

@@ -4,9 +4,9 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from kr.contracts.findings import Finding, Writer
 from kr.guard import clean, mask_secrets
-from kr.models import Confidence, Query
+from kr.markdown import fence_after
+from kr.models import Confidence, Query, Writer
 from kr.report import (
     ATTRIBUTION,
     CAVEATS,
@@ -19,7 +19,7 @@ from kr.report import (
     render_report,
     title_of,
 )
-from kr.text.counting import fence_after
+from kr.requests import Finding
 
 _FENCED = re.compile(r"\s*(`{3,}|~{3,})")
 _CODE = re.compile(

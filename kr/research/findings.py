@@ -6,14 +6,14 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from kr.contracts.findings import MOST_TOKENS, Finding, Rate, Writer, agent, parse_finding, parse_rate
 from kr.envelopes import RateResults, SaveEnvelope, SaveResults, save_failure
 from kr.errors import FieldError, InvalidRequest, KrError, UnknownEntry
 from kr.freshness import UNKNOWN_VERSION, same_major, to_text
 from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
-from kr.models import Confidence, Entry, Query, to_plain
+from kr.models import Confidence, Entry, Query, Writer, agent, to_plain
 from kr.naming import digest
 from kr.report import INSTALLED_DOCS_LAST, read_confidence
+from kr.requests import MOST_TOKENS, Finding, Rate, parse_finding, parse_rate
 from kr.research.cache import Cache, Clock
 from kr.research.finding_text import cleaned, render_finding
 from kr.store.entries import framework_key
@@ -23,8 +23,7 @@ from kr.store.saving import Draft
 from kr.store.search import unknown_entry
 from kr.store.session import UnitOfWork
 from kr.store.store import Store
-from kr.text.counting import tokens_of
-from kr.text.words import derive_tags, derive_topic
+from kr.text import derive_tags, derive_topic, tokens_of
 
 _HELD = "held-"
 """How the ids of findings that wait begin."""
@@ -56,15 +55,15 @@ class Findings:
     def save(self, data: Mapping[str, Any], writer: Writers = agent) -> SaveEnvelope:
         """Keep a finding as its entry's new text; what is wrong with it stands in the envelope. Raises a ``StoreError``."""
         try:
-            given, warnings = parse_finding(data)
+            given, notes = parse_finding(data), list[str]()
             _check_length(given)
             finding = cleaned(given)
             if _masked(finding) > _masked(given):
-                warnings.append(f"what may be a secret was taken out: {SECRET} stands in its place")
+                notes.append(f"what may be a secret was taken out: {SECRET} stands in its place")
             by = writer(finding.session_id)
             if reasons := reasons_to_hold(_all_texts(finding)):
                 return self._hold(finding, by, reasons)
-            return self._save(finding, by, warnings)
+            return self._save(finding, by, notes)
         except InvalidRequest as error:
             return save_failure(error.fields)
         except UnknownEntry as error:
@@ -224,12 +223,12 @@ class Findings:
     def approve(self, finding_id: str) -> SaveEnvelope:
         """Save a finding that waited, as its writer's. Raises ``UnknownEntry``."""
         held = self._held(finding_id)
-        finding, warnings = parse_finding(held.request)
+        finding = parse_finding(held.request)
         by = Writer(held.written_by, held.written_by.removeprefix("agent:"))
         try:
-            envelope = self._save(finding, by, warnings)
+            envelope = self._save(finding, by, [])
         except UnknownEntry:  # the entry that it improves is gone: it is one of its own
-            envelope = self._save(replace(finding, entry=None), by, warnings)
+            envelope = self._save(replace(finding, entry=None), by, [])
         with self._store.write() as unit:
             unit.quarantine.remove(finding_id)
         return envelope

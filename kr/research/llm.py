@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kr.errors import SourceFailure
+from kr.markdown import plain_line, safe_url
+from kr.models import Answer, Passage, Query, Related
 from kr.research.persona import Persona
-from kr.text.characters import one_line
-from kr.text.markdown import plain_line, safe_url
-from kr.values import Answer, Passage, Query, Related
+from kr.text import one_line
 
 _MOST_MATERIAL = 60_000
 """Characters of sources that a prompt holds at most."""

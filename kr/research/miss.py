@@ -1,6 +1,5 @@
 """Steps 4 to 8 of seed 000: what the cache does not answer is researched, written and indexed, once for everybody."""
 
-import gc
 import hashlib
 import logging
 import threading
@@ -14,7 +13,7 @@ from kr import cancellation
 from kr.errors import KrError, ReportUnwritable, StoreError
 from kr.frameworks import canonical, meant
 from kr.freshness import major_key, parse_time, same_major, to_text
-from kr.models import Consulted
+from kr.models import SourceAttempt
 from kr.naming import fold
 from kr.report import INSTALLED_DOCS_LAST
 from kr.research.chain import Breaker, Chain, Result
@@ -65,7 +64,6 @@ class Miss:
 
         Returns what the cache holds after all: another has researched it meanwhile, or the project names it otherwise.
         """
-        gc.enable()
         again = self._look_further(run, found)
         if run.may_serve(again) or (again is not found and run.may_offer(again)):
             return again
@@ -127,7 +125,7 @@ class Miss:
     def _share(self, run: Run, found: Lookup) -> Outcome:
         """Return what another process has just found out, although it is no fresh answer."""
         run.notes.append("another agent researched this at the same moment; its report is shared")
-        skipped = tuple(Consulted(source=source.name, status="skipped") for source in self._sources())
+        skipped = tuple(SourceAttempt(source=source.name, status="skipped") for source in self._sources())
         return outcome_of(found, attempts=skipped)
 
     # --- sources ---

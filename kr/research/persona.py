@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from kr.settings import Settings
-from kr.text.characters import one_line, strip_invisible
+from kr.text import one_line, strip_invisible
 
 logger = logging.getLogger(__name__)
 

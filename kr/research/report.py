@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from kr.markdown import Block, fence, is_harmless, plain_line, render, safe_url, split
+from kr.models import Answer, Confidence, Passage, Query, ReportKind
 from kr.report import (
     ATTRIBUTION,
     CAVEATS,
@@ -27,11 +29,7 @@ from kr.report import (
 )
 from kr.research.llm import Synthesis, address_of
 from kr.source_kinds import SOURCES, is_package, is_pages, kind_of
-from kr.text.characters import strip_invisible
-from kr.text.counting import tokens_of
-from kr.text.markdown import Block, fence, is_harmless, plain_line, render, safe_url, split
-from kr.text.words import beginning, search_words
-from kr.values import Answer, Confidence, Passage, Query, ReportKind
+from kr.text import beginning, search_words, strip_invisible, tokens_of
 
 MAX_TOKENS = 1_500
 """Of a report, where the settings say nothing else (``report_max_tokens``)."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from kr.contracts.requests import ResearchOverrides, ResearchRequest
 from kr.envelopes import (
     CandidateReport,
     LessonView,
@@ -21,7 +20,9 @@ from kr.envelopes import (
 from kr.errors import KrError
 from kr.frameworks import canonical, lookup_keys
 from kr.freshness import Limits, parse_time, to_text
+from kr.markdown import fit
 from kr.models import Match, MatchRules, Query, ResearchStatus
+from kr.requests import ResearchOverrides, ResearchRequest
 from kr.research.cache import Aliases, Cache, Clock, Rules
 from kr.research.decide import Lookup, Outcome, outcome_of, research_status, with_confidence
 from kr.settings import Settings
@@ -29,8 +30,7 @@ from kr.store.lock import make_owner
 from kr.store.requests import Need, RequestRow
 from kr.store.session import UnitOfWork
 from kr.store.store import Shelf, Store
-from kr.text.counting import fit, tokens_of
-from kr.text.words import search_words
+from kr.text import search_words, tokens_of
 
 SAVE_HINT = "what you find out otherwise and proves right: keep it with `kr save` (MCP: save_finding), so that the next one has it"
 """What an answer says that holds no report."""

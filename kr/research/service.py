@@ -2,19 +2,12 @@
 
 import logging
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from kr.contracts.requests import (
-    LessonsInjectRequest,
-    Mode,
-    ResearchRequest,
-    parse_request,
-    put_over,
-)
 from kr.envelopes import (
     Envelope,
     Problem,
@@ -24,7 +17,9 @@ from kr.envelopes import (
     validation_problems,
 )
 from kr.errors import FieldError, InvalidRequest, StoreError
+from kr.fields import read_document
 from kr.freshness import UNKNOWN_VERSION, to_text
+from kr.requests import LessonsInjectRequest, Mode, ResearchRequest, parse_request, with_overrides
 from kr.research.cache import Clock
 from kr.research.decide import Lookup, Outcome
 from kr.research.progress import Progress
@@ -32,8 +27,7 @@ from kr.research.run import Run, rules_of
 from kr.settings import Settings
 from kr.store.requests import RequestRow
 from kr.store.store import Store
-from kr.text.words import derive_tags, derive_topic
-from kr.tree import read_document
+from kr.text import derive_tags, derive_topic
 
 if TYPE_CHECKING:
     from kr.research.packages import Packages
@@ -92,10 +86,7 @@ class ResearchService:
             document = read_document(data)
         except InvalidRequest as error:
             return self._refuse(error.read, validation_problems(error.fields))
-        _warn(document.warnings)
-        given: Mapping[str, Any] = document.data
-        if overrides:
-            given = {**given, "config_overrides": put_over(given.get("config_overrides"), overrides)}
+        given = with_overrides(document, overrides) if overrides else document
         return self.answer(given, include_report=include_report, max_tokens=max_tokens)
 
     def question(
@@ -175,12 +166,10 @@ class ResearchService:
             document = read_document(data)
         except InvalidRequest as error:
             return self._refuse(error.read, validation_problems(error.fields), mode="lessons-inject")
-        _warn(document.warnings)
-        given = document.data
-        wanted = given.get("lessons_inject")
+        wanted = document.get("lessons_inject")
         if more and isinstance(wanted, Mapping):
-            given = {**given, "lessons_inject": {**wanted, **more}}
-        return self.inject_data(given)
+            return self.inject_data({**document, "lessons_inject": {**wanted, **more}})
+        return self.inject_data(document)
 
     def inject_data(self, data: Mapping[str, Any]) -> Envelope:
         """Answer a request of mode lessons-inject, given as plain data."""
@@ -199,17 +188,15 @@ class ResearchService:
     ) -> Envelope:
         """Check a request of either mode, given as plain data, and answer it."""
         try:
-            parsed = parse_request(
+            request = parse_request(
                 data, default_mode=default_mode, phases=self.settings.knowledge_research.all_phases
             )
-            _warn(parsed.warnings)
             if not self.settings.knowledge_research.enabled:
                 return self._refuse(data, [Problem(type="disabled", message=DISABLED)], mode=default_mode)
-            if isinstance(parsed.request, LessonsInjectRequest):
-                return self._inject(parsed.request)
-            return self._research(parsed.request, include_report=include_report, max_tokens=max_tokens)
+            if isinstance(request, LessonsInjectRequest):
+                return self._inject(request)
+            return self._research(request, include_report=include_report, max_tokens=max_tokens)
         except InvalidRequest as error:
-            _warn(error.warnings)
             return self._refuse(data, validation_problems(error.fields), mode=default_mode)
 
     def _refuse(
@@ -316,11 +303,6 @@ class ResearchService:
             f"{run.overrides.use} has no report that could be served: the question was answered without it"
         )
         return run.cache.look_up(run.query)
-
-
-def _warn(warnings: Iterable[str]) -> None:
-    for warning in warnings:
-        logger.warning("%s", warning)
 
 
 def _text(value: object) -> str | None:

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kr.server.metrics import MCP_PATHS, Metrics
 from kr.server.page.session import COOKIE, SIGN_IN, Sessions
-from kr.tree import LIMIT
+from kr.fields import LIMIT
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,8 @@ from kr import __version__
 from kr.app import App
 from kr.envelopes import Envelope, RateResults, RecordEnvelope, ResearchEnvelope, SaveEnvelope, save_failure
 from kr.errors import InvalidRequest, KrError, Overloaded
-from kr.models import to_plain
+from kr.fields import read_document
+from kr.models import EntryStatus, IfUnsure, to_plain
 from kr.server.guard import MAX_BODY, PROBLEM, RETRY_AFTER, Guard, Policy, defect, problem
 from kr.server.mcp import InjectEnvelope, create_mcp_server
 from kr.server.metrics import CONTENT_TYPE, MCP_PATHS, Metrics
@@ -34,8 +35,6 @@ from kr.server.schemas import (
     research_request,
 )
 from kr.server.service import Service
-from kr.tree import read_document
-from kr.values import EntryStatus, IfUnsure
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many.")]
 Offset = Annotated[int, Query(ge=0, le=1_000_000_000, description="Pass over so many.")]
@@ -165,9 +164,7 @@ def _requests(service: Service) -> APIRouter:
     async def rate(entry_id: str, request: Request) -> Response:
         """Note whether a report worked."""
         data = await request.body()
-        rated = await service.run(
-            lambda: to_plain(service.app.rate_report(entry_id, read_document(data).data))
-        )
+        rated = await service.run(lambda: to_plain(service.app.rate_report(entry_id, read_document(data))))
         return JSONResponse(rated)
 
     @router.post(
@@ -198,7 +195,7 @@ def _requests(service: Service) -> APIRouter:
 
 def _saved(app: App, data: bytes) -> dict[str, Any]:
     try:
-        return to_plain(app.save_finding(read_document(data).data))
+        return to_plain(app.save_finding(read_document(data)))
     except InvalidRequest as error:
         return to_plain(save_failure(error.fields))
 

@@ -28,13 +28,12 @@ from pydantic import TypeAdapter
 
 from kr import __version__
 from kr.app import App
-from kr.contracts.requests import is_blank
 from kr.envelopes import Envelope, InjectResults, RateResults, RecordEnvelope, ResearchEnvelope, SaveEnvelope
 from kr.errors import FieldError, InvalidRequest, KrError
-from kr.models import to_plain
+from kr.models import EVENT_TYPES, IfUnsure, to_plain
+from kr.models import Outcome as Outcome_
 from kr.server.service import Service
-from kr.values import EVENT_TYPES, IfUnsure
-from kr.values import Outcome as Outcome_
+from kr.text import is_blank
 
 logger = logging.getLogger("kr.server")
 

@@ -3,8 +3,8 @@
 from functools import cache
 from typing import Any, get_args
 
-from kr.contracts.requests import is_blank
-from kr.values import EVENT_TYPES, PHASES, IfUnsure
+from kr.models import EVENT_TYPES, PHASES, IfUnsure
+from kr.text import is_blank
 
 Schema = dict[str, Any]
 

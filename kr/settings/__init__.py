@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
-from kr.errors import ConfigError
+from kr.errors import BrokenYaml, ConfigError
 from kr.naming import nearest
 from kr.settings.model import (
     Configuration,
@@ -31,14 +29,14 @@ from kr.settings.project import (
     Project,
     fill,
     find_project,
+    is_file,
     locate,
     output_folder,
-    parse,
     read_config,
     user_folder,
 )
 from kr.settings.trust import guarded, is_trusted, leave_out
-from kr.tree import KeyPath, Tree, show_path
+from kr.yaml_io import KeyPath, Tree, read_yaml, show_path
 
 if TYPE_CHECKING:
     from _typeshed import StrPath
@@ -157,7 +155,7 @@ class _Written:
         """Lay the project's file over the user's own. Raises ``ConfigError``."""
         folder = user_folder(self.environ, "XDG_CONFIG_HOME", ".config")
         own = folder / "kr" / "kr.yaml" if folder else None
-        is_own = own is not None and own.is_file()
+        is_own = own is not None and is_file(own)
         if own is not None and is_own:
             self._add(read_config(own))
         if (file := self.project.file) is None:
@@ -299,8 +297,8 @@ def _value_of(text: str) -> Tree:
     if not text.startswith(("[", "{")) or text.startswith(("{project-root}", "{output_folder}")):
         return text
     try:
-        return parse(text.encode("utf-8", "surrogateescape"))
-    except yaml.YAMLError:  # whose words could quote a secret
+        return read_yaml(text)[0]
+    except (BrokenYaml, UnicodeError):  # whose words could quote a secret
         raise ValueError("is not a YAML or JSON value such as [one, two] or {key: value}") from None
 
 

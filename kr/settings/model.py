@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeVar, get_args
 
 import yaml
 
+from kr.models import PHASES, TIERS, CacheMatch, Tier
 from kr.source_kinds import CHAIN, DEFAULT_SERVERS, SOURCES
-from kr.tree import KeyPath, Tree
-from kr.values import PHASES, TIERS, CacheMatch, Tier
+from kr.yaml_io import KeyPath, Tree
 
 S = TypeVar("S")
 _LONGEST_SHOWN = 60

@@ -9,8 +9,8 @@ from http import HTTPStatus
 from urllib.parse import parse_qsl, urlsplit
 
 from kr.models import ServerConfig
-from kr.text import characters
-from kr.text.characters import strip_invisible
+from kr.text import one_line as text_line
+from kr.text import strip_invisible
 
 MAX_REASON = 200
 """Characters of a reason; the rest is cut."""
@@ -29,7 +29,7 @@ _SHORTEST_CREDENTIAL = 8
 def one_line(text: str, *, limit: int = MAX_REASON) -> str:
     """Make ``text`` one printable line of at most ``limit`` characters."""
     shown = strip_invisible(text[: limit * 20])
-    return characters.one_line("".join(char if char.isprintable() else " " for char in shown), limit)
+    return text_line("".join(char if char.isprintable() else " " for char in shown), limit)
 
 
 def quoted(text: str) -> str:

@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Literal
 
 from kr.freshness import from_text, oldest_live, to_text
+from kr.models import Entry
 from kr.store.entries import WRITTEN, Entries, framework_key, pair_of, to_entry, to_values
 from kr.store.search import Search
 from kr.store.session import ARCHIVE_CHANGES, Guarding, Meta, Part, insert_into
-from kr.values import Entry, NamedTuple, Value
+from kr.values import NamedTuple, Value
 
 ArchiveReason = Literal["lru", "age", "manual"]
 

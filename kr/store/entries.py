@@ -11,10 +11,10 @@ from typing import Any, get_args
 from kr import naming
 from kr.frameworks import canonical, lookup_keys, names, same_framework
 from kr.freshness import after, major_key, same_major, to_text
+from kr.models import Confidence, Entry, Origin
 from kr.store.search import Search
 from kr.store.session import Meta, Part, Session, insert_into, json_list, texts_of, update_of
-from kr.text.words import keywords
-from kr.values import Confidence, Entry, Origin
+from kr.text import keywords
 
 Pair = tuple[str, str]
 """A framework and a topic, by their keys."""

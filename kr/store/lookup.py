@@ -3,12 +3,12 @@
 import sqlite3
 from collections.abc import Sequence
 
+from kr.models import NO_RATINGS, Entry, Ratings
 from kr.store.entries import COLUMNS, to_entry
 from kr.store.lessons import GIVEN
 from kr.store.search import Search
 from kr.store.session import Part, json_list
-from kr.text.words import beginning
-from kr.values import NO_RATINGS, Entry, Ratings
+from kr.text import beginning
 
 Found = tuple[Entry, Ratings, bool]
 """A live entry, its ratings, and whether the question that is asked is a known wording of it."""

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Literal
 from kr.errors import ReportUnwritable
 from kr.freshness import to_text
 from kr.guard import clean, mask_secrets, reasons_to_hold
+from kr.models import Entry
 from kr.naming import decoded, digest
 from kr.store.entries import framework_key, topic_key
 from kr.store.quarantine import Quarantined
 from kr.store.session import Part, UnitOfWork, upsert_into
-from kr.values import Entry, NamedTuple, Value, replace
+from kr.values import NamedTuple, Value, replace
 
 if TYPE_CHECKING:
     from pathlib import Path, PurePosixPath

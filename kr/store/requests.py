@@ -11,10 +11,11 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from kr.freshness import to_text
+from kr.models import Entry, Outcome
 from kr.store.entries import Entries, framework_key, question_key
 from kr.store.lock import is_alive
 from kr.store.session import Part, insert_into, json_list, texts_of, upsert_into
-from kr.values import Entry, NamedTuple, Outcome, Value
+from kr.values import NamedTuple, Value
 
 
 class RequestRow(Value):

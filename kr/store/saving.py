@@ -14,6 +14,7 @@ from typing import NamedTuple
 from kr import naming
 from kr.errors import EntryConflict, ReportUnwritable, StoreError, UnknownEntry
 from kr.freshness import PLACEHOLDER, major_key, parse_time, same_major, to_text
+from kr.models import Confidence, Entry, EntryStatus, Origin
 from kr.naming import decoded, digest
 from kr.store.archive import Archived
 from kr.store.database import Database
@@ -22,7 +23,7 @@ from kr.store.reports import ReportFiles, Revision, Staged, edit_at, guarded, ta
 from kr.store.requests import Need
 from kr.store.search import unknown_entry
 from kr.store.session import UnitOfWork
-from kr.values import Confidence, Entry, EntryStatus, Origin, Value, replace
+from kr.values import Value, replace
 
 log = logging.getLogger(__name__)
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from kr.errors import UnknownEntry
 from kr.frameworks import canonical, most_alike
+from kr.models import Entry
 from kr.store.session import Part, UnitOfWork, json_list
-from kr.text.characters import one_line
-from kr.text.words import beginning, search_words, searchable, tokens
-from kr.values import Entry, NamedTuple
+from kr.text import beginning, one_line, search_words, searchable, tokens
+from kr.values import NamedTuple
 
 WEIGHTS = "0.0, 2.0, 2.0, 2.0, 2.0, 1.0"
 """Of framework, topic, tags, question, wordings and report (SPEC 3.2)."""

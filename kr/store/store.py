@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from kr.errors import ReportUnwritable, StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from kr.freshness import ARCHIVE_AFTER_DAYS
-from kr.values import Entry
+from kr.models import Entry
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ from kr.store.reports import ReportFiles
 from kr.store.requests import Need
 from kr.store.session import FIRST_IMPORT, UnitOfWork
 from kr.store.store import Store
-from kr.text.counting import counted
+from kr.text import counted
 from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
 from kr.transfer.place import Outcome, Placer
 from kr.transfer.read_index import (

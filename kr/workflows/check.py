@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kr.naming import did_you_mean
-from kr.tree import KeyPath, Tree
 from kr.workflows.expressions import (
     OUTPUT_SCOPE,
     SCOPE,
@@ -29,6 +28,7 @@ from kr.workflows.model import (
     Parameter,
 )
 from kr.workflows.work import misplaced
+from kr.yaml_io import KeyPath, Tree
 
 Found = tuple[KeyPath, str]
 """The path below ``steps``, and the sentence."""

@@ -16,12 +16,11 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
-from kr.errors import InvalidRequest, StoreBusy, StoreError, WorkflowError
+from kr.errors import BrokenYaml, StoreBusy, StoreError, WorkflowError
 from kr.store.lock import exclusive
-from kr.tree import KeyPath, show_path
 from kr.workflows.state import ENDED, Instance
 from kr.workflows.template import LIMIT
-from kr.yamltext import read_located
+from kr.yaml_io import KeyPath, Place, read_yaml, show_path
 
 DEFAULT_NAME = "workflow_state.json"
 _DEEPEST = 500
@@ -211,12 +210,12 @@ def _parsed(path: Path, text: str) -> Any:
 def _wrong(path: Path, text: str, loc: KeyPath, message: str) -> WorkflowError:
     """Name the place of a value, or of the nearest one around it; parts of ``loc`` may name types of a union."""
     try:
-        places = read_located(text, noun="the state", depth=_DEEPEST).places
-    except InvalidRequest:
+        _, places = read_yaml(text, depth=_DEEPEST)
+    except BrokenYaml:
         places = {}
     here: KeyPath = ()
     for step in loc:
         here = (*here, step) if (*here, step) in places else here
-    line, column = places[here][:2] if here in places else (1, 1)
+    place = places.get(here, Place(1, 1))
     shown = show_path(tuple(loc)) if loc else "the state"
-    return WorkflowError(f"{path}:{line}:{column}: {shown}: {message}")
+    return WorkflowError(f"{path}:{place.line}:{place.column}: {shown}: {message}")

@@ -12,9 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints
 
-from kr.tree import KeyPath, Tree
 from kr.workflows.expressions import as_json
-from kr.yamltext import Place
+from kr.yaml_io import KeyPath, Place, Tree
 
 StepType = Literal["action", "condition", "approval", "parallel"]
 STEP_TYPES: tuple[StepType, ...] = ("action", "condition", "approval", "parallel")

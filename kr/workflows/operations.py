@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kr.errors import WorkflowError
 from kr.models import to_plain
-from kr.text.counting import counted
+from kr.text import counted
 from kr.workflows.state import Finished, Instance, Job
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from kr.text.characters import one_line
+from kr.text import one_line
 from kr.workflows.state import Finished, Job, Target
 
 OUTPUT_VARIABLE = "KR_OUTPUT"

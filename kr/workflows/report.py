@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from kr.freshness import parse_time
-from kr.text.characters import one_line, strip_invisible
+from kr.text import one_line, strip_invisible
 from kr.workflows.state import Instance, StepState, SubTask
 
 _LONGEST_RESULT = 4_000

@@ -11,12 +11,11 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from kr.errors import InvalidRequest
-from kr.tree import KeyPath, Tree, show_path
+from kr.errors import BrokenYaml
 from kr.workflows.check import check_steps
 from kr.workflows.expressions import as_text
 from kr.workflows.model import STEP_MODELS, STEP_TYPES, BadValue, Metadata, Parameter, Template, read_default
-from kr.yamltext import Place, read_located
+from kr.yaml_io import KeyPath, Place, Tree, read_yaml, show_path
 
 LIMIT = 1024 * 1024
 _KINDS = {
@@ -28,7 +27,6 @@ _KINDS = {
     "string_type": "text",
 }
 _FENCE = re.compile(r"^(?P<fence>`{3,}|~{3,})[ \t]*ya?ml\b[^\n]*$")
-_AT = re.compile(r"^(?P<what>.*?)line (?P<line>\d+), column \d+: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,25 +251,16 @@ class _Reader:
         # As many empty lines before it, so that the reader's lines are the file's.
         text = "\n" * begin + "\n".join(self._lines[begin:end]) + "\n"
         try:
-            located = read_located(text, noun=noun)
-        except InvalidRequest as error:
-            message = error.fields[0].message
-            found = _AT.search(message)
-            line = int(found["line"]) if found else block.line
-            said = _AT.sub(r"\g<what>", message) if found else message
-            named = error.fields[0].field
-            self.problems.append(Problem(line, "" if named == "request" else named, said))
+            tree, block.places = read_yaml(text)
+        except BrokenYaml as error:
+            where = show_path(error.path)
+            problem = error.problem if where else f"{noun} is broken: {error.problem}"
+            self.problems.append(Problem(error.line, where, problem))
             block.is_broken = True
             return block
-        repeated: list[KeyPath] = []
-        for path in located.repeated:
-            if not any(path[: len(outer)] == outer for outer in repeated):
-                repeated.append(path)
-                self.problems.append(Problem(located.places[path].line, show_path(path), "stands twice"))
-        block.places = located.places
-        if isinstance(located.tree, dict):
-            block.data = located.tree
-        elif located.tree is not None:
+        if isinstance(tree, dict):
+            block.data = tree
+        elif tree is not None:
             self._tell_at(block.line, f"{noun} must be a mapping of keys to values")
         return block
 

@@ -16,7 +16,7 @@ from kr.lessons.line import (
     parse_lines,
     word_lesson,
 )
-from kr.text.characters import columns
+from kr.text import columns
 
 _ANY = st.text(st.characters(codec=None), max_size=120)
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from kr.contracts.lessons import parse_record
 from kr.envelopes import skip
 from kr.errors import InvalidRequest
 from kr.lessons.events import EventLimits
 from kr.lessons.line import HEADER
 from kr.lessons.record import confirmation, record
 from kr.models import to_plain
+from kr.requests import parse_record
 from kr.store.lock import exclusive
 from kr.store.store import Store
 from tests.support.lessons import NOW, book_of, inject_from, record_data, record_to, record_words, start
@@ -79,7 +79,7 @@ def test_handed_over_lessons_keep_both_halves(path: Path, project: Path, store: 
 def test_a_lesson_stands_in_the_request_or_in_the_return(place: dict[str, Any]) -> None:
     returned = {"agent_return": {"status": "failure", **place}, "phase": "code-review"}
     for number, data in enumerate((place, returned, {"agent_return": {"status": "ok", "results": place}})):
-        request = parse_record({"session_id": f"s{number}", "story_key": "1-1", **data}).request
+        request = parse_record({"session_id": f"s{number}", "story_key": "1-1", **data})
         assert len(request.lessons) == 1
         assert request.phase == ("code-review" if "phase" in data else "dev-execution")
 
@@ -242,9 +242,8 @@ def test_all_bad_fields_are_told_at_once() -> None:
 def test_odd_optional_fields_stop_nothing(path: Path, project: Path, store: Store) -> None:
     odd = {"code_paths": "src/a.py", "framework_context": ["vue", 3], "additional_context": {"a": 1}}
     parsed = parse_record({**record_data(), **odd, "more": 1})
-    assert parsed.request.code_paths == ("src/a.py",)
-    assert parsed.request.framework_context == "vue, 3"
-    assert parsed.warnings == ('unknown key ignored: "more"',)
+    assert parsed.code_paths == ("src/a.py",)
+    assert parsed.framework_context == "vue, 3"
     envelope = record_to(path, project, store, code_paths=[None, {"a": 1}, ""])
     assert envelope.results.recorded_entries[0].ref is None
 

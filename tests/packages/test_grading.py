@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kr.values import Query
+from kr.models import Query
 from tests.support.installed_questions import Asked, Graded, grade, load, measure, table
 
 QUERY = Query(framework="f", framework_version="unknown", topic="t", tags=(), question="Is it dead?")

@@ -18,9 +18,9 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from kr import __version__
 from kr.envelopes import ResearchEnvelope, ResearchResults, SaveEnvelope
+from kr.models import Confidence, IfUnsure, Outcome, ResearchStatus
 from kr.server.mcp import INSTRUCTIONS, TOOLS
-from kr.text.counting import tokens_of
-from kr.values import Confidence, IfUnsure, Outcome, ResearchStatus
+from kr.text import tokens_of
 from tests.support.forked import shared
 from tests.support.program import Project
 from tests.support.stores import ROOT

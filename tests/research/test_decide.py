@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.freshness import Limits, to_text
+from kr.models import TIERS, Entry, MatchRules, Query, Ratings
 from kr.research.decide import Known, choose, judge_all, most_offered, offered, overlap, rank, tier_of
-from kr.values import TIERS, Entry, MatchRules, Query, Ratings
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 SURE = MatchRules()

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kr.models import Answer, Passage, Query
 from kr.report import PLACEHOLDER_MARK, SECTIONS, STALE_MARK, parse_report
 from kr.research.llm import Synthesis
 from kr.research.report import Report, build_report, confidence
-from kr.text.counting import tokens_of
-from kr.values import Answer, Passage, Query
+from kr.text import tokens_of
 
 QUERY = Query(
     framework="tool",

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from kr.app import App
-from kr.contracts.findings import Finding, Writer, agent, person
 from kr.errors import InvalidRequest, KrError, UnknownEntry
 from kr.guard import clean
-from kr.models import to_plain
+from kr.markdown import section
+from kr.models import Writer, agent, person, to_plain
 from kr.report import HEADER, SECTIONS, parse_report
+from kr.requests import Finding
 from kr.research.finding_text import contained, render_finding
-from kr.text.counting import section, tokens_of
+from kr.text import tokens_of
 from tests.support.program import Clock, Project
 
 QUESTION = "How do I reject unknown keys?"
@@ -454,7 +455,7 @@ class TestForgery:
         """With the template's five sections; each word of the writer's stands in one of them, but for comments and their like."""
         from datetime import UTC, datetime
 
-        from kr.values import Query
+        from kr.models import Query
 
         written = clean(written)
         finding = Finding(
@@ -595,9 +596,6 @@ class TestWhatIsRefused:
         assert told["status"] == "failure"
         assert told["errors"][0]["field"] == "entry"
         assert ID in told["errors"][0]["message"]
-
-    def test_an_unknown_key_is_told_and_the_rest_kept(self, app: App) -> None:
-        assert any("colour" in note for note in saved(app, colour="red")["notes"])
 
     def test_lists_may_be_json_text_as_clients_send_them(self, app: App) -> None:
         saved(app, sources='["https://a.example", "https://b.example"]', tags="strict")

@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.errors import SourceFailure
+from kr.models import Answer, Passage, Query
 from kr.research.llm import read_report, writing_prompts
 from kr.research.persona import LEAN_PERSONA, Persona, parse_persona
-from kr.values import Answer, Passage, Query
 
 AGENT = """\
 ---

@@ -13,7 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from kr.server.mcp import TOOLS, create_mcp_server, decoded
 from kr.server.service import Service
-from kr.text.counting import tokens_of
+from kr.text import tokens_of
 from tests.support.program import Project
 from tests.support.servers import Served, serving_here
 

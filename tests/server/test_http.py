@@ -94,10 +94,6 @@ def test_what_is_wrong_is_told(server: Server) -> None:
     failed = server.post("/v1/research", {**request(), "story_key": "x"})
     assert (failed.status, failed.json["status"]) == (422, "failure")
     assert [error["field"] for error in failed.json["errors"]] == ["story_key"]
-    hidden = {**request(), "config_overrides": {"if_unsure": "ask"}}
-    failed = server.post("/v1/research?if_unsure=research", hidden)
-    assert (failed.status, failed.json["status"]) == (422, "failure")
-    assert [error["field"] for error in failed.json["errors"]] == ["config_overrides.if_unsure"]
     assert is_problem(server.get("/v1/entries/nothing"), 404, "nothing")
     assert is_problem(server.get("/v1/entries?limit=many"), 422, "limit")
     assert is_problem(server.get("/v1/search"), 422, "q")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kr.models import Entry
 from kr.store.store import Store
-from kr.values import Entry
 from tests.support.stores import NOW, draft, insert_entry, sql, start
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from kr.frameworks import lookup_keys
+from kr.models import Entry
 from kr.store.store import Store
-from kr.values import Entry
 from tests.support.stores import NOW, draft, insert_entry, sql, together
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from kr.errors import EntryConflict
 from kr.freshness import major_key, same_major
+from kr.models import Entry
 from kr.store.store import Store
-from kr.values import Entry
 from tests.support.stores import NOW, draft, insert_entry, sql
 
 LATER = NOW + timedelta(hours=1)

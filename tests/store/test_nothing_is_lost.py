@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kr.errors import EntryConflict
 from kr.freshness import to_text
+from kr.models import Entry
 from kr.store.archive import EVICTED_FIRST
 from kr.store.requests import Need
 from kr.store.saving import Draft
@@ -18,7 +19,6 @@ from kr.store.search import Search
 from kr.store.store import Store
 from kr.transfer.place import Placer
 from kr.transfer.read_index import Item
-from kr.values import Entry
 from tests.support.stores import NOW, draft, sql
 
 TOPICS = ("slots", "plugins", "guards")

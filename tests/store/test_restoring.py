@@ -5,18 +5,19 @@ import random
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from kr.errors import EntryConflict, ReportUnwritable, StoreError
+from kr.models import Entry
 from kr.naming import digest
 from kr.report import PLACEHOLDER_MARK
 from kr.store.archive import Archived
 from kr.store.requests import Rating
 from kr.store.store import Store
-from kr.values import Entry, replace
 from tests.support.stores import NOW, draft, insert_entry, sql, start, together
 
 LATER = NOW + timedelta(days=1)

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from kr.freshness import to_text
+from kr.models import Entry
 from kr.store.requests import Need
 from kr.store.store import Store
-from kr.values import Entry
 from tests.support.stores import NOW, draft, sql
 
 

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kr.contracts.requests import LessonsInjectRequest, parse_request
 from kr.envelopes import Envelope, RecordEnvelope
 from kr.lessons.events import EventLimits
 from kr.lessons.file import LOCK_TIMEOUT, LessonBook, LessonsFile
 from kr.lessons.inject import inject
 from kr.lessons.record import record
+from kr.requests import LessonsInjectRequest, parse_request
 from kr.store.store import Store
 
 NOW = datetime(2026, 2, 7, 12, tzinfo=UTC)
@@ -63,7 +63,7 @@ def inject_from(path: Path, store: Store, phase: str = "dev-execution", **option
     }
     session_id = options.pop("session_id", "sprint-1")
     data = {"story_key": "3-1", "session_id": session_id, "lessons_inject": {"phase": phase, **asked}}
-    request = parse_request(data, default_mode="lessons-inject").request
+    request = parse_request(data, default_mode="lessons-inject")
     assert isinstance(request, LessonsInjectRequest)
     return inject(request, **{"book": book_of(path, store), "budget": 10, "now": NOW, **options})
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from kr.contracts.requests import ResearchRequest, parse_request
 from kr.freshness import Limits
 from kr.models import MatchRules
+from kr.requests import ResearchRequest, parse_request
 from kr.research.cache import Rules
 from kr.research.run import Run
 from kr.store.store import Store
@@ -16,7 +16,7 @@ RULES = Rules(limits=Limits(), match=MatchRules(), aliases={}, calls_per_story=3
 
 def run_of(store: Store) -> Run:
     """Make a run of ``request()`` at ``NOW``."""
-    parsed = parse_request(request()).request
+    parsed = parse_request(request())
     assert isinstance(parsed, ResearchRequest)
     return Run(
         request=parsed,

@@ -17,11 +17,11 @@ from kr.freshness import to_text
 from kr.guard import reasons_to_hold
 from kr.lessons.line import Lesson, format_line
 from kr.lessons.remedies import shipped
+from kr.models import PHASES
 from kr.store.lessons import LessonRow
 from kr.store.requests import Need, RequestRow, SourceCall
 from kr.store.saving import Draft
 from kr.store.store import Store
-from kr.values import PHASES
 from tests.support.stores import ROOT, sql
 
 SCRIPT = '<script>document.title="owned"</script><img src=x onerror=alert(1)>'

@@ -42,19 +42,6 @@ def test_the_first_request_is_a_hit(project: Project) -> None:
     assert answer["results"]["confidence"] == "medium"
 
 
-def test_the_old_index_is_kept_beside_the_first_export(project: Project) -> None:
-    before = (project.base / "index.yaml").read_bytes()
-    project.research(request(framework="click"))
-    assert (project.base / "index.yaml.bak").read_bytes() == before
-    assert len(yaml.safe_load((project.base / "index.yaml").read_text())) == 2
-
-
-def test_a_database_that_is_there_but_empty_counts_as_first_use(project: Project) -> None:
-    with Store(None, project.base) as store, store.write() as unit:
-        unit.meta.put("any", "thing")
-    assert project.research()["status"] == "cache-hit"
-
-
 def test_only_once(project: Project) -> None:
     project.research()
     project.sql("DELETE FROM entries")
@@ -90,19 +77,6 @@ def test_what_was_interrupted_is_taken_up_again(project: Project) -> None:
         assert project.sql("SELECT id FROM archived_entries") == [("vue-gone",)]
 
 
-def test_an_export_or_a_listing_as_first_command_loses_nothing(project: Project) -> None:
-    with project.app() as app:
-        assert app.export_yaml()["entries"] == 1
-
-
-def test_an_import_as_first_command_takes_both(project: Project, tmp_path: Path) -> None:
-    other = tmp_path / "other.yaml"
-    other.write_text("- {framework: a, topic: b, path: c.md}\n")
-    (tmp_path / "c.md").write_text("# a - b\n")
-    with project.app() as app:
-        assert app.import_yaml([other]).index_count == 2
-
-
 @pytest.mark.parametrize("text", ["{{{", "just text", "- id: [", "\x00"])
 def test_a_broken_one_is_a_warning_and_a_miss(
     project: Project, text: str, caplog: pytest.LogCaptureFixture
@@ -113,24 +87,6 @@ def test_a_broken_one_is_a_warning_and_a_miss(
     assert (answer["status"], answer["errors"]) == ("degraded", [])
     assert any("index.yaml: " in record.getMessage() for record in caplog.records)
     assert (project.base / "index.yaml.bak").read_text() == text
-
-
-def test_bad_items_are_warned_of_and_the_others_come_in(
-    project: Project, caplog: pytest.LogCaptureFixture
-) -> None:
-    index = project.base / "index.yaml"
-    index.write_text(index.read_text() + "- 3\n" * 30)
-    with caplog.at_level(logging.WARNING):
-        assert project.research()["status"] == "cache-hit"
-    assert "index.yaml:12: an entry must be a mapping" in caplog.text
-    assert "10 more warnings" in caplog.text
-
-
-def test_none_is_nothing(project: Project, caplog: pytest.LogCaptureFixture) -> None:
-    (project.base / "index.yaml").unlink()
-    with caplog.at_level(logging.INFO):
-        assert project.research()["status"] == "degraded"
-    assert "index.yaml" not in caplog.text
 
 
 def test_a_database_that_cannot_serve_is_told_by_the_research(project: Project) -> None:

@@ -3,9 +3,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kr.models import Entry
 from kr.store.archive import Archived
 from kr.transfer.export_yaml import quoted, render_archive, render_index
-from kr.values import Entry
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 

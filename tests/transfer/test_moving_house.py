@@ -1,5 +1,6 @@
 """A knowledge base that is exported with its reports and imported elsewhere is the same there (SPEC 6.1)."""
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -45,32 +46,6 @@ def texts(store: Store) -> list[tuple[str, str, str]]:
 def exported(store: Store, base: Path, folder: Path) -> dict[str, bytes]:
     export_yaml(store, base, folder)
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def test_nothing_is_lost_on_the_way(here: Store, tmp_path: Path) -> None:
-    told = export_yaml(here, here.path.parent, tmp_path / "box")
-    assert (told["entries"], told["archived"], told["reports"]) == (LIVE, ARCHIVED, LIVE + ARCHIVED)
-    with Store(None, tmp_path / "there", max_entries=1_000) as there:
-        result = import_yaml(there, tmp_path / "there", [tmp_path / "box"], now=LATER)
-        assert result.counts == {"imported": LIVE, "updated": 0, "unchanged": 0, "archived": ARCHIVED}
-        assert (result.refused, result.warnings) == ([], [])
-        assert texts(there) == texts(here)
-        first, second = (
-            exported(here, here.path.parent, tmp_path / "one"),
-            exported(there, tmp_path / "there", tmp_path / "two"),
-        )
-        assert first == second
-        with there.read() as unit:
-            (archived,) = unit.archive.of_id("click-topic-3")
-        back = there.restore_archived(archived, LATER, replace=True)
-        assert back is not None
-        assert there.read_report(back.saved.entry) == "# old 3\n"
-
-
-def test_the_index_alone_where_that_is_wanted(here: Store, tmp_path: Path) -> None:
-    told = export_yaml(here, here.path.parent, tmp_path / "box", index_only=True)
-    assert told["reports"] == 0
-    assert sorted(path.name for path in (tmp_path / "box").iterdir()) == [ARCHIVE, WORDINGS, INDEX]
 
 
 def test_the_archive_is_appended_to_and_written_anew_when_a_row_left(tmp_path: Path) -> None:
@@ -185,6 +160,50 @@ def test_an_export_that_is_imported_makes_the_same_knowledge_base(
         again = import_yaml(there, tmp_path / "there", [tmp_path / "box"], now=LATER)
         assert not again.has_changed
         assert everything(there) == everything(here)
+
+
+def test_bad_items_of_wordings_are_named_and_the_rest_counts(tmp_path: Path) -> None:
+    with Store(None, tmp_path / "here") as here:
+        entry = here.save_report(draft(), "# one\n", NOW).entry
+        export_yaml(here, tmp_path / "here", tmp_path / "box")
+        good = {
+            "id": entry.id,
+            "framework": "Click",
+            "entry_topic": "Repeatable options",
+            "kind": "wording",
+            "topic": "options given twice",
+            "tags": ["options"],
+            "question": "Twice?\nOr thrice?",
+        }
+        without = {key: value for key, value in good.items() if key != "question"}
+        items = [
+            good | {"kind": "guess"},
+            without,
+            good | {"entry_topic": "another"},
+            good | {"id": "nobody"},
+        ]
+        (tmp_path / "box" / WORDINGS).write_text(json.dumps([*items, good, "no mapping"]))
+        result = import_yaml(here, tmp_path / "here", [tmp_path / "box"], now=LATER)
+        assert [warning.partition(": ")[2] for warning in result.warnings] == [
+            'kind: must be times or writer or question or wording, not "guess"',
+            "question: required, but missing",
+            "an entry must be a mapping",
+        ]
+        kept = sql(here.path, "SELECT entry_id, question FROM wordings")
+        assert kept == [(entry.id, "Twice?\nOr thrice?")]
+
+
+def test_a_later_access_stays_when_exact_times_come(tmp_path: Path) -> None:
+    accessed = "SELECT last_accessed FROM entries"
+    with Store(None, tmp_path / "here") as here, Store(None, tmp_path / "there") as there:
+        entry = here.save_report(draft(), "# one\n", NOW).entry
+        export_yaml(here, tmp_path / "here", tmp_path / "box")
+        import_yaml(there, tmp_path / "there", [tmp_path / "box"], now=LATER)
+        assert sql(there.path, accessed) == sql(here.path, accessed)
+        with there.write() as unit:
+            unit.entries.touch(entry.id, LATER)
+        import_yaml(there, tmp_path / "there", [tmp_path / "box"], now=LATER)
+        assert sql(there.path, accessed) == [(to_text(LATER),)]
 
 
 def test_what_was_written_elsewhere_is_not_overwritten_by_research_here(tmp_path: Path) -> None:

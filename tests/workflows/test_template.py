@@ -183,7 +183,7 @@ def test_a_template_without_mistakes() -> None:
             "- {id: a, name: A, type: action, uses: warm, with: {x: ['${{ params.y }}']}}",
             "the parameter y is not",
         ),
-        ("- {id: a, name: A, type: approval, name: B}", "steps[0].name: stands twice"),
+        ("- {id: a, name: A, type: approval, name: B}", "steps[0].name: this key is given twice"),
         ("- 3", "steps[0]: a step must be a mapping"),
     ],
 )
@@ -241,8 +241,8 @@ def test_a_cycle_needs_a_condition_that_can_leave_it() -> None:
             7,
             "there is no fenced block ```yaml with steps:",
         ),
-        (template_text("- {id: a, name: A,"), 15, "the block of steps is broken"),
-        (template_text("- &x {id: a, name: A, type: approval}\n- *x"), 16, "aliases (*x) are not allowed"),
+        (template_text("- {id: a, name: A,"), 16, "the block of steps is broken"),
+        (template_text("- &x {id: a, name: A, type: approval}\n- *x"), 16, "aliases are not allowed"),
         (template_text("- {id: a, name: A, type: approval}").replace("version: 1.0\n", ""), 2, "is missing"),
         (
             template_text("- {id: a, name: A, type: approval}", "a: {type: text}"),

@@ -10,8 +10,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from kr.contracts.findings import Writer, person
 from kr.errors import EntryConflict, InvalidRequest, KrError, ReviewerNeeded
+from kr.models import Writer, person
 from kr.server.page import views
 from kr.server.page.rendering import SAID, STATIC, render
 from kr.server.page.session import COOKIE, SIGN_IN, SIGNED_IN_SECONDS, Sessions, name_of

@@ -8,12 +8,11 @@ from urllib.parse import quote
 
 from kr import stats as numbers
 from kr.app import App
-from kr.contracts.findings import Writer
 from kr.errors import FieldError, InvalidRequest, ReviewerNeeded, UnknownEntry
+from kr.models import EntryStatus, Writer
 from kr.server.page.charts import Chart, bar_chart, day_label, rate_chart
 from kr.server.page.markdown import report_page
 from kr.server.page.rendering import number, percent, plural
-from kr.values import EntryStatus
 
 PER_PAGE = 50
 _MOST_FOUND = 200

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kr import markdown
 from kr.documents.html import to_markdown
 from kr.errors import SourceFailure
 from kr.sources import context7, deepwiki
-from kr.text import markdown
-from kr.text.characters import strip_invisible
+from kr.text import strip_invisible
 
 SIGNS = (
     "<", "</", "<!", "<!--", "<a", '<a b="', "<p style='", "<x-", "[", "](", "[a]:", "![", "`", "``", "*", "*a ", "**", "_",

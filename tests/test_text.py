@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.text.words import (
+from kr.text import (
     SMALL,
     TURNING,
     beginning,
@@ -18,6 +18,7 @@ from kr.text.words import (
     stem,
     summary_of,
     tokens,
+    tokens_of,
 )
 
 
@@ -161,3 +162,10 @@ def test_a_summary_ends_with_a_sentence_where_one_fits() -> None:
         summary_of("One sentence here. And then a longer one that does not fit.", 30) == "One sentence here."
     )
     assert summary_of("word " * 50, 20) == "word word word…"
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("", 0), ("a", 1), ("four", 1), ("fours", 2), ("虚拟滚动", 4), ("ab 虚拟", 3)]
+)
+def test_tokens_are_a_quarter_of_the_characters_and_wide_ones_whole(text: str, tokens: int) -> None:
+    assert tokens_of(text) == tokens

@@ -1,1 +1,0 @@
-"""Requests and return values, as every face (command line, MCP, HTTP) speaks them."""

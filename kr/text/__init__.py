@@ -1,1 +1,0 @@
-"""Words, sentences and Markdown: pure functions over text."""

@@ -1,0 +1,167 @@
+"""The one reader of YAML that strangers wrote, and the one writer of YAML that kr prints.
+
+The reader gives every scalar as the text that was written, so that ``framework_version: 2.10`` stays ``2.10``; which text
+is a number or a boolean is for whoever checks the document to decide.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any, NoReturn, TypeAlias
+
+import yaml
+
+from kr.errors import BrokenYaml
+
+Tree: TypeAlias = "dict[str, Tree] | list[Tree] | str | None"
+KeyPath: TypeAlias = tuple[str | int, ...]
+
+DEPTH = 32
+"""How deep mappings and lists may be nested."""
+
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_TAGS = frozenset({None, "!", *(f"tag:yaml.org,2002:{name}" for name in ("str", "seq", "map"))})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a key or a member of a list stands, counted from 1; ``is_plain``: its value is a scalar without quotes."""
+
+    line: int
+    column: int
+    is_plain: bool = False
+
+
+def read_yaml(text: str, *, depth: int = DEPTH) -> tuple[Tree, dict[KeyPath, Place]]:
+    """Read one YAML document: the nested text, and the place of everything in it.
+
+    Raises ``BrokenYaml`` for what is no YAML, aliases, tags, repeated keys, keys that are no text, a second document,
+    and more than ``depth`` levels.
+    """
+    reader = _Reader(text, depth)
+    try:
+        return reader.read(), reader.places
+    except (BrokenYaml, yaml.YAMLError) as exc:
+        error = exc if isinstance(exc, BrokenYaml) else _broken(exc, text)
+        error.read = {key: value for key, value in reader.top.items() if isinstance(value, str)}
+        raise error from exc.__cause__ or exc
+
+
+def _broken(error: yaml.YAMLError, text: str) -> BrokenYaml:
+    if isinstance(error, yaml.reader.ReaderError):
+        before = text.encode()[: error.position].decode(errors="ignore")
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        return BrokenYaml(line, column, f"the character U+{error.character:04X} is not allowed")
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return BrokenYaml(1, 1, str(error))
+    begun, mark = error.context_mark, error.problem_mark or error.context_mark
+    problem = error.problem or error.context or "broken"
+    if (
+        begun and mark and begun.line < mark.line
+    ):  # a quote or bracket that is never closed is noticed far below
+        problem += f" {error.context}, which begins in line {begun.line + 1}"
+    problem += "; a text with special characters needs quotes"
+    return BrokenYaml(mark.line + 1, mark.column + 1, problem) if mark else BrokenYaml(1, 1, problem)
+
+
+def show_path(path: KeyPath) -> str:
+    """Write ``("a", "b", 0)`` as ``a.b[0]``, printable and bounded whatever the keys hold."""
+    steps = (f"[{step}]" if isinstance(step, int) else f".{_shown(step)}" for step in path)
+    return "".join(steps).removeprefix(".")
+
+
+def _shown(key: str) -> str:
+    cut = key if len(key) <= 60 else key[:59] + "…"
+    return cut if cut.isprintable() else ascii(cut)[1:-1]
+
+
+class _Reader:
+    """Makes nested text of PyYAML's events. Its recursion ends at ``depth``."""
+
+    def __init__(self, text: str, depth: int) -> None:
+        self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=yaml.CBaseLoader)
+        self._depth = depth
+        self.places: dict[KeyPath, Place] = {}
+        self.top: dict[str, Tree] = {}
+
+    def read(self) -> Tree:
+        tree: Tree = None
+        is_begun = False
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                if is_begun:
+                    self._refuse(event, (), "a second document begins here")
+                is_begun = True
+            elif isinstance(event, yaml.NodeEvent):
+                tree = self._value(event, ())
+        return tree
+
+    def _value(self, event: yaml.Event, path: KeyPath) -> Tree:
+        self._check(event, path)
+        place = self.places.setdefault(path, _place(event))
+        if isinstance(event, yaml.ScalarEvent):
+            is_plain = event.tag is None and event.implicit[0]
+            self.places[path] = replace(place, is_plain=is_plain)
+            return None if is_plain and event.value in _NULLS else str(event.value)
+        if len(path) >= self._depth:
+            self._refuse(event, path[:1], f"nested deeper than {self._depth}")
+        if isinstance(event, yaml.SequenceStartEvent):
+            members = enumerate(self._until(yaml.SequenceEndEvent))
+            return [self._value(member, (*path, index)) for index, member in members]
+        return self._mapping(path)
+
+    def _mapping(self, path: KeyPath) -> dict[str, Tree]:
+        mapping: dict[str, Tree] = {} if path else self.top
+        for key in self._until(yaml.MappingEndEvent):
+            self._check(key, path)
+            if not isinstance(key, yaml.ScalarEvent):
+                self._refuse(key, path, "a key must be text")
+            here = (*path, str(key.value))
+            if key.value in mapping:
+                self._refuse(key, here, "this key is given twice")
+            self.places[here] = _place(key)
+            mapping[key.value] = self._value(next(self._events), here)
+        return mapping
+
+    def _until(self, end: type[yaml.Event]) -> Iterator[yaml.Event]:
+        return takewhile(lambda event: not isinstance(event, end), self._events)
+
+    def _check(self, event: yaml.Event, path: KeyPath) -> None:
+        if isinstance(event, yaml.AliasEvent):
+            self._refuse(event, path, "aliases are not allowed; a text that begins with * needs quotes")
+        tag = getattr(event, "tag", None)
+        if tag not in _TAGS:
+            self._refuse(event, path, f"the tag {_shown(str(tag))} is not allowed")
+
+    def _refuse(self, event: yaml.Event, path: KeyPath, problem: str) -> NoReturn:
+        place = _place(event)
+        raise BrokenYaml(place.line, place.column, problem, path=path)
+
+
+def _place(event: yaml.Event) -> Place:
+    mark = event.start_mark
+    return Place(mark.line + 1, mark.column + 1) if mark else Place(1, 1)
+
+
+class _Dumper(yaml.CSafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - of PyYAML
+        return True
+
+
+_NUMBER = re.compile(r"[-+]?(0o[0-7]+|0x[0-9a-fA-F]+|(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?)")
+"""What YAML 1.2 reads as a number, and PyYAML, which speaks 1.1, would partly write without quotes."""
+
+
+def _represent_text(dumper: _Dumper, text: str) -> yaml.Node:
+    style = "|" if "\n" in text else "'" if _NUMBER.fullmatch(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def write_yaml(value: Any) -> str:
+    """Write nested plain data as YAML that readers of 1.1 and 1.2 take alike. Raises ``yaml.YAMLError`` for other data."""
+    written: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**6)
+    return written.removesuffix("...\n")

@@ -1,0 +1,368 @@
+"""Every row of the validation tables of seeds 000 and 003, and what callers send in other forms."""
+
+import json
+import logging
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kr.errors import InvalidRequest
+from kr.models import PHASES, Query
+from kr.requests import (
+    Finding,
+    LessonsInjectRequest,
+    ResearchOverrides,
+    ResearchRequest,
+    parse_finding,
+    parse_rate,
+    parse_record,
+    parse_request,
+    with_overrides,
+)
+
+ANY_TEXT_BAD = [None, "", "   ", "\u3000", "\u200b", " \u202e\u3164", ["x"], {"x": "y"}]
+
+
+def research(**changes: Any) -> dict[str, Any]:
+    """A good request; ``research_query__topic`` names a field of a block, and KeyError leaves it out."""
+    data: dict[str, Any] = {
+        "story_key": "3-1",
+        "mode": "research",
+        "session_id": "sprint-1",
+        "research_query": {
+            "framework": "vue-easytable",
+            "framework_version": "2.10",
+            "topic": "virtual scrolling",
+            "tags": ["virtual-scroll", "performance"],
+            "question": "How to configure virtual scrolling?",
+        },
+    }
+    for name, value in changes.items():
+        *parents, key = name.split("__")
+        target = data
+        for parent in parents:
+            target = target[parent]
+        if value is KeyError:
+            del target[key]
+        else:
+            target[key] = value
+    return data
+
+
+def inject(**changes: Any) -> dict[str, Any]:
+    phase = {"phase": "dev-execution"}
+    return {
+        "story_key": "3-1",
+        "mode": "lessons-inject",
+        "session_id": "s",
+        "lessons_inject": phase,
+        **changes,
+    }
+
+
+def parsed(**changes: Any) -> ResearchRequest:
+    request = parse_request(research(**changes))
+    assert isinstance(request, ResearchRequest)
+    return request
+
+
+def overrides(**given: object) -> ResearchOverrides:
+    return parsed(config_overrides=given).config_overrides
+
+
+def problems(data: dict[str, Any]) -> dict[str, str]:
+    with pytest.raises(InvalidRequest) as raised:
+        parse_request(data)
+    return {error.field: error.message for error in raised.value.fields}
+
+
+def test_a_good_request_comes_through_whole() -> None:
+    assert parsed().research_query == Query(
+        framework="vue-easytable",
+        framework_version="2.10",
+        topic="virtual scrolling",
+        tags=("virtual-scroll", "performance"),
+        question="How to configure virtual scrolling?",
+    )
+    assert parsed().config_overrides == ResearchOverrides()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [KeyError, None, "", "  ", "31", "3-1 ", "3-1\n", "a-b", "-3-1", "3-1-2", "٣-1", ["3-1"], {"a": "b"}],
+)
+def test_story_key(bad: object) -> None:
+    assert list(problems(research(story_key=bad))) == ["story_key"]
+
+
+@pytest.mark.parametrize("bad", [KeyError, None, "", " \t\n", [], {}])
+def test_session_id(bad: object) -> None:
+    assert list(problems(research(session_id=bad))) == ["session_id"]
+
+
+@pytest.mark.parametrize("bad", [KeyError, None, "", "Research", "research ", ["research"], {"a": "b"}])
+def test_mode(bad: object) -> None:
+    found = problems(research(mode=bad))
+    assert list(found) == ["mode"]
+    assert found["mode"].startswith("Invalid mode")
+
+
+@pytest.mark.parametrize("field", ["framework", "framework_version", "topic", "question"])
+@pytest.mark.parametrize("bad", [KeyError, *ANY_TEXT_BAD])
+def test_texts_of_the_query(field: str, bad: object) -> None:
+    assert list(problems(research(**{f"research_query__{field}": bad}))) == [f"research_query.{field}"]
+
+
+@pytest.mark.parametrize("field", ["framework", "framework_version", "topic"])
+@pytest.mark.parametrize("sign", ["\n", "\r", "\0", "\x1b", "\x7f", "\x85", "\u2028", "\u2029", "\t"])
+def test_control_characters_are_refused_by_name(field: str, sign: str) -> None:
+    found = problems(research(**{f"research_query__{field}": f"a{sign}b"}))
+    assert f"U+{ord(sign):04X}" in found[f"research_query.{field}"]
+
+
+def test_a_question_may_have_lines() -> None:
+    question = parsed(research_query__question="How?\n\n    code\n").research_query.question
+    assert question == "How?\n\n    code"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [KeyError, None, [], "tag", {}, [""], [None, " "], ["\u200b"], [["a"]], [{"a": "b"}], ["a\nb"], "[]"],
+)
+def test_tags(bad: object) -> None:
+    assert list(problems(research(research_query__tags=bad))) == ["research_query.tags"]
+
+
+def test_blank_and_double_tags_are_dropped_when_one_is_left() -> None:
+    assert parsed(research_query__tags=["a", " ", None, "b", "a"]).research_query.tags == ("a", "b")
+
+
+@pytest.mark.parametrize("bad", [KeyError, None, "", "dev", "dev-execution ", ["dev-execution"]])
+def test_phase(bad: object) -> None:
+    found = problems(inject(lessons_inject={} if bad is KeyError else {"phase": bad}))
+    assert list(found) == ["lessons_inject.phase"]
+    assert found["lessons_inject.phase"].startswith("Invalid phase tag")
+
+
+@pytest.mark.parametrize("block", [None, "dev-execution", []])
+def test_a_phase_block_of_the_wrong_kind(block: object) -> None:
+    assert list(problems(inject(lessons_inject=block))) == ["lessons_inject.phase"]
+
+
+@pytest.mark.parametrize("phase", [*PHASES, "design"])
+def test_legal_phases_and_those_of_the_configuration(phase: str) -> None:
+    request = parse_request(inject(lessons_inject={"phase": phase}), phases=(*PHASES, "design"))
+    assert isinstance(request, LessonsInjectRequest)
+
+
+def test_every_bad_field_in_one_answer_and_by_the_tables_names() -> None:
+    found = problems(
+        {"mode": "x", "story_key": "x", "research_query": {"tags": "none"}, "lessons_inject": {"a": 1}}
+    )
+    query = ("framework", "framework_version", "topic", "tags", "question")
+    names = {f"research_query.{name}" for name in query}
+    assert set(found) == {"mode", "story_key", "session_id", "lessons_inject.phase"} | names
+
+
+def test_scalars_of_other_callers_are_read_as_text() -> None:
+    request = parsed(research_query__framework_version=2.1, session_id=7, research_query__topic=True)
+    assert request.research_query.framework_version == "2.1"
+    assert (request.session_id, request.research_query.topic) == ("7", "true")
+
+
+@pytest.mark.parametrize(
+    ("given", "max_calls", "timeout"),
+    [
+        ("3", 3, 3),
+        (3, 3, 3),
+        (3.0, 3, 3),
+        ("500.0", 500, 500),
+        ("0", 0, None),
+        (0, 0, None),
+        ("-1", None, None),
+        ("x", None, None),
+        ("+3", None, None),
+        (True, None, None),
+        (1.5, None, None),
+        ([3], None, None),
+        ("٣", None, None),
+        ("9" * 18, 10**18 - 1, 10**18 - 1),
+        ("9" * 5000, None, None),
+    ],
+)
+def test_counts_in_any_form(
+    given: object, max_calls: int | None, timeout: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    read = overrides(max_calls=given, timeout_seconds=given)
+    assert (read.max_calls, read.timeout_seconds) == (max_calls, timeout)
+    assert len(caplog.records) == (max_calls is None) + (timeout is None)
+
+
+def test_what_is_empty_is_as_if_it_were_not_there(caplog: pytest.LogCaptureFixture) -> None:
+    empty = dict.fromkeys(("max_calls", "timeout_seconds", "refresh", "use", "if_unsure"), "")
+    assert overrides(**empty) == overrides(**{key: [] for key in empty}) == ResearchOverrides()
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("block", ["fast", [1], "3"])
+def test_overrides_of_the_wrong_kind_fall_back(block: object, caplog: pytest.LogCaptureFixture) -> None:
+    assert parsed(config_overrides=block).config_overrides == ResearchOverrides()
+    assert "config_overrides" in caplog.text
+
+
+@pytest.mark.parametrize("yes", [True, "true", "True", " TRUE "])
+def test_what_a_caller_of_research_may_say(yes: object) -> None:
+    assert overrides(refresh=yes).refresh
+    assert overrides(refresh="false", use=" vue-watchers ") == ResearchOverrides(use="vue-watchers")
+    assert overrides(if_unsure="candidates").if_unsure == "candidates"
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"refresh": "often"}, "refresh"),
+        ({"refresh": 1}, "refresh"),
+        ({"if_unsure": "ask"}, "if_unsure"),
+        ({"use": ["a"]}, "use"),
+        ({"refresh": True, "use": "a"}, "use"),
+    ],
+)
+def test_what_a_caller_of_research_may_not_say(given: dict[str, object], field: str) -> None:
+    found = problems(research(config_overrides=given, story_key="x"))
+    assert set(found) == {"story_key", f"config_overrides.{field}"}
+
+
+def test_what_is_given_beside_a_document_wins() -> None:
+    data = research(config_overrides='{"if_unsure": "research", "max_calls": 1}')
+    request = parse_request(with_overrides(data, {"if_unsure": "candidates"}))
+    assert isinstance(request, ResearchRequest)
+    assert request.config_overrides == ResearchOverrides(if_unsure="candidates", max_calls=1)
+    with_one = with_overrides(research(config_overrides="often"), {"use": "a"})
+    assert with_one["config_overrides"] == {"use": "a"}
+
+
+def test_unknown_keys_are_named_at_every_depth(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    parsed(urgency="high", research_query__notes="x", config_overrides={"colour": "red"})
+    for key in ("urgency", "research_query.notes", "config_overrides.colour"):
+        assert f'"{key}"' in caplog.text
+    caplog.clear()
+    parsed(lessons_inject={"phase": "dev-execution"})
+    assert not caplog.records, "a document may serve both modes"
+
+
+def test_a_command_of_one_mode_may_leave_it_out() -> None:
+    data = inject()
+    del data["mode"]
+    assert isinstance(parse_request(data, default_mode="lessons-inject"), LessonsInjectRequest)
+
+
+def test_lists_and_blocks_may_be_json_text() -> None:
+    data = research(research_query__tags='["ref", "vue"]', config_overrides='{"max_calls": "2"}')
+    request = parse_request({**data, "research_query": json.dumps(data["research_query"])})
+    assert isinstance(request, ResearchRequest)
+    assert request.research_query.tags == ("ref", "vue")
+    assert request.config_overrides.max_calls == 2
+
+
+FINDING = {"framework": "vue", "question": "How?", "answer": "\nSo.\n"}
+
+
+def test_a_finding_with_all_that_is_empty() -> None:
+    empty = dict.fromkeys(("code", "sources", "tags", "verified_by", "entry", "story_key", "session_id"), "")
+    assert parse_finding({**FINDING, **empty, "tags": []}) == Finding(
+        framework="vue", question="How?", answer="So."
+    )
+
+
+def test_lists_of_a_finding_in_any_form() -> None:
+    finding = parse_finding({**FINDING, "tags": '["a", "b", "a"]', "sources": "https://vuejs.org"})
+    assert (finding.tags, finding.sources) == (("a", "b"), ("https://vuejs.org",))
+
+
+def test_every_bad_field_of_a_finding() -> None:
+    bad = {"question": " ", "sources": {"a": 1}, "story_key": "x", "verified_by": "a\nb", "tags": ["t"] * 2}
+    with pytest.raises(InvalidRequest) as raised:
+        parse_finding({**bad, "topic": "x" * 501, "caveats": list("ab")})
+    names = {error.field for error in raised.value.fields}
+    assert names == {
+        "framework",
+        "question",
+        "answer",
+        "sources",
+        "story_key",
+        "verified_by",
+        "topic",
+        "caveats",
+    }
+    with pytest.raises(InvalidRequest):
+        parse_finding({**FINDING, "tags": [str(number) for number in range(21)]})
+
+
+def test_a_rating() -> None:
+    rate = parse_rate({"outcome": "worked", "note": "", "session_id": "s"})
+    assert (rate.outcome, rate.note, rate.session_id) == ("worked", None, "s")
+    for outcome in (None, "", "good", ["worked"]):
+        with pytest.raises(InvalidRequest):
+            parse_rate({"outcome": outcome})
+
+
+RECORD = {
+    "session_id": "s",
+    "story_key": "3-1",
+    "phase": "dev-execution",
+    "event_type": "general_agent_failure",
+    "agent_return": {"status": "failure"},
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "bad"),
+    [
+        *((name, None) for name in RECORD),
+        *((name, "x") for name in ("story_key", "phase", "event_type", "agent_return")),
+        ("agent_return", {}),
+        ("agent_return", {"status": " "}),
+    ],
+)
+def test_each_field_of_a_recording(field: str, bad: object) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        parse_record({**RECORD, field: bad})
+    assert [error.field for error in raised.value.fields] == [field]
+
+
+def test_a_recording_in_other_forms() -> None:
+    request = parse_record({**RECORD, "agent_return": '{"status": "failed", "lessons": [{"fix": "f"}]}'})
+    assert request.agent_return["status"] == "failed"
+    assert request.lessons == ({"fix": "f"},)
+    odd = {"code_paths": "src/a.py", "framework_context": ["vue", 3], "additional_context": {"a": 1}}
+    request = parse_record({**RECORD, **odd})
+    assert (request.code_paths, request.framework_context) == (("src/a.py",), "vue, 3")
+
+
+def test_a_lesson_alone_is_enough() -> None:
+    request = parse_record({"session_id": "s", "story_key": "3-1", "phase": "", "lesson": '{"symptom": "a"}'})
+    assert (request.phase, request.event_type) == ("dev-execution", "general_agent_failure")
+    assert request.lessons == ({"symptom": "a"},)
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = st.sampled_from(
+    [*research(), *inject(), *RECORD, *FINDING, "config_overrides", "tags", "lessons", "outcome"]
+)
+
+
+@given(st.dictionaries(KEYS, ANYTHING | st.sampled_from(["research", "lessons-inject", "3-1"])))
+def test_nothing_but_invalid_request_leaves_a_parser(data: dict[str, Any]) -> None:
+    for parse in (parse_request, parse_finding, parse_rate, parse_record):
+        try:
+            parse(data)
+        except InvalidRequest as error:
+            fields = [each.field for each in error.fields]
+            assert sorted(set(fields)) == sorted(fields)
