@@ -21,9 +21,9 @@ from starlette.requests import ClientDisconnect, cookie_parser
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kr.server.metrics import MCP_PATHS, Metrics
-from kr.server.page.session import COOKIE, SIGN_IN, Sessions
 from kr.fields import LIMIT
+from kr.server.metrics import Metrics
+from kr.server.page.session import COOKIE, SIGN_IN, Sessions
 
 logger = logging.getLogger(__name__)
 
@@ -40,9 +40,9 @@ _HEALTH = "/healthz"
 _HUNG_UP = 499
 """What the log says of a request whose client hung up first, as nginx does."""
 
+_STATIC = "/static/"
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
-    "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
@@ -96,6 +96,8 @@ class Access:
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
+                is_static = scope["path"].startswith(_STATIC)
+                headers["Cache-Control"] = "no-cache" if is_static else "no-store"
             await send(message)
 
         try:
@@ -196,7 +198,7 @@ class Access:
 
 def _is_open(path: str) -> bool:
     """Whether a path needs no token."""
-    return path in {_HEALTH, SIGN_IN} or path.startswith("/static/")
+    return path in {_HEALTH, SIGN_IN} or path.startswith(_STATIC)
 
 
 def _address(text: str) -> tuple[str, int | None] | None:

@@ -53,8 +53,6 @@ async def _serve(app: App) -> int:
     return 128 + received if received else 0
 
 
-
-
 async def read_lines(descriptor: int) -> AsyncIterator[str]:
     """Give what arrives, line by line, until its end; a line that is too long is given as one that is no JSON."""
     rest, is_skipping = b"", False

@@ -74,6 +74,7 @@ class Workers:
             if not job.cancel():  # it runs already
                 with anyio.CancelScope(shield=True):
                     await asyncio.wait([ended])
+                    ended.exception()  # nobody waits for it: else asyncio would log it
             raise
         finally:
             self._pending -= 1

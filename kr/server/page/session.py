@@ -47,7 +47,12 @@ class Sessions:
         self._review_token = review_token
         self._key = secrets.token_bytes(32)
         self._sessions: dict[str, Session] = {}
+        self.can_sign_in = token is not None
         self.can_review = review_token is not None
+
+    @staticmethod
+    def new_id() -> str:
+        return secrets.token_urlsafe(32)
 
     def get(self, session_id: str) -> Session:
         return self._sessions.get(session_id, Session())
@@ -77,7 +82,7 @@ class Sessions:
         self._sessions.pop(session_id, None)
         if len(self._sessions) >= _MAX_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
-        new_id = secrets.token_urlsafe(32)
+        new_id = self.new_id()
         self._sessions[new_id] = session
         return new_id
 
