@@ -21,8 +21,10 @@ from kr.research.decide import with_confidence
 from kr.research.progress import Progress
 from kr.research.run import limits_of, rules_of
 from kr.research.service import ResearchService
+from kr.research.shelf import Shelf
 from kr.settings import Settings, load_settings
-from kr.store.store import Shelf, Store
+from kr.store import ledger
+from kr.store.engine import Store
 from kr.transfer import ARCHIVE, INDEX
 
 if TYPE_CHECKING:
@@ -31,8 +33,8 @@ if TYPE_CHECKING:
     from kr.catalog import Catalog
     from kr.doctor import Doctor, Finding
     from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
+    from kr.lessons.book import LessonBook
     from kr.lessons.events import EventLimits
-    from kr.lessons.file import LessonBook
     from kr.lessons.review import Lessons
     from kr.models import EventType, Writer
     from kr.project import Need
@@ -80,6 +82,8 @@ class App:
         self._progress = progress
         self.clock = clock
         self._is_index_taken = False
+        self.serves_one = False
+        """Whether one client alone talks to this process (``kr mcp``): its sessions are not independent of each other."""
 
     def __enter__(self) -> Self:
         return self
@@ -148,19 +152,20 @@ class App:
         from kr.doctor import Finding  # heavy
 
         file = str(self.settings.config_file)
-        return [Finding("trust", "warning", file, told) for told in self.settings.left_out]
+        return [Finding("trust", "warning", file, line) for line in self.settings.left_out]
 
     def reset_circuits(self) -> list[str]:
-        with self.store.write() as unit:
-            paused = [circuit.source for circuit in unit.circuits.all()]
+        with self.store.write() as tx:
+            paused = [circuit.source for circuit in ledger.circuits(tx)]
             for source in paused:
-                unit.circuits.record_success(source)
+                ledger.record_success(tx, source)
         return paused
 
     @contextmanager
     def _lesson_book(self, patience: float, queue: float | None = None) -> "Iterator[LessonBook]":
         """Open the lessons file with its database: wait ``patience`` seconds for that, ``queue`` (None: 60) for other writers."""
-        from kr.lessons.file import LOCK_TIMEOUT, LessonBook, LessonsFile  # heavy
+        from kr.lessons.book import LessonBook  # heavy
+        from kr.lessons.file import LOCK_TIMEOUT, LessonsFile  # heavy
 
         with self._brief_store(patience) as store:
             lock_timeout = LOCK_TIMEOUT if queue is None else queue
@@ -211,7 +216,7 @@ class App:
         return self.catalog.page(**page)
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
-        """Give a live entry; its report tells the confidence that it has now."""
+        """Give a live entry; its report has the confidence that it has now."""
         found = self.catalog.entry(entry_id, report=report)
         if found.get("report"):
             found["report"] = with_confidence(found["report"], found["confidence"])
@@ -226,9 +231,9 @@ class App:
         shown = text if section is None else section_of(text, section)
         if shown is None:
             raise InvalidRequest(FieldError("section", f"there are {', '.join(sections(text))}"))
-        told = ("id", "framework", "framework_version", "topic", "confidence", "origin")
+        names = ("id", "framework", "framework_version", "topic", "confidence", "origin")
         cut, is_cut = fit(shown, max_tokens)
-        return {**{key: found[key] for key in told}, "text": cut, "is_cut": is_cut}
+        return {**{key: found[key] for key in names}, "text": cut, "is_cut": is_cut}
 
     def search(self, query: str, *, framework: str | None = None, limit: int = 10) -> dict[str, Any]:
         """Find live entries, best first: ``{entries: [{id, framework, framework_version, topic, status, passage}]}``."""
@@ -257,6 +262,7 @@ class App:
             export=self._export_after_change,
             clock=self.clock,
             project=str(self._cwd),
+            serves_one=self.serves_one,
         )
 
     def save_finding(self, data: Mapping[str, Any], writer: "Writer | None" = None) -> "SaveEnvelope":

@@ -75,7 +75,7 @@ def run(timed: Timed, environ: dict[str, str], folder: Path) -> tuple[float, flo
 
 def fill(base: Path, *, entries: int, frameworks: int) -> None:
     """Make a knowledge base with entries of several frameworks, as an import does; the one that is asked for is the first."""
-    from kr.store.store import Store
+    from kr.store.engine import Store
     from kr.transfer.import_yaml import import_yaml
 
     old = base.with_name("old")

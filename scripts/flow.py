@@ -31,7 +31,7 @@ from tests.support.program import Project, request
 
 PACKAGE = Path(kr.__file__).parent
 LEAVES = frozenset(
-    "__init__ __main__ cancellation errors freshness log models naming slugs source_kinds text times values".split()
+    "__init__ __main__ cancellation envelopes errors freshness models naming slugs source_kinds text times".split()
 )
 """Modules and packages of values and of helpers of one line."""
 LIMITS = {

@@ -22,6 +22,8 @@ import yaml
 from kr.app import App, open_app
 from kr.cli.output import LineProgress
 from kr.models import Confidence, to_plain
+from kr.store import entries as entry_rows
+from kr.store import saving, search
 from kr.store.saving import Draft
 from kr.text import tokens_of
 
@@ -58,7 +60,7 @@ def fill(app: App, entries: list[dict[str, Any]]) -> dict[str, str]:
             question=entry["question"],
             confidence=confidence,
         )
-        saved = app.store.save_report(draft, report_of(entry), datetime.now(UTC))
+        saved = saving.save(app.store, draft, report_of(entry), datetime.now(UTC))
         known[saved.entry.id] = entry["id"]
     return known
 
@@ -134,11 +136,11 @@ def judged(path: Path, *, command_line: bool) -> Iterator[tuple[str, bool, bool,
 
 def forget_placeholder(app: App) -> None:
     """Take out what an unanswered need left, so that it stands in nobody's way."""
-    with app.store.write() as unit:
-        for entry in unit.entries.all():
+    with app.store.write() as tx:
+        for entry in entry_rows.all(tx):
             if entry.origin == "placeholder":
-                unit.entries.remove(entry.id)
-        unit.search.prune()
+                entry_rows.remove(tx, entry.id)
+        search.prune(tx)
 
 
 def main() -> int:

@@ -14,9 +14,11 @@ from kr.errors import KrError
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from kr.store.database import Completed
+    from kr.store.lookup import Completed
 
 
+_KEY_PRESS = 0.2
+"""Seconds that a key press waits for the database at most."""
 SHELLS = ("bash", "zsh", "fish")
 _MENDED = {
     # click's script for fish takes what stands between the first two commas: ids may hold more of them.
@@ -90,14 +92,15 @@ def complete_phase(
 
 
 def _once(names: Iterable[str]) -> Iterable[str]:
-    from kr.naming import fold
+    from kr.slugs import fold
 
     return {fold(name): name for name in names}.values()
 
 
 def _looked_up(ctx: click.Context, what: "Completed", **parameters: str) -> list[str]:
     from kr.settings import load_settings
-    from kr.store.store import Store
+    from kr.store import lookup
+    from kr.store.engine import Store
 
     said = common(ctx)
     try:
@@ -107,7 +110,11 @@ def _looked_up(ctx: click.Context, what: "Completed", **parameters: str) -> list
             environ=dict(os.environ),
             cwd=os.getcwd(),
         )
-        return Store(settings.database_url, settings.knowledge_base).complete(what, **parameters)
+        with Store(settings.database_url, settings.knowledge_base, timeout=_KEY_PRESS) as store:
+            if not store.exists():
+                return []
+            with store.read() as tx:
+                return lookup.complete(tx, what, **parameters)
     except (KrError, OSError):
         # A wrong configuration or a database that can't be read is told by the command itself, not by Tab.
         return []

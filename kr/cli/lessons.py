@@ -1,7 +1,6 @@
 """``kr lessons``: hand lessons to agents, record what their failures teach, and look at them."""
 
 import uuid
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -271,7 +270,7 @@ def import_(ctx: click.Context, /, files: tuple[str, ...]) -> None:
     """Import the lessons of other lessons files, of all or of none; those that are known already are not added again."""
     with open_app(ctx) as app, app.lessons() as lessons:
         done = lessons.import_files([*map(Path, files)])
-    emit(asdict(done), ctx, lambda it: "  ".join(f"{name} {count}" for name, count in it.items()))
+    emit(done, ctx, lambda it: "  ".join(f"{name} {count}" for name, count in it.items()))
 
 
 def injection_view(value: dict[str, Any]) -> str:

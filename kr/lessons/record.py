@@ -12,6 +12,7 @@ from kr.envelopes import RecordedEntry, RecordEnvelope, RecordProblem, RecordRes
 from kr.errors import FieldError, InvalidRequest
 from kr.fields import bad, decoded, loose_text, read_document, read_fields, scalars, text
 from kr.guard import mask_secrets, safe
+from kr.lessons.book import Candidate, LessonBook, Recorded, held_because
 from kr.lessons.events import (
     MOST_EVENTS,
     AgentReturn,
@@ -21,7 +22,7 @@ from kr.lessons.events import (
     phase_tag,
     read_return,
 )
-from kr.lessons.file import AppendFailed, Candidate, LessonBook, Recorded, held_because
+from kr.lessons.file import AppendFailed
 from kr.lessons.line import FIX_COLUMNS, KEPT_COLUMNS, make_lesson, one_line, word_lesson
 from kr.lessons.remedies import Remedy, read_own
 from kr.lessons.wording import is_vague, word_finding

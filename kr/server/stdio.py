@@ -35,6 +35,7 @@ def serve_stdio(app: App) -> int:
 
 
 async def _serve(app: App) -> int:
+    app.serves_one = True
     server = create_mcp_server(Workers(app, workers=WORKERS))
     received = 0
     with _private_streams() as (stdin, stdout), anyio.open_signal_receiver(*_SIGNALS) as signals:

@@ -12,7 +12,8 @@ from click.shell_completion import ShellComplete
 
 from kr.cli.completion import SHELLS
 from kr.cli.main import cli
-from kr.store.store import Store
+from kr.store import archive, entries, lookup, saving
+from kr.store.engine import Store
 from tests.support.forked import shared
 from tests.support.program import Project
 from tests.support.stores import draft
@@ -26,7 +27,7 @@ def project(tmp_path: Path) -> Project:
 
 def keep(project: Project, framework: str, topic: str) -> None:
     with project.app() as app:
-        app.store.save_report(draft(framework, topic), f"# {topic}\n", project.clock())
+        saving.save(app.store, draft(framework, topic), f"# {topic}\n", project.clock())
 
 
 def offered(project: Project, *words: str) -> list[str]:
@@ -78,8 +79,8 @@ def test_commands_are_completed(project: Project) -> None:
 def test_ids_are_completed_where_an_id_is_asked_for(project: Project) -> None:
     keep(project, "vue", "slots")
     keep(project, "vue", "plugins")
-    with project.app() as app, app.store.write() as unit:
-        unit.archive.move("vue-slots", "manual", project.clock())
+    with project.app() as app, app.store.write() as tx:
+        archive.move(tx, "vue-slots", "manual", project.clock())
     assert offered(project, "entries", "show", "vue") == ["vue-plugins"]
     assert offered(project, "entries", "history", "vue") == ["vue-plugins"]
     assert offered(project, "archive", "restore", "") == ["vue-slots"]
@@ -89,9 +90,9 @@ def test_frameworks_and_revisions_are_completed_wherever_they_are_asked_for(proj
     keep(project, "react", "hooks")
     with project.app() as app:
         for text in ("one", "two", "three"):
-            app.store.save_report(draft("vue", "slots"), f"# {text}\n", project.clock())
-        with app.store.write() as unit:
-            unit.archive.move("react-hooks", "manual", project.clock())
+            saving.save(app.store, draft("vue", "slots"), f"# {text}\n", project.clock())
+        with app.store.write() as tx:
+            archive.move(tx, "react-hooks", "manual", project.clock())
     for words in (("entries", "list"), ("lessons", "inject")):
         assert offered(project, *words, "--framework", "") == ["vue"]
     assert offered(project, "archive", "list", "--framework", "r") == ["react"]
@@ -99,27 +100,32 @@ def test_frameworks_and_revisions_are_completed_wherever_they_are_asked_for(proj
     assert offered(project, "entries", "restore", "vue-nothing", "") == []
 
 
+def complete(project: Project, what: lookup.Completed) -> list[str]:
+    with Store(None, project.base, timeout=0.2) as store, store.read() as tx:
+        return lookup.complete(tx, what)
+
+
 def test_ids_come_last_used_first(project: Project) -> None:
     keep(project, "vue", "slots")
     keep(project, "vue", "plugins")
     with project.app() as app:
-        with app.store.write() as unit:
-            unit.entries.touch("vue-slots", project.clock())
-        assert Store(None, project.base).complete("entry ids") == ["vue-slots", "vue-plugins"]
-        with app.store.write() as unit:
-            unit.archive.move("vue-slots", "manual", project.clock())
-        assert Store(None, project.base).complete("archived ids") == ["vue-slots"]
-    assert Store(None, project.base).complete("entry ids") == ["vue-plugins"]
+        with app.store.write() as tx:
+            entries.touch(tx, "vue-slots", project.clock())
+        assert complete(project, "entry ids") == ["vue-slots", "vue-plugins"]
+        with app.store.write() as tx:
+            archive.move(tx, "vue-slots", "manual", project.clock())
+        assert complete(project, "archived ids") == ["vue-slots"]
+    assert complete(project, "entry ids") == ["vue-plugins"]
 
 
 def test_a_look_leaves_no_file_and_waits_for_nobody(project: Project) -> None:
     keep(project, "vue", "slots")
     before = sorted(project.base.iterdir())
-    assert Store(None, project.base).complete("frameworks") == ["vue"]
+    assert complete(project, "frameworks") == ["vue"]
     assert sorted(project.base.iterdir()) == before
     with project.app() as app, app.store.write():
         began = time.monotonic()
-        assert Store(None, project.base).complete("frameworks") == ["vue"]
+        assert complete(project, "frameworks") == ["vue"]
         assert time.monotonic() - began < 10
 
 

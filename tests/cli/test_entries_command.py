@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from kr.errors import UnknownEntry
+from kr.store import saving
 from tests.support.program import Project, request
 from tests.support.stores import draft
 from tests.support.terminals import at_terminal, seen
@@ -21,7 +22,7 @@ def project(tmp_path: Path) -> Project:
     with project.app() as app:
         for topic in ("slots", "virtual scrolling"):
             for text in ("# one\n", "# two \x1b[2J\n"):
-                app.store.save_report(draft("vue", topic, tags=("ui",)), text, project.clock())
+                saving.save(app.store, draft("vue", topic, tags=("ui",)), text, project.clock())
     return project
 
 
@@ -168,13 +169,13 @@ NARROW = {"TERM": "dumb", "COLUMNS": "80"}
 def test_tables_keep_within_eighty_columns(project: Project) -> None:
     with project.app() as app:
         long = draft("a-framework-with-a-long-name", "topic " * 20, tags=tuple(f"tag-{n}" for n in range(20)))
-        app.store.save_report(long, "# text\n", project.clock())
+        saving.save(app.store, long, "# text\n", project.clock())
         entry_id = app.catalog.page()["entries"][0]["id"]
         app.catalog.remove([entry_id])
         app.catalog.restore(entry_id)
         app.catalog.remove(["vue-slots"])
         archived = draft("a-framework-with-a-long-name", "other " * 20)
-        app.store.save_report(archived, "# text\n", project.clock())
+        saving.save(app.store, archived, "# text\n", project.clock())
         app.catalog.remove([app.catalog.page()["entries"][0]["id"]])
     for command in (["entries", "list"], ["entries", "search", "topic"], ["archive", "list"]):
         lines = seen(project, *command, more=NARROW).splitlines()

@@ -16,6 +16,7 @@ from kr.app import App
 from kr.cli.output import LineProgress
 from kr.models import to_plain
 from kr.settings import load_settings
+from kr.store import saving
 from kr.store.saving import Draft
 from tests.support.forked import shared
 
@@ -127,7 +128,7 @@ class Project:
                     confidence="high",
                     question=f"What are {topic}?",
                 )
-                app.store.save_report(told, f"# vue - {topic}\n\nAbout {topic} alone.\n", self.clock())
+                saving.save(app.store, told, f"# vue - {topic}\n\nAbout {topic} alone.\n", self.clock())
 
     def run(
         self,

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
@@ -136,8 +135,7 @@ def entries(app: App, params: Params) -> Context:
 
 def _with_titles(app: App, rows: Sequence[Mapping[str, Any]]) -> list[Context]:
     """Give each row of an entry its title: the question, or the topic where nobody asked."""
-    with app.store.look() as unit:
-        questions = {entry.id: entry.question for entry in unit.entries.some({row["id"] for row in rows})}
+    questions = app.catalog.questions({row["id"] for row in rows})
     return [{**row, "title": questions.get(row["id"]) or row["topic"]} for row in rows]
 
 
@@ -147,8 +145,6 @@ def entry(app: App, params: Params, entry_id: str) -> Context:
     found = catalog.entry(entry_id, report=True)
     earlier = catalog.revision(entry_id, params.whole("text")) if params.text("text") else None
     text = found.pop("report") if earlier is None else earlier["text"]
-    with app.store.read() as unit:
-        wordings = unit.wordings.of([entry_id]).get(entry_id, [])[::-1]
     return {
         "entry": found,
         "earlier": earlier,
@@ -156,7 +152,7 @@ def entry(app: App, params: Params, entry_id: str) -> Context:
         "report": None if text is None else report_page(text),
         "text": text or "",
         "ratings": catalog.ratings(entry_id),
-        "wordings": wordings,
+        "wordings": catalog.wordings(entry_id),
         "draft": None,
         "problem": None,
     }
@@ -179,9 +175,7 @@ def archive(app: App, params: Params) -> Context:
     stats, first = app.stats()["archive"], params.offset()
     limit = first + PER_PAGE + 1
     found = app.catalog.archive(framework=framework or None, reason=reason or None, limit=limit)  # type: ignore[arg-type]
-    with app.store.look() as unit:
-        rows = islice(unit.archive.browse(framework or None, reason or None), limit)  # type: ignore[arg-type]
-        questions = {archived.archive_id: archived.entry.question for archived in rows}
+    questions = app.catalog.archived_questions([row["archive_id"] for row in found])
     shown = found[first : limit - 1]
     return {
         "framework": framework,
@@ -197,8 +191,7 @@ def archive(app: App, params: Params) -> Context:
 
 def spending(app: App, params: Params) -> Context:
     """List stories by what they spent, the most expensive first."""
-    with app.store.look() as unit:
-        stories = unit.counts.view("spending_by_story")
+    stories = numbers.stories(app.store)
     shown = stories[params.offset() : params.offset() + PER_PAGE]
     course, stats = numbers.last_days(app.store, app.clock()), app.stats()
     return {

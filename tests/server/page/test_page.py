@@ -9,6 +9,7 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 
 from kr.server.page.router import ACTIONS, VIEWS
+from kr.store import saving
 from kr.store.saving import Draft
 from tests.server.page.conftest import Site, site
 from tests.support.program import request
@@ -130,8 +131,11 @@ def test_saying_that_an_entry_answers_keeps_the_wording(sprint: Site) -> None:
 
 def test_from_a_question_that_candidates_were_offered_to_to_a_hit_by_its_wording(empty: Site) -> None:
     with empty.project.app() as app:
-        app.store.save_report(
-            draft("vue", "repeatable options"), "# repeatable\n\nGiven twice.\n", empty.project.clock()
+        saving.save(
+            app.store,
+            draft("vue", "repeatable options"),
+            "# repeatable\n\nGiven twice.\n",
+            empty.project.clock(),
         )
     query = {
         "framework": "vue",
@@ -194,7 +198,7 @@ def test_what_is_archived_comes_back(sprint: Site) -> None:
 def test_an_earlier_text_is_read_where_the_present_one_stands(empty: Site) -> None:
     with empty.project.app() as app:
         for text in ("# a\n\nThe first text.\n", "# a\n\nThe present text.\n"):
-            app.store.save_report(draft("vue", "slots"), text, empty.project.clock())
+            saving.save(app.store, draft("vue", "slots"), text, empty.project.clock())
     page = soup(empty, "/entries/vue-slots")
     assert "The present text." in one(page, ".report").get_text()
     earlier = soup(empty, str(one(page, ".facts li a")["href"]))
@@ -210,7 +214,7 @@ def test_a_person_decides_before_a_live_entry_is_replaced(sprint: Site) -> None:
     with sprint.project.app() as app:
         entry = app.catalog.entry(entry_id)
         app.catalog.remove([entry_id])
-        app.store.save_report(_again(entry), "# anew\n", sprint.project.clock())
+        saving.save(app.store, _again(entry), "# anew\n", sprint.project.clock())
     archived = soup(sprint, "/archive").select("form")
     form = next(form for form in archived if one(form, f'input[value="{entry_id}"]'))
     response = post(sprint, form)
