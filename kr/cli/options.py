@@ -260,8 +260,8 @@ def open_app(
     ``may_share``: the server of ``KR_SERVER`` does it as well (SPEC 8), which has ``hurry`` seconds.
     ``only_reads``: it says so where nothing is, as an empty list may mean a mistyped folder.
     """
-    from kr.app import open_app as build
     from kr.cli.output import LineProgress
+    from kr.wiring import open_app as build
 
     said = common(ctx)
     progress = progress or LineProgress()

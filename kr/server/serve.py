@@ -12,11 +12,11 @@ from types import FrameType
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from kr.app import open_app
 from kr.errors import ConfigError
 from kr.server.guard import Guard, JsonLines, Policy
 from kr.server.http import create_http_app
 from kr.server.service import RequestProgress, Service
+from kr.wiring import open_app
 
 MAX_REQUESTS = 128
 """Requests at work at the same time, each in a thread of its own: one more is told to come again. A hit must not
