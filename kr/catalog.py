@@ -12,20 +12,20 @@ from typing import Any
 
 from kr.errors import KrError, UnknownEntry
 from kr.frameworks import canonical
-from kr.freshness import MARKED, UNKNOWN_VERSION, Limits, judge
+from kr.freshness import MARKED, Limits, judge
 from kr.models import Entry, EntryStatus
 from kr.store import archive as archived_rows
 from kr.store import entries as entry_rows
 from kr.store import lookup, reports, restoring, wordings
 from kr.store import revisions as revision_rows
 from kr.store import search as text_search
-from kr.store.archive import Archived, ArchiveReason
+from kr.store.archive import Archived, ArchiveReason, nowhere, unknown_archived, unknown_entry
 from kr.store.engine import Store, Transaction
 from kr.store.restoring import Restored
 from kr.store.revisions import Revision
 from kr.store.search import passage_of
-from kr.store.unknown import nowhere, unknown_archived, unknown_entry
 from kr.store.wordings import Wording
+from kr.times import UNKNOWN_VERSION
 
 logger = logging.getLogger(__name__)
 

@@ -17,9 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kr.errors import KrError, SourceFailure, SourceNotAsked, StoreError
-from kr.freshness import parse_time, to_text
 from kr.models import Entry, Query
-from kr.naming import decoded
 from kr.report import origin_of, parse_report
 from kr.sources.base import Ask, Source
 from kr.sources.local_docs import Folder
@@ -30,6 +28,7 @@ from kr.store.engine import Store
 from kr.store.files import ReportFiles
 from kr.store.reports import edit_at
 from kr.text import counted, one_line
+from kr.times import parse_time, to_text
 from kr.transfer import ARCHIVE, INDEX
 from kr.transfer.export_yaml import export_yaml, render_archive, render_index
 from kr.transfer.import_yaml import import_report, import_yaml
@@ -289,7 +288,7 @@ class Doctor:
 
     def _read_item(self, path: str) -> Item | None:
         """Make the item of an index that a report's own header tells; None where it does not follow the template."""
-        text = decoded(self._files.read(path))
+        text = (self._files.read(path) or b"").decode(errors="replace")
         shape = parse_report(text)
         framework = _plain(shape.header["Framework"]) if shape else ""
         topic = _plain(shape.title.removeprefix("# ")).removeprefix(f"{framework} - ") if shape else ""

@@ -10,14 +10,15 @@ from typing import Any, Literal
 
 from kr.envelopes import Envelope
 from kr.frameworks import is_usual_name
-from kr.freshness import Limits, judge, major_key, same_major
+from kr.freshness import Limits, judge
 from kr.models import Entry
-from kr.naming import fold
 from kr.packages.model import UNKNOWN, Dependency
 from kr.packages.usage import count_imports
 from kr.packages.versions import find_dependencies, fitting, project_root, version_of
+from kr.slugs import fold
 from kr.store import entries as entry_rows
 from kr.store.engine import Store
+from kr.times import major_key, same_major
 
 logger = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from kr.freshness import parse_time
 from kr.markdown import fence_after, plain_line
 from kr.models import Confidence, ReportKind
+from kr.times import parse_time
 
 HEADER = ("Framework", "Version", "Research Date", "Confidence", "Sources")
 SECTIONS = (

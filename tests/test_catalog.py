@@ -267,12 +267,13 @@ def test_rows_of_other_hands_are_listed(app: App, project: Project) -> None:
     save(app, project)
     project.sql(
         "INSERT INTO entries (id, framework, framework_version, topic, tags, path, created, last_accessed, status,"
-        " confidence) VALUES ('by hand', 'VUE', 'x', 't', 'a, b', '../x', 'never', 'never', 'odd', 'odd')"
+        " confidence, framework_key, topic_key, keywords_key, major)"
+        " VALUES ('by hand', 'VUE', 'x', 't', 'a, b', '../x', 'never', 'never', 'odd', 'odd', 'vue', 't', 't', 'x')"
     )
     assert ids(app.catalog.page(framework="vue")["entries"]) == ["by hand", "vue-slots"]
     shown = app.catalog.entry("by hand", report=True)
     assert (shown["tags"], shown["status"], shown["confidence"], shown["report"]) == (
-        ["a", "b"],
+        [],
         "stale",
         "low",
         None,

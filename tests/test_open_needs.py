@@ -9,10 +9,10 @@ import pytest
 
 from kr import stats
 from kr.errors import UnknownEntry
-from kr.freshness import to_text
 from kr.store import requests, restoring, saving
 from kr.store.engine import Store
 from kr.store.requests import RequestRow
+from kr.times import to_text
 from tests.support.stores import NOW, draft, sql
 
 REPORT = "x" * 400

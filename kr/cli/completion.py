@@ -92,7 +92,7 @@ def complete_phase(
 
 
 def _once(names: Iterable[str]) -> Iterable[str]:
-    from kr.naming import fold
+    from kr.slugs import fold
 
     return {fold(name): name for name in names}.values()
 

@@ -290,7 +290,7 @@ def _tell_where_nothing_is(app: "App") -> None:
 
 
 def tell_nearest(framework: str, known: set[str]) -> None:
-    from kr.naming import did_you_mean
+    from kr.slugs import did_you_mean
 
     if framework not in known and (hint := did_you_mean(framework, known)):
         warn(hint)

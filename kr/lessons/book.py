@@ -10,18 +10,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from hashlib import sha256
 
 from kr.errors import StoreError
-from kr.freshness import to_text
 from kr.guard import find_odd, mask_secrets, reasons_to_hold
 from kr.lessons.file import AppendFailed, FileMark, LessonsFile, LessonsUnreadable
 from kr.lessons.line import KnownLessons, Lesson, format_line, is_duplicate, lesson_keywords, rarest
 from kr.models import EventType
-from kr.naming import sha256_of
 from kr.store import lessons as lesson_rows
 from kr.store import meta
 from kr.store.engine import Store, Transaction
 from kr.store.lessons import LessonRow, LessonState
+from kr.times import to_text
 
 logger = logging.getLogger(__name__)
 
@@ -237,7 +237,7 @@ def session_name(session_id: str) -> str:
     """Return under which name a session is kept: its own, unless that is a secret; then one made of it."""
     if _PLAIN_SESSION.fullmatch(session_id) or mask_secrets(session_id) == session_id:
         return session_id
-    return f"session-{sha256_of(session_id.encode())[:16]}"
+    return f"session-{sha256(session_id.encode()).hexdigest()[:16]}"
 
 
 def _warn(error: Exception) -> None:

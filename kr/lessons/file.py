@@ -9,11 +9,11 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from kr.errors import KrError, StoreError
 from kr.lessons.line import HEADER, Lesson, ParsedLines, format_line, parse_lines
-from kr.naming import sha256_of
 from kr.store.lock import file_lock
 
 LOCK_TIMEOUT = 60.0
@@ -177,7 +177,7 @@ def _news(parsed: ParsedLines, content: bytes, before: FileMark | None, state: o
 
 
 def _digest(content: bytes) -> str:
-    return sha256_of(content)[:32]
+    return sha256(content).hexdigest()[:32]
 
 
 def _decoded(content: bytes) -> str:

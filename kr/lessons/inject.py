@@ -15,7 +15,6 @@ from typing import Any
 from kr.envelopes import Envelope, InjectedLesson, InjectResults, Problem
 from kr.errors import StoreError
 from kr.frameworks import canonical
-from kr.freshness import to_text
 from kr.guard import safe
 from kr.lessons.book import LessonBook, held_because, judged_rows, session_name
 from kr.lessons.file import LessonsUnreadable
@@ -27,6 +26,7 @@ from kr.store import requests
 from kr.store.lessons import LessonState
 from kr.store.requests import RequestRow
 from kr.text import columns, keywords
+from kr.times import to_text
 
 logger = logging.getLogger(__name__)
 

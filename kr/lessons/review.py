@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kr.errors import KrError
-from kr.freshness import to_text
 from kr.guard import find_odd, safe
 from kr.lessons.book import Candidate, LessonBook, Recorded, held_because, judged_rows, row_of
 from kr.lessons.file import AppendFailed, LessonsFile, LessonsUnreadable
@@ -27,6 +26,7 @@ from kr.models import PHASES
 from kr.store import lessons as lesson_rows
 from kr.store.lessons import LessonMark, LessonState
 from kr.text import columns
+from kr.times import to_text
 
 logger = logging.getLogger(__name__)
 

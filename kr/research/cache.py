@@ -26,10 +26,10 @@ from kr.research.decide import (
 )
 from kr.research.shelf import HIT_TIMEOUT, Shelf
 from kr.store import entries, lookup, quarantine, reports, revisions
+from kr.store.archive import unknown_entry
 from kr.store.engine import Store, Transaction
 from kr.store.entries import keywords_key, question_key, topic_key
 from kr.store.lookup import Found
-from kr.store.unknown import unknown_entry
 from kr.text import search_words, tokens
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 from kr import cancellation
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
-from kr.freshness import to_text
 from kr.markdown import split
 from kr.models import Answer, Learned, SourceAttempt, SourceOutcome
 from kr.research.progress import Progress
@@ -23,6 +22,7 @@ from kr.store import ledger, requests
 from kr.store.engine import Transaction
 from kr.store.ledger import Reservation, SourceCall
 from kr.text import tokens_of
+from kr.times import to_text
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import lru_cache
 from math import log1p
 
-from kr.freshness import UNKNOWN_VERSION, Limits, Verdict, judge, major_key
+from kr.freshness import Limits, Verdict, judge
 from kr.models import (
     NO_RATINGS,
     TIERS,
@@ -27,9 +27,10 @@ from kr.models import (
     SourceAttempt,
     Tier,
 )
-from kr.naming import fold, tag_key
+from kr.slugs import fold, tag_key
 from kr.source_kinds import is_package
 from kr.text import contraries, identifiers, keywords, search_words, stem, summary_of, tokens
+from kr.times import UNKNOWN_VERSION, major_key
 
 SAME_TOPIC = 0.70
 """From this share of common keywords on two topics match (seed 000, step 2)."""

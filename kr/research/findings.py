@@ -8,23 +8,23 @@ from typing import Any
 
 from kr.envelopes import RateResults, SaveEnvelope, SaveResults, save_failure
 from kr.errors import FieldError, InvalidRequest, KrError, UnknownEntry
-from kr.freshness import UNKNOWN_VERSION, same_major, to_text
 from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
 from kr.models import Confidence, Entry, Query, Writer, agent, to_plain
-from kr.naming import digest
 from kr.report import INSTALLED_DOCS_LAST, read_confidence
 from kr.requests import MOST_TOKENS, Finding, Rate, parse_finding, parse_rate
 from kr.research.cache import Cache, Clock
 from kr.research.finding_text import cleaned, render_finding
 from kr.store import entries, lookup, quarantine, requests, revisions, saving, wordings
+from kr.store.archive import unknown_entry
 from kr.store.engine import Store, Transaction
 from kr.store.entries import framework_key
 from kr.store.quarantine import Quarantined
 from kr.store.requests import RequestRow
+from kr.store.revisions import digest
 from kr.store.saving import Draft
-from kr.store.unknown import unknown_entry
 from kr.store.wordings import Rating
 from kr.text import derive_tags, derive_topic, tokens_of
+from kr.times import UNKNOWN_VERSION, same_major, to_text
 
 _HELD = "held-"
 """How the ids of findings that wait begin."""

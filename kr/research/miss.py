@@ -12,9 +12,7 @@ from pathlib import Path
 from kr import cancellation
 from kr.errors import KrError, ReportUnwritable, StoreError
 from kr.frameworks import canonical, meant
-from kr.freshness import major_key, parse_time, same_major, to_text
 from kr.models import SourceAttempt
-from kr.naming import fold
 from kr.report import INSTALLED_DOCS_LAST
 from kr.research.chain import Breaker, Chain, Result
 from kr.research.decide import Lookup, Outcome, outcome_of
@@ -26,6 +24,7 @@ from kr.research.report import Report, build_report
 from kr.research.run import Run
 from kr.settings import Settings
 from kr.settings.model import OwnSource
+from kr.slugs import fold
 from kr.source_kinds import is_package
 from kr.sources.base import Ask, Source
 from kr.sources.local_docs import LocalDocs
@@ -33,6 +32,7 @@ from kr.sources.registry import build_source
 from kr.store import entries, ledger, saving, wordings
 from kr.store.places import pair_of
 from kr.store.saving import Draft, Saved
+from kr.times import major_key, parse_time, same_major, to_text
 from kr.transfer import INDEX
 from kr.transfer.export_yaml import refresh_exports
 from kr.transfer.import_yaml import import_on_first_use

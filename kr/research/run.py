@@ -19,7 +19,7 @@ from kr.envelopes import (
 )
 from kr.errors import KrError
 from kr.frameworks import canonical, lookup_keys
-from kr.freshness import Limits, parse_time, to_text
+from kr.freshness import Limits
 from kr.markdown import fit
 from kr.models import Match, MatchRules, Query, ResearchStatus
 from kr.requests import ResearchOverrides, ResearchRequest
@@ -32,6 +32,7 @@ from kr.store import ledger, lookup, requests, wordings
 from kr.store.engine import Store, Transaction
 from kr.store.requests import Need, RequestRow
 from kr.text import search_words, tokens_of
+from kr.times import parse_time, to_text
 
 SAVE_HINT = "what you find out otherwise and proves right: keep it with `kr save` (MCP: save_finding), so that the next one has it"
 """What an answer says that holds no report."""

@@ -18,7 +18,6 @@ from kr.envelopes import (
 )
 from kr.errors import FieldError, InvalidRequest, StoreError
 from kr.fields import read_document
-from kr.freshness import UNKNOWN_VERSION, to_text
 from kr.requests import LessonsInjectRequest, Mode, ResearchRequest, parse_request, with_overrides
 from kr.research.cache import Clock
 from kr.research.decide import Lookup, Outcome
@@ -29,6 +28,7 @@ from kr.store import requests
 from kr.store.engine import Store
 from kr.store.requests import RequestRow
 from kr.text import derive_tags, derive_topic
+from kr.times import UNKNOWN_VERSION, to_text
 
 if TYPE_CHECKING:
     from kr.research.packages import Packages

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kr.errors import BrokenYaml, ConfigError
-from kr.naming import nearest
 from kr.settings.model import (
     Configuration,
     Defaults,
@@ -36,6 +35,7 @@ from kr.settings.project import (
     user_folder,
 )
 from kr.settings.trust import guarded, is_trusted, leave_out
+from kr.slugs import nearest
 from kr.yaml_io import KeyPath, Tree, read_yaml, show_path
 
 if TYPE_CHECKING:

@@ -1,17 +1,21 @@
-"""The archive, and the capacity guard that fills it (seed 002, "Cache Capacity Guard")."""
+"""The archive, the capacity guard that fills it (seed 002, "Cache Capacity Guard"), and what to say of an id that is not there."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from kr.freshness import from_text, oldest_live, to_text
+from kr.errors import UnknownEntry
+from kr.frameworks import most_alike
 from kr.models import Entry
 from kr.store import entries, meta, search
 from kr.store.engine import Row, Store, Transaction
 from kr.store.entries import COLUMNS, KEYS, framework_key, to_entry, to_values, topic_key
 from kr.store.sql import EVICTED_FIRST, insert_into, named
+from kr.text import one_line
+from kr.times import from_text, oldest_live, to_text
 
+_LONGEST_ID = 200
 ArchiveReason = Literal["lru", "age", "manual"]
 
 
@@ -158,3 +162,33 @@ def to_archived(row: Row) -> Archived:
         reason=row["reason"],
         stale_reason=row["stale_reason"],
     )
+
+
+def unknown_entry(tx: Transaction, entry_id: str) -> UnknownEntry:
+    """Say that no live entry has this id."""
+    if of_id(tx, entry_id):
+        how = f"kr archive restore {entry_id}"
+        return UnknownEntry(f"{_shown(entry_id)} is in the archive, not in the index; {how} brings it back")
+    return _unknown("no entry has the id", entry_id, entries.ids(tx), "kr entries list")
+
+
+def unknown_archived(tx: Transaction, entry_id: str) -> UnknownEntry:
+    """Say that no archived entry has this id."""
+    if entries.get(tx, entry_id) is not None:
+        return UnknownEntry(f"{_shown(entry_id)} is not in the archive: it is live; see kr entries show")
+    return _unknown("no archived entry has the id", entry_id, ids(tx), "kr archive list")
+
+
+def nowhere(entry_id: str) -> UnknownEntry:
+    """Say that nothing has this id, since there is no database."""
+    return UnknownEntry(f"no entry has the id {_shown(entry_id)}; there is no database yet")
+
+
+def _unknown(what: str, entry_id: str, known: Iterable[str], command: str) -> UnknownEntry:
+    alike = ", ".join(one_line(found, _LONGEST_ID) for found in most_alike(entry_id, known))
+    hint = f"nearest: {alike}" if alike else f"{command} shows them"
+    return UnknownEntry(f"{what} {_shown(entry_id)}; {hint}")
+
+
+def _shown(entry_id: str) -> str:
+    return f'"{one_line(entry_id, _LONGEST_ID)}"'

@@ -5,14 +5,14 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any, get_args
 
-from kr import naming
+from kr import slugs
 from kr.frameworks import canonical
-from kr.freshness import after, major_key, same_major
 from kr.models import Confidence, Entry, Origin
 from kr.store import search
 from kr.store.engine import Row, Transaction
 from kr.store.sql import json_list, named, texts_of, upsert_into
 from kr.text import keywords
+from kr.times import after, major_key, same_major
 
 COLUMNS = tuple(field.name for field in fields(Entry))
 """The columns that make an ``Entry``."""
@@ -32,12 +32,12 @@ def framework_key(framework: str) -> str:
 
 
 def topic_key(topic: str) -> str:
-    return " ".join(naming.fold(topic).split())
+    return " ".join(slugs.fold(topic).split())
 
 
 def question_key(question: str) -> str:
     """Return the form in which questions are compared: folded, on one line, without the mark at its end."""
-    return " ".join(naming.fold(question).split()).rstrip(" ?？!.。")
+    return " ".join(slugs.fold(question).split()).rstrip(" ?？!.。")
 
 
 def keywords_key(topic: str) -> str:

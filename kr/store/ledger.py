@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from kr.freshness import to_text
 from kr.store.engine import Transaction
 from kr.store.entries import framework_key
 from kr.store.sql import insert_into, texts_of, upsert_into
+from kr.times import to_text
 
 RESERVATION_SECONDS = 15.0
 """How long a reservation lives unless its owner renews it."""

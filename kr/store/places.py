@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kr import naming
+from kr import slugs
 from kr.errors import StoreError
-from kr.freshness import major_key, same_major
-from kr.naming import Name
+from kr.slugs import Name
 from kr.store.engine import Transaction
 from kr.store.entries import framework_key, topic_key
 from kr.store.reports import edit_at
+from kr.times import major_key, same_major
 
 Pair = tuple[str, str]
 """A framework and a topic, by their keys."""
@@ -85,11 +85,11 @@ def is_free(tx: Transaction, name: Name, subject: Subject, text: str | None = No
 def wanted_names(subject: Subject, *, has_others: bool) -> Iterator[Name]:
     """Give the names that a subject asks for, in order; ``has_others``: other major versions of it have theirs."""
     wanted = [
-        naming.base_name(subject.framework, subject.topic),
-        naming.suffixed_name(subject.framework, subject.topic),
+        slugs.base_name(subject.framework, subject.topic),
+        slugs.suffixed_name(subject.framework, subject.topic),
     ]
     if has_others:
-        wanted = [naming.versioned_name(name, major_key(subject.version)) for name in wanted]
+        wanted = [slugs.versioned_name(name, major_key(subject.version)) for name in wanted]
     yield from wanted
     stem = wanted[-1].path.removesuffix(".md")
     for number in range(2, _MOST_SUFFIXES):

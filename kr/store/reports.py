@@ -9,13 +9,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from kr.errors import ReportUnwritable, StoreError
-from kr.freshness import to_text
 from kr.guard import clean, mask_secrets, reasons_to_hold
 from kr.models import Entry
 from kr.store import entries, quarantine, revisions, wordings
 from kr.store.engine import Store, Transaction
 from kr.store.quarantine import Quarantined
 from kr.store.revisions import digest
+from kr.times import to_text
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Removing entries by hand, and bringing back what was archived, an earlier text, or a report that no row speaks of."""
+"""Removing entries by hand, and bringing back what was archived, or an earlier text."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import get_args
 
 from kr.errors import EntryConflict
-from kr.freshness import PLACEHOLDER, major_key, parse_time, to_text
+from kr.freshness import PLACEHOLDER
 from kr.models import Confidence, Entry, Origin
-from kr.naming import Name
+from kr.slugs import Name
 from kr.store import archive, entries, places, reports, revisions, saving, wordings
 from kr.store.archive import Archived
 from kr.store.engine import Store, Transaction
@@ -17,6 +17,7 @@ from kr.store.entries import STALE_BASELINE
 from kr.store.places import Subject
 from kr.store.revisions import Revision, digest
 from kr.store.saving import Saved
+from kr.times import major_key, parse_time, to_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,27 +88,6 @@ def restore_revision(store: Store, entry_id: str, number: int, now: datetime) ->
         revisions.add(tx, current, to_text(now))
         wordings.doubt(tx, entry_id)  # somebody confirmed them for the other text
         return _put_back(tx, opened, entry, text, now, is_baseline=revision.status == "stale")
-
-
-def adopt(tx: Transaction, entry: Entry, text: str) -> Entry | None:
-    """Index a report that no row speaks of, at its path under a free id. None when its framework, topic and major have a live entry."""
-    if entries.of_topic(tx, entry.framework, entry.topic, entry.framework_version) is not None:
-        return None
-    entry_id = _free_id(tx, _subject(entry))
-    adopted = replace(
-        entry,
-        id=entry_id,
-        sha256=revisions.keep(tx, text),
-        revision=revisions.next_number(tx, entry_id),
-    )
-    entries.put(tx, adopted)
-    return adopted
-
-
-def _free_id(tx: Transaction, subject: Subject) -> str:
-    names = places.wanted_names(subject, has_others=places.has_other_majors(tx, subject))
-    taken = (name.id for name in names if not places.holders(tx, id=name.id))
-    return next(taken, None) or places.free_name(tx, subject).id
 
 
 def _put_back(

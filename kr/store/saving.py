@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from kr import naming
+from kr import slugs
 from kr.errors import EntryConflict, ReportUnwritable, StoreError, UnknownEntry
-from kr.freshness import major_key, same_major, to_text
 from kr.models import Confidence, Entry, EntryStatus, Origin
-from kr.naming import Name
-from kr.store import archive, entries, files, places, reports, revisions, unknown, wordings
+from kr.slugs import Name
+from kr.store import archive, entries, files, places, reports, revisions, wordings
 from kr.store.engine import Store, Transaction
 from kr.store.entries import STALE_BASELINE
 from kr.store.places import Subject
 from kr.store.requests import Need
+from kr.times import major_key, same_major, to_text
 
 log = logging.getLogger(__name__)
 
@@ -214,7 +214,7 @@ def _joined(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
     """Join tags: a renewed entry is still found by those that it had; of tags that compare alike the first stays."""
     tags: dict[str, str] = {}
     for tag in (*old, *new):
-        tags.setdefault(naming.tag_key(tag), tag)
+        tags.setdefault(slugs.tag_key(tag), tag)
     return tuple(tags.values())
 
 
@@ -226,7 +226,7 @@ def _named(tx: Transaction, draft: Draft) -> Entry:
     """Return the entry that a finding names. Raises ``UnknownEntry``, also for one of another framework, or ``EntryConflict``."""
     live = entries.get(tx, draft.entry_id or "")
     if live is None:
-        raise unknown.unknown_entry(tx, draft.entry_id or "")
+        raise archive.unknown_entry(tx, draft.entry_id or "")
     if entries.framework_key(live.framework) != entries.framework_key(draft.framework):
         raise UnknownEntry(f"{live.id} is about {live.framework}, not about {draft.framework}")
     for other in entries.of_pair(tx, live.framework, live.topic):

@@ -5,6 +5,7 @@ are appended. It is written anew where a row left it, which is counted. The inde
 imported before it is written over.
 """
 
+import hashlib
 import json
 import logging
 import os
@@ -19,7 +20,6 @@ from typing import Any
 
 from kr.errors import ExportFailed
 from kr.models import Entry
-from kr.naming import sha256_of
 from kr.store import archive, meta, revisions
 from kr.store import entries as entry_rows
 from kr.store import reports as stored_reports
@@ -97,14 +97,14 @@ def _write_own(store: Store, folder: Path) -> None:
     with store.read() as tx:
         content, known = render_index(entry_rows.all(tx)).encode(), (meta.get(tx, _STATES) or "").split()
     present = path.read_bytes() if path.is_file() else None
-    if present is not None and present != content and sha256_of(present) not in known:
+    if present is not None and present != content and hashlib.sha256(present).hexdigest() not in known:
         log.warning("%s was edited: it is imported, and %s is a copy", path, _keep_copy(path).name)
         import_yaml(store, folder, [path], now=datetime.now(UTC), guards=False).log_problems()
         with store.read() as tx:
             content = render_index(entry_rows.all(tx)).encode()
     if present != content:
         # Noted before the file takes its name: a crash in between makes it no stranger's.
-        _note(store, _STATES, " ".join([sha256_of(content), *known][:_MOST_STATES]))
+        _note(store, _STATES, " ".join([hashlib.sha256(content).hexdigest(), *known][:_MOST_STATES]))
         _replace(path, [content.decode()])
     _write_archive(store, folder / ARCHIVE)
 

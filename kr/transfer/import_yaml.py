@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 from kr.errors import IndexUnreadable, ReportUnwritable
-from kr.freshness import to_text
 from kr.models import Confidence, Entry, Origin
 from kr.store import archive, entries, meta, wordings
 from kr.store.engine import Store, Transaction
@@ -22,6 +21,7 @@ from kr.store.meta import FIRST_IMPORT
 from kr.store.places import pair_of
 from kr.store.requests import Need
 from kr.text import counted
+from kr.times import to_text
 from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
 from kr.transfer.place import Outcome, Placer
 from kr.transfer.read_index import (

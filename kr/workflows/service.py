@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kr.errors import StoreError, WorkflowError
-from kr.freshness import to_text
 from kr.store import workflows
 from kr.store.workflows import WorkflowRow
+from kr.times import to_text
 from kr.workflows.expressions import require_cel
 from kr.workflows.files import (
     DEFAULT_NAME,

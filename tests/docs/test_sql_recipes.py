@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kr.freshness import to_text
 from kr.stats import spared
 from kr.store import counts, saving
 from kr.store.engine import Store
+from kr.times import to_text
 from tests.support.samples import fill
 from tests.support.stores import ROOT, draft, sql
 

@@ -12,8 +12,8 @@ from rich.cells import cell_len
 
 from kr.cli.knowledge import explained
 from kr.errors import InvalidRequest, StoreCorrupt
-from kr.freshness import to_text
 from kr.store import saving
+from kr.times import to_text
 from tests.support.program import Project, request
 from tests.support.stores import draft, insert_entry
 from tests.support.terminals import seen

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from kr.freshness import to_text
 from kr.store import ledger, requests
 from kr.store.engine import Store
 from kr.store.requests import RequestRow
+from kr.times import to_text
 from tests.support.stores import NOW, call, sql, start, together
 
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kr.errors import EntryConflict
-from kr.freshness import major_key, same_major
 from kr.models import Entry
 from kr.store import archive, entries, reports, restoring, saving
 from kr.store.engine import Store
+from kr.times import major_key, same_major
 from tests.support.stores import NOW, draft
 
 LATER = NOW + timedelta(hours=1)

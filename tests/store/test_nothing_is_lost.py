@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.errors import EntryConflict
-from kr.freshness import to_text
 from kr.models import Entry
 from kr.store import archive, quarantine, reports, restoring, revisions, saving, search, wordings
 from kr.store import entries as entry_rows
 from kr.store.engine import Store
 from kr.store.requests import Need
 from kr.store.saving import Draft
+from kr.times import to_text
 from tests.support.stores import NOW, draft, sql
 
 TOPICS = ("slots", "plugins", "guards")

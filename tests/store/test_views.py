@@ -34,7 +34,7 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def _moment(chance: random.Random) -> Any:
-    from kr.freshness import parse_time
+    from kr.times import parse_time
 
     return parse_time(chance.choice(DAYS))
 

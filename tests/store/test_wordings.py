@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from kr.freshness import to_text
 from kr.models import Entry
 from kr.store import archive, entries, reports, restoring, saving, search, wordings
 from kr.store.engine import Store
 from kr.store.requests import Need
+from kr.times import to_text
 from tests.support.stores import NOW, draft, sql
 
 

@@ -4,9 +4,9 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
-from kr.freshness import to_text
 from kr.store import archive, saving
 from kr.store.engine import Store
+from kr.times import to_text
 from tests.support.stores import draft, sql
 
 RESEARCH_MS = 4_000

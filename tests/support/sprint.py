@@ -13,7 +13,6 @@ from typing import Any
 
 import yaml
 
-from kr.freshness import to_text
 from kr.guard import reasons_to_hold
 from kr.lessons.line import Lesson, format_line
 from kr.lessons.remedies import shipped
@@ -26,6 +25,7 @@ from kr.store.ledger import SourceCall
 from kr.store.lessons import LessonRow
 from kr.store.requests import Need, RequestRow
 from kr.store.saving import Draft
+from kr.times import to_text
 from tests.support.stores import ROOT, sql
 
 SCRIPT = '<script>document.title="owned"</script><img src=x onerror=alert(1)>'

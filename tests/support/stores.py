@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from kr.errors import KrError
-from kr.freshness import major_key
 from kr.store import archive, entries, ledger, meta, restoring, saving
 from kr.store.engine import Store
 from kr.store.entries import framework_key, keywords_key, topic_key
 from kr.store.ledger import SourceCall
 from kr.store.saving import Draft
+from kr.times import major_key
 
 ROOT = Path(__file__).resolve().parents[2]
 NOW = datetime(2026, 10, 1, 12, 0, tzinfo=UTC)

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kr.freshness import to_text
 from kr.report import PLACEHOLDER_MARK
 from kr.store import archive, entries, quarantine, reports, restoring, revisions, saving
 from kr.store import wordings as wording_rows
 from kr.store.engine import Store
 from kr.store.requests import Need
+from kr.times import to_text
 from kr.transfer import ARCHIVE, INDEX, WORDINGS
 from kr.transfer.export_yaml import export_yaml, refresh_exports
 from kr.transfer.import_yaml import import_yaml

@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from kr import __version__
-from kr.freshness import parse_time
+from kr.times import parse_time
 
 SAID = {
     "answered": "Kept. From now on this wording finds {of}.",
