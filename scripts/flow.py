@@ -114,9 +114,9 @@ def flows(project: Project) -> Iterator[Flow]:
 
     def ask(question: str, topic: str, expected: str, **more: str) -> None:
         given = {"framework": "vue", "framework_version": "3.5", "question": question, "topic": topic}
-        outcome = tool.call(app, {**given, "tags": ["options"], **more})
-        if outcome.content["status"] != expected:
-            raise SystemExit(f"{expected} was expected: {outcome.content}")
+        answer = tool.call(app, {**given, "tags": ["options"], **more})
+        if answer["status"] != expected:
+            raise SystemExit(f"{expected} was expected: {answer}")
 
     # The first call opens the database and imports an index; a server has done that long ago.
     hit = ("How do I make an option repeatable?", "repeatable options", "cache-hit")

@@ -1,12 +1,9 @@
-"""The templates and static files of the page, read once from the package, and how they say numbers and times."""
+"""The templates of the page, and how they write numbers and times."""
 
-import mimetypes
 import re
 from datetime import UTC, datetime
 from functools import cache
-from hashlib import sha256
-from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from fastapi import Request
@@ -16,7 +13,7 @@ from markupsafe import Markup, escape
 from kr import __version__
 from kr.times import parse_time
 
-SAID = {
+DONE = {
     "answered": "Kept. From now on this wording finds {of}.",
     "none": "Noted: none of them answers.",
     "restored": "{of} is live again.",
@@ -47,41 +44,15 @@ NAVIGATION = (
 )
 
 
-class StaticFile(NamedTuple):
-    """A file that the page loads. ``address`` changes with the content, so that a browser may keep it."""
-
-    address: str
-    content: bytes
-    media_type: str
-
-
-def _static() -> dict[str, StaticFile]:
-    found = {}
-    for file in (files("kr.server.page") / "static").iterdir():
-        content = file.read_bytes()
-        kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-        address = f"/static/{file.name}?v={sha256(content).hexdigest()[:12]}"
-        found[file.name] = StaticFile(address, content, kind)
-    return found
-
-
-STATIC = _static()
-
-
 def render(template: str, request: Request, **context: Any) -> str:
     """Fill a template; ``context`` is what its view gives."""
     now = datetime.now(UTC)
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            path=request.url.path,
-            query=dict(request.query_params),
-            now=now,
-            ago=lambda text: ago(text, now),
-            **context,
-        )
-    )
+    known = {
+        "path": request.url.path,
+        "query": dict(request.query_params),
+        "ago": lambda text: ago(text, now),
+    }
+    return _environment().get_template(template).render(**known, **context)
 
 
 @cache
@@ -97,7 +68,6 @@ def _environment() -> Environment:
     environment.filters |= {function.__name__: function for function in filters}
     environment.filters["address"] = lambda text: quote(text, safe="")
     environment.globals |= {
-        "static": {name: file.address for name, file in STATIC.items()},
         "navigation": NAVIGATION,
         "version": __version__,
         "with_query": with_query,

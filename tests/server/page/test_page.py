@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from bs4 import BeautifulSoup, Tag
 
-from kr.server.page.router import ACTS, VIEWS
+from kr.server.page.router import ACTIONS, VIEWS
 from kr.store import saving
 from kr.store.saving import Draft
 from tests.server.page.conftest import Site, site
@@ -259,7 +259,7 @@ def test_stories_and_sources_tell_what_they_cost(sprint: Site) -> None:
     assert cards == {"context7 working", "deepwiki paused", "web_search working"}
 
 
-@pytest.mark.parametrize("path", ACTS)
+@pytest.mark.parametrize("path", ACTIONS)
 @pytest.mark.parametrize("given", ["", "0" * 64, "of another browser"])
 def test_a_form_of_strangers_is_refused(sprint: Site, path: str, given: str) -> None:
     if given == "of another browser":
@@ -294,12 +294,12 @@ def test_a_database_that_cannot_serve_is_told_on_the_page(empty: Site) -> None:
         assert "kr.db" in one(soup(empty, path, status=503), "[role=alert]").get_text()
 
 
-def test_static_files_are_kept_by_the_browser_under_an_address_of_their_content(sprint: Site) -> None:
+def test_static_files_are_kept_by_the_browser_and_asked_for_again(sprint: Site) -> None:
     page = soup(sprint, "/")
     for tag in page.select("link, script"):
         response = sprint.client.get(str(tag.get("href") or tag.get("src")))
         assert response.status_code == 200
-        assert "immutable" in response.headers["cache-control"]
+        assert "no-cache" in response.headers["cache-control"]
         assert response.headers["x-content-type-options"] == "nosniff"
     assert sprint.client.get("/static/../router.py").status_code == 404
 
