@@ -19,13 +19,14 @@ from typing import Any
 
 import yaml
 
-from kr.app import App, open_app
+from kr.app import App
 from kr.cli.common import TerminalProgress
 from kr.models import Confidence, to_plain
 from kr.store import entries as entry_rows
 from kr.store import saving, search
 from kr.store.saving import Draft
 from kr.text import tokens_of
+from kr.wiring import open_app
 
 FILES = sorted((Path(__file__).parents[1] / "tests/data/ranking").glob("*.yaml"))
 FLOORS = {"first": 0.93, "offered": 0.96, "wrong": 0.005}

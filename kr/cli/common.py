@@ -188,7 +188,7 @@ def open_app(
     ``may_share``: the server that ``KR_SERVER`` names can do it too, within ``server_seconds``. ``only_reads``: warn where
     there is no knowledge base, since an empty list may mean a mistyped folder.
     """
-    from kr.app import open_app as build  # heavy
+    from kr.wiring import open_app as build  # heavy
 
     given = common(ctx)
     configure_logging(verbose=given.verbose)
