@@ -1,7 +1,6 @@
 """The operations of kr over one configuration, each once: what the command line, MCP and HTTP call."""
 
 import logging
-import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from kr.errors import ConfigError, FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
+from kr.errors import FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
 from kr.fields import read_document
 from kr.markdown import fit, sections
 from kr.markdown import section as section_of
@@ -22,10 +21,10 @@ from kr.research.progress import Progress
 from kr.research.run import limits_of, rules_of
 from kr.research.service import ResearchService
 from kr.research.shelf import Shelf
-from kr.settings import Settings, load_settings
+from kr.settings import Settings
 from kr.store import ledger
 from kr.store.engine import Store
-from kr.transfer import ARCHIVE, INDEX
+from kr.transfer import has_export
 
 if TYPE_CHECKING:
     from _typeshed import StrPath
@@ -432,7 +431,7 @@ class App:
         """Take in an ``index.yaml`` beside an empty database, looked for until it went well once."""
         if self._is_index_taken:
             return
-        if not any((self.settings.knowledge_base / name).is_file() for name in (INDEX, ARCHIVE)):
+        if not has_export(self.settings.knowledge_base):
             return  # also where it may not be looked for: the database then says so
         from kr.transfer.import_yaml import import_on_first_use  # heavy
 
@@ -446,22 +445,3 @@ class App:
 def _patience(settings: Settings) -> float:
     """Seconds that a busy database is waited for: the overall deadline must leave time for an answer."""
     return min(_LONGEST_PATIENCE, settings.overall_timeout / 2)
-
-
-def open_app(
-    *,
-    config: "StrPath | None",
-    knowledge_base: "StrPath | None",
-    progress: Progress,
-    kind: type[App] = App,
-) -> App:
-    """Read environment and configuration, and build an app of this kind. Raises ``ConfigError``."""
-    environ = dict(os.environ)
-    try:
-        cwd = os.getcwd()
-    except OSError as error:
-        raise ConfigError(f"the working directory is gone: {error.strerror}") from error
-    settings = load_settings(config=config, knowledge_base=knowledge_base, environ=environ, cwd=cwd)
-    for warning in settings.warnings:
-        logger.warning("%s", warning)
-    return kind(settings, environ=environ, cwd=cwd, progress=progress)

@@ -24,9 +24,9 @@ from kr.sources.local_docs import Folder
 from kr.store import archive, backup, revisions
 from kr.store import entries as entry_rows
 from kr.store import reports as stored_reports
+from kr.store.edits import edit_at
 from kr.store.engine import Store
 from kr.store.files import ReportFiles
-from kr.store.reports import edit_at
 from kr.text import counted, one_line
 from kr.times import parse_time, to_text
 from kr.transfer import ARCHIVE, INDEX

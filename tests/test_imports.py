@@ -20,7 +20,6 @@ MODULES = {
 
 KNOWN_CIRCLES = set(
     """
-    kr.cli.completion kr.cli.options kr.cli.output
     kr.store.backup kr.store.database
     kr.transfer kr.transfer.export_yaml kr.transfer.import_yaml
     """.split()

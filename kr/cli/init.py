@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from kr.app import App
-from kr.cli.options import common, examples, open_app, with_context
-from kr.cli.output import emit
+from kr.cli.common import common, emit, examples, open_app, with_context
 from kr.errors import ConfigError
 from kr.research.persona import chosen_persona, fitting_persona
 from kr.settings import Settings, load_settings

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kr.cli.options import (
-    FILE,
+from kr.cli.common import (
     Group,
     answer_request,
+    at_most,
     common_options,
-    completes,
+    complete_phase,
+    emit,
     examples,
     is_person,
     open_app,
@@ -19,11 +20,14 @@ from kr.cli.options import (
     request_option,
     schema_option,
     together,
+    warn,
     with_context,
+    wrapped,
 )
-from kr.cli.output import at_most, emit, warn, wrapped
+from kr.envelopes import skip
 from kr.errors import KrError
 from kr.models import to_plain
+from kr.schemas import inject_request, record_request
 from kr.text import counted
 
 if TYPE_CHECKING:
@@ -37,7 +41,7 @@ _RECORD_PATIENCE = 60.0
 
 _PHASE = click.option(
     "--phase",
-    shell_complete=completes("phase"),
+    shell_complete=complete_phase,
     help="story-creation, story-review, dev-execution, code-review, e2e-inspection, or one of your own (phases).",
 )
 
@@ -72,12 +76,11 @@ def command() -> None:
 @click.option("--query", help="What the agent is about to do: only lessons that fit are given.")
 @click.option(
     "--framework",
-    shell_complete=completes("framework"),
     help="Give lessons about this framework, and of packages that it depends on.",
 )
 @click.option("--file", "files", multiple=True, help="A file that the agent works on; may be repeated.")
 @click.option("--dry-run", is_flag=True, help="Only show them: nothing is counted as given.")
-@schema_option("inject_request")
+@schema_option(inject_request)
 @with_context
 def inject(
     ctx: click.Context,
@@ -118,7 +121,7 @@ def inject(
 
 @command.command("record", epilog=examples("kr lessons record --request return.yaml"))
 @request_option
-@schema_option("record_request")
+@schema_option(record_request)
 @with_context
 def record(ctx: click.Context, /, document: str | None) -> None:
     """Record what an agent's return teaches. The exit status is always 0: recording never stops its caller."""
@@ -134,8 +137,6 @@ def record(ctx: click.Context, /, document: str | None) -> None:
 
 
 def _recorded(ctx: click.Context, source: str) -> "RecordEnvelope":
-    from kr.envelopes import skip
-
     try:
         data = read_request(source)
         with open_app(ctx, may_share=True) as app:
@@ -146,7 +147,7 @@ def _recorded(ctx: click.Context, source: str) -> "RecordEnvelope":
 
 
 _listing = together(
-    click.option("--phase", shell_complete=completes("phase"), help="Only lessons of this phase."),
+    click.option("--phase", shell_complete=complete_phase, help="Only lessons of this phase."),
     click.option(
         "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Lessons at most."
     ),
@@ -231,7 +232,7 @@ _marking("pin", "pinned_at", "pinned", "no longer pinned", "Give a lesson before
     "--phase",
     default="dev-execution",
     show_default=True,
-    shell_complete=completes("phase"),
+    shell_complete=complete_phase,
     help="The phase whose agents are to know it.",
 )
 @click.option("--tag", "tags", multiple=True, help="A framework that it is about; may be repeated.")
@@ -264,7 +265,7 @@ def edit(ctx: click.Context, /, lesson_id: str, text: str) -> None:
 
 
 @command.command("import", epilog=examples("kr lessons import ../shop/lessons/_lessons-learned.md"))
-@click.argument("files", nargs=-1, required=True, type=FILE)
+@click.argument("files", nargs=-1, required=True)
 @with_context
 def import_(ctx: click.Context, /, files: tuple[str, ...]) -> None:
     """Import the lessons of other lessons files, of all or of none; those that are known already are not added again."""

@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from kr.cli.options import Group, common_options, examples, open_app, with_context
-from kr.cli.output import emit, wrapped
+from kr.cli.common import Group, common_options, emit, examples, open_app, with_context, wrapped
 from kr.doctor import Finding, remains
 from kr.store import backup as backups
 from kr.store import entries as entry_rows

@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from kr.cli.options import common, examples, open_app, start_logging, with_context
+from kr.cli.common import common, configure_logging, examples, open_app, with_context
 from kr.errors import NotInstalled
 from kr.server.stdio import serve_stdio
 from kr.server.worker import RequestProgress
@@ -46,7 +46,7 @@ def serve(ctx: click.Context, /, host: str, port: int, names: tuple[str, ...]) -
     a host name that is neither the address nor allowed are refused.
     SIGTERM and SIGINT end it once what is under way is answered.
     """
-    start_logging(ctx)
+    configure_logging(verbose=common(ctx).verbose)
     try:
         from kr.server.serve import Where, serve
     except ModuleNotFoundError as error:

@@ -33,7 +33,7 @@ from kr.store import entries, ledger, saving, wordings
 from kr.store.places import pair_of
 from kr.store.saving import Draft, Saved
 from kr.times import major_key, parse_time, same_major, to_text
-from kr.transfer import INDEX
+from kr.transfer import has_export
 from kr.transfer.export_yaml import refresh_exports
 from kr.transfer.import_yaml import import_on_first_use
 
@@ -83,7 +83,7 @@ class Miss:
         if found.match is not None or found.related:
             return found
         base = self._settings.knowledge_base
-        if (base / INDEX).is_file() and run.shelf.attempt(
+        if has_export(base) and run.shelf.attempt(
             lambda store: import_on_first_use(store, base, now=run.clock()), otherwise=False
         ):
             found = run.cache.look_up(run.query)

@@ -10,11 +10,11 @@ from types import FrameType
 
 import uvicorn
 
-from kr.app import open_app
 from kr.errors import ConfigError
 from kr.server.access import Policy
 from kr.server.http import create_http_app
 from kr.server.worker import RequestProgress, Workers
+from kr.wiring import open_app
 
 MAX_REQUESTS = 128
 """Requests at work at the same time, each in a thread of its own: a hit must not wait behind researches that take minutes."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from kr import slugs
 from kr.errors import StoreError
 from kr.slugs import Name
+from kr.store.edits import edit_at
 from kr.store.engine import Transaction
 from kr.store.entries import framework_key, topic_key
-from kr.store.reports import edit_at
 from kr.times import major_key, same_major
 
 Pair = tuple[str, str]

@@ -10,7 +10,7 @@ from kr.errors import EntryConflict
 from kr.freshness import PLACEHOLDER
 from kr.models import Confidence, Entry, Origin
 from kr.slugs import Name
-from kr.store import archive, entries, places, reports, revisions, saving, wordings
+from kr.store import archive, edits, entries, places, revisions, saving, wordings
 from kr.store.archive import Archived
 from kr.store.engine import Store, Transaction
 from kr.store.entries import STALE_BASELINE
@@ -80,7 +80,7 @@ def restore_revision(store: Store, entry_id: str, number: int, now: datetime) ->
         text = revisions.text(tx, revision.sha256) if revision is not None else None
         if current is None or revision is None or text is None:
             return None
-        current = reports.take_edit(tx, current)
+        current = edits.take_edit(tx, current)
         entry = replace(_as_it_was(current, revision), path=saving.name_of(tx, current).path)
         others = [it for it in _of_same_major(tx, entry) if it.id != entry_id]
         if others:
@@ -108,7 +108,7 @@ def _put_back(
 
 def _archive(tx: Transaction, entry: Entry, now: datetime) -> Archived:
     """Move an entry to the archive; what a person wrote into its file goes with it."""
-    reports.take_edit(tx, entry)
+    edits.take_edit(tx, entry)
     archive.move(tx, entry.id, "manual", now)
     return archive.of_id(tx, entry.id)[0]
 

@@ -10,7 +10,7 @@ from kr import slugs
 from kr.errors import EntryConflict, ReportUnwritable, StoreError, UnknownEntry
 from kr.models import Confidence, Entry, EntryStatus, Origin
 from kr.slugs import Name
-from kr.store import archive, entries, files, places, reports, revisions, wordings
+from kr.store import archive, edits, entries, files, places, revisions, wordings
 from kr.store.engine import Store, Transaction
 from kr.store.entries import STALE_BASELINE
 from kr.store.places import Subject
@@ -89,7 +89,7 @@ def _save(tx: Transaction, draft: Draft, text: str, staged: Path, now: datetime)
     at = to_text(now)
     live = _named(tx, draft) if draft.entry_id else entries.of_topic(tx, *_subject(draft))
     if live is not None:
-        live = reports.take_edit(tx, live)
+        live = edits.take_edit(tx, live)
     sha256 = revisions.keep(tx, text)
     if live is not None and not draft.supersedes(live):
         return _keep_beside(tx, live, draft, sha256, at)

@@ -15,11 +15,11 @@ from kr.models import Entry, origin_of_kind
 from kr.report import fresh_until, is_by_hand, origin_of, read_confidence, read_date
 from kr.slugs import suffixed_name
 from kr.store import archive, entries, revisions
+from kr.store.edits import take_edit
 from kr.store.engine import Transaction
 from kr.store.entries import of_major
 from kr.store.files import ReportFiles
 from kr.store.places import Pair, Subject, holders, pair_of, wanted_names
-from kr.store.reports import take_edit
 from kr.times import UNKNOWN_VERSION, from_text, major_key, parse_time, to_text
 from kr.transfer.read_index import BadItem, Item
 

@@ -10,7 +10,7 @@ import click
 import pytest
 from rich.cells import cell_len
 
-from kr.cli.knowledge import explained
+from kr.cli.research import explained_view
 from kr.errors import InvalidRequest, StoreCorrupt
 from kr.store import saving
 from kr.times import to_text
@@ -92,7 +92,7 @@ def test_the_view_is_clean_and_fits_80_columns(project: Project) -> None:
 def test_the_view_tells_of_each_entry_how_it_ranks_and_why_it_is_served_or_not(project: Project) -> None:
     keep(project, "repeatable options")
     keep(project, "repeatable arguments", tags=("arguments",))
-    _, first, second = explained(explain(project)).split("\n\n")
+    _, first, second = explained_view(explain(project)).split("\n\n")
     assert first.startswith("vue-repeatable-options: score ")
     assert "; fresh; excerpt; shared tags: options\n  served: framework+topic+tags" in first
     assert second.startswith("vue-repeatable-arguments: score ")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.cli.output import LineProgress
+from kr.cli.common import TerminalProgress
 from kr.research.chain import Budget
 from kr.research.miss import lease, lease_key
 from kr.store import ledger
@@ -43,7 +43,7 @@ def test_an_interrupt_leaves_no_lease(tmp_path: Path) -> None:
         key = lease_key(run_of(store))
         for number in range(1, MOST):
             run = run_of(store)
-            held = lease(run, LineProgress(is_watched=False))
+            held = lease(run, TerminalProgress())
             interrupter = Interrupter(number)
             with suppress(KeyboardInterrupt), interrupter.watching():
                 held.__enter__()

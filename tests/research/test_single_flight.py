@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, redirect_stderr
 from pathlib import Path
 
-from kr.cli.output import LineProgress
+from kr.cli.common import TerminalProgress
 from kr.research.miss import lease, lease_key
 from kr.store import ledger
 from kr.store.engine import Store
@@ -35,7 +35,7 @@ def test_a_terminal_sees_that_another_process_is_waited_for(tmp_path: Path) -> N
         with store.write() as tx:
             assert ledger.acquire_lease(tx, lease_key(run), other, now=NOW, ttl=60)
         threading.Timer(0.5, let_go).start()
-        with lease(run, LineProgress(is_watched=True)) as waited:
+        with lease(run, TerminalProgress()) as waited:
             assert waited
             assert shown.getvalue().endswith("\r\x1b[K")  # the line is cleared before anything else is said
     assert "waiting for another process that researches the same … 0 s" in shown.getvalue()

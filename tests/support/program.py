@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kr.app import App
-from kr.cli.output import LineProgress
+from kr.cli.common import TerminalProgress
 from kr.models import to_plain
 from kr.settings import load_settings
 from kr.store import saving
@@ -106,7 +106,7 @@ class Project:
             settings,
             environ=environ,
             cwd=self.root,
-            progress=LineProgress(is_watched=False),
+            progress=TerminalProgress(),
             clock=self.clock,
         )
 
