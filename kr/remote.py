@@ -42,6 +42,7 @@ _LARGEST_ANSWER = 16 * 1024 * 1024
 _MORE_TRIES = 2
 _LONGEST_PAUSE = 5.0
 _BUSY = frozenset({429, 503})
+_NO_REASON = "no reason given"
 _NO_SUCH_PATH = "Not Found"
 """What a server says of a path that it does not have; of an entry that it does not have it says more."""
 
@@ -49,21 +50,6 @@ _NO_SUCH_PATH = "Not Found"
 class ServerGone(KrError):
     code = "server_gone"
     http_status = 502
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    status: int
-    headers: Mapping[str, str]
-    data: bytes
-
-    @property
-    def detail(self) -> str:
-        """What a problem's answer says; nothing where it is none."""
-        try:
-            return str(json.loads(self.data)["detail"])
-        except (ValueError, KeyError, TypeError):
-            return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,17 +77,18 @@ class SharedServer:
         reply = self._ask("POST", path, query, body, seconds=self.research_timeout if is_research else None)
         value = _json(reply)
         if not isinstance(value, dict) or not isinstance(value.get("status"), str):
-            raise ServerGone(f"answers HTTP {reply.status} and no envelope")
+            raise ServerGone(f"answers HTTP {reply.status_code} and no envelope")
         return value
 
-    def _value(self, path: str, reply: Reply) -> Any:
-        if reply.status == httpx.codes.OK:
+    def _value(self, path: str, reply: httpx.Response) -> Any:
+        if reply.is_success:
             return _json(reply)
-        if reply.status != httpx.codes.NOT_FOUND:
-            raise KrError(f"KR_SERVER: {reply.detail or reply.status}")
-        if reply.detail in {_NO_SUCH_PATH, ""}:
+        detail = _detail(reply)
+        if reply.status_code != httpx.codes.NOT_FOUND:
+            raise KrError(f"KR_SERVER: {detail}")
+        if detail in {_NO_SUCH_PATH, _NO_REASON}:
             raise KrError(f"KR_SERVER: {self.url} has no {path}; is this the address of a `kr serve`?")
-        raise UnknownEntry(reply.detail)
+        raise UnknownEntry(detail)
 
     def _ask(
         self,
@@ -111,67 +98,72 @@ class SharedServer:
         body: bytes | None = None,
         *,
         seconds: float | None = None,
-    ) -> Reply:
+    ) -> httpx.Response:
         """Ask, again where the server is busy. Raises ``ServerGone``, and ``ConfigError`` where it refuses."""
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+        }
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
         given = {name: value for name, value in query.items() if value is not None}
+        request = httpx.Request(method, f"{self.url}{path}", params=given, content=body, headers=headers)
         seconds = seconds or self.timeout
-        reply = self._exchange(method, path, given, body, seconds)
+        reply = _exchange(request, seconds)
         for _ in range(self.more_tries):
             after = reply.headers.get("Retry-After", "")
             pause = min(float(after) if after.isdecimal() else 1.0, _LONGEST_PAUSE)
-            if reply.status not in _BUSY or pause >= seconds:
+            if reply.status_code not in _BUSY or pause >= seconds:
                 break
             sleep(pause)
-            reply = self._exchange(method, path, given, body, seconds)
-        if 300 <= reply.status < 400:
+            reply = _exchange(request, seconds)
+        if reply.is_redirect:
             place = reply.headers.get("Location", "another address")
             raise ConfigError(f"KR_SERVER: {self.url} sends on to {place}; name the server itself")
-        why = reply.detail or "no reason given"
-        if reply.status in {401, 403}:
-            raise ConfigError(f"KR_SERVER: {self.url} refuses: {why}; is KR_TOKEN its token?")
-        if reply.status in _BUSY or reply.status >= 500:
-            raise ServerGone(f"answers HTTP {reply.status}: {why}")
+        if reply.status_code in {401, 403}:
+            raise ConfigError(f"KR_SERVER: {self.url} refuses: {_detail(reply)}; is KR_TOKEN its token?")
+        if reply.status_code in _BUSY or reply.is_server_error:
+            raise ServerGone(f"answers HTTP {reply.status_code}: {_detail(reply)}")
         return reply
 
-    def _exchange(
-        self, method: str, path: str, query: Mapping[str, Any], body: bytes | None, seconds: float
-    ) -> Reply:
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
 
-        async def ask() -> Reply:
-            patience = httpx.Timeout(None, connect=_CONNECT_SECONDS)
-            async with (
-                httpx.AsyncClient(timeout=patience, trust_env=False) as client,
-                client.stream(
-                    method, f"{self.url}{path}", params=query, content=body, headers=headers
-                ) as answer,
-            ):
-                return Reply(status=answer.status_code, headers=answer.headers, data=await _read(answer))
+def _exchange(request: httpx.Request, seconds: float) -> httpx.Response:
+    async def exchange() -> httpx.Response:
+        timeout = httpx.Timeout(None, connect=_CONNECT_SECONDS)  # ``run`` ends all of it
+        async with httpx.AsyncClient(timeout=timeout, trust_env=False) as client:
+            answer = await client.send(request, stream=True)
+            data = bytearray()
+            async for piece in answer.aiter_bytes():
+                data += piece
+                if len(data) > _LARGEST_ANSWER:
+                    raise ServerGone(f"gave an answer of more than {_LARGEST_ANSWER // 1024**2} MiB")
+            kept = {
+                name: answer.headers[name] for name in ("Retry-After", "Location") if name in answer.headers
+            }
+            return httpx.Response(answer.status_code, headers=kept, content=bytes(data))
 
-        try:
-            return run(ask, timeout=seconds)
-        except SourceTimeout as error:
-            raise ServerGone(f"gave no answer within {seconds:g} s") from error
-        except httpx.HTTPError as error:
-            raise ServerGone(f"can't be reached: {str(error) or type(error).__name__}") from error
-
-
-async def _read(answer: httpx.Response) -> bytes:
-    data = bytearray()
-    async for piece in answer.aiter_bytes():
-        data += piece
-        if len(data) > _LARGEST_ANSWER:
-            raise ServerGone(f"gave an answer of more than {_LARGEST_ANSWER // 1024**2} MiB")
-    return bytes(data)
-
-
-def _json(reply: Reply) -> Any:
     try:
-        return json.loads(reply.data)
+        return run(exchange, timeout=seconds)
+    except SourceTimeout as error:
+        raise ServerGone(f"gave no answer within {seconds:g} s") from error
+    except httpx.HTTPError as error:
+        raise ServerGone(f"can't be reached: {str(error) or type(error).__name__}") from error
+
+
+def _json(reply: httpx.Response) -> Any:
+    try:
+        return reply.json()
     except (ValueError, RecursionError) as error:
-        raise ServerGone(f"answers HTTP {reply.status}, and no JSON") from error
+        raise ServerGone(f"answers HTTP {reply.status_code}, and no JSON") from error
+
+
+def _detail(reply: httpx.Response) -> str:
+    """Return what the answer of an error says."""
+    try:
+        return str(reply.json()["detail"])
+    except (ValueError, KeyError, TypeError):
+        return _NO_REASON
 
 
 def check_url(url: str) -> str:

@@ -42,24 +42,9 @@ Words = Annotated[str, Query(max_length=1000)]
 
 _SUMMARY = "A shared knowledge cache for fleets of AI coding agents."
 _MAX_SESSIONS = 1000
-_PROBLEM_FIELDS = {
-    "type": "string",
-    "title": "string",
-    "status": "integer",
-    "detail": "string",
-    "code": "string",
-}
 _PROBLEM: dict[str, Any] = {
-    "description": "What is wrong, in one sentence.",
-    "content": {
-        PROBLEM: {
-            "schema": {
-                "type": "object",
-                "properties": {name: {"type": kind} for name, kind in _PROBLEM_FIELDS.items()},
-                "required": ["type", "title", "status", "detail"],
-            }
-        }
-    },
+    "description": "What is wrong, in one sentence: RFC 9457.",
+    "content": {PROBLEM: {"schema": {"type": "object", "required": ["type", "title", "status", "detail"]}}},
 }
 
 
@@ -67,7 +52,7 @@ def create_http_app(workers: Workers, policy: Policy) -> Access:
     """Build the application, with what stands before it."""
     metrics = Metrics()
     mcp = StreamableHTTPSessionManager(
-        create_mcp_server(workers, count_call=metrics.count_tool),
+        create_mcp_server(workers),
         max_request_body_size=MAX_BODY,
         max_sessions=_MAX_SESSIONS,
     )

@@ -6,7 +6,6 @@ tokens, and a test measures it.
 
 import json
 import logging
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -43,9 +42,6 @@ Context = ServerRequestContext[Any, Any]
 Arguments = Mapping[str, Any]
 Content = dict[str, Any]
 Schema = dict[str, Any]
-CountCall = Callable[[str, str, float], None]
-"""Takes a tool's name, what became of the call, and the seconds it took."""
-
 MAX_TOKENS = 1500
 """Of a report's text, where the caller says nothing else."""
 
@@ -287,7 +283,7 @@ TOOLS = (
 )
 
 
-def create_mcp_server(workers: Workers, *, count_call: CountCall | None = None) -> Server[Any]:
+def create_mcp_server(workers: Workers) -> Server[Any]:
     """Build the server. Its tools run in the workers; cancelling a call cancels its work."""
 
     async def list_tools(_context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
@@ -298,13 +294,24 @@ def create_mcp_server(workers: Workers, *, count_call: CountCall | None = None) 
         if tool is None:
             names = ", ".join(tool.name for tool in TOOLS)
             raise MCPError(INVALID_PARAMS, f"no tool {params.name}; there are {names}")
-        began, became = time.perf_counter(), "cancelled"
+        given = {name: value for name, value in (params.arguments or {}).items() if value is not None}
+        steps = 0
+
+        async def notify(step: str) -> None:
+            nonlocal steps
+            steps += 1
+            await context.session.report_progress(steps, message=step)
+
         try:
-            became, result = await _call(workers, tool, params.arguments or {}, context)
-        finally:
-            if count_call is not None:
-                count_call(tool.name, became, time.perf_counter() - began)
-        return result
+            content = await workers.run(lambda: tool.call(workers.app, given), notify=notify)
+        except KrError as error:
+            return _result(str(error), is_error=True)
+        except Exception as error:
+            logger.exception("the tool %s failed", tool.name)
+            why = f"unexpected {type(error).__name__}; this is a bug in kr, and its log has more"
+            return _result(why, is_error=True)
+        is_failure = content.get("status") == "failure"
+        return _result(json.dumps(content, ensure_ascii=False), content, is_error=is_failure)
 
     return Server(
         "kr",
@@ -313,31 +320,6 @@ def create_mcp_server(workers: Workers, *, count_call: CountCall | None = None) 
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-
-
-async def _call(
-    workers: Workers, tool: Tool, arguments: Arguments, context: Context
-) -> tuple[str, CallToolResult]:
-    """Return what became of a call, for the counts, and its result."""
-    steps = 0
-
-    async def notify(step: str) -> None:
-        nonlocal steps
-        steps += 1
-        await context.session.report_progress(steps, message=step)
-
-    given = {name: value for name, value in arguments.items() if value is not None}
-    try:
-        content = await workers.run(lambda: tool.call(workers.app, given), notify=notify)
-    except KrError as error:
-        return error.code, _result(str(error), is_error=True)
-    except Exception as error:
-        logger.exception("the tool %s failed", tool.name)
-        why = f"unexpected {type(error).__name__}; this is a bug in kr, and its log has more"
-        return "defect", _result(why, is_error=True)
-    status = content.get("status", "success")
-    written = json.dumps(content, ensure_ascii=False)
-    return status, _result(written, content, is_error=status == "failure")
 
 
 def _result(written: str, content: Content | None = None, *, is_error: bool) -> CallToolResult:

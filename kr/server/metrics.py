@@ -21,15 +21,15 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.requests = self._times(
-            "kr_http_request_seconds", "Time to answer a request.", "method", "route", "status"
+        self.requests = Histogram(
+            "kr_http_request_seconds",
+            "Time to answer a request.",
+            ("method", "route", "status"),
+            buckets=_SECONDS,
+            registry=self.registry,
         )
-        self.tools = self._times("kr_mcp_tool_seconds", "Time to answer a tool call.", "tool", "outcome")
         refused = "Requests refused because too many were at work."
         self.refused = Counter("kr_http_refused", refused, registry=self.registry)
-
-    def _times(self, name: str, what: str, *labels: str) -> Histogram:
-        return Histogram(name, what, labels, buckets=_SECONDS, registry=self.registry)
 
     def count_request(self, scope: Scope, status: int, seconds: float) -> None:
         """Count a request under its route: a path of an attacker's making must not make a time series."""
@@ -37,9 +37,6 @@ class Metrics:
         route = getattr(scope.get("route"), "path", None) or other
         method = scope["method"] if scope["method"] in {"GET", "POST", "DELETE"} else "other"
         self.requests.labels(method, route, str(status)).observe(seconds)
-
-    def count_tool(self, tool: str, outcome: str, seconds: float) -> None:
-        self.tools.labels(tool, outcome).observe(seconds)
 
     def exposition(self, stats: Mapping[str, Any]) -> bytes:
         """Write what this server counted, then what ``App.stats`` counts."""

@@ -23,7 +23,6 @@ DONE = {
     "rated": "Noted what you say of {of}.",
     "saved": "Your text of {of} is kept, and served from now on.",
     "held": "Your text waits as {of}: it gives orders, or switches a safeguard off.",
-    "reviewer": "You review as {of}.",
     "no-reviewer": "You don't review any more.",
     "retire": "Retired. It is not given to agents any more.",
     "bring-back": "Brought back. It is given to agents again.",
@@ -86,7 +85,8 @@ def with_query(query: dict[str, str], **changes: Any) -> str:
 
 
 _MARKS = re.compile(r"```\w*|[`*#|]+|(?<=\s)[->](?=\s)")
-_UNITS = ((60, "minute"), (60 * 60, "hour"), (24 * 60 * 60, "day"))
+_DAY = 24 * 60 * 60
+_UNITS = ((60, "minute"), (60 * 60, "hour"), (_DAY, "day"))
 
 
 def percent(rate: float | None) -> str:
@@ -126,16 +126,14 @@ def ago(text: str | None, now: datetime) -> str:
     if moment is None:
         return text or "–"
     seconds = (now - moment).total_seconds()
-    if len(text or "") == len("2026-01-01"):
-        days = (now.astimezone(UTC).date() - moment.date()).days
-        return "today" if days == 0 else day(text)
-    if -24 * 60 * 60 < seconds < -60:
-        return f"in {_span(-seconds)}"
-    if seconds < -60 or seconds >= 31 * 24 * 60 * 60:
+    is_date = len(text or "") == len("2026-01-01")
+    if is_date and moment.date() == now.date():
+        return "today"
+    if is_date or not -_DAY < seconds < 31 * _DAY:
         return day(text)
-    if seconds < 60:
+    if abs(seconds) < 60:
         return "just now"
-    return f"{_span(seconds)} ago"
+    return f"{_span(seconds)} ago" if seconds > 0 else f"in {_span(-seconds)}"
 
 
 def _span(seconds: float) -> str:

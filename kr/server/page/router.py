@@ -69,12 +69,10 @@ def page_router(workers: Workers, sessions: Sessions) -> APIRouter:
     for path, action in ACTIONS.items():
         add(path, "POST", partial(page.act, path, action))
     add("/entries/{entry_id:path}", "GET", page.show_entry)
-    add("/review/sign-in", "POST", page.sign_in_to_review)
+    add(SIGN_IN, "GET", page.ask_to_sign_in)
+    add(SIGN_IN, "POST", page.sign_in)
+    add("/sign-out", "POST", page.sign_out)
     add("/review/sign-out", "POST", page.stop_reviewing)
-    if sessions.can_sign_in:
-        add(SIGN_IN, "GET", page.ask_to_sign_in)
-        add(SIGN_IN, "POST", page.sign_in)
-        add("/sign-out", "POST", page.sign_out)
     return router
 
 
@@ -132,15 +130,17 @@ class _Page:
 
     async def ask_to_sign_in(self, request: Request) -> Response:
         address = _local(request.query_params.get("next", "/"))
-        return self._render(request, "sign_in.html", {"next": address, "is_wrong": False})
+        return self._render(request, "sign_in.html", {"next": address})
 
     async def sign_in(self, request: Request) -> Response:
+        """Let who knows one of the two tokens go on: to use the server, or under a name to review."""
         form = await self._read_form(request)
-        address = _local(form.get("next", "/"))
-        session_id = self._sessions.sign_in(_id_of(request), form.get("token", ""))
+        name = name_of(form["name"]) if "name" in form else None
+        session_id = self._sessions.sign_in(_id_of(request), form.get("token", ""), name)
         if session_id is None:
-            return self._render(request, "sign_in.html", {"next": address, "is_wrong": True}, status=403)
-        response = RedirectResponse(address, status_code=303)
+            why = "That is no name" if "name" in form and name is None else "That is not the token"
+            raise HTTPException(403, f"{why}. Go back, and try again.")
+        response = RedirectResponse(_local(form.get("next", "/")), status_code=303)
         return self._with_cookie(request, response, session_id)
 
     async def sign_out(self, request: Request) -> Response:
@@ -149,19 +149,6 @@ class _Page:
         response = RedirectResponse(SIGN_IN, status_code=303)
         response.delete_cookie(COOKIE)
         return response
-
-    async def sign_in_to_review(self, request: Request) -> Response:
-        form = await self._read_form(request)
-        name, token = name_of(form.get("name", "")), form.get("token", "")
-        if not self._sessions.can_review:
-            raise ReviewerNeeded("This server was started without KR_REVIEW_TOKEN: nobody can review here.")
-        if name is None:
-            raise ReviewerNeeded("That is no name. Go back, and try again.")
-        session_id = self._sessions.sign_in_to_review(_id_of(request), token, name)
-        if session_id is None:
-            raise ReviewerNeeded("That is not the token. Go back, and try again.")
-        response = self._redirect(session_id, views.Done("reviewer", name, _REVIEW))
-        return self._with_cookie(request, response, session_id)
 
     async def stop_reviewing(self, request: Request) -> Response:
         await self._read_form(request)

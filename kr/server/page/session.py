@@ -47,7 +47,6 @@ class Sessions:
         self._review_token = review_token
         self._key = secrets.token_bytes(32)
         self._sessions: dict[str, Session] = {}
-        self.can_sign_in = token is not None
         self.can_review = review_token is not None
 
     @staticmethod
@@ -57,19 +56,16 @@ class Sessions:
     def get(self, session_id: str) -> Session:
         return self._sessions.get(session_id, Session())
 
-    def sign_in(self, session_id: str, token: str) -> str | None:
-        """Let who knows the token use the server, under a new id; None for anybody else."""
-        if not _is_same(token, self._token):
+    def sign_in(self, session_id: str, token: str, name: str | None = None) -> str | None:
+        """Let who knows a token go on under a new id: with a name to review, else to use the server; None for anybody else."""
+        if not _is_same(token, self._token if name is None else self._review_token):
             return None
-        signed_in = replace(self.get(session_id), signed_in_until=time.time() + SIGNED_IN_SECONDS)
-        return self._move(session_id, signed_in)
-
-    def sign_in_to_review(self, session_id: str, token: str, name: str) -> str | None:
-        """Let the person of this name who knows the token review, under a new id; None for anybody else."""
-        if not _is_same(token, self._review_token):
-            return None
-        until = time.time() + REVIEW_SECONDS
-        return self._move(session_id, replace(self.get(session_id), review_until=until, reviewer_name=name))
+        now, session = time.time(), self.get(session_id)
+        if name is None:
+            session = replace(session, signed_in_until=now + SIGNED_IN_SECONDS)
+        else:
+            session = replace(session, review_until=now + REVIEW_SECONDS, reviewer_name=name)
+        return self._move(session_id, session)
 
     def stop_reviewing(self, session_id: str) -> None:
         if session_id in self._sessions:
