@@ -1,7 +1,6 @@
 """The operations of kr over one configuration, each once: what the command line, MCP and HTTP call."""
 
 import logging
-import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,31 +10,33 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from kr.errors import ConfigError, FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
+from kr.errors import FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
 from kr.fields import read_document
-from kr.markdown import fit, sections
-from kr.markdown import section as section_of
 from kr.models import to_plain
 from kr.research.cache import Cache, Clock
 from kr.research.decide import with_confidence
 from kr.research.progress import Progress
 from kr.research.run import limits_of, rules_of
 from kr.research.service import ResearchService
-from kr.settings import Settings, load_settings
-from kr.store.store import Shelf, Store
-from kr.transfer import ARCHIVE, INDEX
+from kr.research.shelf import Shelf
+from kr.sections import fit, sections
+from kr.sections import section as section_of
+from kr.settings import Settings
+from kr.store.engine import Store
+from kr.transfer import has_export
 
 if TYPE_CHECKING:
     from _typeshed import StrPath
 
     from kr.catalog import Catalog
     from kr.doctor import Doctor, Finding
-    from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
+    from kr.findings import RateResults, SaveEnvelope
+    from kr.lessons.book import LessonBook
     from kr.lessons.events import EventLimits
-    from kr.lessons.file import LessonBook
     from kr.lessons.review import Lessons
     from kr.models import EventType, Writer
     from kr.project import Need
+    from kr.recording import RecordEnvelope
     from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported
     from kr.workflows.service import Workflows
@@ -80,6 +81,8 @@ class App:
         self._progress = progress
         self.clock = clock
         self._is_index_taken = False
+        self.serves_one = False
+        """Whether one client alone talks to this process (``kr mcp``): its sessions are not independent of each other."""
 
     def __enter__(self) -> Self:
         return self
@@ -148,19 +151,22 @@ class App:
         from kr.doctor import Finding  # heavy
 
         file = str(self.settings.config_file)
-        return [Finding("trust", "warning", file, told) for told in self.settings.left_out]
+        return [Finding("trust", "warning", file, line) for line in self.settings.left_out]
 
     def reset_circuits(self) -> list[str]:
-        with self.store.write() as unit:
-            paused = [circuit.source for circuit in unit.circuits.all()]
+        from kr.store import ledger  # heavy
+
+        with self.store.write() as tx:
+            paused = [circuit.source for circuit in ledger.circuits(tx)]
             for source in paused:
-                unit.circuits.record_success(source)
+                ledger.record_success(tx, source)
         return paused
 
     @contextmanager
     def _lesson_book(self, patience: float, queue: float | None = None) -> "Iterator[LessonBook]":
         """Open the lessons file with its database: wait ``patience`` seconds for that, ``queue`` (None: 60) for other writers."""
-        from kr.lessons.file import LOCK_TIMEOUT, LessonBook, LessonsFile  # heavy
+        from kr.lessons.book import LessonBook  # heavy
+        from kr.lessons.file import LOCK_TIMEOUT, LessonsFile  # heavy
 
         with self._brief_store(patience) as store:
             lock_timeout = LOCK_TIMEOUT if queue is None else queue
@@ -211,7 +217,7 @@ class App:
         return self.catalog.page(**page)
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
-        """Give a live entry; its report tells the confidence that it has now."""
+        """Give a live entry; its report has the confidence that it has now."""
         found = self.catalog.entry(entry_id, report=report)
         if found.get("report"):
             found["report"] = with_confidence(found["report"], found["confidence"])
@@ -226,9 +232,9 @@ class App:
         shown = text if section is None else section_of(text, section)
         if shown is None:
             raise InvalidRequest(FieldError("section", f"there are {', '.join(sections(text))}"))
-        told = ("id", "framework", "framework_version", "topic", "confidence", "origin")
+        names = ("id", "framework", "framework_version", "topic", "confidence", "origin")
         cut, is_cut = fit(shown, max_tokens)
-        return {**{key: found[key] for key in told}, "text": cut, "is_cut": is_cut}
+        return {**{key: found[key] for key in names}, "text": cut, "is_cut": is_cut}
 
     def search(self, query: str, *, framework: str | None = None, limit: int = 10) -> dict[str, Any]:
         """Find live entries, best first: ``{entries: [{id, framework, framework_version, topic, status, passage}]}``."""
@@ -257,6 +263,7 @@ class App:
             export=self._export_after_change,
             clock=self.clock,
             project=str(self._cwd),
+            serves_one=self.serves_one,
         )
 
     def save_finding(self, data: Mapping[str, Any], writer: "Writer | None" = None) -> "SaveEnvelope":
@@ -426,7 +433,7 @@ class App:
         """Take in an ``index.yaml`` beside an empty database, looked for until it went well once."""
         if self._is_index_taken:
             return
-        if not any((self.settings.knowledge_base / name).is_file() for name in (INDEX, ARCHIVE)):
+        if not has_export(self.settings.knowledge_base):
             return  # also where it may not be looked for: the database then says so
         from kr.transfer.import_yaml import import_on_first_use  # heavy
 
@@ -440,22 +447,3 @@ class App:
 def _patience(settings: Settings) -> float:
     """Seconds that a busy database is waited for: the overall deadline must leave time for an answer."""
     return min(_LONGEST_PATIENCE, settings.overall_timeout / 2)
-
-
-def open_app(
-    *,
-    config: "StrPath | None",
-    knowledge_base: "StrPath | None",
-    progress: Progress,
-    kind: type[App] = App,
-) -> App:
-    """Read environment and configuration, and build an app of this kind. Raises ``ConfigError``."""
-    environ = dict(os.environ)
-    try:
-        cwd = os.getcwd()
-    except OSError as error:
-        raise ConfigError(f"the working directory is gone: {error.strerror}") from error
-    settings = load_settings(config=config, knowledge_base=knowledge_base, environ=environ, cwd=cwd)
-    for warning in settings.warnings:
-        logger.warning("%s", warning)
-    return kind(settings, environ=environ, cwd=cwd, progress=progress)

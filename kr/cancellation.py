@@ -1,4 +1,4 @@
-"""Breaking off work that runs in a thread of a server: what Ctrl-C is to a process of its own (SPEC 8).
+"""Breaking off work that runs in a thread of a server: what Ctrl-C is to a process of its own.
 
 ``Cancellation.run`` does the work; whatever waits below it, however deep, asks here: ``check`` after a wait, ``sleep``
 in place of ``time.sleep``, ``broken_off`` around what only another thread can wake. Without a cancellation, as on the

@@ -4,7 +4,7 @@ Every operation returns nested plain data. An id that nothing has is an ``Unknow
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -12,14 +12,20 @@ from typing import Any
 
 from kr.errors import KrError, UnknownEntry
 from kr.frameworks import canonical
-from kr.freshness import MARKED, UNKNOWN_VERSION, Limits, judge
+from kr.freshness import MARKED, Limits, judge
 from kr.models import Entry, EntryStatus
-from kr.store.archive import Archived, ArchiveReason
-from kr.store.reports import Revision
-from kr.store.saving import Restored
-from kr.store.search import nowhere, passage_of, unknown_archived, unknown_entry
-from kr.store.session import UnitOfWork
-from kr.store.store import Store
+from kr.store import archive as archived_rows
+from kr.store import entries as entry_rows
+from kr.store import lookup, reports, restoring, wordings
+from kr.store import revisions as revision_rows
+from kr.store import search as text_search
+from kr.store.archive import Archived, ArchiveReason, nowhere, unknown_archived, unknown_entry
+from kr.store.engine import Store, Transaction
+from kr.store.restoring import Restored
+from kr.store.revisions import Revision
+from kr.store.search import passage_of
+from kr.store.wordings import Wording
+from kr.times import UNKNOWN_VERSION
 
 logger = logging.getLogger(__name__)
 
@@ -53,8 +59,8 @@ class Catalog:
         They are those from ``offset`` on, at most ``limit``. A status costs a look at all of them.
         """
         now = self.clock()
-        with self.store.look() as unit:
-            found = list(unit.entries.browse(_valid(framework)))
+        with self.store.look() as tx:
+            found = list(entry_rows.browse(tx, _valid(framework)))
             if status is not None:
                 found = [entry for entry in found if self._judged(entry, now)[0].status == status]
             shown = found[offset : None if limit is None else offset + limit]
@@ -67,44 +73,59 @@ class Catalog:
         """List live entries that hold all of ``words``, best first, then those that hold some; each with the passage. ``limit`` None: 50."""
         now, text = self.clock(), _text(words)
         keys = () if framework is None else (canonical(_text(framework)),)
-        with self.store.look() as unit:
-            ids = unit.search.find(text, keys=keys, most=limit or _MOST_FOUND)
-            entries = {entry.id: entry for entry in unit.entries.some(ids)}
+        with self.store.look() as tx:
+            ids = text_search.find(tx, text, keys=keys, most=limit or _MOST_FOUND)
+            entries = {entry.id: entry for entry in entry_rows.some(tx, ids)}
             found = [
-                (entries[it], unit.revisions.text(entries[it].sha256) or "") for it in ids if it in entries
+                (entries[it], revision_rows.text(tx, entries[it].sha256) or "") for it in ids if it in entries
             ]
         return [found_item(self._judged(entry, now)[0], passage_of(report, text)) for entry, report in found]
 
+    def questions(self, entry_ids: Iterable[str]) -> dict[str, str | None]:
+        """Return what was asked of these live entries, by their ids."""
+        with self.store.look() as tx:
+            return {entry.id: entry.question for entry in entry_rows.some(tx, entry_ids)}
+
+    def wordings(self, entry_id: str) -> list[Wording]:
+        """Return how requests worded the need of an entry, the newest first."""
+        with self.store.read() as tx:
+            return wordings.of(tx, [entry_id]).get(entry_id, [])[::-1]
+
+    def archived_questions(self, archive_ids: Iterable[int]) -> dict[int, str | None]:
+        """Return what was asked of these archived rows, by their numbers."""
+        with self.store.look() as tx:
+            return {row.archive_id: row.entry.question for row in archived_rows.some(tx, archive_ids)}
+
     def search_lessons(self, words: str, *, limit: int = 50) -> list[dict[str, Any]]:
         """List lessons that hold ``words``, best first: ``{id, phase, passage}``."""
-        with self.store.look() as unit:
-            found = unit.search.lessons(_text(words), most=limit)
+        with self.store.look() as tx:
+            found = text_search.lessons(tx, _text(words), most=limit)
         return [{"id": it.key, "phase": it.topic, "passage": it.text} for it in found]
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
         """Give all about one entry; with its report's text when it is asked for (null when it is lost)."""
         entry_id = self._key(entry_id)
-        with self.store.read() as unit:
-            stored = unit.entries.get(entry_id)
+        with self.store.read() as tx:
+            stored = entry_rows.get(tx, entry_id)
             if stored is None:
-                raise unknown_entry(unit, entry_id)
-            marked = unit.entries.stale_reason(entry_id)
-            revisions = len(unit.revisions.of_entry(entry_id))
-            archived = len(unit.archive.of_id(entry_id))
+                raise unknown_entry(tx, entry_id)
+            marked = entry_rows.stale_reason(tx, entry_id)
+            revisions = len(revision_rows.of_entry(tx, entry_id))
+            archived = len(archived_rows.of_id(tx, entry_id))
         entry, reasons = self._judged(stored, self.clock())
         item = entry_item(entry) | {"stale_because": _because(marked, reasons)} | _fields(entry, _DETAILS)
         item |= {"revisions": revisions, "archived": archived}
-        return {**item, "report": self.store.read_report(stored)} if report else item
+        return {**item, "report": reports.read_report(self.store, stored)} if report else item
 
     def ratings(self, entry_id: str) -> dict[str, Any]:
         """Give what was said of an entry's current text: ``{worked, wrong, is_withdrawn, said: [{session_id, outcome, note, at}]}``."""
         entry_id = self._key(entry_id)
-        with self.store.read() as unit:
-            found = unit.lookup.one(entry_id)
+        with self.store.read() as tx:
+            found = lookup.one(tx, entry_id)
             if found is None:
-                raise unknown_entry(unit, entry_id)
+                raise unknown_entry(tx, entry_id)
             entry, ratings, _ = found
-            said = unit.ratings.of(entry)
+            said = wordings.ratings_of(tx, entry)
         return {
             "worked": ratings.worked,
             "wrong": ratings.wrong,
@@ -114,26 +135,30 @@ class Catalog:
 
     def history(self, entry_id: str) -> list[dict[str, Any]]:
         entry_id = self._key(entry_id)
-        with self.store.read() as unit:
-            revisions = unit.revisions.of_entry(entry_id)
-            if not revisions and unit.entries.get(entry_id) is None and not unit.archive.of_id(entry_id):
-                raise unknown_entry(unit, entry_id)
+        with self.store.read() as tx:
+            revisions = revision_rows.of_entry(tx, entry_id)
+            if (
+                not revisions
+                and entry_rows.get(tx, entry_id) is None
+                and not archived_rows.of_id(tx, entry_id)
+            ):
+                raise unknown_entry(tx, entry_id)
         return [revision_item(revision) for revision in revisions]
 
     def revision(self, entry_id: str, number: int) -> dict[str, Any]:
         entry_id = self._key(entry_id)
-        with self.store.read() as unit:
-            revision = unit.revisions.get(entry_id, number)
+        with self.store.read() as tx:
+            revision = revision_rows.get(tx, entry_id, number)
             if revision is None:
-                raise _unknown_revision(unit, entry_id, number)
-            text = unit.revisions.text(revision.sha256)
+                raise _unknown_revision(tx, entry_id, number)
+            text = revision_rows.text(tx, revision.sha256)
         return {**revision_item(revision), "text": text or ""}
 
     def archive(
         self, *, framework: str | None = None, reason: ArchiveReason | None = None, limit: int | None = None
     ) -> list[dict[str, Any]]:
-        with self.store.look() as unit:
-            found = unit.archive.browse(_valid(framework), reason)
+        with self.store.look() as tx:
+            found = archived_rows.browse(tx, _valid(framework), reason)
             return [archived_item(archived) for archived in islice(found, limit)]
 
     def archived(
@@ -141,23 +166,23 @@ class Catalog:
     ) -> dict[str, Any]:
         """Give all about one archived row, chosen as ``restore`` does; with its own text when it is asked for."""
         entry_id = self._key(entry_id)
-        with self.store.read() as unit:
-            chosen = _chosen(unit, entry_id, archive_id)
-            text = unit.revisions.text(chosen.entry.sha256)
+        with self.store.read() as tx:
+            chosen = _chosen(tx, entry_id, archive_id)
+            text = revision_rows.text(tx, chosen.entry.sha256)
         item = archived_item(chosen) | _fields(chosen.entry, "question origin researched_at sha256")
         return {**item, "report": text} if report else item
 
     def check(self, entry_ids: Sequence[str]) -> list[dict[str, Any]]:
         """Give the live entries of these ids, each once; what ``remove`` would take."""
         keys = list(dict.fromkeys(map(self._key, entry_ids)))
-        with self.store.read() as unit:
-            return [entry_item(_live(unit, key)) for key in keys]
+        with self.store.read() as tx:
+            return [entry_item(_live(tx, key)) for key in keys]
 
     def remove(self, entry_ids: Sequence[str]) -> dict[str, Any]:
         """Move entries to the archive, reason ``manual``: all of them, or none when one is unknown."""
         keys = [self._key(entry_id) for entry_id in entry_ids]
         self.check(keys)
-        removed = self.store.remove(keys, self.clock())
+        removed = restoring.remove(self.store, keys, self.clock())
         if removed is None:  # one went meanwhile
             self.check(keys)
             raise UnknownEntry("the entries changed meanwhile; nothing was removed, try again")
@@ -172,20 +197,20 @@ class Catalog:
     ) -> dict[str, Any]:
         """Make an archived entry live and fresh, the last archived or that of ``archive_id``. Raises ``EntryConflict`` when it is live."""
         entry_id = self._key(entry_id)
-        with self.store.read() as unit:
-            chosen = _chosen(unit, entry_id, archive_id)
-        restored = self.store.restore_archived(chosen, self.clock(), replace=replace_live)
+        with self.store.read() as tx:
+            chosen = _chosen(tx, entry_id, archive_id)
+        restored = restoring.restore_archived(self.store, chosen, self.clock(), replace_live=replace_live)
         if restored is None:
             raise UnknownEntry(f"{entry_id}: it left the archive meanwhile; see kr archive list")
         return self._restored(restored)
 
     def restore_revision(self, entry_id: str, number: int) -> dict[str, Any]:
         entry_id = self._key(entry_id)
-        restored = self.store.restore_revision(entry_id, number, self.clock())
+        restored = restoring.restore_revision(self.store, entry_id, number, self.clock())
         if restored is None:
-            with self.store.read() as unit:
-                _live(unit, entry_id)
-                raise _unknown_revision(unit, entry_id, number)
+            with self.store.read() as tx:
+                _live(tx, entry_id)
+                raise _unknown_revision(tx, entry_id, number)
         return self._restored(restored)
 
     def _key(self, entry_id: str) -> str:
@@ -209,13 +234,13 @@ class Catalog:
     def _judged(self, entry: Entry, now: datetime) -> tuple[Entry, tuple[str, ...]]:
         verdict = judge(entry, UNKNOWN_VERSION, self.limits, now)
         is_fresh, reasons = verdict.status == "fresh" and entry.status == "fresh", verdict.reasons
-        if entry.sha256 is None and not self.store.read_file(entry.path):
+        if entry.sha256 is None and not self.store.files.read(entry.path):
             is_fresh, reasons = False, (*reasons, MISSING_REPORT)
         return replace(entry, status="fresh" if is_fresh else "stale"), reasons
 
     def _count(self) -> int:
-        with self.store.read() as unit:
-            return unit.entries.count()
+        with self.store.read() as tx:
+            return entry_rows.count(tx)
 
     def exported(self) -> list[str]:
         """Export as after a research write: a failure becomes a warning, and changes nothing else."""
@@ -233,17 +258,17 @@ def _because(marked: str | None, reasons: tuple[str, ...]) -> list[str]:
     return list(dict.fromkeys([marked, *(reason for reason in reasons if reason != MARKED)]))
 
 
-def _live(unit: UnitOfWork, entry_id: str) -> Entry:
-    entry = unit.entries.get(entry_id)
+def _live(tx: Transaction, entry_id: str) -> Entry:
+    entry = entry_rows.get(tx, entry_id)
     if entry is None:
-        raise unknown_entry(unit, entry_id)
+        raise unknown_entry(tx, entry_id)
     return entry
 
 
-def _chosen(unit: UnitOfWork, entry_id: str, archive_id: int | None) -> Archived:
-    rows = unit.archive.of_id(entry_id)
+def _chosen(tx: Transaction, entry_id: str, archive_id: int | None) -> Archived:
+    rows = archived_rows.of_id(tx, entry_id)
     if not rows:
-        raise unknown_archived(unit, entry_id)
+        raise unknown_archived(tx, entry_id)
     for row in rows:
         if archive_id in {None, row.archive_id}:
             return row
@@ -251,10 +276,10 @@ def _chosen(unit: UnitOfWork, entry_id: str, archive_id: int | None) -> Archived
     raise UnknownEntry(f"{entry_id}: it has no archive id {archive_id}; it has {known}")
 
 
-def _unknown_revision(unit: UnitOfWork, entry_id: str, number: int) -> UnknownEntry:
-    numbers = [str(revision.revision) for revision in unit.revisions.of_entry(entry_id)]
-    if not numbers and unit.entries.get(entry_id) is None:
-        return unknown_entry(unit, entry_id)
+def _unknown_revision(tx: Transaction, entry_id: str, number: int) -> UnknownEntry:
+    numbers = [str(revision.revision) for revision in revision_rows.of_entry(tx, entry_id)]
+    if not numbers and entry_rows.get(tx, entry_id) is None:
+        return unknown_entry(tx, entry_id)
     there_are = f"it has {', '.join(numbers[-10:])}" if numbers else "nothing has replaced its text yet"
     return UnknownEntry(f"{entry_id}: there is no revision {number}; {there_are}")
 

@@ -17,16 +17,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kr.errors import KrError, SourceFailure, SourceNotAsked, StoreError
-from kr.freshness import parse_time, to_text
 from kr.models import Entry, Query
-from kr.naming import decoded
 from kr.report import origin_of, parse_report
 from kr.sources.base import Ask, Source
 from kr.sources.local_docs import Folder
-from kr.store import backup
-from kr.store.reports import ReportFiles, edit_at
-from kr.store.store import Store
+from kr.store import archive, backup, revisions
+from kr.store import entries as entry_rows
+from kr.store import reports as stored_reports
+from kr.store.edits import edit_at
+from kr.store.engine import Store
+from kr.store.files import ReportFiles
 from kr.text import counted, one_line
+from kr.times import parse_time, to_text
 from kr.transfer import ARCHIVE, INDEX
 from kr.transfer.export_yaml import export_yaml, render_archive, render_index
 from kr.transfer.import_yaml import import_report, import_yaml
@@ -129,7 +131,7 @@ class Doctor:
         try:
             findings += check()
         except KrError as error:
-            findings.append(Finding(name, "error", self._store.place, f"can't be examined: {error}"))
+            findings.append(Finding(name, "error", str(self._store.path), f"can't be examined: {error}"))
         except OSError as error:
             why = f"can't be examined: {error.strerror or error}"
             findings.append(Finding(name, "error", str(error.filename or self._folder), why))
@@ -180,8 +182,8 @@ class Doctor:
 
     def _rebuild(self) -> str:
         """Import the exports into a new database; the reports that they don't name follow as orphans."""
-        with self._store.write() as unit:
-            unit.entries.count()
+        with self._store.write() as tx:
+            entry_rows.count(tx)
         if not any((self._folder / name).is_file() for name in (INDEX, ARCHIVE)):
             return "an empty database was made"
         result = import_yaml(self._store, self._folder, [self._folder], now=self._clock())
@@ -198,14 +200,14 @@ class Doctor:
         if problems := backup.check(self._store.path):
             repair = f"back it up and rebuild its indexes; where that is not enough, {_ANEW}"
             why = f"is not sound: {_some(problems)}"
-            yield Finding("integrity", "error", self._store.place, why, repair, self._mend)
+            yield Finding("integrity", "error", str(self._store.path), why, repair, self._mend)
 
     def _mend(self) -> str:
         path = self._store.path
         with suppress(StoreError):  # where more than its indexes is broken
             kept = backup.backup(path, None, self._moment())
-            with self._store.write() as unit:
-                backup.rebuild_indexes(unit.session)
+            with self._store.write() as tx:
+                backup.rebuild_indexes(tx)
             if not backup.check(path):
                 return f"indexes rebuilt; the database as it was is {kept}"
         return self._replace()
@@ -215,16 +217,15 @@ class Doctor:
 
         A file that may not be read is no reason to touch its entry: for all that anybody knows it is there.
         """
-        with self._store.read() as unit:
-            entries = unit.entries.all()
-            kept = {entry.id for entry in entries if unit.revisions.text(entry.sha256) is not None}
-            edited = {entry.id for entry in entries if edit_at(unit, entry.path, entry.sha256) is not None}
+        with self._store.read() as tx:
+            entries = entry_rows.all(tx)
+            kept = {entry.id for entry in entries if revisions.text(tx, entry.sha256) is not None}
+            edited = {entry.id for entry in entries if edit_at(tx, entry.path, entry.sha256) is not None}
         unreadable: Counter[tuple[str, str]] = Counter()
         for entry in entries:
-            found = self._files.look(entry.path)
-            if found.state == "unreadable":
-                unreadable[str(found.blocked_by), found.reason] += 1
-            elif found.state == "absent":
+            if (problem := self._files.hindrance(entry.path)) is not None:
+                unreadable[str(problem.filename), problem.strerror or ""] += 1
+            elif self._files.state(entry.path) == "absent":
                 yield self._missing(entry, is_kept=entry.id in kept)
             elif entry.id in edited & kept:
                 why = f"somebody edited its report {entry.path}; whoever reads it next takes that in"
@@ -247,22 +248,22 @@ class Doctor:
 
     def _settle(self, entry: Entry) -> str:
         """Write a missing file, or take in what somebody wrote into it, as whoever reads the report does."""
-        self._store.read_report(entry)
-        is_there = self._files.look(entry.path).state == "there"
+        stored_reports.read_report(self._store, entry)
+        is_there = self._files.state(entry.path) == "there"
         return "done" if is_there else f"failed: {entry.path} can't be written"
 
     def _archive(self, entry: Entry) -> str:
-        with self._store.write() as unit:
-            row = unit.entries.get(entry.id)
-            if row is None or self._files.look(row.path).state != "absent":
+        with self._store.write() as tx:
+            row = entry_rows.get(tx, entry.id)
+            if row is None or self._files.state(row.path) != "absent":
                 return "somebody else has put it right"
-            unit.archive.move(entry.id, "manual", self._clock())
+            archive.move(tx, entry.id, "manual", self._clock())
         return "archived"
 
     def check_orphans(self) -> Iterator[Finding]:
         """Report files that no entry has, live or archived."""
-        with self._store.read() as unit:
-            known = unit.entries.known_paths()
+        with self._store.read() as tx:
+            known = entry_rows.known_paths(tx)
             for path in report_paths(self._folder):
                 if path in known:
                     continue
@@ -272,7 +273,7 @@ class Doctor:
                     yield Finding("orphan", "information", path, why)
                     continue
                 version = item.framework_version or "unknown"
-                yield self._orphan(item, unit.entries.of_topic(item.framework, item.topic, version))
+                yield self._orphan(item, entry_rows.of_topic(tx, item.framework, item.topic, version))
 
     def _orphan(self, item: Item, live: Entry | None) -> Finding:
         if live is not None:
@@ -287,7 +288,7 @@ class Doctor:
 
     def _read_item(self, path: str) -> Item | None:
         """Make the item of an index that a report's own header tells; None where it does not follow the template."""
-        text = decoded(self._files.read(path))
+        text = (self._files.read(path) or b"").decode(errors="replace")
         shape = parse_report(text)
         framework = _plain(shape.header["Framework"]) if shape else ""
         topic = _plain(shape.title.removeprefix("# ")).removeprefix(f"{framework} - ") if shape else ""
@@ -308,8 +309,8 @@ class Doctor:
 
     def check_export(self) -> Iterator[Finding]:
         """``index.yaml`` and ``_archived-index.yaml`` that don't say what the database says."""
-        with self._store.read() as unit:
-            live, archived = unit.entries.all(), unit.archive.all()
+        with self._store.read() as tx:
+            live, archived = entry_rows.all(tx), archive.all(tx)
         is_wanted = self._auto_export and bool(live or archived)
         repair = "export both files; an index that kr did not write is imported first"
         for name, text in ((INDEX, render_index(live)), (ARCHIVE, "".join(render_archive(archived)))):

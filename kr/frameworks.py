@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
-from kr.naming import fold
+from kr.slugs import fold
 
 _SEPARATORS = str.maketrans("", "", "-_. ")
 _PACKAGE = r"@[\w.-]+/[\w.-]+|[^\s/:*]+"

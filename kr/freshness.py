@@ -1,30 +1,20 @@
-"""Times as they are kept (SPEC 5), and whether a cached entry may still be served (SPEC 3.3; seed 000, step 2, actions 3 and 4).
+"""Whether a cached entry may still be served (seed 000, step 2, actions 3 and 4).
 
-A kept time is ``YYYY-MM-DDTHH:MM:SS.ffffffZ``, UTC: its width is fixed, so that text order is time order; a bare ``YYYY-MM-DD``,
-as people write it, sorts at the start of its day. Pure: the clock is an argument. Ages are whole days between UTC dates, and every
-limit means "more than".
+Pure: the clock is an argument. Ages are whole days between UTC dates, and every limit means "more than".
 """
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
+from datetime import UTC, date, datetime
 from typing import Literal
 
 from kr.models import Entry
-from kr.naming import fold
+from kr.times import major_key, oldest_live, parse_time, same_major
 
 Freshness = Literal["fresh", "stale", "archived"]
 
 CACHE_TTL_DAYS, ARCHIVE_AFTER_DAYS = 30, 60
 """The defaults of the settings of these names (SPEC 3.3)."""
 
-UNKNOWN_VERSION = "unknown"
-"""What the terminal form says where no version was detected. It goes with any major version."""
-
-_TICK = timedelta(microseconds=1)
-_MAX_DIGITS = 4000  # Python refuses to read longer integers
 MARKED = "marked stale"
 PLACEHOLDER = "a placeholder: nothing was found"
 
@@ -49,68 +39,6 @@ class Verdict:
     reasons: tuple[str, ...]
     for_major: str | None = None
     is_news: bool = False
-
-
-def to_text(moment: datetime) -> str:
-    """Return the stored form. A naive ``moment`` is a programming error: ``ValueError``."""
-    if moment.tzinfo is None:
-        raise ValueError("a stored time needs a time zone")
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def from_text(text: str) -> datetime:
-    """Read a stored time, a bare date or other ISO 8601 forms, UTC where they name no zone. Raises ``ValueError``."""
-    moment = datetime.fromisoformat(text.strip())
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-def parse_time(text: str) -> datetime | None:
-    """Read a time as ``from_text`` does; None where it is none."""
-    try:
-        return from_text(text)
-    except (ValueError, OverflowError):  # the latter: an offset leads out of the years 1 to 9999
-        return None
-
-
-def after(now: datetime, newest: Iterable[str]) -> str:
-    """Return ``max(now, newest + 1 us)`` in stored form, whatever the clock says; a text that is no time is passed over."""
-    latest = now
-    for text in newest:
-        try:
-            latest = max(latest, from_text(text) + _TICK)
-        except (ValueError, OverflowError):
-            continue
-    return to_text(latest)
-
-
-def major(version: str) -> int | None:
-    """Return the first integer in a version text: 2 for ``2.x``, ``^2.7``, ``v2`` and ``>=2,<3``."""
-    found = re.search(r"\d+", version)
-    return int(found[0][:_MAX_DIGITS]) if found else None
-
-
-@lru_cache(maxsize=128)
-def major_key(version: str) -> str:
-    """Name the major version of a version text: its number, or the folded text where it has no integer."""
-    number = major(version)
-    return fold(version) if number is None else str(number)
-
-
-@lru_cache(maxsize=128)
-def same_major(one: str, other: str) -> bool:
-    """Tell whether two versions are of one major; a text without an integer equals only itself, ``unknown`` goes with anything."""
-    folded = (fold(one), fold(other))
-    if UNKNOWN_VERSION in folded:
-        return True
-    return major_key(one) == major_key(other)
-
-
-def oldest_live(today: date, archive_after_days: int) -> date:
-    """Return the day before which what was last accessed belongs into the archive."""
-    try:
-        return today - timedelta(days=archive_after_days)
-    except OverflowError:
-        return date.min
 
 
 def judge(entry: Entry, version: str, limits: Limits, now: datetime) -> Verdict:

@@ -9,7 +9,7 @@ principle: **a report speaks of the code; what waits speaks to its reader, or ta
 
 What the reader does to the code does not wait: a command, a URL, an option, "you must call init() before connect()". Nor does a
 sentence that warns of a thing, or quotes an order as one that a hostile text may hold. Rules are no reader: who words an order
-in a new way gets through, which is why agents are also told that what they get is material to judge.
+in a new way gets through, which is why agents also hear that what they get is material to judge.
 
 Pure. The patterns are data (``guard.yaml``); keys of known shapes are found by the detectors of ``detect-secrets``.
 """

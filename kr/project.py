@@ -10,13 +10,15 @@ from typing import Any, Literal
 
 from kr.envelopes import Envelope
 from kr.frameworks import is_usual_name
-from kr.freshness import Limits, judge, major_key, same_major
+from kr.freshness import Limits, judge
 from kr.models import Entry
-from kr.naming import fold
 from kr.packages.model import UNKNOWN, Dependency
 from kr.packages.usage import count_imports
 from kr.packages.versions import find_dependencies, fitting, project_root, version_of
-from kr.store.store import Store
+from kr.slugs import fold
+from kr.store import entries as entry_rows
+from kr.store.engine import Store
+from kr.times import major_key, same_major
 
 logger = logging.getLogger(__name__)
 
@@ -49,15 +51,15 @@ def list_versions(
 def _mark_stale(used: Sequence[Dependency], store: Store) -> dict[int, list[str]]:
     """Mark entries of another major than the project's stale; return their ids by the number of the dependency."""
     marked: dict[int, list[str]] = {}
-    with store.write() as unit:
-        live = unit.entries.all()
+    with store.write() as tx:
+        live = entry_rows.all(tx)
         known = {name: fitting(used, name) for name in {entry.framework for entry in live}}
         for entry in live:
             other = _other_major(entry, known[entry.framework])
             if other is None or entry.status == "stale":
                 continue
             reason = f"version {entry.framework_version}, the project uses {other.version}"
-            if unit.entries.mark_stale(entry.id, reason, major=major_key(other.version)):
+            if entry_rows.mark_stale(tx, entry.id, reason, major=major_key(other.version)):
                 marked.setdefault(used.index(other), []).append(entry.id)
     return marked
 
@@ -113,14 +115,14 @@ def needs(
     wanted: dict[str, Need] = {}
     for need in chosen:
         wanted.setdefault(fold(need.framework), need)
-    with store.look() as unit:
-        entries = unit.entries.all()
+    with store.look() as tx:
+        entries = entry_rows.all(tx)
     kindred = {name: _names(used, name) for name in {entry.framework for entry in entries}}
     held: Counter[tuple[str, bool]] = Counter()
     for entry in entries:
         key = next((name for name in kindred[entry.framework] if name in wanted), None)
         # Without a text a look-up would find nothing to serve, and remove it.
-        is_lost = entry.sha256 is None and not store.read_file(entry.path)
+        is_lost = entry.sha256 is None and not store.files.read(entry.path)
         if key is not None and entry.origin != "placeholder" and not is_lost:
             held[key, judge(entry, wanted[key].version, limits, now).status == "fresh"] += 1
     found = [replace(it, fresh=held[key, True], stale=held[key, False]) for key, it in wanted.items()]

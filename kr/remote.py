@@ -1,34 +1,33 @@
-"""A shared ``kr serve`` in place of a knowledge base of one's own: what ``KR_SERVER`` names (SPEC 8).
+"""A shared ``kr serve`` in place of a knowledge base of one's own: what ``KR_SERVER`` names.
 
-``SharedApp`` is an ``App`` whose requests, lessons and looks go over HTTP. A server that is gone means the local path,
-with a note; one that refuses (the token, the address) is an error, or a fleet would fall apart unseen. Redirects are
-never followed: the token goes to the server that was named, and nowhere else.
+``SharedApp`` is an ``App`` whose operations go over HTTP. A server that is gone means the local path, with a note; one that
+refuses (the token, the address) is an error, or a fleet would fall apart unseen. Redirects are never followed: the token
+goes to the server that was named, and nowhere else.
 """
 
-import http.client
 import json
 import logging
-import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from typing import Any, TypeVar
+from urllib.parse import quote, urlsplit
 
+import httpx
 from pydantic import TypeAdapter
 
 from kr.app import App
-from kr.cancellation import check, sleep
-from kr.deadline import Deadline, bounded
-from kr.envelopes import Envelope, Problem, RateResults, RecordEnvelope, ResearchEnvelope, SaveEnvelope
+from kr.cancellation import sleep
+from kr.envelopes import Envelope, Problem, ResearchEnvelope
 from kr.errors import ConfigError, KrError, SourceTimeout, UnknownEntry
 from kr.fields import LIMIT
+from kr.findings import RateResults, SaveEnvelope
+from kr.models import Writer
+from kr.recording import RecordEnvelope
 from kr.requests import Mode
 from kr.research.service import ResearchService
+from kr.sources.event_loop import run
 from kr.store.requests import RequestRow
-
-if TYPE_CHECKING:
-    from kr.models import Writer
 
 logger = logging.getLogger(__name__)
 
@@ -36,13 +35,14 @@ T = TypeVar("T")
 
 _CONNECT_SECONDS = 3.0
 _SECONDS = 60.0
-"""Seconds for whatever is no research, tries and pauses included."""
+"""For whatever is no research."""
 _MARGIN_SECONDS = 15.0
-"""Seconds that a research has beyond its own deadline."""
+"""That a research has beyond its own deadline."""
 _LARGEST_ANSWER = 16 * 1024 * 1024
 _MORE_TRIES = 2
 _LONGEST_PAUSE = 5.0
 _BUSY = frozenset({429, 503})
+_NO_REASON = "no reason given"
 _NO_SUCH_PATH = "Not Found"
 """What a server says of a path that it does not have; of an entry that it does not have it says more."""
 
@@ -50,11 +50,6 @@ _NO_SUCH_PATH = "Not Found"
 class ServerGone(KrError):
     code = "server_gone"
     http_status = 502
-
-
-class Reply(NamedTuple):
-    status: int
-    value: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,106 +66,104 @@ class SharedServer:
     more_tries: int = _MORE_TRIES
 
     def get(self, path: str, **query: Any) -> Any:
-        said = urlencode({name: value for name, value in query.items() if value is not None})
-        return self._value(
-            path, self._exchange("GET", f"{path}?{said}" if said else path, None, self.timeout)
-        )
+        return self._value(path, self._ask("GET", path, query))
 
-    def put_in(self, path: str, value: Mapping[str, Any]) -> Any:
+    def post(self, path: str, value: Mapping[str, Any]) -> Any:
         """Post a value for which the server answers with one that is no envelope."""
-        return self._value(path, self._exchange("POST", path, json.dumps(value).encode(), self.timeout))
+        return self._value(path, self._ask("POST", path, {}, json.dumps(value).encode()))
 
-    def _value(self, path: str, reply: Reply) -> Any:
-        if reply.status == http.client.OK:
-            return reply.value
-        detail = reply.value.get("detail", reply.status) if isinstance(reply.value, dict) else reply.status
-        if reply.status != http.client.NOT_FOUND:
+    def envelope(self, path: str, body: bytes, *, is_research: bool = False, **query: Any) -> dict[str, Any]:
+        """Post a request; its answer is an envelope, also where it failed."""
+        reply = self._ask("POST", path, query, body, seconds=self.research_timeout if is_research else None)
+        value = _json(reply)
+        if not isinstance(value, dict) or not isinstance(value.get("status"), str):
+            raise ServerGone(f"answers HTTP {reply.status_code} and no envelope")
+        return value
+
+    def _value(self, path: str, reply: httpx.Response) -> Any:
+        if reply.is_success:
+            return _json(reply)
+        detail = _detail(reply)
+        if reply.status_code != httpx.codes.NOT_FOUND:
             raise KrError(f"KR_SERVER: {detail}")
-        if detail in {_NO_SUCH_PATH, reply.status}:
+        if detail in {_NO_SUCH_PATH, _NO_REASON}:
             raise KrError(f"KR_SERVER: {self.url} has no {path}; is this the address of a `kr serve`?")
         raise UnknownEntry(detail)
 
-    def post(self, path: str, body: bytes, *, is_research: bool = False) -> dict[str, Any]:
-        seconds = self.research_timeout if is_research else None
-        reply = self._exchange("POST", path, body, seconds or self.timeout)
-        if not isinstance(reply.value, dict) or not isinstance(reply.value.get("status"), str):
-            raise ServerGone(f"answers HTTP {reply.status} and no envelope")
-        return reply.value
-
-    def _exchange(self, method: str, path: str, body: bytes | None, seconds: float) -> Reply:
-        deadline = Deadline(seconds)
-
-        def once() -> tuple[int, http.client.HTTPMessage, bytes]:
-            return bounded(lambda: self._once(method, path, body, deadline), deadline)
-
-        try:
-            status, headers, data = once()
-            for _ in range(self.more_tries):
-                said = headers.get("Retry-After", "")
-                pause = min(float(said) if said.isdecimal() else 1.0, _LONGEST_PAUSE)
-                if status not in _BUSY or pause >= deadline.remaining():
-                    break
-                sleep(pause)
-                status, headers, data = once()
-        except SourceTimeout as error:
-            check()
-            raise ServerGone(f"gave no answer within {seconds:g} s") from error
-        finally:
-            deadline.cancel()
-        if 300 <= status < 400:
-            place = headers.get("Location", "another address")
-            raise ConfigError(f"KR_SERVER: {self.url} sends on to {place}; name the server itself")
-        if status in {401, 403}:
-            raise ConfigError(f"KR_SERVER: {self.url} refuses: {_detail(data)}; is KR_TOKEN its token?")
-        if status in _BUSY or status >= 500:
-            raise ServerGone(f"answers HTTP {status}: {_detail(data)}")
-        try:
-            return Reply(status, json.loads(data))
-        except (ValueError, RecursionError) as error:
-            raise ServerGone(f"answers HTTP {status}, and no JSON") from error
-
-    def _once(
-        self, method: str, path: str, body: bytes | None, deadline: Deadline
-    ) -> tuple[int, http.client.HTTPMessage, bytes]:
-        connection = self._connection()
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any],
+        body: bytes | None = None,
+        *,
+        seconds: float | None = None,
+    ) -> httpx.Response:
+        """Ask, again where the server is busy. Raises ``ServerGone``, and ``ConfigError`` where it refuses."""
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+        }
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
-        try:
-            connection.connect()
-            connection.sock.settimeout(None)  # whoever waits breaks it off at the deadline
-            deadline.watch(connection.sock)
-            connection.request(method, urlsplit(self.url).path.rstrip("/") + path, body, headers)
-            with connection.getresponse() as answer:
-                return answer.status, answer.headers, _read(answer)
-        except (OSError, http.client.HTTPException) as error:
-            told = error.strerror if isinstance(error, OSError) and error.strerror else error
-            raise ServerGone(f"can't be reached: {told}") from error
-        finally:
-            connection.close()
-
-    def _connection(self) -> http.client.HTTPConnection:
-        parts = urlsplit(self.url)
-        if parts.scheme == "https":
-            context = ssl.create_default_context()
-            return http.client.HTTPSConnection(
-                parts.hostname or "", parts.port, timeout=_CONNECT_SECONDS, context=context
-            )
-        return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_CONNECT_SECONDS)
+        given = {name: value for name, value in query.items() if value is not None}
+        request = httpx.Request(method, f"{self.url}{path}", params=given, content=body, headers=headers)
+        seconds = seconds or self.timeout
+        reply = _exchange(request, seconds)
+        for _ in range(self.more_tries):
+            after = reply.headers.get("Retry-After", "")
+            pause = min(float(after) if after.isdecimal() else 1.0, _LONGEST_PAUSE)
+            if reply.status_code not in _BUSY or pause >= seconds:
+                break
+            sleep(pause)
+            reply = _exchange(request, seconds)
+        if reply.is_redirect:
+            place = reply.headers.get("Location", "another address")
+            raise ConfigError(f"KR_SERVER: {self.url} sends on to {place}; name the server itself")
+        if reply.status_code in {401, 403}:
+            raise ConfigError(f"KR_SERVER: {self.url} refuses: {_detail(reply)}; is KR_TOKEN its token?")
+        if reply.status_code in _BUSY or reply.is_server_error:
+            raise ServerGone(f"answers HTTP {reply.status_code}: {_detail(reply)}")
+        return reply
 
 
-def _read(answer: http.client.HTTPResponse) -> bytes:
-    data = answer.read(_LARGEST_ANSWER + 1)
-    if len(data) > _LARGEST_ANSWER:
-        raise ServerGone(f"gave an answer of more than {_LARGEST_ANSWER // 1024**2} MiB")
-    return data
+def _exchange(request: httpx.Request, seconds: float) -> httpx.Response:
+    async def exchange() -> httpx.Response:
+        timeout = httpx.Timeout(None, connect=_CONNECT_SECONDS)  # ``run`` ends all of it
+        async with httpx.AsyncClient(timeout=timeout, trust_env=False) as client:
+            answer = await client.send(request, stream=True)
+            data = bytearray()
+            async for piece in answer.aiter_bytes():
+                data += piece
+                if len(data) > _LARGEST_ANSWER:
+                    raise ServerGone(f"gave an answer of more than {_LARGEST_ANSWER // 1024**2} MiB")
+            kept = {
+                name: answer.headers[name] for name in ("Retry-After", "Location") if name in answer.headers
+            }
+            return httpx.Response(answer.status_code, headers=kept, content=bytes(data))
 
-
-def _detail(data: bytes) -> str:
     try:
-        return str(json.loads(data)["detail"])
+        return run(exchange, timeout=seconds)
+    except SourceTimeout as error:
+        raise ServerGone(f"gave no answer within {seconds:g} s") from error
+    except httpx.HTTPError as error:
+        raise ServerGone(f"can't be reached: {str(error) or type(error).__name__}") from error
+
+
+def _json(reply: httpx.Response) -> Any:
+    try:
+        return reply.json()
+    except (ValueError, RecursionError) as error:
+        raise ServerGone(f"answers HTTP {reply.status_code}, and no JSON") from error
+
+
+def _detail(reply: httpx.Response) -> str:
+    """Return what the answer of an error says."""
+    try:
+        return str(reply.json()["detail"])
     except (ValueError, KeyError, TypeError):
-        return "no reason given"
+        return _NO_REASON
 
 
 def check_url(url: str) -> str:
@@ -208,11 +201,10 @@ class SharedResearch(ResearchService):
     ) -> Envelope:
         is_research = default_mode != "lessons-inject"
         path = "/v1/research" if is_research else "/v1/lessons/inject"
-        wanted = {"include_report": "true" if include_report else None, "max_tokens": max_tokens}
-        query = urlencode({name: value for name, value in wanted.items() if value is not None})
-        query = f"?{query}" if query else ""
+        query = {"include_report": "true" if include_report else None, "max_tokens": max_tokens}
+        body = json.dumps(data).encode()
         try:
-            value = self.server.post(path + query, json.dumps(data).encode(), is_research=is_research)
+            value = self.server.envelope(path, body, is_research=is_research, **query)
         except ServerGone as gone:
             note = _fall_back(gone, self.server)
             self._is_local = True
@@ -255,59 +247,60 @@ class SharedApp(App):
         return research
 
     def record_lessons(self, request: bytes, **waits: Any) -> RecordEnvelope:
+        local = super().record_lessons
         if len(request) > LIMIT:
-            return super().record_lessons(request, **waits)
-        envelope = self._asked(
-            lambda: TypeAdapter(RecordEnvelope).validate_python(
-                self.server.post("/v1/lessons/record", request)
-            ),
-            lambda: super(SharedApp, self).record_lessons(request, **waits),
-        )
+            return local(request, **waits)
+
+        def ask() -> RecordEnvelope:
+            value = self.server.envelope("/v1/lessons/record", request)
+            return TypeAdapter(RecordEnvelope).validate_python(value)
+
+        envelope = self._asked(ask, lambda: local(request, **waits))
         why = (envelope.results.message or "").partition("Recording skipped: ")[2]
         if why:
             logger.warning("nothing is recorded: %s", why)
         return envelope
 
-    def save_finding(self, data: Mapping[str, Any], writer: "Writer | None" = None) -> SaveEnvelope:
+    def save_finding(self, data: Mapping[str, Any], writer: Writer | None = None) -> SaveEnvelope:
         """Save on the server, which knows no terminal: there the writer is the session, or the user of this machine."""
-        named = data if writer is None else {**data, "session_id": data.get("session_id") or writer.session}
-        return self._asked(
-            lambda: TypeAdapter(SaveEnvelope).validate_python(
-                self.server.post("/v1/findings", json.dumps(named).encode())
-            ),
-            lambda: super(SharedApp, self).save_finding(data, writer),
-        )
+        local = super().save_finding
+
+        def ask() -> SaveEnvelope:
+            value = self.server.envelope("/v1/findings", json.dumps(_signed(data, writer)).encode())
+            return TypeAdapter(SaveEnvelope).validate_python(value)
+
+        return self._asked(ask, lambda: local(data, writer))
 
     def rate_report(
-        self, entry_id: str, data: Mapping[str, Any], writer: "Writer | None" = None
+        self, entry_id: str, data: Mapping[str, Any], writer: Writer | None = None
     ) -> RateResults:
         """Rate on the server; see ``save_finding``."""
-        named = data if writer is None else {**data, "session_id": data.get("session_id") or writer.session}
-        path = f"/v1/entries/{quote(entry_id, safe='')}/ratings"
-        return self._asked(
-            lambda: TypeAdapter(RateResults).validate_python(self.server.put_in(path, named)),
-            lambda: super(SharedApp, self).rate_report(entry_id, data, writer),
-        )
+        local = super().rate_report
+
+        def ask() -> RateResults:
+            value = self.server.post(f"{_path(entry_id)}/ratings", _signed(data, writer))
+            return TypeAdapter(RateResults).validate_python(value)
+
+        return self._asked(ask, lambda: local(entry_id, data, writer))
 
     def stats(self) -> dict[str, Any]:
         return self._asked(lambda: self.server.get("/v1/stats"), super().stats)
 
     def search_all(self, query: str, *, framework: str | None = None, limit: int = 10) -> dict[str, Any]:
+        local, most = super().search_all, min(limit, 1000)
         return self._asked(
-            lambda: self.server.get("/v1/search", q=query, framework=framework, limit=min(limit, 1000)),
-            lambda: super(SharedApp, self).search_all(query, framework=framework, limit=limit),
+            lambda: self.server.get("/v1/search", q=query, framework=framework, limit=most),
+            lambda: local(query, framework=framework, limit=limit),
         )
 
     def entries(self, **page: Any) -> dict[str, Any]:
-        return self._asked(
-            lambda: self.server.get("/v1/entries", **page), lambda: super(SharedApp, self).entries(**page)
-        )
+        local = super().entries
+        return self._asked(lambda: self.server.get("/v1/entries", **page), lambda: local(**page))
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
-        path = f"/v1/entries/{quote(entry_id, safe='')}"
+        local, wanted = super().entry, str(report).lower()
         return self._asked(
-            lambda: self.server.get(path, report=str(report).lower()),
-            lambda: super(SharedApp, self).entry(entry_id, report=report),
+            lambda: self.server.get(_path(entry_id), report=wanted), lambda: local(entry_id, report=report)
         )
 
     def _asked(self, ask: Callable[[], T], local: Callable[[], T]) -> T:
@@ -316,3 +309,12 @@ class SharedApp(App):
         except ServerGone as gone:
             _fall_back(gone, self.server)
             return local()
+
+
+def _path(entry_id: str) -> str:
+    return f"/v1/entries/{quote(entry_id, safe='')}"
+
+
+def _signed(data: Mapping[str, Any], writer: Writer | None) -> dict[str, Any]:
+    """Name the session that writes, where the caller did not."""
+    return {**data, "session_id": data.get("session_id") or (writer.session if writer else None)}

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from kr.freshness import parse_time
-from kr.markdown import fence_after, plain_line
+from kr.markdown import plain_line
 from kr.models import Confidence, ReportKind
+from kr.sections import PLACEHOLDER_MARK, fence_after
+from kr.times import parse_time
 
 HEADER = ("Framework", "Version", "Research Date", "Confidence", "Sources")
 SECTIONS = (
@@ -84,20 +85,20 @@ def _split_at_headings(text: str) -> list[str]:
 
 
 def read_confidence(text: str) -> Confidence | None:
-    """Return the confidence that a report's header tells, in whatever spelling; ``None`` without one."""
+    """Return the confidence that a report's header gives, in whatever spelling; ``None`` without one."""
     found = _CONFIDENCE.search(_header(text))
     levels: dict[str, Confidence] = {"high": "high", "medium": "medium", "low": "low"}
     return levels[found[1].lower()] if found else None
 
 
 def read_version(text: str) -> str | None:
-    """Return the version that a report's header tells, as it stands there."""
+    """Return the version that a report's header gives, as it stands there."""
     found = _VERSION.search(_header(text))
     return found[1].strip(" *_") or None if found else None
 
 
 def read_date(text: str) -> str | None:
-    """Return the research date (``YYYY-MM-DD``) that a report's header tells."""
+    """Return the research date (``YYYY-MM-DD``) that a report's header gives."""
     found = _DATE.search(_header(text))
     return found[1] if found else None
 
@@ -107,16 +108,15 @@ def _header(text: str) -> str:
 
 
 STALE_MARK = "[Based on stale cache, re-research recommended]"
-PLACEHOLDER_MARK = "[No research results available, manual research required]"
 
 INSTALLED_DOCS_LAST = timedelta(days=1)
-"""How long an answer from the installed documentation alone is fresh (SPEC 3.3)."""
+"""How long an answer from the installed documentation alone is fresh."""
 
 _INSTALLED = "(via local_docs)"
 
 
 def origin_of(text: str) -> ReportKind:
-    """Tell from a report's own words what it was made from; a text of another shape counts as researched."""
+    """Say from a report's own words what it was made from; a text of another shape counts as researched."""
     parsed = parse_report(text)
     if parsed is None:
         lines = {line.strip("> \t") for line in text.splitlines()}
@@ -133,7 +133,7 @@ def origin_of(text: str) -> ReportKind:
 
 
 def is_by_hand(text: str) -> bool:
-    """Tell what somebody wrote, or says that he did, from what kr quotes of its sources."""
+    """Whether somebody wrote a text, or says so; else kr quotes its sources there."""
     parsed = parse_report(text)
     return parsed is None or "- Written by:" in parsed.sections[ATTRIBUTION]
 

@@ -1,7 +1,7 @@
 """The sources that kr can ask: what each is called, what its text is, and how far a report from it is trusted.
 
-A new source is a line in ``_KINDS`` and a module ``kr/sources/<name>.py`` with a function ``build`` (see
-``kr.sources.base``). Settings, reports and statistics read what they need from here.
+A new source is a line in ``_KINDS`` and a module ``kr/sources/<name>.py`` that ``kr.sources.registry`` builds.
+Settings, reports and statistics read what they need from here.
 """
 
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ class SourceKind:
     """What is known of a source without asking it.
 
     ``form``: an ``answer`` to the question itself, all of which counts; ``pages`` of a search, which may confirm one another (two make
-    ``medium``); or the installed ``package``, no part of the chain (SPEC 3.5.5). ``with_code`` is a report's confidence where the answer
-    holds a code example (SPEC 3.7), ``server`` the default MCP server's address.
+    ``medium``); or the installed ``package``, no part of the chain. ``with_code`` is a report's confidence where the answer
+    holds a code example, ``server`` the default MCP server's address.
     """
 
     name: str
@@ -45,7 +45,7 @@ DEFAULT_SERVERS = {kind.name: kind.server for kind in _KINDS if kind.server is n
 
 
 def kind_of(source: str) -> SourceKind:
-    """Return what is known of a source; one of the configuration's own answers the question itself (SPEC 3.5.5)."""
+    """Return what is known of a source; one of the configuration's own answers the question itself."""
     return SOURCES.get(source) or SourceKind(
         source, f"{source}, a source of one's own", "answer", "medium", "medium"
     )

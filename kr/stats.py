@@ -10,14 +10,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kr.errors import UnknownEntry
-from kr.freshness import parse_time, to_text
 from kr.models import Entry
-from kr.naming import fold
 from kr.settings import Settings
+from kr.slugs import fold
+from kr.store import counts, entries, ledger, wordings, workflows
+from kr.store import requests as request_rows
+from kr.store.archive import unknown_entry
+from kr.store.engine import Store, Transaction
 from kr.store.requests import Need, Unanswered
-from kr.store.search import unknown_entry
-from kr.store.session import UnitOfWork
-from kr.store.store import Store
+from kr.times import parse_time, to_text
 
 Row = dict[str, Any]
 
@@ -27,31 +28,31 @@ _MOST_STORIES = 20
 
 def collect(store: Store, settings: Settings, *, now: datetime) -> Row:
     """Count everything, the 20 stories that cost most and the last 30 days; rates are 0.0 to 1.0 or None. Raises a ``StoreError``."""
-    with store.look() as unit:
-        counts, stories = unit.counts, unit.counts.view("spending_by_story")
+    with store.look() as tx:
+        by_story = counts.view(tx, "spending_by_story")
         return {
-            "database": store.place,
+            "database": str(store.path),
             "today": now.astimezone(UTC).date().isoformat(),
-            "requests": _requests(unit),
-            "spared": spared(counts.spared_by_day()),
+            "requests": _requests(tx),
+            "spared": spared(counts.spared_by_day(tx)),
             "index": {
-                "entries": unit.entries.count(),
+                "entries": entries.count(tx),
                 "max_entries": settings.knowledge_research.max_entries,
-                "by_status": counts.number_by("status", "entries"),
-                "by_framework": counts.number_by("framework", "entries"),
+                "by_status": counts.number_by(tx, "status", "entries"),
+                "by_framework": counts.number_by(tx, "framework", "entries"),
             },
-            "archive": _by(counts.number_by("reason", "archived_entries"), "entries", "by_reason"),
-            "hit_rate_by_day": counts.view("hit_rate_by_day")[-DAYS:],
-            "hit_rate_by_framework": counts.view("hit_rate_by_framework"),
+            "archive": _by(counts.number_by(tx, "reason", "archived_entries"), "entries", "by_reason"),
+            "hit_rate_by_day": counts.view(tx, "hit_rate_by_day")[-DAYS:],
+            "hit_rate_by_framework": counts.view(tx, "hit_rate_by_framework"),
             "spending": {
-                "charged": sum(story["charged"] for story in stories),
-                "stories": len(stories),
+                "charged": sum(story["charged"] for story in by_story),
+                "stories": len(by_story),
                 "max_calls_per_story": settings.knowledge_research.max_calls_per_story,
-                "by_story": stories[:_MOST_STORIES],
+                "by_story": by_story[:_MOST_STORIES],
             },
-            "sources": _sources(unit, now),
-            "lessons": {"total": counts.lessons(), "by_phase": counts.view("lessons_by_phase")},
-            "workflows": _by(unit.workflows.by_status(), "total", "by_status"),
+            "sources": _sources(tx, now),
+            "lessons": {"total": counts.lessons(tx), "by_phase": counts.view(tx, "lessons_by_phase")},
+            "workflows": _by(workflows.by_status(tx), "total", "by_status"),
         }
 
 
@@ -67,10 +68,10 @@ def spared(days: Iterable[Mapping[str, Any]]) -> Row:
     }
 
 
-def _requests(unit: UnitOfWork) -> Row:
-    by_day = unit.counts.view("hit_rate_by_day")
+def _requests(tx: Transaction) -> Row:
+    by_day = counts.view(tx, "hit_rate_by_day")
     hits, answered = (sum(day[name] for day in by_day) for name in ("hits", "requests"))
-    by_mode = unit.counts.number_by("mode", "requests")
+    by_mode = counts.number_by(tx, "mode", "requests")
     return {
         "total": sum(by_mode.values()),
         "research": answered,
@@ -78,7 +79,7 @@ def _requests(unit: UnitOfWork) -> Row:
         "misses": answered - hits,
         "hit_rate": _rate(hits, answered),
         "by_mode": by_mode,
-        "by_status": unit.counts.number_by("status", "requests"),
+        "by_status": counts.number_by(tx, "status", "requests"),
     }
 
 
@@ -86,11 +87,11 @@ def _by(numbers: dict[str, int], total: str, name: str) -> Row:
     return {total: sum(numbers.values()), name: numbers}
 
 
-def _sources(unit: UnitOfWork, now: datetime) -> list[Row]:
+def _sources(tx: Transaction, now: datetime) -> list[Row]:
     """Say how reliable each source was, and whether its circuit is open now."""
     empty = {"asked": 0, "success": 0, "timeout": 0, "unavailable": 0, "success_rate": None, "mean_ms": None}
-    rows = {row["source"]: row for row in unit.counts.view("source_reliability")}
-    circuits = {circuit.source: circuit for circuit in unit.circuits.all()}
+    rows = {row["source"]: row for row in counts.view(tx, "source_reliability")}
+    circuits = {circuit.source: circuit for circuit in ledger.circuits(tx)}
     found = []
     for source in sorted(rows.keys() | circuits.keys()):
         circuit = circuits.get(source)
@@ -117,10 +118,10 @@ def last_days(store: Store, now: datetime) -> Row:
     """
     today = now.astimezone(UTC).date()
     dates = [today - timedelta(days=back) for back in reversed(range(DAYS))]
-    with store.look() as unit:
-        asked = {row["day"]: row for row in unit.counts.view("hit_rate_by_day")}
-        calls = unit.counts.calls_by_day(dates[0].isoformat())
-        spares = {row["day"]: row for row in unit.counts.spared_by_day()}
+    with store.look() as tx:
+        asked = {row["day"]: row for row in counts.view(tx, "hit_rate_by_day")}
+        calls = counts.calls_by_day(tx, dates[0].isoformat())
+        spares = {row["day"]: row for row in counts.spared_by_day(tx)}
     days: list[Row] = []
     for day in dates:
         of_day = asked.get(f"{day}", {"requests": 0, "hits": 0, "hit_rate": None})
@@ -141,6 +142,12 @@ def last_days(store: Store, now: datetime) -> Row:
     return {"days": days, **{name: sum(day[name] for day in days) for name in sums}}
 
 
+def stories(store: Store) -> list[Row]:
+    """Return what each story spent, the dearest first."""
+    with store.look() as tx:
+        return counts.view(tx, "spending_by_story")
+
+
 def open_needs(store: Store, *, limit: int, offset: int = 0) -> tuple[list[Row], int]:
     """Give questions to which candidates were offered and from which nobody has chosen, and how many there are.
 
@@ -148,11 +155,11 @@ def open_needs(store: Store, *, limit: int, offset: int = 0) -> tuple[list[Row],
     researched, offered}``, where ``researched`` is the id of the entry that was written then, and each of ``offered`` is ``{id, entry}``, with
     ``entry`` None where it is not in the index any more.
     """
-    with store.look() as unit:
-        groups = _grouped(unit.offers.open())
+    with store.look() as tx:
+        groups = _grouped(request_rows.open_offers(tx))
         shown = groups[offset : offset + limit]
         ids = {entry_id for group in shown for entry_id, _ in group[0].candidates}
-        live = {entry.id: entry for entry in unit.entries.some(ids)}
+        live = {entry.id: entry for entry in entries.some(tx, ids)}
     return [_open_need(group, live) for group in shown], len(groups)
 
 
@@ -184,19 +191,19 @@ def _need_key(request: Unanswered) -> tuple[str, ...]:
 
 def settle(store: Store, request_id: str, entry_id: str | None, now: datetime) -> int:
     """Say which entry answers a need (None: none of those offered); return how many requests that settles. Raises ``UnknownEntry``."""
-    with store.write() as unit:
-        request = unit.offers.get(request_id)
+    with store.write() as tx:
+        request = request_rows.get_offer(tx, request_id)
         if request is None:
             raise UnknownEntry("there is no such question; somebody may have removed it")
         if entry_id is not None:
             if entry_id not in {candidate for candidate, _ in request.candidates}:
                 raise UnknownEntry(f"{entry_id} was not offered for this question")
-            entry = unit.entries.get(entry_id)
+            entry = entries.get(tx, entry_id)
             if entry is None:
-                raise unknown_entry(unit, entry_id)
+                raise unknown_entry(tx, entry_id)
             need = Need(request.topic, request.tags, request.question)
-            unit.wordings.keep(entry, need, at=to_text(now), proved=True)
-        alike = {it.request_id for it in unit.offers.open() if _need_key(it) == _need_key(request)}
+            wordings.keep(tx, entry, need, at=to_text(now), proved=True)
+        alike = {it.request_id for it in request_rows.open_offers(tx) if _need_key(it) == _need_key(request)}
         settled = [*(alike | {request_id})]
-        unit.offers.settle(settled, entry_id, at=to_text(now))
+        request_rows.settle_offers(tx, settled, entry_id, at=to_text(now))
     return len(settled)

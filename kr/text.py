@@ -133,7 +133,7 @@ SMALL = frozenset(
 """Words that a topic can do without."""
 
 TURNING = frozenset("not no never without dont cant on off in out up down before after from".split())
-"""Small words that turn a need round: a topic always keeps them (SPEC 3.1), and no search asks for them."""
+"""Small words that turn a need round: a topic always keeps them, and no search asks for them."""
 
 _OPPOSITES = (
     "on off|enable disable|enabled disabled|allow deny|allow forbid|before after|in out|up down|with without|add remove|"
@@ -238,7 +238,7 @@ _MOST_TAGS = 5
 
 
 def derive_topic(framework: str, question: str) -> str:
-    """Return a question without its asking words, articles and the framework's name: the topic of who gives none (SPEC 3.1)."""
+    """Return a question without its asking words, articles and the framework's name: the topic of who gives none."""
     own = set(tokens(framework)) | {framework.casefold()}
     kept = []
     words = question[:_LONGEST].split()

@@ -75,7 +75,7 @@ def run(timed: Timed, environ: dict[str, str], folder: Path) -> tuple[float, flo
 
 def fill(base: Path, *, entries: int, frameworks: int) -> None:
     """Make a knowledge base with entries of several frameworks, as an import does; the one that is asked for is the first."""
-    from kr.store.store import Store
+    from kr.store.engine import Store
     from kr.transfer.import_yaml import import_yaml
 
     old = base.with_name("old")
@@ -167,7 +167,7 @@ def in_turns(actions: dict[str, Callable[[], object]], rounds: int) -> dict[str,
 def warm(folder: Path, environ: dict[str, str]) -> None:
     """Hits in one process, in turns with a raw select and update of the same row, each of them a transaction."""
     from kr.app import App
-    from kr.cli.output import LineProgress
+    from kr.cli.common import TerminalProgress
     from kr.settings import load_settings
 
     asked = {
@@ -182,7 +182,7 @@ def warm(folder: Path, environ: dict[str, str]) -> None:
         fill(base, entries=entries, frameworks=frameworks)
         settings = load_settings(config=None, knowledge_base=base, environ=environ, cwd=folder)
         with (
-            App(settings, environ=environ, cwd=folder, progress=LineProgress(is_watched=False)) as app,
+            App(settings, environ=environ, cwd=folder, progress=TerminalProgress()) as app,
             closing(sqlite3.connect(base / "kr.db", isolation_level=None)) as connection,
         ):
             connection.execute("PRAGMA synchronous = NORMAL")

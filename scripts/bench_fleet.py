@@ -281,8 +281,8 @@ def serve(environ: dict[str, str], folder: Path) -> tuple["subprocess.Popen[byte
     end = time.monotonic() + 60
     while time.monotonic() < end:
         for line in (folder / "server.log").read_bytes().splitlines():
-            if b'"url"' in line:
-                return process, json.loads(line)["url"]
+            if b" kr serves " in line:
+                return process, line.decode().split()[-1]
         time.sleep(0.05)
     raise SystemExit("kr serve did not start")
 

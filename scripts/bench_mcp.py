@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from kr.store import saving
+from kr.store.engine import Store
 from kr.store.saving import Draft
-from kr.store.store import Store
 
 KR = [sys.executable, "-m", "kr"]
 SIZES = (200, 2000)
@@ -106,7 +107,7 @@ def fill(base: Path, entries: int) -> None:
             report = (
                 f"# {draft.framework} - {draft.topic}\n\n## Summary\n\nSet it once.\n\n## Details\n\n{body}\n"
             )
-            store.save_report(draft, report, datetime.now(UTC))
+            saving.save(store, draft, report, datetime.now(UTC))
 
 
 def cpu_of(agent: Agent, rounds: int, ask: Callable[[int], str], wanted: str) -> float:

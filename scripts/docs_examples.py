@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from kr.app import App
-from kr.cli import entries, knowledge, lessons, maintenance, research, stats
-from kr.cli.output import LineProgress
+from kr.cli import entries, lessons, maintenance, project, research, stats
+from kr.cli.common import TerminalProgress
 from kr.models import to_plain
 from kr.settings import load_settings
 from tests.support.sprint import fill_sprint
@@ -28,7 +28,7 @@ _FRAMEWORK, _QUESTION = (
 
 def _research(app: App) -> str:
     answer = app.research.question(_FRAMEWORK, _QUESTION, framework_version="0.115", include_report=True)
-    return research.view(to_plain(answer), is_whole=False)
+    return research.research_view(to_plain(answer), is_whole=False)
 
 
 def _lessons(app: App) -> str:
@@ -38,7 +38,7 @@ def _lessons(app: App) -> str:
 
 def _explain(app: App) -> str:
     asked = app.research.question_data(_FRAMEWORK, _QUESTION, framework_version="0.115")
-    return knowledge.explained(app.explain(asked))
+    return research.explained_view(app.explain(asked))
 
 
 def _inject(app: App) -> str:
@@ -53,15 +53,15 @@ _SHOWN: dict[str, dict[str, Callable[[App], str]]] = {
         "kr lessons list --phase dev-execution --limit 2": _lessons,
         "kr lessons inject --phase e2e-inspection --dry-run": _inject,
     },
-    "versions": {"kr versions": lambda app: knowledge.versions_view(app.versions())},
-    "warm": {"kr warm": lambda app: knowledge.warm_view(app.warm())},
+    "versions": {"kr versions": lambda app: project.versions_view(app.versions())},
+    "warm": {"kr warm": lambda app: project.warm_view(app.warm())},
     "doctor": {"kr doctor": lambda app: maintenance.examined(app.doctor().report())},
     "export-yaml": {
-        "kr export-yaml --output moved": lambda app: knowledge.exported_view(app.export_yaml(Path("moved")))
+        "kr export-yaml --output moved": lambda app: project.exported_view(app.export_yaml(Path("moved")))
     },
     "stats": {"kr stats": lambda app: stats.stats_view(app.stats())},
     "search": {
-        "kr search context provider --limit 2": lambda app: entries.found_view(
+        "kr search context provider --limit 2": lambda app: entries.search_view(
             app.search_all("context provider", limit=2)
         )
     },
@@ -91,7 +91,7 @@ def outputs() -> dict[str, dict[str, str]]:
         (folder / "package.json").write_text(_PACKAGE)
         settings = load_settings(config=None, knowledge_base=folder / "kb", environ=environ, cwd=folder)
         with App(
-            settings, environ=environ, cwd=folder, progress=LineProgress(is_watched=False), clock=lambda: _NOW
+            settings, environ=environ, cwd=folder, progress=TerminalProgress(), clock=lambda: _NOW
         ) as app:
             fill_sprint(app.store, app.lessons_file, _NOW, entries=40, requests=120)
             return {

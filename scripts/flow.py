@@ -31,7 +31,7 @@ from tests.support.program import Project, request
 
 PACKAGE = Path(kr.__file__).parent
 LEAVES = frozenset(
-    "__init__ __main__ cancellation errors freshness log models naming slugs source_kinds text times values".split()
+    "__init__ __main__ cancellation envelopes errors freshness models naming slugs source_kinds text times".split()
 )
 """Modules and packages of values and of helpers of one line."""
 LIMITS = {
@@ -114,9 +114,9 @@ def flows(project: Project) -> Iterator[Flow]:
 
     def ask(question: str, topic: str, expected: str, **more: str) -> None:
         given = {"framework": "vue", "framework_version": "3.5", "question": question, "topic": topic}
-        outcome = tool.call(app, {**given, "tags": ["options"], **more})
-        if outcome.content["status"] != expected:
-            raise SystemExit(f"{expected} was expected: {outcome.content}")
+        answer = tool.call(app, {**given, "tags": ["options"], **more})
+        if answer["status"] != expected:
+            raise SystemExit(f"{expected} was expected: {answer}")
 
     # The first call opens the database and imports an index; a server has done that long ago.
     hit = ("How do I make an option repeatable?", "repeatable options", "cache-hit")

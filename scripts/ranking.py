@@ -19,11 +19,14 @@ from typing import Any
 
 import yaml
 
-from kr.app import App, open_app
-from kr.cli.output import LineProgress
+from kr.app import App
+from kr.cli.common import TerminalProgress
 from kr.models import Confidence, to_plain
+from kr.store import entries as entry_rows
+from kr.store import saving, search
 from kr.store.saving import Draft
 from kr.text import tokens_of
+from kr.wiring import open_app
 
 FILES = sorted((Path(__file__).parents[1] / "tests/data/ranking").glob("*.yaml"))
 FLOORS = {"first": 0.93, "offered": 0.96, "wrong": 0.005}
@@ -58,7 +61,7 @@ def fill(app: App, entries: list[dict[str, Any]]) -> dict[str, str]:
             question=entry["question"],
             confidence=confidence,
         )
-        saved = app.store.save_report(draft, report_of(entry), datetime.now(UTC))
+        saved = saving.save(app.store, draft, report_of(entry), datetime.now(UTC))
         known[saved.entry.id] = entry["id"]
     return known
 
@@ -92,7 +95,7 @@ def judged(path: Path, *, command_line: bool) -> Iterator[tuple[str, bool, bool,
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder, "kr.yaml")
         config.write_text(f"{CONFIG}  knowledge_base_path: {folder}/kb\n")
-        with open_app(config=str(config), knowledge_base=None, progress=LineProgress()) as app:
+        with open_app(config=str(config), knowledge_base=None, progress=TerminalProgress()) as app:
             known = fill(app, data["entries"])
 
             def in_process(request: dict[str, Any]) -> dict[str, Any]:
@@ -134,11 +137,11 @@ def judged(path: Path, *, command_line: bool) -> Iterator[tuple[str, bool, bool,
 
 def forget_placeholder(app: App) -> None:
     """Take out what an unanswered need left, so that it stands in nobody's way."""
-    with app.store.write() as unit:
-        for entry in unit.entries.all():
+    with app.store.write() as tx:
+        for entry in entry_rows.all(tx):
             if entry.origin == "placeholder":
-                unit.entries.remove(entry.id)
-        unit.search.prune()
+                entry_rows.remove(tx, entry.id)
+        search.prune(tx)
 
 
 def main() -> int:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from kr.app import App
 from kr.errors import EntryConflict, KrError, UnknownEntry
 from kr.frameworks import most_alike
-from kr.report import PLACEHOLDER_MARK
+from kr.sections import PLACEHOLDER_MARK
+from kr.store import entries, saving
 from kr.text import strip_invisible
 from tests.support.program import Project
 from tests.support.stores import draft
@@ -36,7 +37,7 @@ def app(project: Project) -> Iterator[App]:
 
 def save(app: App, project: Project, framework: str = "vue", topic: str = "slots", **changes: Any) -> str:
     text = changes.pop("text", f"# {framework} {topic}\n")
-    return app.store.save_report(draft(framework, topic, **changes), text, project.clock()).entry.id
+    return saving.save(app.store, draft(framework, topic, **changes), text, project.clock()).entry.id
 
 
 def ids(rows: list[dict[str, Any]]) -> list[str]:
@@ -46,8 +47,8 @@ def ids(rows: list[dict[str, Any]]) -> list[str]:
 def test_the_last_accessed_is_listed_first(app: App, project: Project) -> None:
     for topic in ("a", "b", "c"):
         save(app, project, topic=topic)
-    with app.store.write() as unit:
-        unit.entries.touch("vue-b", project.clock())
+    with app.store.write() as tx:
+        entries.touch(tx, "vue-b", project.clock())
     rows = app.catalog.page()["entries"]
     assert ids(rows) == ["vue-b", "vue-c", "vue-a"]
     assert list(rows[0]) == KEYS
@@ -86,8 +87,8 @@ def test_a_list_is_filtered_by_framework_and_by_status_of_today(app: App, projec
 def test_show_tells_all_and_the_report(app: App, project: Project) -> None:
     entry_id = save(app, project)
     save(app, project, text="# two\n")
-    with app.store.write() as unit:
-        unit.entries.mark_stale(entry_id, "the version changed")
+    with app.store.write() as tx:
+        entries.mark_stale(tx, entry_id, "the version changed")
     shown = app.catalog.entry(entry_id, report=True)
     assert list(shown)[:10] == KEYS
     assert (shown["revisions"], shown["archived"], shown["report"]) == (1, 0, "# two\n")
@@ -266,12 +267,13 @@ def test_rows_of_other_hands_are_listed(app: App, project: Project) -> None:
     save(app, project)
     project.sql(
         "INSERT INTO entries (id, framework, framework_version, topic, tags, path, created, last_accessed, status,"
-        " confidence) VALUES ('by hand', 'VUE', 'x', 't', 'a, b', '../x', 'never', 'never', 'odd', 'odd')"
+        " confidence, framework_key, topic_key, keywords_key, major)"
+        " VALUES ('by hand', 'VUE', 'x', 't', 'a, b', '../x', 'never', 'never', 'odd', 'odd', 'vue', 't', 't', 'x')"
     )
     assert ids(app.catalog.page(framework="vue")["entries"]) == ["by hand", "vue-slots"]
     shown = app.catalog.entry("by hand", report=True)
     assert (shown["tags"], shown["status"], shown["confidence"], shown["report"]) == (
-        ["a", "b"],
+        [],
         "stale",
         "low",
         None,

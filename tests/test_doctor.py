@@ -13,7 +13,7 @@ import yaml
 
 from kr.app import App
 from kr.doctor import Finding
-from kr.store import backup
+from kr.store import archive, backup, entries, reports, saving
 from kr.store.sqlite import SCHEMA_VERSION
 from kr.transfer.export_yaml import export_yaml
 from tests.support.older import make_unreleased
@@ -67,7 +67,7 @@ def keep(project: Project, *topics: str, framework: str = "vue") -> None:
     with project.app() as app:
         for topic in topics:
             text = REPORT.format(framework=framework, topic=topic)
-            app.store.save_report(draft(framework, topic, framework_version="3.5"), text, project.clock())
+            saving.save(app.store, draft(framework, topic, framework_version="3.5"), text, project.clock())
     export(project)
 
 
@@ -202,16 +202,16 @@ def test_an_orphan_report_becomes_an_entry_again(project: Project) -> None:
     assert row == [("C++", "move semantics", "3.5", "high", "fresh", day, day, "[]")]
     assert "c-move-semantics" in ids(project)
     assert report(project)["findings"] == []
-    with project.app() as app, app.store.read() as unit:
-        entry = unit.entries.get("c-move-semantics")
+    with project.app() as app, app.store.read() as tx:
+        entry = entries.get(tx, "c-move-semantics")
         assert entry is not None
-        assert app.store.read_report(entry) == REPORT.format(framework="C++", topic="move semantics")
+        assert reports.read_report(app.store, entry) == REPORT.format(framework="C++", topic="move semantics")
 
 
 def research(project: Project, topic: str, **changes: Any) -> Callable[[App], object]:
     text = REPORT.format(framework="vue", topic=topic)
     made = draft("vue", topic, **{"tags": ("a", "b"), "framework_version": "3.5", **changes})
-    return lambda app: app.store.save_report(made, text, project.clock())
+    return lambda app: saving.save(app.store, made, text, project.clock())
 
 
 def test_a_stale_export_is_written_anew(project: Project) -> None:
@@ -220,7 +220,7 @@ def test_a_stale_export_is_written_anew(project: Project) -> None:
     old = index.read_bytes()
     with project.app() as app:
         text = REPORT.format(framework="vue", topic="plugins")
-        app.store.save_report(draft("vue", "plugins"), text, project.clock())
+        saving.save(app.store, draft("vue", "plugins"), text, project.clock())
     assert index.read_bytes() == old
     assert found(report(project)) == [("export", "warning")]
     assert repair(project)["problems"] == 0
@@ -238,8 +238,8 @@ def test_an_export_that_a_person_changed_is_kept_as_a_copy(project: Project) -> 
 def test_a_hit_alone_makes_no_problem_of_the_export(project: Project) -> None:
     keep(project, "slots")
     project.clock.pass_days(3)
-    with project.app() as app, app.store.write() as unit:
-        unit.entries.touch("vue-slots", project.clock())
+    with project.app() as app, app.store.write() as tx:
+        entries.touch(tx, "vue-slots", project.clock())
     assert found(report(project)) == [("export", "information")]
     assert report(project)["problems"] == 0
 
@@ -305,8 +305,8 @@ def test_a_schema_that_is_no_text_is_damage(project: Project) -> None:
 
 def test_a_deleted_database_is_rebuilt_from_exports_and_reports(project: Project) -> None:
     keep(project, "slots", "plugins", "old things")
-    with project.app() as app, app.store.write() as unit:
-        unit.archive.move("vue-old-things", "lru", project.clock())
+    with project.app() as app, app.store.write() as tx:
+        archive.move(tx, "vue-old-things", "lru", project.clock())
     export(project)
     put(project, "frameworks/react/hooks.md", REPORT.format(framework="react", topic="hooks"))
     remove_database(project)

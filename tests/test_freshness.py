@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.freshness import PLACEHOLDER, Limits, judge, major, major_key, oldest_live, parse_time, same_major
+from kr.freshness import PLACEHOLDER, Limits, judge
 from kr.models import Entry, EntryStatus, Origin
+from kr.times import major, major_key, oldest_live, parse_time, same_major
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 ENTRY = Entry(

@@ -1,4 +1,4 @@
-"""What others write: hidden characters go, secrets go, and what speaks to its reader waits for a person (SPEC 3.10, 4.2)."""
+"""What others write: hidden characters go, secrets go, and what speaks to its reader waits for a person."""
 
 import time
 import unicodedata
@@ -67,6 +67,7 @@ CODE = [
     "bearer: HTTPAuthorizationCredentials = Depends(HTTPBearer())",
     "permissions: id-token: write",
     "Order 1234567812345678 was paid",
+    "set the size before connect src/a5.py:5",
     "fixed in 9fceb02d0ae598e95dc970b74767f19372d61af8",
     "git show 9fceb02d0ae598e95dc970b74767f19372d61af8:README.md",
     "sha256 digest e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 of the empty file",

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import kr
+from kr.store import saving
 from tests.support.program import Project, request
 from tests.support.stores import draft
 
@@ -19,7 +20,6 @@ MODULES = {
 
 KNOWN_CIRCLES = set(
     """
-    kr.cli.completion kr.cli.options kr.cli.output
     kr.store.backup kr.store.database
     kr.transfer kr.transfer.export_yaml kr.transfer.import_yaml
     """.split()
@@ -80,7 +80,9 @@ def test_a_hit_imports_nothing_heavy(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
     with project.app() as app:
         entry = draft("vue", "virtual scrolling", framework_version="3.5", tags=("lists", "performance"))
-        app.store.save_report(entry, "# text\n\nRows that are out of sight are not drawn.\n", project.clock())
+        saving.save(
+            app.store, entry, "# text\n\nRows that are out of sight are not drawn.\n", project.clock()
+        )
     asked = {"tags": ["lists", "performance"], "framework_version": "3.5"}
     for topic, status in (("virtual scrolling", "cache-hit"), ("long scrolling lists", "candidates")):
         document = request(topic=topic, config_overrides={"if_unsure": "candidates"}, **asked)

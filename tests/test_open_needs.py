@@ -9,9 +9,10 @@ import pytest
 
 from kr import stats
 from kr.errors import UnknownEntry
-from kr.freshness import to_text
+from kr.store import requests, restoring, saving
+from kr.store.engine import Store
 from kr.store.requests import RequestRow
-from kr.store.store import Store
+from kr.times import to_text
 from tests.support.stores import NOW, draft, sql
 
 REPORT = "x" * 400
@@ -38,8 +39,8 @@ def miss(
         tags='["slots"]',
         candidates=json.dumps([{"id": it, "score": 1.0} for it in near]),
     )
-    with store.write() as unit:
-        unit.requests.record(row)
+    with store.write() as tx:
+        requests.record(tx, row)
 
 
 def test_without_a_database_there_are_thirty_empty_days_and_nothing_else(store: Store) -> None:
@@ -51,9 +52,9 @@ def test_without_a_database_there_are_thirty_empty_days_and_nothing_else(store: 
 
 
 def test_requests_of_one_need_are_one_and_what_was_asked_most_goes_first(store: Store) -> None:
-    entry = store.save_report(draft("vue", "slots in depth"), REPORT, NOW).entry
-    gone = store.save_report(draft("vue", "old"), REPORT, NOW).entry
-    store.remove([gone.id], NOW)
+    entry = saving.save(store, draft("vue", "slots in depth"), REPORT, NOW).entry
+    gone = saving.save(store, draft("vue", "old"), REPORT, NOW).entry
+    restoring.remove(store, [gone.id], NOW)
     miss(store, "m0", entry.id, topic="other", question="Another need?")
     miss(store, "m1", entry.id, gone.id, "never-there")
     miss(store, "m2", entry.id, gone.id, "never-there", question="what is a  SLOT?", topic="Slots")
@@ -66,7 +67,7 @@ def test_requests_of_one_need_are_one_and_what_was_asked_most_goes_first(store: 
 
 
 def test_settling_keeps_the_wording_and_closes_all_requests_of_the_need(store: Store) -> None:
-    entry = store.save_report(draft("vue", "slots in depth"), REPORT, NOW).entry
+    entry = saving.save(store, draft("vue", "slots in depth"), REPORT, NOW).entry
     for number in range(3):
         miss(store, f"m{number}", entry.id)
     assert stats.settle(store, "m1", entry.id, NOW) == 3
@@ -78,10 +79,10 @@ def test_settling_keeps_the_wording_and_closes_all_requests_of_the_need(store: S
 
 
 def test_what_was_not_offered_or_is_not_there_settles_nothing(store: Store) -> None:
-    entry = store.save_report(draft("vue", "slots in depth"), REPORT, NOW).entry
-    gone = store.save_report(draft("vue", "old"), REPORT, NOW).entry
-    other = store.save_report(draft("vue", "other"), REPORT, NOW).entry
-    store.remove([gone.id], NOW)
+    entry = saving.save(store, draft("vue", "slots in depth"), REPORT, NOW).entry
+    gone = saving.save(store, draft("vue", "old"), REPORT, NOW).entry
+    other = saving.save(store, draft("vue", "other"), REPORT, NOW).entry
+    restoring.remove(store, [gone.id], NOW)
     miss(store, "m1", entry.id, gone.id)
     for request_id, entry_id in (("m1", other.id), ("m1", gone.id), ("m1", "never"), ("none", entry.id)):
         with pytest.raises(UnknownEntry):

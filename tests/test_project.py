@@ -11,6 +11,7 @@ import yaml
 
 from kr.app import App
 from kr.project import TOPIC
+from kr.store import saving
 from tests.support.mcp_servers import StandIn, context7_server
 from tests.support.program import Project
 from tests.support.stores import draft
@@ -35,7 +36,7 @@ def depend(project: Project, **dependencies: str) -> None:
 
 
 def save(app: App, project: Project, framework: str, **changes: Any) -> None:
-    app.store.save_report(draft(framework, "a topic", **changes), "# text\n", project.clock())
+    saving.save(app.store, draft(framework, "a topic", **changes), "# text\n", project.clock())
 
 
 def states(rows: list[dict[str, Any]], key: str = "state") -> dict[str, str]:
@@ -255,7 +256,7 @@ def app(locked: Project) -> Iterator[App]:
 
 def save_version(app: App, locked: Project, framework: str, version: str) -> str:
     made = draft(framework, f"topic {version}", framework_version=version)
-    return app.store.save_report(made, f"# {version}\n", locked.clock()).entry.id
+    return saving.save(app.store, made, f"# {version}\n", locked.clock()).entry.id
 
 
 def test_a_lock_file_wins_over_a_range(app: App) -> None:

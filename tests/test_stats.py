@@ -8,6 +8,7 @@ import click
 import pytest
 
 from kr.cli.stats import stats_view
+from kr.store import entries, ledger
 from tests.support.program import Project
 from tests.support.samples import fill
 
@@ -36,8 +37,8 @@ def test_an_absent_knowledge_base_counts_nothing_and_is_not_made(project: Projec
 def test_an_absent_and_an_empty_knowledge_base_have_the_same_shape(project: Project) -> None:
     with project.app() as app:
         absent = app.stats()
-        with app.store.write() as unit:
-            assert unit.entries.count() == 0
+        with app.store.write() as tx:
+            assert entries.count(tx) == 0
         assert app.stats() == absent
 
 
@@ -71,9 +72,9 @@ def test_spending_and_sources(filled: Project) -> None:
 
 def test_an_open_circuit_shows_until_its_pause_is_over(filled: Project) -> None:
     with filled.app() as app:
-        with app.store.write() as unit:
+        with app.store.write() as tx:
             now = filled.clock.now
-            unit.circuits.record_failure("context7", "HTTP 503", now=now, failures=1, pause_seconds=60)
+            ledger.record_failure(tx, "context7", "HTTP 503", now=now, failures=1, pause_seconds=60)
         row = app.stats()["sources"][0]
         assert (row["circuit"], row["last_error"]) == ("open", "HTTP 503")
         assert f"paused until {row['open_until'][11:19]} UTC: HTTP 503" in stats_view(app.stats())

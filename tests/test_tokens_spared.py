@@ -9,6 +9,7 @@ import pytest
 
 from kr.cli.stats import stats_view
 from kr.stats import last_days
+from kr.store import counts, requests
 from kr.store.requests import RequestRow
 from kr.text import tokens_of
 from tests.support.mcp_servers import DOCS, Scenario, StandIn, context7_server
@@ -161,14 +162,14 @@ def test_twenty_thousand_answers_are_summed_up_by_day(project: Project) -> None:
     saved = {"mode": "save", "status": "saved", "at": "2026-11-20T23:00:00.000000Z"}
     hit = {"mode": "research", "status": "cache-hit"}
     with project.app() as app:
-        with app.store.write() as unit:
+        with app.store.write() as tx:
             for number in range(500):
-                unit.requests.record(row(f"s{number}", f"e{number}", 1000, **saved))
+                requests.record(tx, row(f"s{number}", f"e{number}", 1000, **saved))
             for number in range(20_000):
                 at = f"2026-11-{21 + number % 2}T02:00:00.000000Z"
-                unit.requests.record(row(f"h{number}", f"e{number % 500}", 300, at=at, **hit))
-        with app.store.look() as unit:
-            days = unit.counts.spared_by_day()
+                requests.record(tx, row(f"h{number}", f"e{number % 500}", 300, at=at, **hit))
+        with app.store.look() as tx:
+            days = counts.spared_by_day(tx)
     assert [(day["day"], day["answers"], day["tokens"]) for day in days] == [
         ("2026-11-21", 10_000, 7_000_000),
         ("2026-11-22", 10_000, 7_000_000),

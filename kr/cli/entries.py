@@ -1,4 +1,4 @@
-"""``kr search``, ``kr entries`` and ``kr archive``: find what is known, and change index and archive by hand (SPEC 6.3)."""
+"""``kr search``, ``kr entries`` and ``kr archive``: find what is known, and change index and archive by hand."""
 
 import re
 import sys
@@ -6,35 +6,68 @@ from typing import Any
 
 import click
 
-from kr.cli.completion import (
-    complete_archived_framework,
-    complete_archived_id,
-    complete_entry_id,
-    complete_framework,
-    complete_revision,
-)
-from kr.cli.options import (
-    MOST,
-    TEXT,
+from kr.cli.common import (
     Group,
+    at_most,
+    cell,
     common_options,
+    emit,
     examples,
+    limit_option,
     open_app,
-    tell_nearest,
+    table,
+    warn_of_unknown_framework,
     with_context,
+    wrapped,
 )
-from kr.cli.output import at_most, cell, emit, table, tell_cut, wrapped
 from kr.text import counted, strip_invisible
 
 Row = dict[str, Any]
-_NONE = "none"
-_LIMIT = click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help="At most N entries.")
-_ENTRY = click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_entry_id)
-_ARCHIVED = click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_archived_id)
+
+_ENTRY = click.argument("entry_id", metavar="ID")
 _REPORT = click.option("--report", is_flag=True, help="Give the report's text too.")
-_FRAMEWORK = click.option(
-    "--framework", type=TEXT, shell_complete=complete_framework, help="Entries of this framework alone."
+_FRAMEWORK = click.option("--framework", help="Entries of this framework alone.")
+
+
+@click.command(
+    "search",
+    epilog=examples("kr search repeatable option", "kr search --framework vue virtual scroll --limit 3"),
 )
+@click.argument("words", nargs=-1, required=True)
+@_FRAMEWORK
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Entries and lessons at most."
+)
+@with_context
+def search(ctx: click.Context, /, words: tuple[str, ...], framework: str | None, limit: int) -> None:
+    """Find WORDS in topics, tags, questions, reports and lessons, the best first, each with the passage.
+
+    What holds only some of the words comes last. kr entries show ID --report shows the whole report. Nothing
+    counts as read.
+    """
+    with open_app(ctx, may_share=True, only_reads=True) as app:
+        found = app.search_all(" ".join(words), framework=framework, limit=limit + 1)
+        if framework and not found["entries"]:
+            warn_of_unknown_framework(framework, (row["framework"] for row in app.entries()["entries"]))
+    emit({name: at_most(limit, rows) for name, rows in found.items()}, ctx, search_view)
+
+
+def search_view(value: dict[str, list[Row]]) -> str:
+    lines = []
+    for row in value["entries"]:
+        title = row.get("question") or row["topic"]
+        lines += wrapped("", row["id"], indent=0)
+        lines += wrapped("    ", f"{title} ({row['status']})", indent=4)
+        lines += wrapped("    ", _without_marks(row["passage"]), indent=4)
+    for row in value["lessons"]:
+        lines.append(f"{cell(row['id'])}  lesson of {cell(row['phase'])}")
+        lines += wrapped("    ", row["passage"], indent=4)
+    return "\n".join(lines) or "none"
+
+
+def _without_marks(passage: str) -> str:
+    """Take the marks of Markdown out of a passage, which stands in one line here."""
+    return " ".join(re.sub(r"```\w*|[*`]|(?<!\S)(?:[>|]|#+)(?!\S)", " ", passage).split())
 
 
 @click.group(
@@ -50,8 +83,8 @@ _FRAMEWORK = click.option(
 def command() -> None:
     """Look through the index, and change it by hand.
 
-    An id that no entry has is an error on standard error, which names the nearest ids; standard output stays
-    empty, in every format, and the exit status is 1.
+    An id that no entry has is an error on standard error, which names the nearest ids; standard output stays empty, and the
+    exit status is 1.
     """
 
 
@@ -60,16 +93,18 @@ def command() -> None:
 )
 @_FRAMEWORK
 @click.option("--status", type=click.Choice(["fresh", "stale"]), help="Entries of this status, as of today.")
-@_LIMIT
+@limit_option
 @with_context
 def list_entries(ctx: click.Context, /, **page: Any) -> None:
     """List the entries, the last accessed first."""
     with open_app(ctx, may_share=True, only_reads=True) as app:
         found = app.entries(**page)
-        if not found["total"] and (framework := page.get("framework")):
-            tell_nearest(framework, {row["framework"] for row in app.entries()["entries"]})
+        if not found["total"] and page["framework"]:
+            warn_of_unknown_framework(
+                page["framework"], (row["framework"] for row in app.entries()["entries"])
+            )
     if (shown := len(found["entries"])) < found["total"]:
-        tell_cut(f"{shown} of {found['total']}")
+        click.echo(f"the first {shown} of {found['total']} shown; --limit N shows more", err=True)
     emit(found["entries"], ctx, entries_view)
 
 
@@ -84,27 +119,9 @@ def show(ctx: click.Context, /, entry_id: str, *, report: bool) -> None:
 
 
 @command.command(
-    "search", epilog=examples("kr entries search virtual scroll", "kr entries search 虚拟滚动 --limit 5")
-)
-@click.argument("words", nargs=-1, required=True, type=TEXT)
-@_LIMIT
-@with_context
-def search(ctx: click.Context, /, words: tuple[str, ...], limit: int | None) -> None:
-    """Find entries by words of topic, tags, question and report, the best first, each with the passage.
-
-    kr search finds lessons too.
-    """
-    with open_app(ctx, may_share=True, only_reads=True) as app:
-        found = app.search(" ".join(words), limit=limit + 1 if limit else MOST)["entries"]
-    emit(at_most(limit, found), ctx, search_view)
-
-
-@command.command(
     "remove", epilog=examples("kr entries remove vue-slots", "kr entries remove vue-slots vue-watchers --yes")
 )
-@click.argument(
-    "entry_ids", metavar="ID...", nargs=-1, required=True, type=TEXT, shell_complete=complete_entry_id
-)
+@click.argument("entry_ids", metavar="ID...", nargs=-1, required=True)
 @click.option("--yes", is_flag=True, help="Don't ask. Without a terminal nothing is asked anyway.")
 @with_context
 def remove(ctx: click.Context, /, entry_ids: tuple[str, ...], *, yes: bool) -> int:
@@ -119,7 +136,7 @@ def remove(ctx: click.Context, /, entry_ids: tuple[str, ...], *, yes: bool) -> i
             if not click.confirm("Move to the archive?", err=True):
                 click.echo("Nothing was removed.", err=True)
                 return 1
-        emit(app.catalog.remove(entry_ids), ctx, removed_view)
+        emit(app.catalog.remove(entry_ids), ctx, changed_view)
     return 0
 
 
@@ -140,7 +157,7 @@ def history(ctx: click.Context, /, entry_id: str, revision: int | None) -> None:
 
 @command.command("restore", epilog=examples("kr entries history vue-slots", "kr entries restore vue-slots 1"))
 @_ENTRY
-@click.argument("revision", type=int, shell_complete=complete_revision)
+@click.argument("revision", type=int)
 @with_context
 def restore(ctx: click.Context, /, entry_id: str, revision: int) -> None:
     """Bring the text of REVISION back; the text that it replaces becomes a revision itself.
@@ -148,7 +165,7 @@ def restore(ctx: click.Context, /, entry_id: str, revision: int) -> None:
     To bring an archived entry back, see kr archive restore.
     """
     with open_app(ctx) as app:
-        emit(app.catalog.restore_revision(entry_id, revision), ctx, restored_view)
+        emit(app.catalog.restore_revision(entry_id, revision), ctx, changed_view)
 
 
 @click.group(
@@ -160,18 +177,13 @@ def archive() -> None:
 
 
 @archive.command("list", epilog=examples("kr archive list", "kr archive list --framework vue --reason lru"))
-@click.option(
-    "--framework",
-    type=TEXT,
-    shell_complete=complete_archived_framework,
-    help="Entries of this framework alone.",
-)
+@_FRAMEWORK
 @click.option(
     "--reason",
     type=click.Choice(["lru", "age", "manual"]),
     help="Evicted for room, not accessed for too long, or removed by hand.",
 )
-@_LIMIT
+@limit_option
 @with_context
 def list_archive(ctx: click.Context, /, limit: int | None, **wanted: Any) -> None:
     """List the archived entries, the last archived first."""
@@ -188,7 +200,7 @@ _NUMBER = click.option(
 @archive.command(
     "show", epilog=examples("kr archive show vue-slots", "kr archive show vue-slots --archive-id 7 --report")
 )
-@_ARCHIVED
+@_ENTRY
 @_NUMBER
 @_REPORT
 @with_context
@@ -202,62 +214,46 @@ def show_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> None:
     "restore",
     epilog=examples("kr archive restore vue-slots", "kr archive restore vue-slots --archive-id 7 --replace"),
 )
-@_ARCHIVED
+@_ENTRY
 @_NUMBER
 @click.option("--replace", "replace_live", is_flag=True, help="Archive the live entry of this id first.")
 @with_context
 def restore_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> None:
     """Make an archived entry live and fresh again, with its own text at its path.
 
-    Of several of one id the last archived comes back. A skeleton, for which nothing was found, comes back stale. The
-    index stays within its capacity: the entry accessed longest ago may leave it.
+    Of several of one id the last archived comes back; a placeholder comes back stale. The index stays within its
+    capacity: the entry accessed longest ago may leave it.
     """
     with open_app(ctx) as app:
-        emit(app.catalog.restore(entry_id, **wanted), ctx, restored_view)
+        emit(app.catalog.restore(entry_id, **wanted), ctx, changed_view)
+
+
+def _title(row: Row) -> str:
+    return str(row.get("question") or row["topic"])
 
 
 def entries_view(rows: list[Row]) -> str:
-    facts = "{topic}; {framework} {framework_version}; {status}, confidence {confidence}, used {last_accessed:.10}"
+    facts = "{framework} {framework_version}; {status}, confidence {confidence}, used {last_accessed:.10}"
     return _listed(rows, facts)
 
 
-def search_view(rows: list[Row]) -> str:
-    plain = [{**row, "passage": _without_marks(row["passage"])} for row in rows]
-    return _listed(plain, "{topic} ({status})", "{passage}")
-
-
-def _without_marks(passage: str) -> str:
-    """Take the marks of Markdown out of a passage, which stands in one line here."""
-    return " ".join(re.sub(r"```\w*|[*`]|(?<!\S)(?:[>|]|#+)(?!\S)", " ", passage).split())
-
-
 def archive_view(rows: list[Row]) -> str:
-    return _listed(
-        rows, "{topic}; {framework} {framework_version}; no {archive_id}, {reason}, {archived_at:.16}"
-    )
+    return _listed(rows, "{framework} {framework_version}; no {archive_id}, {reason}, {archived_at:.16}")
 
 
-def _listed(rows: list[Row], *facts: str) -> str:
+def _listed(rows: list[Row], facts: str) -> str:
     lines = []
     for row in rows:
         lines += wrapped("", row["id"], indent=0)
-        lines += [line for told in facts for line in wrapped("    ", told.format(**row), indent=4)]
-    return "\n".join(lines) or _NONE
+        lines += wrapped("    ", f"{_title(row)}; {facts.format(**row)}", indent=4)
+    return "\n".join(lines) or "none"
 
 
 def history_view(rows: list[Row]) -> str:
-    lines = [
-        (
-            row["revision"],
-            row["framework_version"],
-            row["confidence"],
-            (row["researched_at"] or "")[:19] or None,
-            row["replaced_at"][:19],
-        )
-        for row in rows
-    ]
-    columns = ("no", "version", "confidence", "researched at", "replaced at")
-    return table(columns, lines, wide="version") if rows else "no earlier text"
+    columns = ("revision", "framework_version", "confidence", "researched_at", "replaced_at")
+    lines = [[str(row[name] or "-")[:19] for name in columns] for row in rows]
+    shown = ("no", "version", "confidence", "researched at", "replaced at")
+    return table(shown, lines, wide="version") if rows else "no earlier text"
 
 
 def revision_view(row: Row) -> str:
@@ -275,77 +271,20 @@ def entry_view(row: Row) -> str:
     return "\n".join(lines)
 
 
-def removed_view(value: Row) -> str:
+def changed_view(value: Row) -> str:
+    """Say what was archived or restored, and how many entries are live now."""
     lines = [
-        f"{click.style('archived', bold=True)}  {cell(row['id'])}  (kr archive restore {cell(row['id'])} brings it back)"
-        for row in value["removed"]
+        f"archived  {cell(row['id'])}  (kr archive restore {cell(row['id'])} brings it back)"
+        for row in value.get("removed", ())
     ]
-    return "\n".join([*lines, *_notes(value), _live(value["index_count"])])
-
-
-def restored_view(value: Row) -> str:
-    entry = value["entry"]
-    lines = [
-        f"{click.style('restored', bold=True)}  {cell(entry['id'])}, {entry['status']}: {cell(entry['path'])}"
-    ]
-    lines += [
-        f"archived  {cell(row['id'])}, which was live (archive id {row['archive_id']})"
-        for row in value["replaced"]
-    ]
-    moved = max(value["lru_evicted"], 0) + value["auto_archived"]
-    lines += (
-        [f"{counted(moved, 'other entry', 'other entries')} went to the archive, to keep within capacity"]
-        if moved
-        else []
-    )
-    return "\n".join([*lines, *_notes(value), _live(value["index_count"])])
-
-
-def _live(number: int) -> str:
-    return f"{counted(number, 'entry is', 'entries are')} live"
-
-
-def _notes(value: Row) -> list[str]:
-    return [f"{click.style('note', fg='yellow')}  {cell(note)}" for note in value["warnings"]]
-
-
-@click.command(
-    "search",
-    epilog=examples("kr search repeatable option", "kr search --framework vue virtual scroll --limit 3"),
-)
-@click.argument("words", nargs=-1, required=True, type=TEXT)
-@_FRAMEWORK
-@click.option(
-    "--limit",
-    type=click.IntRange(1, MOST),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="At most N entries, and N lessons.",
-)
-@with_context
-def search_everything(
-    ctx: click.Context, /, words: tuple[str, ...], framework: str | None, limit: int
-) -> None:
-    """Find WORDS in topics, tags, questions, reports and lessons, the best first, each with the passage.
-
-    What holds only some of the words comes last. kr entries show ID --report shows the whole report. Nothing
-    counts as read.
-    """
-    with open_app(ctx, may_share=True, only_reads=True) as app:
-        found = app.search_all(" ".join(words), framework=framework, limit=limit + 1)
-        if framework and not found["entries"]:
-            tell_nearest(framework, {row["framework"] for row in app.entries()["entries"]})
-    emit({name: at_most(limit, rows) for name, rows in found.items()}, ctx, found_view)
-
-
-def found_view(value: dict[str, Any]) -> str:
-    lessons = [
-        "\n".join(
-            [f"{cell(row['id'])}  lesson of {cell(row['phase'])}", *wrapped("    ", row["passage"], indent=4)]
-        )
-        for row in value["lessons"]
-    ]
-    return "\n".join(
-        [search_view(value["entries"]), *lessons] if value["entries"] or not lessons else lessons
-    )
+    if "entry" in value:
+        entry = value["entry"]
+        lines.append(f"restored  {cell(entry['id'])}, {entry['status']}: {cell(entry['path'])}")
+        lines += [
+            f"archived  {cell(row['id'])}, which was live (archive id {row['archive_id']})"
+            for row in value["replaced"]
+        ]
+        if moved := max(value["lru_evicted"], 0) + value["auto_archived"]:
+            lines.append(f"{counted(moved, 'other entry', 'other entries')} went to the archive, for room")
+    lines += [f"{click.style('note', fg='yellow')}  {cell(note)}" for note in value["warnings"]]
+    return "\n".join([*lines, f"{counted(value['index_count'], 'entry is', 'entries are')} live"])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kr.cli.options import open_app, with_context
+from kr.cli.common import open_app, with_context
 from kr.lessons.hooks import (
     ASK_FOR_LESSONS,
     DEFAULT_PHASE,
@@ -75,7 +75,7 @@ def command(ctx: click.Context, /, phase: str | None, story_key: str) -> None:
         if event is None:
             return
         _enter(data)
-        with open_app(ctx, may_share=True, hurry=_SERVER) as app:
+        with open_app(ctx, may_share=True, server_seconds=_SERVER) as app:
             known = _known_phase(app, event.phase or phase)
             identity = {"session_id": event.session_id, "story_key": _known_story(story_key)}
             if isinstance(event, Start):

@@ -9,14 +9,14 @@ from typing import Any
 import click
 
 from kr.app import App
-from kr.cli.options import common, examples, open_app, with_context
-from kr.cli.output import emit
+from kr.cli.common import common, emit, examples, open_app, with_context
 from kr.errors import ConfigError
 from kr.research.persona import chosen_persona, fitting_persona
 from kr.settings import Settings, load_settings
 from kr.settings.model import render_config
 from kr.settings.project import CONFIG, Project, find_project, main_checkout, read_config
 from kr.settings.trust import trust
+from kr.store import entries
 
 _DEFAULT = ".kr"
 
@@ -38,11 +38,11 @@ def init(ctx: click.Context) -> None:
         state = "created"
     with open_app(ctx) as app:
         settings, existed = app.settings, app.store.exists()
-        with app.store.write() as unit:
-            unit.entries.count()
+        with app.store.write() as tx:
+            entries.count(tx)
         files = [
             {"path": str(settings.config_file), "state": state},
-            {"path": app.store.place, "state": "exists" if existed else "created"},
+            {"path": str(app.store.path), "state": "exists" if existed else "created"},
         ]
         hints = [*_missing_persona(settings, environ), _version_control(settings, files)]
         emit({"files": files, "hints": hints, "next": _next(app)}, ctx, initialized)

@@ -1,18 +1,18 @@
 """``kr lessons``: hand lessons to agents, record what their failures teach, and look at them."""
 
 import uuid
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kr.cli.options import (
-    FILE,
+from kr.cli.common import (
     Group,
     answer_request,
+    at_most,
     common_options,
-    completes,
+    complete_phase,
+    emit,
     examples,
     is_person,
     open_app,
@@ -20,17 +20,20 @@ from kr.cli.options import (
     request_option,
     schema_option,
     together,
+    warn,
     with_context,
+    wrapped,
 )
-from kr.cli.output import at_most, emit, warn, wrapped
 from kr.errors import KrError
 from kr.models import to_plain
+from kr.recording import skip
+from kr.schemas import inject_request, record_request
 from kr.text import counted
 
 if TYPE_CHECKING:
     from kr.app import App
-    from kr.envelopes import RecordEnvelope
     from kr.lessons.review import Lessons
+    from kr.recording import RecordEnvelope
     from kr.store.lessons import LessonMark
 
 _RECORD_PATIENCE = 60.0
@@ -38,7 +41,7 @@ _RECORD_PATIENCE = 60.0
 
 _PHASE = click.option(
     "--phase",
-    shell_complete=completes("phase"),
+    shell_complete=complete_phase,
     help="story-creation, story-review, dev-execution, code-review, e2e-inspection, or one of your own (phases).",
 )
 
@@ -73,12 +76,11 @@ def command() -> None:
 @click.option("--query", help="What the agent is about to do: only lessons that fit are given.")
 @click.option(
     "--framework",
-    shell_complete=completes("framework"),
     help="Give lessons about this framework, and of packages that it depends on.",
 )
 @click.option("--file", "files", multiple=True, help="A file that the agent works on; may be repeated.")
 @click.option("--dry-run", is_flag=True, help="Only show them: nothing is counted as given.")
-@schema_option("inject_request")
+@schema_option(inject_request)
 @with_context
 def inject(
     ctx: click.Context,
@@ -119,7 +121,7 @@ def inject(
 
 @command.command("record", epilog=examples("kr lessons record --request return.yaml"))
 @request_option
-@schema_option("record_request")
+@schema_option(record_request)
 @with_context
 def record(ctx: click.Context, /, document: str | None) -> None:
     """Record what an agent's return teaches. The exit status is always 0: recording never stops its caller."""
@@ -135,8 +137,6 @@ def record(ctx: click.Context, /, document: str | None) -> None:
 
 
 def _recorded(ctx: click.Context, source: str) -> "RecordEnvelope":
-    from kr.envelopes import skip
-
     try:
         data = read_request(source)
         with open_app(ctx, may_share=True) as app:
@@ -147,7 +147,7 @@ def _recorded(ctx: click.Context, source: str) -> "RecordEnvelope":
 
 
 _listing = together(
-    click.option("--phase", shell_complete=completes("phase"), help="Only lessons of this phase."),
+    click.option("--phase", shell_complete=complete_phase, help="Only lessons of this phase."),
     click.option(
         "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Lessons at most."
     ),
@@ -232,7 +232,7 @@ _marking("pin", "pinned_at", "pinned", "no longer pinned", "Give a lesson before
     "--phase",
     default="dev-execution",
     show_default=True,
-    shell_complete=completes("phase"),
+    shell_complete=complete_phase,
     help="The phase whose agents are to know it.",
 )
 @click.option("--tag", "tags", multiple=True, help="A framework that it is about; may be repeated.")
@@ -265,13 +265,13 @@ def edit(ctx: click.Context, /, lesson_id: str, text: str) -> None:
 
 
 @command.command("import", epilog=examples("kr lessons import ../shop/lessons/_lessons-learned.md"))
-@click.argument("files", nargs=-1, required=True, type=FILE)
+@click.argument("files", nargs=-1, required=True)
 @with_context
 def import_(ctx: click.Context, /, files: tuple[str, ...]) -> None:
     """Import the lessons of other lessons files, of all or of none; those that are known already are not added again."""
     with open_app(ctx) as app, app.lessons() as lessons:
         done = lessons.import_files([*map(Path, files)])
-    emit(asdict(done), ctx, lambda it: "  ".join(f"{name} {count}" for name, count in it.items()))
+    emit(done, ctx, lambda it: "  ".join(f"{name} {count}" for name, count in it.items()))
 
 
 def injection_view(value: dict[str, Any]) -> str:

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from kr.cli.options import Group, common_options, examples, open_app, with_context
-from kr.cli.output import emit, wrapped
+from kr.cli.common import Group, common_options, emit, examples, open_app, with_context, wrapped
 from kr.doctor import Finding, remains
 from kr.store import backup as backups
+from kr.store import entries as entry_rows
 from kr.text import counted
 
 _FILE = click.Path(path_type=Path, dir_okay=True)
@@ -46,10 +46,10 @@ def upgrade(ctx: click.Context) -> None:
     with open_app(ctx) as app:
         before = backups.inspect(app.store.path)
         if before.state != "current":  # one that is may well be write-protected
-            with app.store.write() as unit:
-                unit.entries.count()
+            with app.store.write() as tx:
+                entry_rows.count(tx)
         value = {
-            "path": app.store.place,
+            "path": str(app.store.path),
             "upgraded": before.state != "current",
             "from_version": before.version,
         }
@@ -113,7 +113,7 @@ def backup(ctx: click.Context, /, file: Path | None) -> None:
     """
     with open_app(ctx, only_reads=True) as app:
         made = backups.backup(app.store.path, file, _moment())
-        value = {"path": app.store.place, "backup": str(made), "bytes": made.stat().st_size}
+        value = {"path": str(app.store.path), "backup": str(made), "bytes": made.stat().st_size}
         emit(value, ctx, lambda it: f"backed up to {it['backup']} ({counted(it['bytes'], 'byte')})")
 
 
@@ -127,10 +127,10 @@ def restore(ctx: click.Context, /, file: Path) -> None:
     """
     with open_app(ctx) as app:
         kept = backups.restore(app.store.path, file, _moment())
-        with app.store.read() as unit:
-            entries = unit.entries.count()
+        with app.store.read() as tx:
+            entries = entry_rows.count(tx)
         value = {
-            "path": app.store.place,
+            "path": str(app.store.path),
             "restored": str(file),
             "kept": str(kept) if kept else None,
             "entries": entries,

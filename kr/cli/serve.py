@@ -5,10 +5,10 @@ import sys
 
 import click
 
-from kr.cli.options import common, examples, open_app, start_logging, with_context
+from kr.cli.common import common, configure_logging, examples, open_app, with_context
 from kr.errors import NotInstalled
-from kr.server.service import RequestProgress
 from kr.server.stdio import serve_stdio
+from kr.server.worker import RequestProgress
 
 
 @click.command("mcp", epilog=examples("kr mcp", "kr mcp --kb ~/knowledge-base"))
@@ -43,10 +43,10 @@ def serve(ctx: click.Context, /, host: str, port: int, names: tuple[str, ...]) -
     """Serve agents over HTTP (/v1, /openapi.json) and MCP (/mcp), and people with a page at /.
 
     An address that others can reach needs a token in KR_TOKEN, which clients send as a bearer token. Requests by
-    a host name that is neither the address nor allowed are refused. Logs are JSON lines on standard error.
+    a host name that is neither the address nor allowed are refused.
     SIGTERM and SIGINT end it once what is under way is answered.
     """
-    start_logging(ctx)
+    configure_logging(verbose=common(ctx).verbose)
     try:
         from kr.server.serve import Where, serve
     except ModuleNotFoundError as error:

@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from kr.cli.options import examples, open_app, with_context
-from kr.cli.output import emit, table
+from kr.cli.common import emit, examples, open_app, table, with_context
 from kr.text import counted
 
 _MOST_ROWS = 12

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from kr.cli.options import common, examples, with_context
-from kr.cli.output import emit
+from kr.cli.common import common, emit, examples, with_context
 from kr.errors import KrError
 from kr.settings.project import find_project
 from kr.settings.trust import guarded, is_trusted, shown

@@ -9,8 +9,19 @@ from typing import Any
 
 import click
 
-from kr.cli.options import MOST, TEXT, Group, common_options, examples, open_app, together, with_context
-from kr.cli.output import LineProgress, emit, to_json, wrapped, write_out
+from kr.cli.common import (
+    MOST,
+    Group,
+    common_options,
+    emit,
+    examples,
+    open_app,
+    to_json,
+    together,
+    with_context,
+    wrapped,
+    write_out,
+)
 from kr.text import one_line
 from kr.workflows.model import template_schema
 from kr.workflows.report import duration
@@ -54,7 +65,7 @@ def command() -> None:
 
 
 @command.command("validate", epilog=examples("kr workflow validate release.md"))
-@click.argument("template", type=TEXT)
+@click.argument("template")
 @with_context
 def validate(ctx: click.Context, /, template: str) -> int:
     """Report every mistake in a template in one run. The exit status is 1 if there is one."""
@@ -71,11 +82,10 @@ def validate(ctx: click.Context, /, template: str) -> int:
         "kr workflow start release --set version=2 --simulate",
     ),
 )
-@click.argument("template", type=TEXT)
+@click.argument("template")
 @click.option(
     "--set",
     "assignments",
-    type=TEXT,
     multiple=True,
     metavar="NAME=VALUE",
     help="A parameter's value, read by its type: lists and objects as JSON, a list of texts with commas too. "
@@ -118,9 +128,9 @@ def run(ctx: click.Context, /, state: Path | None, *, retry: bool, simulate: boo
 
 
 _deciding = together(
-    click.argument("step", type=TEXT),
-    click.option("--by", type=TEXT, metavar="NAME", help="Who decides. Default: the user's name."),
-    click.option("--note", type=TEXT, default="", help="A note that is kept with the decision."),
+    click.argument("step"),
+    click.option("--by", metavar="NAME", help="Who decides. Default: the user's name."),
+    click.option("--note", default="", help="A note that is kept with the decision."),
     _STATE,
 )
 
@@ -189,7 +199,7 @@ def schema() -> None:
 
 def _act(ctx: click.Context, act: Act) -> int:
     """Run something that changes an instance, watched on standard error."""
-    with open_app(ctx, progress=LineProgress(is_watched=False)) as app:
+    with open_app(ctx) as app:
         workflows = app.workflows()
         workflows.on_change = LineWatcher().changed
         instance = act(workflows)

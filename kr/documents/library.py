@@ -27,6 +27,7 @@ MAX_BYTES = 48 * 1024 * 1024
 """Of the files that are read for one index."""
 
 _MARKED = frozenset({".md", ".markdown", ".rst", ".mdx"})
+_ENDINGS = (*_MARKED, ".txt")
 _IN_FOLDERS = _MARKED | {".txt", ".html", ".htm"}
 _DOC_FOLDERS = frozenset({"doc", "docs", "documentation", "guide", "guides"})
 _SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "_build", "site-packages"})
@@ -111,7 +112,10 @@ def _is_in_folder(path: PurePosixPath) -> bool:
 
 def _is_document(file: str) -> bool:
     """Tell whether a file is a README, or lies in a folder of documentation or at the top (``SFTP.md`` of ssh2)."""
-    path = PurePosixPath(file.lower())
+    folded = file.lower()
+    if not folded.endswith(_ENDINGS) and "readme" not in folded:
+        return False
+    path = PurePosixPath(folded)
     is_readme = path.stem.startswith("readme")
     is_in_docs = not _DOC_FOLDERS.isdisjoint(path.parts[:-1])
     if path.suffix in _MARKED or (is_readme and path.suffix in {"", ".txt"}):

@@ -36,6 +36,8 @@ class _Module:
     imports: dict[str, str] = field(default_factory=dict)
     """Names of this module that come from elsewhere, and their whole dotted names there."""
     stars: list[str] = field(default_factory=list)
+    typing_imports: dict[str, str] = field(default_factory=dict)
+    """The same under ``if TYPE_CHECKING``: of these only what ``__all__`` lists can be imported from here, by a lazy ``__getattr__``."""
     listed: frozenset[str] = frozenset()
     """What ``__all__`` lists."""
 
@@ -79,9 +81,12 @@ def _read_module(place: str, text: str) -> _Module | None:
     if doc := ast.get_docstring(tree):
         module.sections += [Section(name=module.name, text=piece, place=place) for piece in pieces(doc)]
     try:
+        _read_imports(module, tree.body, module.imports)
         _read_body(module, tree.body, module.name, 0)
     except RecursionError:
         return module  # what was read before it counts
+    lazy = {name: target for name, target in module.typing_imports.items() if name in module.listed}
+    module.imports = {**lazy, **module.imports}
     return module
 
 
@@ -94,9 +99,7 @@ def _read_body(module: _Module, body: Sequence[ast.stmt], prefix: str, depth: in
                 # Of overloads and of a property's parts the one that is documented stands for all.
                 if known is None or (not ast.get_docstring(known) and ast.get_docstring(node)):
                     named[node.name] = node
-            case ast.ImportFrom() if depth == 0:
-                _add_imports(module, node)
-            case ast.If() if not ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            case ast.If():
                 _read_body(module, [*node.body, *node.orelse], prefix, depth)
             case ast.Try():
                 _read_body(module, node.body, prefix, depth)
@@ -107,7 +110,20 @@ def _read_body(module: _Module, body: Sequence[ast.stmt], prefix: str, depth: in
             _add_definition(module, f"{prefix}.{name}", node, depth)
 
 
-def _add_imports(module: _Module, node: ast.ImportFrom) -> None:
+def _read_imports(module: _Module, body: Sequence[ast.stmt], into: dict[str, str]) -> None:
+    for node in body:
+        match node:
+            case ast.ImportFrom():
+                _add_imports(module, node, into)
+            case ast.If():
+                is_typing = ast.unparse(node.test).endswith("TYPE_CHECKING")
+                _read_imports(module, node.body, module.typing_imports if is_typing else into)
+                _read_imports(module, node.orelse, into)
+            case ast.Try():
+                _read_imports(module, node.body, into)
+
+
+def _add_imports(module: _Module, node: ast.ImportFrom, into: dict[str, str]) -> None:
     around = module.name.split(".")
     base = around[: len(around) - node.level + module.is_package] if node.level else []
     source = ".".join([*base, *([node.module] if node.module else [])])
@@ -115,7 +131,7 @@ def _add_imports(module: _Module, node: ast.ImportFrom) -> None:
         if alias.name == "*":
             module.stars.append(source)
         else:
-            module.imports[alias.asname or alias.name] = f"{source}.{alias.name}"
+            into[alias.asname or alias.name] = f"{source}.{alias.name}"
 
 
 def _add_assigned(

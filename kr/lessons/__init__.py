@@ -1,1 +1,1 @@
-"""Lessons that agents learn from failures: kept in an append-only file, handed to the next agent (SPEC 4)."""
+"""Lessons that agents learn from failures: kept in an append-only file, handed to the next agent."""

@@ -1,4 +1,4 @@
-"""The seven events of seed 003 in what an agent returned (SPEC 4.2, "Where the facts stand"). Pure.
+"""The seven events of seed 003 in what an agent returned. Pure.
 
 Agents are careless: a list may be a single text, a number may be text, a block may be missing. What can't be read is
 absent; nothing here raises.

@@ -1,52 +1,26 @@
-"""The append-only lessons file, and what the database knows of its lines (seed 003, steps 4 and 5).
+"""The append-only lessons file (seed 003, step 5).
 
-The file is the authority for the text: what stands in it is never changed. Writers queue at a lock file beside it; lessons go to
-its end in one write of whole lines, are flushed to disk and read back. The database knows each line by its keywords,
-where it came from and what became of it; one that is busy, broken or absent costs counts and origins, and nothing else.
+What stands in it is never changed. Writers queue at a lock file beside it; lessons go to its end in one write of whole
+lines, are flushed to disk and read back. Whoever keeps a ``FileMark`` reads only what was appended since.
 """
 
-import json
-import logging
 import os
-import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from kr.errors import KrError, StoreError
-from kr.freshness import to_text
-from kr.guard import find_odd, mask_secrets, reasons_to_hold
-from kr.lessons.line import (
-    HEADER,
-    KnownLessons,
-    Lesson,
-    ParsedLines,
-    format_line,
-    is_duplicate,
-    lesson_keywords,
-    parse_lines,
-    rarest,
-)
-from kr.models import EventType
-from kr.naming import sha256_of
-from kr.store.lessons import LessonRow, LessonState
-from kr.store.lock import exclusive
-from kr.store.session import UnitOfWork
-from kr.store.store import Store
-
-logger = logging.getLogger(__name__)
+from kr.lessons.line import HEADER, Lesson, ParsedLines, format_line, parse_lines
+from kr.store.lock import file_lock
 
 LOCK_TIMEOUT = 60.0
 """Seconds to queue behind other writers, each of which needs some milliseconds."""
-SYNC_LIMIT = 1000
-"""Lines of others that one recording takes in: a long file that is new to the database delays nobody for long."""
 
 _BOM = b"\xef\xbb\xbf"
 _TAIL = 512
-_PLAIN_SESSION = re.compile(r"[\w.:-]{0,15}|[0-9a-z._:-]*")
 
 
 class LessonsUnreadable(KrError):
@@ -90,16 +64,14 @@ class LessonsFile:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Keep other writers out. Raises ``AppendFailed`` where others hold the lock for too long."""
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            held = exclusive(self.path.parent / f".{self.path.name}.lock", timeout=self._lock_timeout)
-            held.__enter__()
-        except (StoreError, OSError) as error:
-            raise AppendFailed(_reason(error, self.path)) from error
-        try:
+        with ExitStack() as held:
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                lock = self.path.parent / f".{self.path.name}.lock"
+                held.enter_context(file_lock(lock, timeout=self._lock_timeout))
+            except (StoreError, OSError) as error:
+                raise AppendFailed(_reason(error, self.path)) from error
             yield
-        finally:
-            held.__exit__()
 
     def read(self) -> ParsedLines:
         """Read the whole file. Raises ``LessonsUnreadable``."""
@@ -205,7 +177,7 @@ def _news(parsed: ParsedLines, content: bytes, before: FileMark | None, state: o
 
 
 def _digest(content: bytes) -> str:
-    return sha256_of(content)[:32]
+    return sha256(content).hexdigest()[:32]
 
 
 def _decoded(content: bytes) -> str:
@@ -239,219 +211,3 @@ def _opened(path: Path, flags: int) -> Iterator[int]:
         yield file
     finally:
         os.close(file)
-
-
-# --- with the database ---
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A lesson that is to be recorded; ``held`` says why it must wait for a person."""
-
-    event: EventType | None
-    lesson: Lesson
-    source: str
-    held: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """What became of candidates: the new ones, and how many lessons the file holds now."""
-
-    fresh: tuple[Candidate, ...]
-    total: int
-
-
-class LessonBook:
-    """One lessons file with the database's side of it."""
-
-    def __init__(self, file: LessonsFile, store: Store) -> None:
-        self.file = file
-        self.store = store
-        self._key = f"lessons_file {file.path}"
-
-    def append(
-        self, candidates: Sequence[Candidate], *, story_key: str, session_id: str, now: datetime
-    ) -> Recorded:
-        """Append what is not known yet, while nobody else can, and keep where it came from. Raises ``AppendFailed``.
-
-        What must wait for a person goes into the database alone. A candidate that is known is a recurrence of its lesson.
-        """
-        session, at = session_name(session_id), to_text(now)
-        with self.file.lock():
-            written: tuple[Candidate, ...] | None = None
-            try:
-                with self.store.write() as unit:
-                    total = self.sync(unit, now)
-                    fresh, known = self._choose(unit, candidates, story_key, session, at)
-                    written = self._write(fresh)
-                    unit.lessons.recurred(known, session_id=session, at=at)
-                    return Recorded(fresh, self.sync(unit, now) if written else total)
-            except LessonsUnreadable as error:
-                raise AppendFailed(str(error)) from error
-            except StoreError as error:
-                _warn(error)
-            return self._append_uncounted(candidates, written)
-
-    def _choose(
-        self, unit: UnitOfWork, candidates: Sequence[Candidate], story_key: str, session: str, at: str
-    ) -> tuple[tuple[Candidate, ...], list[str]]:
-        """Add the rows of new candidates; return these, and the ids of the lessons that the others repeat."""
-        fresh: dict[str, Candidate] = {}
-        known: dict[str, None] = {}
-        batch = KnownLessons()
-        for candidate in candidates:
-            lesson = candidate.lesson
-            if same := self._find(unit, lesson):
-                known.update(dict.fromkeys(other.id for other in same))
-            elif not batch.find(lesson):
-                fresh[lesson.id] = candidate
-                batch.add(lesson)
-        rows = [
-            replace(
-                row_of(candidate.lesson),
-                event_type=candidate.event,
-                story_key=story_key,
-                session_id=session,
-                recorded_at=at,
-                source=candidate.source,
-                held=candidate.held,
-                gone_at=at if candidate.held else None,
-            )
-            for candidate in fresh.values()
-        ]
-        unit.lessons.add(rows, {row.id: lesson_keywords(row.summary) for row in rows})
-        return tuple(fresh.values()), list(known)
-
-    def _find(self, unit: UnitOfWork, lesson: Lesson) -> list[Lesson]:
-        """Return the lessons of the database that say the same: those in quarantine as well."""
-        words = lesson_keywords(lesson.summary)
-        some = rarest(unit.lessons.frequency(words), len(words))
-        others = map(lesson_of, unit.lessons.sharing(some) if some else ())
-        return [other for other in others if is_duplicate(lesson, other)]
-
-    def _write(self, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-        """Append what need not wait for a person to the file, and return it."""
-        ready = tuple(candidate for candidate in candidates if not candidate.held)
-        if ready:
-            self.file.append([candidate.lesson for candidate in ready])
-        return ready
-
-    def _append_uncounted(
-        self, candidates: Sequence[Candidate], written: tuple[Candidate, ...] | None
-    ) -> Recorded:
-        """Append without the database, unless that is done already: the whole file is compared."""
-        try:
-            if written is None:
-                known = KnownLessons(self.file.read().lessons)
-                fresh: list[Candidate] = []
-                for candidate in candidates:
-                    if not candidate.held and not known.find(candidate.lesson):
-                        fresh.append(candidate)
-                        known.add(candidate.lesson)
-                written = self._write(fresh)
-            return Recorded(written, len(self.file.read().lessons))
-        except LessonsUnreadable as error:
-            raise AppendFailed(str(error)) from error
-
-    def sync(self, unit: UnitOfWork, now: datetime, limit: int | None = SYNC_LIMIT) -> int:
-        """Take in what was appended to the file since it was last read; return how many lessons it holds.
-
-        Where the file did not merely grow, the lessons that it no longer holds are marked as gone. Raises
-        ``LessonsUnreadable`` and store errors.
-        """
-        mark = self._mark(unit)
-        news = self.file.read_news(mark)
-        if news is None:
-            return mark.lessons if mark else 0
-        lessons = {lesson.id: lesson for lesson in news.parsed.lessons}
-        known = unit.lessons.states(lessons)
-        new = [lesson for id_, lesson in lessons.items() if id_ not in known]
-        rows = judged_rows(new[:limit])
-        unit.lessons.add(rows, {row.id: lesson_keywords(row.summary) for row in rows})
-        unit.lessons.bring_back(known)
-        if news.is_whole:
-            unit.lessons.keep_only(lessons, to_text(now))
-        if limit is None or len(new) <= limit:
-            unit.meta.put(self._key, json.dumps(asdict(news.mark)))
-        return news.mark.lessons
-
-    def refresh(self, now: datetime) -> None:
-        """Bring the table to what the file holds, all of it. Never raises for the database's or the file's sake."""
-        try:
-            if not self.store.exists():
-                return
-            with self.store.read() as unit:
-                mark = self._mark(unit)
-            if self.file.read_news(mark) is not None:
-                with self.store.write() as unit:
-                    self.sync(unit, now, limit=None)
-        except (StoreError, LessonsUnreadable) as error:
-            _warn(error)
-
-    def states(self, lessons: Sequence[Lesson] | None) -> Mapping[str, LessonState]:
-        """Return what is known of these lessons by id, or (``None``) of all that bear on the order; nothing without a database."""
-        try:
-            if (lessons is not None and not lessons) or not self.store.exists():
-                return {}
-            with self.store.read() as unit:
-                if lessons is None:
-                    return unit.lessons.remarkable()
-                return unit.lessons.states([lesson.id for lesson in lessons])
-        except StoreError as error:
-            _warn(error)
-            return {}
-
-    def quarantined(self) -> list[Lesson]:
-        """Return the recorded lessons that wait for a person, and are not in the file."""
-        if not self.store.exists():
-            return []
-        with self.store.read() as unit:
-            return [lesson_of(row) for row in unit.lessons.quarantined()]
-
-    def _mark(self, unit: UnitOfWork) -> FileMark | None:
-        text = unit.meta.get(self._key)
-        return None if text is None else FileMark(**json.loads(text))
-
-
-def judged_rows(lessons: Sequence[Lesson]) -> list[LessonRow]:
-    """Return lines of others as rows: without secrets, and with why they must wait."""
-    odd = find_odd([f"{lesson.summary} {lesson.ref or ''}" for lesson in lessons])
-    rows = [row_of(lesson) for lesson in lessons]
-    for at in odd:
-        lesson = lessons[at]
-        ref = mask_secrets(lesson.ref) if lesson.ref else None
-        held = held_because(lesson.summary, lesson.ref)
-        rows[at] = replace(rows[at], summary=mask_secrets(lesson.summary), ref=ref, held=held)
-    return rows
-
-
-def held_because(summary: str, ref: str | None = None) -> str | None:
-    """Say why a text must wait for a person, or ``None``."""
-    return "; ".join(reasons_to_hold(f"{summary} {ref or ''}")) or None
-
-
-def row_of(lesson: Lesson) -> LessonRow:
-    return LessonRow(
-        id=lesson.id,
-        date=lesson.date,
-        phase=lesson.phase,
-        tags=lesson.tags,
-        summary=lesson.summary,
-        ref=lesson.ref,
-    )
-
-
-def lesson_of(row: LessonRow) -> Lesson:
-    return Lesson(row.date, row.tags, row.summary, row.ref)
-
-
-def session_name(session_id: str) -> str:
-    """Return under which name a session is kept: its own, unless that is a secret; then one made of it."""
-    if _PLAIN_SESSION.fullmatch(session_id) or mask_secrets(session_id) == session_id:
-        return session_id
-    return f"session-{sha256_of(session_id.encode())[:16]}"
-
-
-def _warn(error: Exception) -> None:
-    logger.warning("lessons are not counted: %s", error)

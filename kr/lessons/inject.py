@@ -15,15 +15,18 @@ from typing import Any
 from kr.envelopes import Envelope, InjectedLesson, InjectResults, Problem
 from kr.errors import StoreError
 from kr.frameworks import canonical
-from kr.freshness import to_text
 from kr.guard import safe
-from kr.lessons.file import LessonBook, LessonsUnreadable, held_because, judged_rows, session_name
+from kr.lessons.book import LessonBook, held_because, judged_rows, session_name
+from kr.lessons.file import LessonsUnreadable
 from kr.lessons.line import LINE_COLUMNS, Lesson, cut_start, fit_summary, one_line
 from kr.models import PHASES, to_plain
 from kr.requests import LessonsInjectRequest
+from kr.store import lessons as lesson_rows
+from kr.store import requests
 from kr.store.lessons import LessonState
 from kr.store.requests import RequestRow
 from kr.text import columns, keywords
+from kr.times import to_text
 
 logger = logging.getLogger(__name__)
 
@@ -139,12 +142,12 @@ def _note(
     states = book.states(lessons)
     rows = judged_rows([lesson for lesson in lessons if lesson.id not in states])
     try:
-        with book.store.write() as unit:
-            unit.requests.record(row)
-            unit.lessons.add(rows, {})
+        with book.store.write() as tx:
+            requests.record(tx, row)
+            lesson_rows.add(tx, rows, {})
             ids = [lesson.id for lesson in lessons]
-            unit.lessons.injected(
-                ids, phase=asked.phase, story_key=request.story_key, session_id=session, at=at
+            lesson_rows.injected(
+                tx, ids, phase=asked.phase, story_key=request.story_key, session_id=session, at=at
             )
     except StoreError as error:
         logger.warning("lessons are not counted: %s", error)
@@ -185,20 +188,24 @@ def is_injectable(lesson: Lesson, state: LessonState | None) -> bool:
 
 def _ordered(lessons: Sequence[Lesson], task: Task, states: Mapping[str, LessonState]) -> Iterable[Lesson]:
     fits = _fits(lessons, task) if task.is_described else None
+    has_pinned = any(state.pinned_at for state in states.values())
     keys: dict[int, tuple[Any, ...]] = {}
     for at, lesson in enumerate(lessons):
         is_own = task.phase in lesson.tags
+        fit = 0.0 if fits is None else fits.get(at, 0.0)
+        is_fitting = is_own if fits is None else fit > 0
+        if not is_fitting and not (has_pinned and is_own):
+            continue
         state = states.get(lesson.id, _UNKNOWN) if states else _UNKNOWN
         is_pinned = is_own and state.pinned_at is not None
-        fit = 0.0 if fits is None else fits.get(at, 0.0)
-        if is_pinned or (is_own if fits is None else fit > 0):
+        if is_pinned or is_fitting:
             order = (lesson.date, len(lesson.tags) == 1, lesson.position)
             keys[at] = (is_pinned, fit, _rank(state), *order)
     return (lessons[at] for at in heapq.nlargest(_LOOKED_AT, keys, key=keys.__getitem__))
 
 
 def _rank(state: LessonState) -> int:
-    """A lesson whose failure came back rises, one that was given often and never came back sinks (SPEC 4.2)."""
+    """A lesson whose failure came back rises, one that was given often and never came back sinks."""
     return 1 if state.recurred else -1 if state.injected >= SUNK_AFTER else 0
 
 
@@ -209,12 +216,11 @@ def _fits(lessons: Sequence[Lesson], task: Task, *, common_share: float = _COMMO
     """
     own = _about_framework(lessons, task)
     wanted = frozenset(keywords(task.query))
-    most = max(_COMMON_LEAST, common_share * len(lessons))
+    most = max(_COMMON_LEAST, int(common_share * len(lessons)))
     weights: dict[int, list[float]] = {}
-    for places in _places_of(lessons, wanted):
-        if len(places) <= most:
-            for at in places:
-                weights.setdefault(at, []).append(math.log(1 + len(lessons) / len(places)))
+    for places in _places_of(lessons, wanted, most):
+        for at in places:
+            weights.setdefault(at, []).append(math.log(1 + len(lessons) / len(places)))
     # With a framework, one word in common with a lesson that isn't about it is chance.
     least = min(_LEAST_WORDS, len(wanted)) if task.frameworks else 1
     fits = {at: sum(found) for at, found in weights.items() if at in own or len(found) >= least}
@@ -248,8 +254,8 @@ def _about_framework(lessons: Sequence[Lesson], task: Task) -> set[int]:
     return {at for at, lesson in enumerate(lessons) if lesson.tags in tagged or is_named(lesson.summary)}
 
 
-def _places_of(lessons: Sequence[Lesson], stems: Iterable[str]) -> Iterator[list[int]]:
-    """Yield for each stem the places of the lessons that hold a word which begins with it."""
+def _places_of(lessons: Sequence[Lesson], stems: Iterable[str], most: int) -> Iterator[list[int]]:
+    """Yield for each stem the places of the lessons that hold a word which begins with it, unless these are more than ``most``."""
     stems = sorted(stems)
     if not stems:
         return
@@ -259,7 +265,10 @@ def _places_of(lessons: Sequence[Lesson], stems: Iterable[str]) -> Iterator[list
         start = stem.removesuffix("i") or stem
         end = r"(?![a-z0-9])" if start[-1].isdigit() else ""
         begins = re.compile(rf"(?<![a-z0-9]){re.escape(start)}{end}" if start.isascii() else re.escape(start))
-        yield [at for at, text in enumerate(texts) if start in text and begins.search(text)]
+        held = (at for at, text in enumerate(texts) if start in text and begins.search(text))
+        places = list(islice(held, most + 1))
+        if len(places) <= most:
+            yield places
 
 
 def _words_of(lesson: Lesson) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
+from hashlib import sha256
 
 from kr.models import PHASES
-from kr.naming import sha256_of
 from kr.text import columns, contraries, keywords, strip_invisible, width_of
 
 HEADER = """\
@@ -69,7 +69,7 @@ class Lesson:
     def id(self) -> str:
         """Made from the text alone, so that every process finds the same one."""
         text = "\0".join((self.date, ",".join(self.tags), self.summary, self.ref or ""))
-        return sha256_of(text.encode(errors="surrogatepass"))[:16]
+        return sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The table of remedies: what to do about an error that many make (SPEC 4.2). Matching is pure.
+"""The table of remedies: what to do about an error that many make. Matching is pure.
 
 ``remedies/<tool>.yaml`` holds the rows of one tool, users' own rows stand in ``remedies.yaml`` beside the lessons file.
 """

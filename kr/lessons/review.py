@@ -2,25 +2,15 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from kr.errors import KrError
-from kr.freshness import to_text
 from kr.guard import find_odd, safe
-from kr.lessons.file import (
-    AppendFailed,
-    Candidate,
-    LessonBook,
-    LessonsFile,
-    LessonsUnreadable,
-    Recorded,
-    held_because,
-    judged_rows,
-    row_of,
-)
+from kr.lessons.book import Candidate, LessonBook, Recorded, held_because, judged_rows, row_of
+from kr.lessons.file import AppendFailed, LessonsFile, LessonsUnreadable
 from kr.lessons.inject import SUNK_AFTER, rank_fits, without_secrets
 from kr.lessons.line import (
     FIX_COLUMNS,
@@ -33,8 +23,10 @@ from kr.lessons.line import (
 )
 from kr.lessons.record import keep_words
 from kr.models import PHASES
+from kr.store import lessons as lesson_rows
 from kr.store.lessons import LessonMark, LessonState
 from kr.text import columns
+from kr.times import to_text
 
 logger = logging.getLogger(__name__)
 
@@ -47,17 +39,6 @@ _COUNTS = ("injected", "sessions", "recurred", "recurred_after_injection", "last
 Worth = Literal["new", "helps", "unheeded", "idle"]
 """``helps``: the failure came back only, or mostly, where the lesson was not given. ``unheeded``: it comes back although
 the lesson is given. ``idle``: given ten times, and it never came back. ``new``: nothing is proven yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedLessons:
-    """What became of the lines of imported files."""
-
-    imported: int
-    duplicates: int
-    quarantined: int
-    refused: int
-    total: int
 
 
 class UnknownLessonError(KrError):
@@ -105,8 +86,8 @@ class Lessons:
 
     def injectable(self) -> set[str]:
         """Return the ids of the lessons that an agent may see."""
-        with self._book.store.read() as unit:
-            return unit.lessons.injectable()
+        with self._book.store.read() as tx:
+            return lesson_rows.injectable(tx)
 
     def refresh(self) -> None:
         """Bring the database's table to what the file holds. Never raises for the database's sake."""
@@ -126,18 +107,18 @@ class Lessons:
         """
         lesson = self._one(lesson_id)
         now = to_text(self._clock())
-        with self._book.file.lock(), self._book.store.write() as unit:
+        with self._book.file.lock(), self._book.store.write() as tx:
             if lesson.position >= 0:
-                unit.lessons.add(judged_rows([lesson]), {})
+                lesson_rows.add(tx, judged_rows([lesson]), {})
             if mark == "pinned_at" and is_set:
-                _require_given(unit.lessons.states([lesson.id])[lesson.id])
-            unit.lessons.mark(lesson.id, mark, now if is_set else None)
+                _require_given(lesson_rows.states(tx, [lesson.id])[lesson.id])
+            lesson_rows.mark(tx, lesson.id, mark, now if is_set else None)
             if mark == "approved_at" and is_set:
-                unit.lessons.mark(lesson.id, "retired_at", None)
+                lesson_rows.mark(tx, lesson.id, "retired_at", None)
                 if lesson.position < 0:
                     self._book.file.append([lesson])
-                    self._book.sync(unit, self._clock())
-            state = unit.lessons.states([lesson.id])[lesson.id]
+                    self._book.sync(tx, self._clock())
+            state = lesson_rows.states(tx, [lesson.id])[lesson.id]
         return view(lesson, state)
 
     def add(
@@ -176,19 +157,19 @@ class Lessons:
         if candidate.held:
             raise KrError(f"the new words would be quarantined: {candidate.held}")
         new = candidate.lesson
-        with self._book.file.lock(), self._book.store.write() as unit:
-            self._book.sync(unit, self._clock())
-            if new.id not in unit.lessons.states([new.id]):
+        with self._book.file.lock(), self._book.store.write() as tx:
+            self._book.sync(tx, self._clock())
+            if new.id not in lesson_rows.states(tx, [new.id]):
                 self._book.file.append([new])
                 row = replace(row_of(new), source=candidate.source)
-                unit.lessons.add([row], {row.id: lesson_keywords(row.summary)})
+                lesson_rows.add(tx, [row], {row.id: lesson_keywords(row.summary)})
             if new.id != old.id:
-                unit.lessons.mark(old.id, "superseded_by", new.id)
-            self._book.sync(unit, self._clock())
+                lesson_rows.mark(tx, old.id, "superseded_by", new.id)
+            self._book.sync(tx, self._clock())
         return self._added(candidate, by_person=by_person)
 
-    def import_files(self, files: Sequence[Path]) -> ImportedLessons:
-        """Append the lessons of other files that are not known yet; of none where one can't be read.
+    def import_files(self, files: Sequence[Path]) -> dict[str, int]:
+        """Append the lessons of other files that are not known yet, and count; none where one file can't be read.
 
         Raises ``LessonsUnreadable`` and ``AppendFailed``.
         """
@@ -200,7 +181,13 @@ class Lessons:
         new = [candidate.lesson for candidate in done.fresh]
         self._warn_of_phases(new)
         waiting = sum(candidate.held is not None for candidate in done.fresh)
-        return ImportedLessons(len(new) - waiting, len(candidates) - len(new), waiting, refused, done.total)
+        return {
+            "imported": len(new) - waiting,
+            "duplicates": len(candidates) - len(new),
+            "quarantined": waiting,
+            "refused": refused,
+            "total": done.total,
+        }
 
     def _append(self, candidates: Sequence[Candidate]) -> Recorded:
         try:
@@ -220,8 +207,8 @@ class Lessons:
         lesson = candidate.lesson
         if by_person:
             # Nobody need read what a person wrote.
-            with self._book.store.write() as unit:
-                unit.lessons.mark(lesson.id, "approved_at", to_text(self._clock()))
+            with self._book.store.write() as tx:
+                lesson_rows.mark(tx, lesson.id, "approved_at", to_text(self._clock()))
         return self.show(lesson.id)
 
     def _warn_of_phases(self, lessons: Sequence[Lesson]) -> None:

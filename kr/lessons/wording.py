@@ -1,4 +1,4 @@
-"""A lesson for a failure whose author worded none (SPEC 4.2). Pure, and modest: nothing is rephrased.
+"""A lesson for a failure whose author worded none. Pure, and modest: nothing is rephrased.
 
 First that holds: the issue's own remedy behind its message; a remark that says what to do, in its own words; a row of the
 table of remedies; a remark; the error's own line with the hint beside it.

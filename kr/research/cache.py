@@ -24,11 +24,11 @@ from kr.research.decide import (
     rank,
     related_of,
 )
+from kr.research.shelf import HIT_TIMEOUT, Shelf
+from kr.store import entries, lookup, quarantine, reports, revisions
+from kr.store.engine import Store, Transaction
 from kr.store.entries import keywords_key, question_key, topic_key
 from kr.store.lookup import Found
-from kr.store.search import unknown_entry
-from kr.store.session import UnitOfWork
-from kr.store.store import Shelf, Store
 from kr.text import search_words, tokens
 
 logger = logging.getLogger(__name__)
@@ -71,9 +71,9 @@ class Cache:
         keys = lookup_keys(query.framework, self._rules.aliases)
 
         def read(store: Store) -> list[Related]:
-            with store.read() as unit:
-                ranked = self._candidates(unit, query, keys, self._rules.aliases)
-                return [_related(unit, it) for it in ranked if it.may_say_the_same]
+            with store.read() as tx:
+                ranked = self._candidates(tx, query, keys, self._rules.aliases)
+                return [_related(tx, it) for it in ranked if it.may_say_the_same]
 
         return self._shelf.attempt(read, [])
 
@@ -87,35 +87,35 @@ class Cache:
         return Lookup()
 
     def _use(self, store: Store, query: Query, entry_id: str, tier: Tier, score: float | None) -> Lookup:
-        with store.read() as unit:
-            found = unit.lookup.one(entry_id)
+        with store.read() as tx:
+            found = lookup.one(tx, entry_id)
             if found is None:
-                _refuse(_why_not(unit, entry_id))
+                _refuse(_why_not(tx, entry_id))
         if found[0].origin == "placeholder":
             return Lookup()
         known = named(found, query.framework_version, self._rules.limits, self._clock())
         self._mark(known)
         match = match_of(query, known.entry, tier, score)
-        report = store.read_report(known.entry)
+        report = reports.read_report(store, known.entry)
         if report is None:
-            store.drop_lost(known.entry)
+            reports.drop_lost(store, known.entry)
             return Lookup()
         return Lookup(match=match, report=report, ratings=known.ratings, is_hit=True)
 
     def _look_up(self, store: Store, query: Query, aliases: Aliases) -> Lookup:
         keys, rules = lookup_keys(query.framework, aliases), self._rules.match
         question = question_key(query.question)
-        with store.read() as unit:
+        with store.read() as tx:
             if rules.mode == "seed":
-                rows = unit.lookup.framework(keys, question=question)
+                rows = lookup.framework(tx, keys, question=question)
             else:
                 topic, keywords = topic_key(query.topic), keywords_key(query.topic)
-                rows = unit.lookup.served(keys, topic=topic, question=question, keywords=keywords)
+                rows = lookup.served(tx, keys, topic=topic, question=question, keywords=keywords)
             known = judge_all(_of(rows, query, aliases), *self._now(query))
             chosen = choose(query, known, rules)
             is_hit = chosen is not None and chosen[0].is_servable
-            ranked = [] if is_hit else self._candidates(unit, query, keys, aliases)
-            related = tuple(_related(unit, it) for it in ranked)
+            ranked = [] if is_hit else self._candidates(tx, query, keys, aliases)
+            related = tuple(_related(tx, it) for it in ranked)
         near = frozenset(it.known.entry.id for it in ranked if it.is_near)
         if chosen is None:
             logger.info("nothing is served of %s; %d candidates", query.framework, len(related))
@@ -123,10 +123,10 @@ class Cache:
         entry = chosen[0].entry
         logger.info("%s matches by %s and is %s", entry.id, chosen[1], entry.status)
         self._mark(chosen[0])
-        report = store.read_report(entry)
+        report = reports.read_report(store, entry)
         if report is None:
             logger.info("%s: there is no report to be read at %s", entry.id, entry.path)
-            store.drop_lost(entry)
+            reports.drop_lost(store, entry)
             return Lookup(related=tuple(it for it in related if it.id != entry.id), near=near)
         return Lookup(
             match=match_of(query, entry, chosen[1]),
@@ -144,21 +144,23 @@ class Cache:
         if verdict.status == "stale" and verdict.is_news:
             reasons = ", ".join(verdict.reasons)
             self._shelf.write(
-                lambda unit: unit.entries.mark_stale(entry_id, reasons, major=verdict.for_major), False
+                lambda tx: entries.mark_stale(tx, entry_id, reasons, major=verdict.for_major),
+                otherwise=False,
+                timeout=HIT_TIMEOUT,
             )
 
     def _candidates(
-        self, unit: UnitOfWork, query: Query, keys: Sequence[str], aliases: Aliases
+        self, tx: Transaction, query: Query, keys: Sequence[str], aliases: Aliases
     ) -> list[Candidate]:
         if not self._rules.match.fuzzy:
             return []
         name = frozenset(tokens(query.framework))
         words = search_words(query.topic, " ".join(query.tags), query.question, but=name)
-        found = unit.lookup.candidates(keys, words)
+        found = lookup.candidates(tx, keys, words)
         scores = {row[0].id: bm25 for row, bm25 in found}
         known = judge_all(_of([row for row, _ in found], query, aliases), *self._now(query))
         ranked = rank(query, [(it, scores[it.entry.id]) for it in known])
-        return offered(ranked, most=most_offered(unit.lookup.count(keys))) if ranked else []
+        return offered(ranked, most=most_offered(lookup.count(tx, keys))) if ranked else []
 
     def _now(self, query: Query) -> tuple[str, Limits, datetime]:
         return query.framework_version, self._rules.limits, self._clock()
@@ -169,24 +171,26 @@ def _of(rows: Sequence[Found], query: Query, aliases: Aliases) -> list[Found]:
     return [row for row in rows if same_framework(row[0].framework, query.framework, aliases)]
 
 
-def _related(unit: UnitOfWork, candidate: Candidate) -> Related:
-    return related_of(candidate, unit.revisions.text(candidate.known.entry.sha256) or "")
+def _related(tx: Transaction, candidate: Candidate) -> Related:
+    return related_of(candidate, revisions.text(tx, candidate.known.entry.sha256) or "")
 
 
 def _report_of(store: Store, entry_id: str) -> str | None:
     """Return the report of a live entry; one whose report is nowhere is removed."""
-    with store.read() as unit:
-        entry = unit.entries.get(entry_id)
-    report = None if entry is None else store.read_report(entry)
+    with store.read() as tx:
+        entry = entries.get(tx, entry_id)
+    report = None if entry is None else reports.read_report(store, entry)
     if entry is not None and report is None:
-        store.drop_lost(entry)
+        reports.drop_lost(store, entry)
     return report
 
 
-def _why_not(unit: UnitOfWork, entry_id: str) -> str:
-    if unit.quarantine.get(entry_id) is not None:
+def _why_not(tx: Transaction, entry_id: str) -> str:
+    if quarantine.get(tx, entry_id) is not None:
         return f"{entry_id} waits for a person; `kr review` shows it"
-    return str(unknown_entry(unit, entry_id))
+    from kr.store.archive import unknown_entry  # heavy: for an error alone
+
+    return str(unknown_entry(tx, entry_id))
 
 
 def _refuse(reason: str) -> NoReturn:

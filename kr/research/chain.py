@@ -12,16 +12,17 @@ from typing import Any, Literal
 
 from kr import cancellation
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
-from kr.freshness import to_text
 from kr.markdown import split
 from kr.models import Answer, Learned, SourceAttempt, SourceOutcome
 from kr.research.progress import Progress
 from kr.research.run import Run
 from kr.settings.model import CircuitBreaker
 from kr.sources.base import Ask, Source
-from kr.store.requests import Reservation, SourceCall
-from kr.store.session import UnitOfWork
+from kr.store import ledger, requests
+from kr.store.engine import Transaction
+from kr.store.ledger import Reservation, SourceCall
 from kr.text import tokens_of
+from kr.times import to_text
 
 logger = logging.getLogger(__name__)
 
@@ -61,9 +62,10 @@ class Budget:
         if is_override and run.charged >= run.call_limit:
             return Reservation(outcome="exhausted")
 
-        def reserve(unit: UnitOfWork) -> Reservation:
-            unit.requests.begin(run.row("failure"))
-            return unit.ledger.reserve(
+        def reserve(tx: Transaction) -> Reservation:
+            requests.begin(tx, run.row("failure"))
+            return ledger.reserve(
+                tx,
                 session_id=run.request.session_id,
                 story_key=run.request.story_key,
                 owner=run.owner,
@@ -77,7 +79,7 @@ class Budget:
     def _left_unwritten(self) -> int:
         run = self._run
         request, here = run.request, run.charged - run.unrecorded
-        spent = run.shelf.read(lambda unit: unit.ledger.spent(request.session_id, request.story_key), here)
+        spent = run.shelf.read(lambda tx: ledger.spent(tx, request.session_id, request.story_key), here)
         return run.calls_left(spent)
 
     def settle(self, *, charged: bool, **call: Any) -> None:
@@ -94,9 +96,9 @@ class Budget:
             **call,
         )
 
-        def record(unit: UnitOfWork) -> bool:
-            unit.requests.begin(run.row("failure"))
-            unit.ledger.settle(held, row)
+        def record(tx: Transaction) -> bool:
+            requests.begin(tx, run.row("failure"))
+            ledger.settle(tx, held, row)
             return True
 
         if not run.shelf.write(record, otherwise=False):
@@ -107,11 +109,11 @@ class Budget:
         """Give back what is held: the call was interrupted, perhaps before its reservation was noted here."""
         if self._may_hold:
             self._held, self._may_hold = None, False
-            self._run.shelf.write(lambda unit: unit.ledger.release_all(self._run.owner), 0)
+            self._run.shelf.write(lambda tx: ledger.release_all(tx, self._run.owner), 0)
 
     def renew(self) -> None:
         if self._held is not None:
-            self._run.shelf.write(lambda unit: unit.ledger.renew(self._run.owner, now=self._run.clock()), 0)
+            self._run.shelf.write(lambda tx: ledger.renew(tx, self._run.owner, now=self._run.clock()), 0)
 
 
 class Breaker:
@@ -126,12 +128,12 @@ class Breaker:
         run = self._run
         if (
             not self._config.failures
-            or run.shelf.read(lambda unit: unit.circuits.get(source).open_until, None) is None
+            or run.shelf.read(lambda tx: ledger.circuit(tx, source).open_until, None) is None
         ):
             return False
         return not run.shelf.write(
-            lambda unit: unit.circuits.admit(
-                source, run.owner, now=run.clock(), probe_seconds=self._probe_seconds
+            lambda tx: ledger.admit(
+                tx, source, run.owner, now=run.clock(), probe_seconds=self._probe_seconds
             ),
             otherwise=True,
         )
@@ -139,8 +141,8 @@ class Breaker:
     def give_back(self, source: str) -> None:
         """The call that was admitted was not made, or was interrupted: another process may probe."""
         run = self._run
-        if self._config.failures and run.shelf.read(lambda unit: unit.circuits.get(source).probe_owner, None):
-            run.shelf.write(lambda unit: unit.circuits.release_probe(source, run.owner), None)
+        if self._config.failures and run.shelf.read(lambda tx: ledger.circuit(tx, source).probe_owner, None):
+            run.shelf.write(lambda tx: ledger.release_probe(tx, source, run.owner), None)
 
     def note(self, source: str, failure: SourceFailure | None) -> None:
         """Remember an answer (``None``) or a failure; only the source's own fault counts."""
@@ -151,7 +153,8 @@ class Breaker:
             self.give_back(source)
         elif failure is not None and failure.is_fault:
             run.shelf.write(
-                lambda unit: unit.circuits.record_failure(
+                lambda tx: ledger.record_failure(
+                    tx,
                     source,
                     failure.reason,
                     now=run.clock(),
@@ -161,9 +164,9 @@ class Breaker:
                 ),
                 None,
             )
-        elif run.shelf.read(lambda unit: unit.circuits.get(source).failures, 0):
+        elif run.shelf.read(lambda tx: ledger.circuit(tx, source).failures, 0):
             # It works: that it does not know a framework is no failure of the source.
-            run.shelf.write(lambda unit: unit.circuits.record_success(source), None)
+            run.shelf.write(lambda tx: ledger.record_success(tx, source), None)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import lru_cache
 from math import log1p
 
-from kr.freshness import UNKNOWN_VERSION, Limits, Verdict, judge, major_key
+from kr.freshness import Limits, Verdict, judge
 from kr.models import (
     NO_RATINGS,
     TIERS,
@@ -27,9 +27,10 @@ from kr.models import (
     SourceAttempt,
     Tier,
 )
-from kr.naming import fold, tag_key
+from kr.slugs import fold, tag_key
 from kr.source_kinds import is_package
 from kr.text import contraries, identifiers, keywords, search_words, stem, summary_of, tokens
+from kr.times import UNKNOWN_VERSION, major_key
 
 SAME_TOPIC = 0.70
 """From this share of common keywords on two topics match (seed 000, step 2)."""
@@ -84,7 +85,7 @@ def judge_all(
 
 
 def of_own_major(known: Sequence[Known], version: str) -> list[Known]:
-    """Leave out what is of another major version, where the topic has an entry of the one that is asked for (SPEC 3.3)."""
+    """Leave out what is of another major version, where the topic has an entry of the one that is asked for."""
     wanted = major_key(version)
     served = {fold(it.entry.topic) for it in known if major_key(it.entry.framework_version) == wanted}
     return [
@@ -197,7 +198,7 @@ def match_of(query: Query, entry: Entry, tier: Tier, score: float | None = None)
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A live entry that may answer. ``score`` orders, and is no probability (SPEC 3.2).
+    """A live entry that may answer. ``score`` orders, and is no probability.
 
     ``shared`` is how many keywords the need has in common with the entry's topic, question and tags, ``of`` how many it has.
     """
@@ -378,7 +379,7 @@ class Outcome:
 
 
 def with_confidence(text: str, confidence: Confidence) -> str:
-    """Return a report whose header tells the confidence that its entry has now: ratings change it, the text stays."""
+    """Return a report whose header has the confidence that its entry has now: ratings change it, the text stays."""
     head, section, rest = text.partition("\n## ")
     return _OWN_CONFIDENCE.sub(rf"\g<1>{confidence}", head, count=1) + section + rest
 

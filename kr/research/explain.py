@@ -10,10 +10,10 @@ from kr.models import Entry, MatchRules, Query, to_plain
 from kr.requests import ResearchRequest, parse_request
 from kr.research.cache import Rules
 from kr.research.decide import Known, choose, judge_all, match_of, most_offered, offered, rank, tier_of
+from kr.store import lookup, search
+from kr.store.engine import Store, Transaction
 from kr.store.entries import question_key
 from kr.store.lookup import Found
-from kr.store.session import UnitOfWork
-from kr.store.store import Store
 from kr.text import search_words, tokens
 
 _MOST_RANKED = 200
@@ -31,8 +31,8 @@ def explain(store: Store, data: Mapping[str, Any], rules: Rules, *, now: datetim
     if not isinstance(request, ResearchRequest):
         raise InvalidRequest(FieldError("mode", "only a research request can be explained"))
     query = request.research_query
-    with store.look() as unit:
-        rows, scores = _read(unit, query, rules)
+    with store.look() as tx:
+        rows, scores = _read(tx, query, rules)
     known = judge_all(rows, query.framework_version, rules.limits, now)
     live = {it.entry.id for it in known}
     chosen = choose(query, known, rules.match)
@@ -57,17 +57,17 @@ def explain(store: Store, data: Mapping[str, Any], rules: Rules, *, now: datetim
     }
 
 
-def _read(unit: UnitOfWork, query: Query, rules: Rules) -> tuple[list[Found], dict[str, float]]:
+def _read(tx: Transaction, query: Query, rules: Rules) -> tuple[list[Found], dict[str, float]]:
     """Return the entries of the framework, and the ``bm25`` of those that share a word."""
     keys = lookup_keys(query.framework, rules.aliases)
     rows = [
         row
-        for row in unit.lookup.framework(keys, question=question_key(query.question))
+        for row in lookup.framework(tx, keys, question=question_key(query.question))
         if same_framework(row[0].framework, query.framework, rules.aliases)
     ]
     name = frozenset(tokens(query.framework))
     words = search_words(query.topic, " ".join(query.tags), query.question, but=name)
-    return rows, unit.search.rank(keys, words, most=_MOST_RANKED) if rules.match.fuzzy else {}
+    return rows, search.rank(tx, keys, words, most=_MOST_RANKED) if rules.match.fuzzy else {}
 
 
 def _why_nothing(rows: Collection[Found], scores: Mapping[str, float], rules: MatchRules) -> str:

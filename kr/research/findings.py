@@ -6,24 +6,34 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from kr.envelopes import RateResults, SaveEnvelope, SaveResults, save_failure
 from kr.errors import FieldError, InvalidRequest, KrError, UnknownEntry
-from kr.freshness import UNKNOWN_VERSION, same_major, to_text
+from kr.findings import (
+    MOST_TOKENS,
+    Finding,
+    Rate,
+    RateResults,
+    SaveEnvelope,
+    SaveResults,
+    parse_finding,
+    parse_rate,
+    save_failure,
+)
 from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
 from kr.models import Confidence, Entry, Query, Writer, agent, to_plain
-from kr.naming import digest
 from kr.report import INSTALLED_DOCS_LAST, read_confidence
-from kr.requests import MOST_TOKENS, Finding, Rate, parse_finding, parse_rate
 from kr.research.cache import Cache, Clock
 from kr.research.finding_text import cleaned, render_finding
+from kr.store import entries, lookup, quarantine, requests, revisions, saving, wordings
+from kr.store.archive import unknown_entry
+from kr.store.engine import Store, Transaction
 from kr.store.entries import framework_key
 from kr.store.quarantine import Quarantined
-from kr.store.requests import Rating, RequestRow
+from kr.store.requests import RequestRow
+from kr.store.revisions import digest
 from kr.store.saving import Draft
-from kr.store.search import unknown_entry
-from kr.store.session import UnitOfWork
-from kr.store.store import Store
+from kr.store.wordings import Rating
 from kr.text import derive_tags, derive_topic, tokens_of
+from kr.times import UNKNOWN_VERSION, same_major, to_text
 
 _HELD = "held-"
 """How the ids of findings that wait begin."""
@@ -33,7 +43,10 @@ Writers = Callable[[str | None], Writer]
 
 
 class Findings:
-    """Saves findings, takes ratings, and keeps what waits for a person. ``version_of`` gives a framework's version in the project."""
+    """Saves findings, takes ratings, and keeps what waits for a person.
+
+    ``version_of`` gives a framework's version in the project; ``serves_one``: all that is handed over comes from one client.
+    """
 
     def __init__(
         self,
@@ -44,6 +57,7 @@ class Findings:
         export: Callable[[], None],
         clock: Clock,
         project: str,
+        serves_one: bool = False,
     ) -> None:
         self._store = store
         self._cache = cache
@@ -51,6 +65,8 @@ class Findings:
         self._export = export
         self._clock = clock
         self._project = project
+        self._serves_one = serves_one
+        self._saved_here: dict[tuple[str, int], Writer] = {}
 
     def save(self, data: Mapping[str, Any], writer: Writers = agent) -> SaveEnvelope:
         """Keep a finding as its entry's new text; what is wrong with it stands in the envelope. Raises a ``StoreError``."""
@@ -85,8 +101,9 @@ class Findings:
             written_by=by.name,
             entry_id=known.id if known and is_same_major else None,
         )
-        saved = self._store.save_report(draft, render_finding(finding, query, by, confidence, now), now)
+        saved = saving.save(self._store, draft, render_finding(finding, query, by, confidence, now), now)
         entry, notes = saved.entry, [*notes, *saved.warnings]
+        self._saved_here[entry.id, saved.revision] = by
         if saved.is_beside:
             notes.append(
                 f"{entry.id} was written by {entry.written_by}, and stays; this text is its revision {saved.revision}"
@@ -115,10 +132,10 @@ class Findings:
     def _named(self, finding: Finding) -> Entry | None:
         if finding.entry is None:
             return None
-        with self._store.read() as unit:
-            entry = unit.entries.get(finding.entry)
+        with self._store.read() as tx:
+            entry = entries.get(tx, finding.entry)
             if entry is None:
-                raise unknown_entry(unit, finding.entry)
+                raise unknown_entry(tx, finding.entry)
         if framework_key(entry.framework) != framework_key(finding.framework):
             raise UnknownEntry(f"{entry.id} is about {entry.framework}, not about {finding.framework}")
         return entry
@@ -151,9 +168,9 @@ class Findings:
             request=request,
             written_by=by.name,
         )
-        with self._store.write() as unit:
-            if unit.quarantine.get(held_id) is None:
-                unit.quarantine.add(held)
+        with self._store.write() as tx:
+            if quarantine.get(tx, held_id) is None:
+                quarantine.add(tx, held)
         self._log(finding, by, now, status="quarantined")
         results = SaveResults(
             id=held_id,
@@ -169,8 +186,8 @@ class Findings:
 
     def _log(self, finding: Finding, by: Writer, now: datetime, **more: Any) -> None:
         """Keep the request's row; ``answer_tokens`` is what the session was given for this before (tokens spared)."""
-        with self._store.write() as unit:
-            given = unit.requests.given_before(by.session, finding.framework)
+        with self._store.write() as tx:
+            given = requests.given_before(tx, by.session, finding.framework)
             row = RequestRow(
                 id=uuid.uuid4().hex,
                 at=to_text(now),
@@ -185,7 +202,7 @@ class Findings:
                 answer_tokens=given.tokens,
                 **more,
             )
-            unit.requests.record(row)
+            requests.record(tx, row)
 
     def rate(self, entry_id: str, data: Mapping[str, Any], writer: Writers = agent) -> RateResults:
         """Note whether an entry's current text worked. A session counts once for it, by its last word.
@@ -197,23 +214,26 @@ class Findings:
         if note is not None and (reasons := reasons_to_hold(note)):
             raise InvalidRequest(FieldError("note", f"is not taken: {'; '.join(reasons)}"))
         by, now = writer(given.session_id), self._clock()
-        with self._store.write() as unit:
-            entry = unit.entries.get(entry_id)
+        with self._store.write() as tx:
+            entry = entries.get(tx, entry_id)
             if entry is None:
-                raise _not_rated(unit, entry_id)
+                raise _not_rated(tx, entry_id)
             if entry.origin == "placeholder":
                 why = f"{entry.id} is a placeholder: it says nothing that could work; `kr save` what you find out"
                 raise InvalidRequest(FieldError("id", why))
-            results = _rate(unit, entry, replace(given, note=note), by, now)
+            if self._serves_one:
+                # Whatever session it names, who saved a text through this process can't confirm it.
+                by = self._saved_here.get((entry.id, entry.revision), by)
+            results = _rate(tx, entry, replace(given, note=note), by, now)
         if given.outcome == "worked" and entry.status == "stale":  # nothing else of it stands in the index
             self._export_into([])
         return results
 
     def review(self) -> dict[str, Any]:
         """Return what waits for a person: ``{quarantined, wrong}``, findings that were held back and entries that were rated wrong."""
-        with self._store.look() as unit:
-            held = [_held_item(it) for it in unit.quarantine.all()]
-            wrong = [_wrong_item(unit, entry_id) for entry_id in unit.ratings.wrong()]
+        with self._store.look() as tx:
+            held = [_held_item(it) for it in quarantine.all(tx)]
+            wrong = [_wrong_item(tx, entry_id) for entry_id in wordings.rated_wrong(tx)]
         return {"quarantined": held, "wrong": wrong}
 
     def waits(self, finding_id: str) -> bool:
@@ -229,20 +249,20 @@ class Findings:
             envelope = self._save(finding, by, [])
         except UnknownEntry:  # the entry that it improves is gone: it is one of its own
             envelope = self._save(replace(finding, entry=None), by, [])
-        with self._store.write() as unit:
-            unit.quarantine.remove(finding_id)
+        with self._store.write() as tx:
+            quarantine.remove(tx, finding_id)
         return envelope
 
     def reject(self, finding_id: str) -> dict[str, Any]:
         """Drop a finding that waited; returns it. Raises ``UnknownEntry``."""
         held = self._held(finding_id)
-        with self._store.write() as unit:
-            unit.quarantine.remove(finding_id)
+        with self._store.write() as tx:
+            quarantine.remove(tx, finding_id)
         return _held_item(held)
 
     def _held(self, finding_id: str) -> Quarantined:
-        with self._store.look() as unit:
-            held = unit.quarantine.get(finding_id)
+        with self._store.look() as tx:
+            held = quarantine.get(tx, finding_id)
         if held is None:
             raise UnknownEntry(f"nothing waits under the id {finding_id}; `kr review` lists what does")
         return held
@@ -273,13 +293,13 @@ def _all_texts(finding: Finding) -> str:
     return "\n\n".join([*_texts(finding), *(text or "" for text in (*more, *rest))])
 
 
-def _not_rated(unit: UnitOfWork, entry_id: str) -> KrError:
-    if unit.quarantine.get(entry_id) is not None:
+def _not_rated(tx: Transaction, entry_id: str) -> KrError:
+    if quarantine.get(tx, entry_id) is not None:
         return UnknownEntry(f"{entry_id} waits for a person and is served to nobody: it can't be rated")
-    return unknown_entry(unit, entry_id)
+    return unknown_entry(tx, entry_id)
 
 
-def _rate(unit: UnitOfWork, entry: Entry, given: Rate, by: Writer, now: datetime) -> RateResults:
+def _rate(tx: Transaction, entry: Entry, given: Rate, by: Writer, now: datetime) -> RateResults:
     rating = Rating(
         entry_id=entry.id,
         revision=entry.revision,
@@ -289,18 +309,18 @@ def _rate(unit: UnitOfWork, entry: Entry, given: Rate, by: Writer, now: datetime
         note=given.note,
         at=to_text(now),
     )
-    unit.ratings.rate(rating)
+    wordings.rate(tx, rating)
     if given.outcome == "worked":
-        _confirm(unit, entry, by, now)
+        _confirm(tx, entry, by, now)
     else:
-        unit.wordings.forget_session(entry, by.session)
+        wordings.forget_session(tx, entry, by.session)
     is_confirmed = any(
         it.outcome == "worked" and f"agent:{it.session_id}" != entry.written_by != it.session_id
-        for it in unit.ratings.of(entry)
+        for it in wordings.ratings_of(tx, entry)
     )
     if entry.is_written:
-        unit.entries.set_confidence(entry.id, "high" if is_confirmed else _unconfirmed(unit, entry))
-    found = unit.lookup.one(entry.id)
+        entries.set_confidence(tx, entry.id, "high" if is_confirmed else _unconfirmed(tx, entry))
+    found = lookup.one(tx, entry.id)
     if found is None:
         raise UnknownEntry(f"{entry.id} went meanwhile")
     now_is, ratings, _ = found
@@ -315,21 +335,21 @@ def _rate(unit: UnitOfWork, entry: Entry, given: Rate, by: Writer, now: datetime
     )
 
 
-def _confirm(unit: UnitOfWork, entry: Entry, by: Writer, now: datetime) -> None:
+def _confirm(tx: Transaction, entry: Entry, by: Writer, now: datetime) -> None:
     """Have the session's wordings serve by themselves, also of the offers that it took silently; a stale entry is fresh again."""
-    unit.wordings.prove(entry.id, by.session)
-    taken = unit.offers.given_to(by.session, entry.id)
+    wordings.prove(tx, entry.id, by.session)
+    taken = requests.given_to(tx, by.session, entry.id)
     for need in taken.values():
-        unit.wordings.keep(entry, need, at=to_text(now), session_id=by.session, proved=True)
-    unit.offers.take([*taken], entry.id, at=to_text(now))
+        wordings.keep(tx, entry, need, at=to_text(now), session_id=by.session, proved=True)
+    requests.take_offers(tx, [*taken], entry.id, at=to_text(now))
     end = to_text(now + INSTALLED_DOCS_LAST) if entry.is_installed_excerpt else None
-    unit.entries.refresh(entry.id, fresh_until=end)
-    unit.entries.touch(entry.id, now)
+    entries.refresh(tx, entry.id, fresh_until=end)
+    entries.touch(tx, entry.id, now)
 
 
-def _unconfirmed(unit: UnitOfWork, entry: Entry) -> Confidence:
+def _unconfirmed(tx: Transaction, entry: Entry) -> Confidence:
     """Return the confidence that a text has by itself: what its header says, but never high, which others alone can make it."""
-    said = read_confidence(unit.revisions.text(entry.sha256) or "")
+    said = read_confidence(revisions.text(tx, entry.sha256) or "")
     return "low" if said in {None, "low"} else "medium"
 
 
@@ -345,14 +365,14 @@ def _held_item(held: Quarantined) -> dict[str, Any]:
     }
 
 
-def _wrong_item(unit: UnitOfWork, entry_id: str) -> dict[str, Any]:
-    found = unit.lookup.one(entry_id)
+def _wrong_item(tx: Transaction, entry_id: str) -> dict[str, Any]:
+    found = lookup.one(tx, entry_id)
     if found is None:
         return {"id": entry_id}
     entry, ratings, _ = found
     notes = [
         {"by": it.session_id, "at": it.at, "note": it.note}
-        for it in unit.ratings.of(entry)
+        for it in wordings.ratings_of(tx, entry)
         if it.outcome == "wrong"
     ]
     return {

@@ -12,9 +12,7 @@ from pathlib import Path
 from kr import cancellation
 from kr.errors import KrError, ReportUnwritable, StoreError
 from kr.frameworks import canonical, meant
-from kr.freshness import major_key, parse_time, same_major, to_text
 from kr.models import SourceAttempt
-from kr.naming import fold
 from kr.report import INSTALLED_DOCS_LAST
 from kr.research.chain import Breaker, Chain, Result
 from kr.research.decide import Lookup, Outcome, outcome_of
@@ -26,13 +24,16 @@ from kr.research.report import Report, build_report
 from kr.research.run import Run
 from kr.settings import Settings
 from kr.settings.model import OwnSource
+from kr.slugs import fold
 from kr.source_kinds import is_package
 from kr.sources.base import Ask, Source
 from kr.sources.local_docs import LocalDocs
 from kr.sources.registry import build_source
-from kr.store.entries import pair_of
+from kr.store import entries, ledger, saving, wordings
+from kr.store.places import pair_of
 from kr.store.saving import Draft, Saved
-from kr.transfer import INDEX
+from kr.times import major_key, parse_time, same_major, to_text
+from kr.transfer import has_export
 from kr.transfer.export_yaml import refresh_exports
 from kr.transfer.import_yaml import import_on_first_use
 
@@ -50,7 +51,7 @@ _POLL_SECONDS = 0.1
 
 
 class Miss:
-    """Researches over one configuration. ``export`` writes the YAML files, where the settings want them."""
+    """Researches over one configuration."""
 
     def __init__(self, settings: Settings, packages: Packages, progress: Progress) -> None:
         self._settings = settings
@@ -74,19 +75,15 @@ class Miss:
                 return found
             if has_waited and _is_news(run, found):
                 return self._share(run, found)
-            if (
-                found.is_offer
-                and (taken := self._model.choose(run, found.related, self._progress)) is not None
-            ):
-                return taken
-            return self._research(run, found)
+            taken = self._model.choose(run, found.related, self._progress) if found.is_offer else None
+            return taken or self._research(run, found)
 
     def _look_further(self, run: Run, found: Lookup) -> Lookup:
         """Import an index that waits beside an empty database, and look under the names that the project gives its packages."""
         if found.match is not None or found.related:
             return found
         base = self._settings.knowledge_base
-        if (base / INDEX).is_file() and run.shelf.attempt(
+        if has_export(base) and run.shelf.attempt(
             lambda store: import_on_first_use(store, base, now=run.clock()), otherwise=False
         ):
             found = run.cache.look_up(run.query)
@@ -155,7 +152,7 @@ class Miss:
 
     def _prepare(self, run: Run) -> Ask:
         framework = run.query.framework
-        known = run.shelf.read(lambda unit: unit.libraries.get(framework), None)
+        known = run.shelf.read(lambda tx: ledger.library(tx, framework), None)
 
         def own_repository() -> str | None:
             return self._packages.repository(framework)
@@ -177,7 +174,8 @@ class Miss:
         learned = result.learned
         if learned.library_id or learned.repository:
             run.shelf.write(
-                lambda unit: unit.libraries.put(
+                lambda tx: ledger.learn_library(
+                    tx,
                     run.query.framework,
                     library_id=learned.library_id,
                     versions=learned.library_versions,
@@ -198,7 +196,7 @@ class Miss:
             return None
         now = run.clock()
         try:
-            saved = run.store.save_report(_draft(run, found, report, now), report.text, now)
+            saved = saving.save(run.store, _draft(run, found, report, now), report.text, now)
         except StoreError as error:
             run.shelf.note(error)
             return None
@@ -215,7 +213,7 @@ class Miss:
             )
         elif run.overrides.refresh:
             # So is a wrong choice undone: these words led to another entry, and what they ask for was wanted anew.
-            run.shelf.write(lambda unit: unit.wordings.take(run.query.question, saved.entry), None)
+            run.shelf.write(lambda tx: wordings.take(tx, run.query.question, saved.entry), None)
         if self._config.auto_export:
             try:
                 refresh_exports(run.store, self._settings.knowledge_base)
@@ -272,7 +270,7 @@ def _source(name: str | OwnSource, settings: Settings, environ: Mapping[str, str
 def _frameworks(run: Run) -> list[str]:
     """Return the frameworks that the cache has entries of."""
     nothing: list[str] = []
-    return run.shelf.read(lambda unit: unit.entries.frameworks(), nothing)
+    return run.shelf.read(entries.frameworks, nothing)
 
 
 @contextmanager
@@ -282,13 +280,13 @@ def lease(run: Run, progress: Progress) -> Iterator[bool]:
 
     def acquire() -> bool:
         return run.shelf.write(
-            lambda unit: unit.leases.acquire(key, run.owner, now=run.clock(), ttl=_LEASE_SECONDS),
+            lambda tx: ledger.acquire_lease(tx, key, run.owner, now=run.clock(), ttl=_LEASE_SECONDS),
             otherwise=True,
         )
 
     def renew() -> None:
         run.shelf.write(
-            lambda unit: unit.leases.renew(key, run.owner, now=run.clock(), ttl=_LEASE_SECONDS), False
+            lambda tx: ledger.renew_lease(tx, key, run.owner, now=run.clock(), ttl=_LEASE_SECONDS), False
         )
 
     try:  # an interrupt may strike when the lease is held and nobody knows yet
@@ -306,7 +304,7 @@ def lease(run: Run, progress: Progress) -> Iterator[bool]:
         with _heartbeat(renew):
             yield has_waited
     finally:
-        run.shelf.write(lambda unit: unit.leases.release(key, run.owner), otherwise=False)
+        run.shelf.write(lambda tx: ledger.release_lease(tx, key, run.owner), otherwise=False)
 
 
 def lease_key(run: Run) -> str:

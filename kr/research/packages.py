@@ -6,10 +6,10 @@ from functools import cached_property
 from pathlib import Path
 
 from kr.frameworks import is_usual_name, mistyped, same_framework
-from kr.naming import fold
 from kr.packages.installed import find_installed
 from kr.packages.versions import find_dependencies, project_aliases
 from kr.settings import Settings
+from kr.slugs import fold
 
 
 @dataclass(frozen=True)

@@ -19,18 +19,20 @@ from kr.envelopes import (
 )
 from kr.errors import KrError
 from kr.frameworks import canonical, lookup_keys
-from kr.freshness import Limits, parse_time, to_text
-from kr.markdown import fit
+from kr.freshness import Limits
 from kr.models import Match, MatchRules, Query, ResearchStatus
 from kr.requests import ResearchOverrides, ResearchRequest
 from kr.research.cache import Aliases, Cache, Clock, Rules
 from kr.research.decide import Lookup, Outcome, outcome_of, research_status, with_confidence
+from kr.research.shelf import HIT_TIMEOUT, Shelf
+from kr.sections import fit
 from kr.settings import Settings
-from kr.store.lock import make_owner
+from kr.store import entries as entry_rows
+from kr.store import lookup, requests, wordings
+from kr.store.engine import Store, Transaction
 from kr.store.requests import Need, RequestRow
-from kr.store.session import UnitOfWork
-from kr.store.store import Shelf, Store
 from kr.text import search_words, tokens_of
+from kr.times import parse_time, to_text
 
 SAVE_HINT = "what you find out otherwise and proves right: keep it with `kr save` (MCP: save_finding), so that the next one has it"
 """What an answer says that holds no report."""
@@ -83,14 +85,14 @@ class Run:
     errors: list[Problem] = field(default_factory=list)
     persona: str | None = None
     charged: int = 0
-    """Calls that this invocation was charged; ``unrecorded`` of them the ledger could not be told."""
+    """Calls that this invocation was charged; ``unrecorded`` of them could not be written into the ledger."""
     unrecorded: int = 0
 
     def __post_init__(self) -> None:
         self._began = time.monotonic()
         self.started = self.clock()
         self.query = under_its_name(self.request.research_query, self.rules.aliases)
-        self.owner = make_owner(self.id)
+        self.owner = self.id
         self.shelf = Shelf(self.store)
         self.cache = Cache(self.shelf, self.rules, self.clock)
 
@@ -171,7 +173,7 @@ class Run:
         if found.report is not None:
             best, now = found.related[0].id, self.clock()
             is_there = self.shelf.write(
-                lambda unit: unit.entries.touch(best, now) is not None, otherwise=False
+                lambda tx: entry_rows.touch(tx, best, now) is not None, otherwise=False, timeout=HIT_TIMEOUT
             )
         outcome = Outcome(is_offer=True, related=found.related, text=found.report, index_updated=is_there)
         return self.answer(outcome)
@@ -190,9 +192,11 @@ class Run:
         if found.ratings.wrong:
             why = f": {found.ratings.note}" if found.ratings.note else ""
             self.notes.append(f"{match.entry.id} was rated wrong by {found.ratings.wrong}{why}")
-        return self.answer(outcome, lambda unit: _touch(unit, self, match))
+        return self.answer(outcome, lambda tx: _touch(tx, self, match))
 
-    def answer(self, outcome: Outcome, touch: Callable[[UnitOfWork], bool] | None = None) -> ResearchEnvelope:
+    def answer(
+        self, outcome: Outcome, touch: Callable[[Transaction], bool] | None = None
+    ) -> ResearchEnvelope:
         """Make the envelope, and keep the request's row (step 9); ``touch`` is part of the same write."""
         status = research_status(outcome)
         if status in {"degraded", "budget-exhausted"}:
@@ -200,16 +204,17 @@ class Run:
         text = _text_given(outcome)
         self._add_problem()
 
-        def write(unit: UnitOfWork) -> _Counted:
-            is_updated = outcome.index_updated if touch is None else touch(unit)
-            counted = _count(unit, self, is_updated=is_updated)
+        def write(tx: Transaction) -> _Counted:
+            is_updated = outcome.index_updated if touch is None else touch(tx)
+            counted = _count(tx, self, is_updated=is_updated)
             tokens = tokens_of(self.fitted(text)) if text else 0
-            unit.requests.record(_row(self, status, outcome, tokens, counted))
+            requests.record(tx, _row(self, status, outcome, tokens, counted))
             return counted
 
         is_updated = outcome.index_updated and touch is None
-        counted = self.shelf.write(write, None) or self.shelf.read(
-            lambda unit: _count(unit, self, is_updated=is_updated),
+        timeout = HIT_TIMEOUT if touch is not None or outcome.is_offer else None
+        counted = self.shelf.write(write, None, timeout=timeout) or self.shelf.read(
+            lambda tx: _count(tx, self, is_updated=is_updated),
             _Counted(
                 entries=0, calls_left=self.calls_left(self.charged - self.unrecorded), is_updated=is_updated
             ),
@@ -263,7 +268,7 @@ def under_its_name(query: Query, aliases: Aliases) -> Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counted:
-    """What every answer tells of the knowledge base: live entries, calls left, lessons that fit."""
+    """What every answer says of the knowledge base: live entries, calls left, lessons that fit."""
 
     entries: int
     calls_left: int
@@ -271,32 +276,32 @@ class _Counted:
     lessons: list[LessonView] = field(default_factory=list)
 
 
-def _count(unit: UnitOfWork, run: Run, *, is_updated: bool) -> _Counted:
-    entries, spent = unit.ledger.counted(run.request.session_id, run.request.story_key)
+def _count(tx: Transaction, run: Run, *, is_updated: bool) -> _Counted:
+    entries, spent = lookup.counts(tx, run.request.session_id, run.request.story_key)
     return _Counted(
-        entries=entries, calls_left=run.calls_left(spent), is_updated=is_updated, lessons=_lessons(unit, run)
+        entries=entries, calls_left=run.calls_left(spent), is_updated=is_updated, lessons=_lessons(tx, run)
     )
 
 
-def _lessons(unit: UnitOfWork, run: Run) -> list[LessonView]:
+def _lessons(tx: Transaction, run: Run) -> list[LessonView]:
     """Return the lessons of the framework whose words the question shares."""
     keys = lookup_keys(run.query.framework, run.rules.aliases)
     words = search_words(run.query.topic, run.query.question, but=frozenset(keys))
-    found = unit.lookup.lessons(keys, words, most=_MOST_LESSONS)
+    found = lookup.lessons(tx, keys, words, most=_MOST_LESSONS)
     return [LessonView(summary=summary, ref=ref) for summary, ref in found]
 
 
-def _touch(unit: UnitOfWork, run: Run, match: Match) -> bool:
+def _touch(tx: Transaction, run: Run, match: Match) -> bool:
     """Note the access, and how a request worded it that chose the entry; False when the entry went meanwhile."""
     now = run.clock()
-    if unit.entries.touch(match.entry.id, now) is None:
+    if entry_rows.touch(tx, match.entry.id, now) is None:
         return False
     if match.tier == "use":
         query, at = run.query, to_text(now)
-        unit.offers.settle_alike(query.framework, query.question, match.entry.id, at=at)
+        requests.settle_alike(tx, query.framework, query.question, match.entry.id, at=at)
         if run.rules.match.fuzzy:
             need = Need(query.topic, query.tags, query.question)
-            unit.wordings.keep(match.entry, need, at=at, session_id=run.request.session_id)
+            wordings.keep(tx, match.entry, need, at=at, session_id=run.request.session_id)
     return True
 
 

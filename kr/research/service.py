@@ -8,26 +8,20 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from kr.envelopes import (
-    Envelope,
-    Problem,
-    ResearchEnvelope,
-    failure,
-    in_one_line,
-    validation_problems,
-)
+from kr.envelopes import Envelope, Problem, ResearchEnvelope, failure, in_one_line, validation_problems
 from kr.errors import FieldError, InvalidRequest, StoreError
 from kr.fields import read_document
-from kr.freshness import UNKNOWN_VERSION, to_text
 from kr.requests import LessonsInjectRequest, Mode, ResearchRequest, parse_request, with_overrides
 from kr.research.cache import Clock
 from kr.research.decide import Lookup, Outcome
 from kr.research.progress import Progress
 from kr.research.run import Run, rules_of
 from kr.settings import Settings
+from kr.store import requests
+from kr.store.engine import Store
 from kr.store.requests import RequestRow
-from kr.store.store import Store
 from kr.text import derive_tags, derive_topic
+from kr.times import UNKNOWN_VERSION, to_text
 
 if TYPE_CHECKING:
     from kr.research.packages import Packages
@@ -206,7 +200,7 @@ class ResearchService:
         envelope = failure(data, *problems, mode=mode)
         query = data.get("research_query")
         given: Mapping[str, Any] = query if isinstance(query, Mapping) else {}
-        told: dict[str, Any] = {name: _text(given.get(name)) for name in _IN_A_ROW}
+        known: dict[str, Any] = {name: _text(given.get(name)) for name in _IN_A_ROW}
         row = RequestRow(
             id=uuid.uuid4().hex,
             at=to_text(self.clock()),
@@ -216,20 +210,21 @@ class ResearchService:
             session_id=_text(envelope.session_id),
             duration_ms=0,
             error=in_one_line(problems),
-            **told,
+            **known,
         )
         self._keep_row(row)
         return envelope
 
     def _keep_row(self, row: RequestRow) -> None:
         try:
-            with self.store.write() as unit:
-                unit.requests.record(row)
+            with self.store.write() as tx:
+                requests.record(tx, row)
         except StoreError as error:
             logger.warning("%s", error)
 
     def _inject(self, request: LessonsInjectRequest) -> Envelope:
-        from kr.lessons.file import LessonBook, LessonsFile  # heavy
+        from kr.lessons.book import LessonBook  # heavy
+        from kr.lessons.file import LessonsFile  # heavy
         from kr.lessons.inject import inject  # heavy
 
         with closing(
@@ -288,7 +283,7 @@ class ResearchService:
         except BaseException as error:
             row = run.row("failure", error=f"interrupted: {type(error).__name__}")
             run.shelf.write(
-                lambda unit: None if unit.requests.has_ended(row.id) else unit.requests.record(row), None
+                lambda tx: None if requests.has_ended(tx, row.id) else requests.record(tx, row), None
             )
             raise
 

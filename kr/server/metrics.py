@@ -1,7 +1,7 @@
-"""``GET /metrics``: what a server counts itself, and what the knowledge base has counted, for Prometheus (SPEC 8)."""
+"""``GET /metrics`` for Prometheus: what this server counts, and the totals of the knowledge base, which outlive it."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -13,101 +13,73 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300
 MCP_PATHS = ("/mcp", "/mcp/")
 """Where MCP is served: clients differ in the slash at the end, and a redirect loses the body of some."""
 
-M = TypeVar("M", CounterMetricFamily, GaugeMetricFamily)
-
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metrics:
-    """The counts of one server, in a registry of its own."""
+    """The counts of one server."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.seconds = Histogram(
+        self.requests = Histogram(
             "kr_http_request_seconds",
             "Time to answer a request.",
             ("method", "route", "status"),
             buckets=_SECONDS,
             registry=self.registry,
         )
-        self.tools = Histogram(
-            "kr_mcp_tool_seconds",
-            "Time to answer a tool call.",
-            ("tool", "outcome"),
-            buckets=_SECONDS,
-            registry=self.registry,
-        )
-        self.refused = Counter(
-            "kr_http_refused", "Requests refused because too many were at work.", registry=self.registry
-        )
+        refused = "Requests refused because too many were at work."
+        self.refused = Counter("kr_http_refused", refused, registry=self.registry)
 
-    def note_request(self, scope: Scope, status: int, seconds: float) -> None:
+    def count_request(self, scope: Scope, status: int, seconds: float) -> None:
         """Count a request under its route: a path of an attacker's making must not make a time series."""
-        route = getattr(scope.get("route"), "path", None) or (
-            "/mcp" if scope["path"] in MCP_PATHS else "none"
-        )
+        other = "/mcp" if scope["path"] in MCP_PATHS else "none"
+        route = getattr(scope.get("route"), "path", None) or other
         method = scope["method"] if scope["method"] in {"GET", "POST", "DELETE"} else "other"
-        self.seconds.labels(method, route, str(status)).observe(seconds)
+        self.requests.labels(method, route, str(status)).observe(seconds)
 
-    def note_tool(self, tool: str, outcome: str, seconds: float) -> None:
-        """Count a tool call."""
-        self.tools.labels(tool, outcome).observe(seconds)
-
-    def exposed(self, stats: Mapping[str, Any]) -> bytes:
-        """Write what this server counted, then what ``App.stats`` tells of the whole knowledge base."""
-        of_base = CollectorRegistry()
-        of_base.register(_KnowledgeBase(stats))
-        return generate_latest(self.registry) + generate_latest(of_base)
+    def exposition(self, stats: Mapping[str, Any]) -> bytes:
+        """Write what this server counted, then what ``App.stats`` counts."""
+        totals = CollectorRegistry()
+        totals.register(_Totals(stats))
+        return generate_latest(self.registry) + generate_latest(totals)
 
 
-class _KnowledgeBase(Collector):
-    """The totals in the database: they count what every process did, and outlive them all."""
+class _Totals(Collector):
+    """The totals in the database, which every process adds to."""
 
     def __init__(self, stats: Mapping[str, Any]) -> None:
         self._stats = stats
 
     def collect(self) -> Iterable[Metric]:
-        """Give the families, as prometheus_client asks for them."""
         stats = self._stats
         requests, sources = stats["requests"], stats["sources"]
-        results = {"hit": requests["hits"], "miss": requests["misses"]}
-        yield _labelled(
-            CounterMetricFamily(
-                "kr_research_requests", "Research requests that were answered.", labels=["result"]
-            ),
-            results,
-        )
-        yield _labelled(
-            CounterMetricFamily("kr_requests", "Requests of any mode.", labels=["status"]),
-            requests["by_status"],
-        )
-        yield CounterMetricFamily(
-            "kr_tokens_spared",
-            "Tokens that answers from the cache spared: what finding out had cost, less the answer.",
-            value=stats["spared"]["tokens"],
-        )
+        counter, gauge = CounterMetricFamily, GaugeMetricFamily
+        spared = "Tokens that answers from the cache spared: what finding out had cost, less the answer."
+        yield counter("kr_tokens_spared", spared, value=stats["spared"]["tokens"])
         charged = stats["spending"]["charged"]
-        yield CounterMetricFamily(
-            "kr_calls_charged", "Calls to sources that stories paid for.", value=charged
-        )
+        yield counter("kr_calls_charged", "Calls to sources that stories paid for.", value=charged)
+        results = {"hit": requests["hits"], "miss": requests["misses"]}
+        yield _by(counter, "result", "kr_research_requests", "Research requests answered.", results)
+        yield _by(counter, "status", "kr_requests", "Requests of any mode.", requests["by_status"])
         asked = {row["source"]: row["asked"] for row in sources}
-        yield _labelled(
-            CounterMetricFamily("kr_source_asked", "How often a source was asked.", labels=["source"]), asked
-        )
-        opened = {row["source"]: row["circuit"] == "open" for row in sources}
-        yield _labelled(
-            GaugeMetricFamily(
-                "kr_circuit_open", "Whether a source is paused: it kept failing.", labels=["source"]
-            ),
-            opened,
-        )
+        yield _by(counter, "source", "kr_source_asked", "How often a source was asked.", asked)
+        paused = {row["source"]: row["circuit"] == "open" for row in sources}
+        yield _by(gauge, "source", "kr_circuit_open", "Whether a source is paused: it kept failing.", paused)
         entries = {**stats["index"]["by_status"], "archived": stats["archive"]["entries"]}
-        yield _labelled(GaugeMetricFamily("kr_entries", "Entries.", labels=["status"]), entries)
+        yield _by(gauge, "status", "kr_entries", "Entries.", entries)
         lessons = {row["phase"]: row["lessons"] for row in stats["lessons"]["by_phase"]}
-        yield _labelled(GaugeMetricFamily("kr_lessons", "Lessons.", labels=["phase"]), lessons)
+        yield _by(gauge, "phase", "kr_lessons", "Lessons.", lessons)
 
 
-def _labelled(family: M, values: Mapping[str, float]) -> M:
+def _by(
+    family: type[CounterMetricFamily | GaugeMetricFamily],
+    label: str,
+    name: str,
+    what: str,
+    values: Mapping[str, float],
+) -> Metric:
+    metric = family(name, what, labels=[label])
     for of, value in values.items():
-        family.add_metric([of], value)
-    return family
+        metric.add_metric([of], value)
+    return metric

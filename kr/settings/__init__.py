@@ -10,10 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
-from kr.errors import ConfigError
-from kr.naming import nearest
+from kr.errors import BrokenYaml, ConfigError
 from kr.settings.model import (
     Configuration,
     Defaults,
@@ -34,12 +31,12 @@ from kr.settings.project import (
     is_file,
     locate,
     output_folder,
-    parse,
     read_config,
     user_folder,
 )
 from kr.settings.trust import guarded, is_trusted, leave_out
-from kr.yaml_io import KeyPath, Tree, show_path
+from kr.slugs import nearest
+from kr.yaml_io import KeyPath, Tree, read_yaml, show_path
 
 if TYPE_CHECKING:
     from _typeshed import StrPath
@@ -300,8 +297,8 @@ def _value_of(text: str) -> Tree:
     if not text.startswith(("[", "{")) or text.startswith(("{project-root}", "{output_folder}")):
         return text
     try:
-        return parse(text.encode("utf-8", "surrogateescape"))
-    except yaml.YAMLError:  # whose words could quote a secret
+        return read_yaml(text)[0]
+    except (BrokenYaml, UnicodeError):  # whose words could quote a secret
         raise ValueError("is not a YAML or JSON value such as [one, two] or {key: value}") from None
 
 

@@ -4,17 +4,14 @@ Nothing here makes a folder, and no git process is started.
 """
 
 import os
-import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from kr.errors import ConfigError, KrError
-from kr.yaml_io import KeyPath, Tree
+from kr.errors import BrokenYaml, ConfigError, KrError
+from kr.yaml_io import KeyPath, Tree, read_yaml
 
 CONFIG = "kr.yaml"
 MAIN_SECTION = "knowledge_research"
@@ -24,7 +21,6 @@ MANIFESTS = (
 )
 """Dependency files that make a folder a project."""
 
-_SECTIONS = (MAIN_SECTION, "role_mapping", "defaults", "e2e_inspection", "output_folder")
 _BMAD = ("_bmad", "_bmad-output")
 _BMAD_FILES = (
     *("core/config.yaml", "bmm/config.yaml", "config.toml", "config.user.toml"),
@@ -33,9 +29,6 @@ _BMAD_FILES = (
 """Below ``_bmad``: where BMAD keeps ``output_folder``; a later one counts before an earlier one."""
 
 _LIMIT = 1024 * 1024
-_DEPTH = 32
-_MOST_VALUES = 10_000
-_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 
 def user_folder(environ: Mapping[str, str], variable: str, default: str) -> Path | None:
@@ -59,17 +52,16 @@ class ConfigFile:
 def read_config(path: Path) -> ConfigFile:
     """Read a YAML file of at most 1 MiB. Raises ``KrError`` where it can't be read, and ``ConfigError`` with the line that is wrong."""
     data = _read(path)
-    lines: dict[KeyPath, int] = {}
+    encoding = "utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8-sig"
     try:
-        tree = parse(data, lines, sections=_SECTIONS)
-    except yaml.MarkedYAMLError as exc:
-        mark = exc.problem_mark or exc.context_mark
-        place = f"line {mark.line + 1}: " if mark else ""
-        raise ConfigError(f"{path}: is not valid YAML: {place}{exc.problem or exc.context}") from exc
-    except yaml.YAMLError as exc:
-        raise ConfigError(f"{path}: is not valid YAML: {' '.join(str(exc).split())}") from exc
+        tree, places = read_yaml(data.decode(encoding))
+    except UnicodeDecodeError as exc:
+        raise ConfigError(f"{path}: is not UTF-8 text (byte {exc.start})") from exc
+    except BrokenYaml as exc:
+        raise ConfigError(f"{path}: is not valid YAML: {exc}") from exc
     if tree is not None and not isinstance(tree, dict):
         raise ConfigError(f"{path}: must be a mapping of keys to values")
+    lines = {key: place.line for key, place in places.items()}
     return ConfigFile(path=path, data=tree or {}, lines=lines, sha256=sha256(data).hexdigest())
 
 
@@ -82,50 +74,6 @@ def _read(path: Path) -> bytes:
     if len(data) > _LIMIT:
         raise ConfigError(f"{path}: is larger than {_LIMIT} bytes")
     return data
-
-
-def parse(
-    data: bytes, lines: dict[KeyPath, int] | None = None, *, sections: Collection[str] | None = None
-) -> Tree:
-    """Read one YAML document as nested text, and note the line of each key. Raises ``yaml.YAMLError``.
-
-    Beside these ``sections`` anything may stand in the mapping.
-    """
-    depth = 0  # counted first: the C reader of nodes recurses without a limit of its own
-    try:
-        for event in yaml.parse(data, Loader=yaml.CBaseLoader):
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > _DEPTH:
-                raise yaml.YAMLError(f"nested deeper than {_DEPTH}")
-        node = yaml.compose(data, Loader=yaml.CBaseLoader)
-    except (ValueError, OverflowError) as exc:
-        raise yaml.YAMLError(str(exc)) from exc
-    if isinstance(node, yaml.MappingNode) and sections is not None:
-        node.value = [(key, value) for key, value in node.value if key.value in sections]
-    return None if node is None else _plain(node, (), {} if lines is None else lines)
-
-
-def _plain(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int]) -> Tree:
-    """Return a node as nested text. Depth and number are bounded here too, as aliases may repeat and hold themselves."""
-    line = node.start_mark.line + 1
-    lines.setdefault(path, line)
-    if len(path) > _DEPTH or len(lines) > _MOST_VALUES:
-        raise yaml.YAMLError(f"line {line}: too large or too deep, with its aliases")
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(item, (*path, index), lines) for index, item in enumerate(node.value)]
-    if isinstance(node, yaml.ScalarNode):
-        return None if not node.style and node.value in _NULLS else str(node.value)
-    mapping: dict[str, Tree] = {}
-    for key, value in node.value:
-        here = key.start_mark.line + 1
-        if not isinstance(key, yaml.ScalarNode):
-            raise yaml.YAMLError(f"line {here}: a key must be text")
-        if key.value in mapping:
-            raise yaml.YAMLError(f"line {here}: {key.value} is given twice")
-        lines[*path, key.value] = here
-        mapping[key.value] = _plain(value, (*path, key.value), lines)
-    return mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,6 +216,8 @@ def _bmad_setting(file: Path) -> object:
         return None
     if file.suffix == ".yaml":
         return read_config(file).data.get("output_folder")
+    import tomllib  # heavy: for BMAD alone
+
     try:
         data: dict[str, Any] = tomllib.loads(_read(file).decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as exc:

@@ -7,7 +7,7 @@ Link-local and metadata addresses are refused always, private ones unless they a
 import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kr.errors import SourceFailure
 from kr.sources.event_loop import in_thread
@@ -102,15 +102,33 @@ async def checked_addresses(host: str, resolve: Resolver, *, allow_private: bool
     return addresses[:_MOST_ADDRESSES]
 
 
-async def first_reachable(
-    addresses: Sequence[str],
-    send: Callable[[str], Awaitable[R]],
+async def send_checked(
+    request: Any,
+    send: Callable[[Any], Awaitable[R]],
     unreachable: tuple[type[Exception], ...],
+    *,
+    allow_private: bool,
+    resolve: Resolver = system_resolver,
 ) -> R:
-    """Send to the first address that can be connected to; the last one's error is raised."""
-    for address in addresses[:-1]:
+    """Send a request of httpx, or of httpx2, to the first of its host's checked addresses that can be connected to.
+
+    ``Host`` and the name that TLS verifies stay the URL's own.
+    """
+    host = request.url.raw_host.decode("ascii")
+    *others, last = await checked_addresses(host, resolve, allow_private=allow_private)
+
+    def pinned(address: str) -> Any:
+        return type(request)(
+            request.method,
+            request.url.copy_with(host=address),
+            headers=request.headers,
+            stream=request.stream,
+            extensions={**request.extensions, "sni_hostname": host},
+        )
+
+    for address in others:
         try:
-            return await send(address)
+            return await send(pinned(address))
         except unreachable:
             continue
-    return await send(addresses[-1])
+    return await send(pinned(last))

@@ -1,21 +1,13 @@
-"""What a page's bytes are: text or not, and in which characters.
-
-A byte order mark decides, then valid UTF-8, then what the header or the page declares: a page that declares Latin-1 and is valid UTF-8
-lies far more often than not.
-"""
+"""What a page's bytes are: text or not, and in which characters."""
 
 import codecs
 import re
 from contextlib import suppress
 
-_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+")
-_TEXT_APPLICATIONS = frozenset({"application/json", "application/markdown", "application/xhtml+xml"})
-_NO_DOCUMENTS = re.compile(r"text/(?:x-)?(?:(?:java|ecma|j|live)script|css|event-stream|calendar|vcard)")
-_HTML_START = re.compile(rb"(?i)\s*(?:<\?xml[^>]{0,200}>\s*)?<(?:!doctype\s+html|html|head|body)\b")
-_BINARY_START = re.compile(rb"%PDF-|\x89PNG|GIF8[79]a|\xff\xd8\xff|PK\x03\x04|\x1f\x8b")
-_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffd]")
-_MOST_CONTROLS = 0.05  # of all characters; packed data has twice as many
-
+_TEXT = re.compile(
+    r"text/(?!css|(?:x-)?(?:java|ecma)script|event-stream)[\w.+-]+|application/(?:json|markdown|xhtml\+xml|[\w.+-]+\+json)"
+)
+_BINARY = re.compile(rb"%PDF-|\x89PNG|GIF8[79]a|\xff\xd8\xff|PK\x03\x04|\x1f\x8b")
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _IN_HEADER = re.compile(r"""(?i);\s*charset\s*=\s*["']?([\w:.-]{1,40})""")
 _IN_PAGE = re.compile(rb"""(?i)<meta\b[^>]{0,300}?charset\s*=\s*["']?([\w:.-]{1,40})""")
@@ -29,21 +21,19 @@ def media_type(content_type: str, data: bytes) -> str | None:
     """Tell the media type of a page that is text, HTML, Markdown or JSON, by header or first bytes; None for all else."""
     declared = content_type.partition(";")[0].strip().lower()
     if not declared:
-        return "text/html" if _HTML_START.match(data.removeprefix(codecs.BOM_UTF8)[:2048]) else None
-    if not _TYPE.fullmatch(declared) or _NO_DOCUMENTS.fullmatch(declared):
-        return None
-    is_json = declared.startswith("application/") and declared.endswith("+json")
-    is_text = declared.startswith("text/") or declared in _TEXT_APPLICATIONS
-    return declared if is_text or is_json else None
-
-
-def is_binary(data: bytes, text: str) -> bool:
-    """Whether the bytes, decoded as ``text``, are no text, whatever their header says."""
-    return _BINARY_START.match(data) is not None or len(_CONTROL.findall(text)) > _MOST_CONTROLS * len(text)
+        declared = (
+            "text/html" if re.search(rb"(?i)<(?:!doctype\s+html|html|head|body)\b", data[:2048]) else ""
+        )
+    is_marked = data.startswith(tuple(mark for mark, _ in _MARKS))
+    is_binary = _BINARY.match(data) or (b"\0" in data[:8192] and not is_marked)
+    return declared if _TEXT.fullmatch(declared) and not is_binary else None
 
 
 def decode(data: bytes, content_type: str, *, is_cut: bool = False) -> str:
-    """Decode a page: what no charset can read becomes U+FFFD. ``is_cut`` drops a character that the end cuts in two."""
+    """Decode a page: a byte order mark decides, then valid UTF-8, then what the header or the page declares.
+
+    What no charset can read becomes U+FFFD. ``is_cut`` drops a character that the end cuts in two.
+    """
     for mark, name in _MARKS:
         if data.startswith(mark):
             return data.removeprefix(mark).decode(name, "replace")

@@ -16,8 +16,8 @@ from typing import Any
 import httpx
 
 from kr.errors import SourceFailure, SourceTimeout
-from kr.sources.addresses import FetchRefused, Resolver, checked_addresses, first_reachable, system_resolver
-from kr.sources.decoding import decode, is_binary, media_type
+from kr.sources.addresses import FetchRefused, Resolver, send_checked, system_resolver
+from kr.sources.decoding import decode, media_type
 from kr.sources.reasons import connection_reason, retry_after_seconds, status_reason
 
 for _name in ("httpx", "httpcore"):
@@ -47,28 +47,20 @@ class Network:
 
 
 class CheckedTransport(httpx.AsyncBaseTransport):
-    """Connects to an address that was checked; ``Host`` and the name that TLS verifies stay the URL's own."""
+    """Connects to addresses that were checked."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
         self._inner = network.transport or httpx.AsyncHTTPTransport(verify=_tls(), trust_env=False)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        host = request.url.raw_host.decode("ascii")
-        network = self._network
-        addresses = await checked_addresses(host, network.resolve, allow_private=network.allow_private)
-
-        async def send(address: str) -> httpx.Response:
-            pinned = httpx.Request(
-                request.method,
-                request.url.copy_with(host=address),
-                headers=request.headers,
-                stream=request.stream,
-                extensions={**request.extensions, "sni_hostname": host},
-            )
-            return await self._inner.handle_async_request(pinned)
-
-        return await first_reachable(addresses, send, (httpx.ConnectError, httpx.ConnectTimeout))
+        return await send_checked(
+            request,
+            self._inner.handle_async_request,
+            (httpx.ConnectError, httpx.ConnectTimeout),
+            allow_private=self._network.allow_private,
+            resolve=self._network.resolve,
+        )
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -251,7 +243,7 @@ def _page(url: httpx.URL, reply: Reply) -> Page:
     content_type = reply.headers.get("content-type", "")
     kind = media_type(content_type, reply.data)
     text = decode(reply.data, content_type, is_cut=reply.is_cut)
-    if kind is None or is_binary(reply.data, text):
+    if kind is None:
         raise FetchRefused("the content is no text")
     if not text.strip():
         where = " in the first 5 MiB, all that was read" if reply.is_cut else ""

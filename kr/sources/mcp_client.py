@@ -23,7 +23,7 @@ from pydantic import ValidationError
 
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.models import ServerConfig
-from kr.sources.addresses import checked_addresses, first_reachable, system_resolver
+from kr.sources.addresses import send_checked
 from kr.sources.event_loop import run
 from kr.sources.mcp_process import process_transport
 from kr.sources.reasons import (
@@ -196,7 +196,7 @@ def _http_client(server: ServerConfig, noted: _Noted) -> httpx2.AsyncClient:
         _note(response, noted)
 
     url = httpx2.URL(server.url or "")
-    is_proxied = url.scheme in getproxies() and not proxy_bypass(url.host)
+    is_proxied = not {url.scheme, "all"}.isdisjoint(getproxies()) and not proxy_bypass(url.host)
     return httpx2.AsyncClient(
         headers={**server.headers, "Accept-Encoding": "identity"},
         timeout=None,
@@ -212,20 +212,8 @@ class _CheckedTransport(httpx2.AsyncBaseTransport):
         self._inner = httpx2.AsyncHTTPTransport(trust_env=False)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        host = request.url.raw_host.decode("ascii")
-        addresses = await checked_addresses(host, system_resolver, allow_private=True)
-
-        async def send(address: str) -> httpx2.Response:
-            pinned = httpx2.Request(
-                request.method,
-                request.url.copy_with(host=address),
-                headers=request.headers,
-                stream=request.stream,
-                extensions={**request.extensions, "sni_hostname": host},
-            )
-            return await self._inner.handle_async_request(pinned)
-
-        return await first_reachable(addresses, send, (httpx2.ConnectError, httpx2.ConnectTimeout))
+        send, unreachable = self._inner.handle_async_request, (httpx2.ConnectError, httpx2.ConnectTimeout)
+        return await send_checked(request, send, unreachable, allow_private=True)
 
     async def aclose(self) -> None:
         await self._inner.aclose()

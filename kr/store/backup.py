@@ -15,12 +15,21 @@ from pathlib import Path
 from typing import Literal
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
-from kr.naming import digest
-from kr.store.database import create_tables
-from kr.store.entries import Entries
-from kr.store.search import Search
-from kr.store.session import Session
-from kr.store.sqlite import FIRST_RELEASED, SCHEMA_VERSION, Connection, SqliteFile, unreleased
+from kr.store import entries, migrate, search
+from kr.store.engine import Transaction
+from kr.store.lock import file_lock
+from kr.store.revisions import digest
+from kr.store.sqlite import (
+    SCHEMA_VERSION,
+    Connection,
+    connect,
+    identity,
+    lock_path,
+    open_existing,
+    require_ours,
+    translated,
+    user_version,
+)
 
 State = Literal["absent", "current", "older", "newer", "foreign", "corrupt", "unreadable"]
 
@@ -32,7 +41,7 @@ _OBJECTS = (
     r"AND name NOT LIKE 'sqlite\_%' ESCAPE '\' AND name NOT LIKE 'entry\_search\_%' ESCAPE '\'"
 )
 _UNINDEXED = (
-    "SELECT id FROM entries WHERE framework_key IS NOT NULL AND id NOT IN "
+    "SELECT id FROM entries WHERE id NOT IN "
     "(SELECT entry_id FROM search_rows WHERE row IN (SELECT rowid FROM entry_search)) LIMIT 1"
 )
 
@@ -52,7 +61,7 @@ class Inspection:
 def inspect(path: Path, *, is_locked: bool = False) -> Inspection:
     """Tell what stands at a path; ``is_locked``: the caller holds the write lock. Raises ``StoreBusy``."""
     try:
-        if _file(path).identity() is None:
+        if identity(path) is None:
             return Inspection("absent")
         with _reading(path, is_locked=is_locked) as connection:
             return _judge(path, connection)
@@ -78,7 +87,7 @@ def backup(path: Path, target: Path | None, moment: str, *, is_locked: bool = Fa
 
     Nothing is overwritten, and no folder is made. Returns the file. Raises a ``StoreError``.
     """
-    if _file(path).identity() is None:
+    if identity(path) is None:
         raise StoreError(f"{path}: there is no database")
     folder = path.parent if target is None else target
     if target is None or target.is_dir():
@@ -98,7 +107,7 @@ def restore(path: Path, source: Path, moment: str) -> Path | None:
     """
     _require_backup(path, source)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _file(path).exclusive(_WAIT_SECONDS):
+    with file_lock(lock_path(path), timeout=_WAIT_SECONDS):
         present = inspect(path, is_locked=True)
         if present.state == "foreign":
             raise StoreError(f"{present.problem}; nothing was changed")
@@ -116,45 +125,38 @@ def restore(path: Path, source: Path, moment: str) -> Path | None:
 
 def set_aside(path: Path, moment: str) -> Path:
     """Rename a database that can't be used, with its write-ahead log; return its new name."""
-    with _file(path).exclusive(_WAIT_SECONDS):
+    with file_lock(lock_path(path), timeout=_WAIT_SECONDS):
         return _move_aside(path, moment)
 
 
-def rebuild_indexes(session: Session) -> None:
-    """Make SQLite's indexes and the search index anew from the tables. The caller commits."""
-    session.execute("REINDEX")
-    Search(session).refill(Entries(session).all())
-
-
-def _file(path: Path) -> SqliteFile:
-    return SqliteFile(path, schema_version=SCHEMA_VERSION, timeout=_WAIT_SECONDS)
+def rebuild_indexes(tx: Transaction) -> None:
+    """Make SQLite's indexes and the search index anew from the tables."""
+    tx.execute("REINDEX")
+    search.refill(tx, entries.all(tx))
 
 
 @contextmanager
 def _reading(path: Path, *, is_locked: bool) -> Iterator[Connection]:
     """Open a database of any version so that nothing of it changes."""
-    file = _file(path)
     with ExitStack() as held:
         if not is_locked:
             with suppress(StoreUnwritable):  # a folder that nobody may write to
-                held.enter_context(file.exclusive(_WAIT_SECONDS))
-        held.enter_context(file.translated())
-        yield held.enter_context(closing(file.open_untouched()))
+                held.enter_context(file_lock(lock_path(path), timeout=_WAIT_SECONDS))
+        held.enter_context(translated(path))
+        has_log = path.with_name(f"{path.name}-wal").exists()
+        yield held.enter_context(closing(connect(path, "ro" if has_log else "ro&immutable=1")))
 
 
 def _judge(path: Path, connection: Connection) -> Inspection:
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    try:
+        version = require_ours(path, connection)
+    except StoreTooNew as error:
+        return Inspection("newer", user_version(connection), str(error))
+    except StoreError as error:
+        return Inspection("foreign", problem=str(error))
     names = {name for kind, name in connection.execute(_OBJECTS) if kind == "table"}
-    if not version and not names:
+    if not names:
         return Inspection("absent")
-    if not version or "alembic_version" not in names:
-        listed = ", ".join(sorted(names)[:3])
-        return Inspection("foreign", problem=f"{path}: is another program's database (its tables: {listed})")
-    if version > SCHEMA_VERSION:
-        why = f"{path}: written by a newer kr (schema {version}, this one knows {SCHEMA_VERSION})"
-        return Inspection("newer", version, why)
-    if version < FIRST_RELEASED:
-        return Inspection("unreadable", version, unreleased(str(path)))
     if lacking := sorted({"entries", "archived_entries"} - names):
         return Inspection("corrupt", version, f"{path}: has no table {' nor '.join(lacking)}")
     return Inspection("current" if version == SCHEMA_VERSION else "older", version)
@@ -167,8 +169,8 @@ def _problems(connection: Connection) -> Iterator[str]:
     for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
         yield f"{table}: row {row} refers to a row of {parent} that is not there"
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as new:
-        create_tables(new)
-        missing = set(new.execute(_OBJECTS)) - set(connection.execute(_OBJECTS))
+        migrate.create(new)
+        missing = set(new.execute(_OBJECTS)) - set(map(tuple, connection.execute(_OBJECTS)))
     for kind, name in sorted(missing):
         yield f"{kind} {name} is missing"
     if missing:
@@ -189,7 +191,7 @@ def _require_backup(path: Path, source: Path) -> None:
     found = inspect(source, is_locked=True)
     if found.state == "newer":
         raise StoreTooNew(str(found.problem))
-    if found.version is not None and found.version < FIRST_RELEASED:
+    if found.state == "foreign":
         raise StoreError(f"{found.problem}; nothing was changed")
     if found.state not in {"current", "older"}:
         raise StoreCorrupt(found.problem or f"{source}: is no database of kr; nothing was changed")
@@ -227,8 +229,8 @@ def _publish(copy: Path, target: Path) -> None:
 def _write_over(path: Path, source: Path) -> None:
     """Write a backup over a live database as one transaction: renaming would leave others with a log of the old file."""
     with (
-        _file(path).translated(),
-        closing(_file(path).open_for_reading(any_version=True)) as target,
+        translated(path),
+        closing(open_existing(path, timeout=_WAIT_SECONDS)) as target,
         _reading(source, is_locked=True) as connection,
     ):
         connection.backup(target)

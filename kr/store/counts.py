@@ -1,21 +1,15 @@
-"""The numbers behind ``kr stats``: counts that only read, most of them from the public views."""
+"""The numbers behind ``kr stats``, most of them from the public views."""
 
 from typing import Any, Literal
 
-from kr.store.session import Part
+from kr.store.engine import Transaction
 
-Row = dict[str, Any]
-
-_CALLS_BY_DAY = (
-    "SELECT substr(at, 1, 10) AS day, sum(charged = 1) AS charged, sum(outcome <> 'success') AS failed "
-    "FROM source_calls WHERE at >= :since GROUP BY day"
-)
 # What finding out had cost, each time that somebody did: of a research its sources' answers and its time, of a finding what its
 # session had been given before it saved. What was not measured has no row. Of the documentation that is installed only what the
 # asker was given counts: nobody else would have read all the passages that kr weighed.
 _COSTS = """
-SELECT r.entry_id, r.at, sum(CASE WHEN c.source = 'local_docs' THEN min(c.answer_tokens, coalesce(r.answer_tokens, 0))
-  ELSE c.answer_tokens END) AS tokens, coalesce(r.duration_ms, 0) AS ms
+SELECT r.entry_id, r.at, sum(CASE WHEN c.source = 'local_docs' AND coalesce(r.answer_tokens, 0) < c.answer_tokens
+  THEN coalesce(r.answer_tokens, 0) ELSE c.answer_tokens END) AS tokens, coalesce(r.duration_ms, 0) AS ms
 FROM requests AS r JOIN source_calls AS c ON c.request_id = r.id
 WHERE r.mode = 'research' AND r.entry_id IS NOT NULL AND c.answer_tokens > 0
 GROUP BY r.id, r.entry_id, r.at, r.duration_ms
@@ -26,7 +20,7 @@ FROM requests WHERE mode = 'save' AND status = 'saved' AND answer_tokens > 0
 # What a session was offered, with the best candidate's report. ``chosen``: it asked for that entry by its id then; ``worked``: it
 # said of the report that it worked.
 _OFFERED = """
-SELECT o.id, o.at, o.session_id, o.question, json_extract(o.candidates, '$[0].id') AS entry_id,
+SELECT o.id, o.at, o.session_id, o.question, o.best_candidate AS entry_id,
   coalesce(o.duration_ms, 0) AS ms, o.answer_tokens AS tokens
 FROM requests AS o WHERE o.mode = 'research' AND o.status = 'candidates' AND o.answer_tokens > 0
 """
@@ -51,39 +45,50 @@ SELECT substr(at, 1, 10) AS day, count(*) AS answers, sum(CASE WHEN tokens > 0 T
   sum(CASE WHEN ms > 0 THEN ms ELSE 0 END) AS milliseconds
 FROM spared GROUP BY day ORDER BY day
 """
-_COUNTED = (
-    "SELECT coalesce({0}, 'none') AS name, count(*) AS number FROM {1} GROUP BY {0} ORDER BY number DESC, {0}"
-)
-_LESSONS = "SELECT count(*) FROM lessons WHERE gone_at IS NULL"
 
 
-class Counts(Part):
-    def view(self, name: str) -> list[Row]:
-        return self._rows(f"SELECT * FROM {name}")
+def view(tx: Transaction, name: str) -> list[dict[str, Any]]:
+    """Return the rows of a public view."""
+    return _rows(tx, f"SELECT * FROM {name}")
 
-    def calls_by_day(self, since: str) -> dict[str, dict[str, int]]:
-        """Count calls to sources by UTC day from ``since`` (a date) on: ``charged`` and ``failed`` ones."""
-        return {row.pop("day"): row for row in self._rows(_CALLS_BY_DAY, since=since)}
 
-    def spared_by_day(self) -> list[Row]:
-        """Sum up what answers from the cache spared: ``{day, answers, tokens, milliseconds}``, the oldest first (SPEC 8).
+def calls_by_day(tx: Transaction, since: str) -> dict[str, dict[str, int]]:
+    """Count calls to sources by UTC day from ``since`` (a date) on: ``charged`` and ``failed`` ones."""
+    rows = _rows(
+        tx,
+        "SELECT substr(at, 1, 10) AS day, count(*) FILTER (WHERE charged) AS charged, "
+        "count(*) FILTER (WHERE outcome <> 'success') AS failed FROM source_calls WHERE at >= :since GROUP BY substr(at, 1, 10)",
+        since=since,
+    )
+    return {row.pop("day"): row for row in rows}
 
-        ``answers`` are those of which it is known what finding out had cost; of several times the dearest counts. An
-        answer that is longer than that spares nothing.
-        """
-        return self._rows(_SPARED)
 
-    def number_by(
-        self,
-        column: str,
-        table: Literal["entries", "archived_entries", "requests"],
-    ) -> dict[str, int]:
-        """Count the rows of a table by a column, most first; where there is none: ``none``."""
-        rows = self._session.rows(_COUNTED.format(column, table))
-        return {row["name"]: row["number"] for row in rows}
+def spared_by_day(tx: Transaction) -> list[dict[str, Any]]:
+    """Sum up what answers from the cache spared: ``{day, answers, tokens, milliseconds}``, the oldest first.
 
-    def lessons(self) -> int:
-        return int(self._session.value(_LESSONS))
+    ``answers`` are those of which it is known what finding out had cost; of several times the dearest counts. An
+    answer that is longer than that spares nothing.
+    """
+    return _rows(tx, _SPARED)
 
-    def _rows(self, statement: str, **named: str) -> list[Row]:
-        return [dict(row) for row in self._session.rows(statement, **named)]
+
+def number_by(
+    tx: Transaction,
+    column: str,
+    table: Literal["entries", "archived_entries", "requests"],
+) -> dict[str, int]:
+    """Count the rows of a table by a column, most first; where there is none: ``none``."""
+    rows = tx.rows(
+        f"SELECT coalesce({column}, 'none') AS name, count(*) AS number FROM {table} "
+        f"GROUP BY {column} ORDER BY number DESC, {column}"
+    )
+    return {row["name"]: row["number"] for row in rows}
+
+
+def lessons(tx: Transaction) -> int:
+    """Count the lessons that the file holds."""
+    return int(tx.value("SELECT count(*) FROM lessons WHERE gone_at IS NULL"))
+
+
+def _rows(tx: Transaction, statement: str, **parameters: Any) -> list[dict[str, Any]]:
+    return [dict(row) for row in tx.rows(statement, **parameters)]

@@ -1,12 +1,12 @@
-"""Tables ``lessons``, ``lesson_keywords`` and ``lesson_injections``: what is known of lessons beside the file (SPEC 4.2, 5)."""
+"""What is known of lessons beside the file (tables ``lessons``, ``lesson_keywords`` and ``lesson_injections``)."""
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Literal
+from typing import Any, Literal
 
-from kr.store.session import Part, insert_into, json_list
+from kr.store.engine import Row, Transaction
+from kr.store.sql import IS_GIVEN, insert_into, json_list, named
 
 LessonMark = Literal["retired_at", "pinned_at", "approved_at", "superseded_by"]
 """What people decide of a lesson, by its column."""
@@ -65,118 +65,139 @@ class LessonState:
 
 
 _SUNK_AFTER = 10
-
-_LISTED = "(SELECT value FROM json_each(:ids))"
-_COLUMNS = tuple(field.name for field in fields(LessonRow))
-_KNOWN = ", ".join(field.name for field in fields(LessonState) if field.name != "sessions")
-_ADD = f"{insert_into('lessons', _COLUMNS)} ON CONFLICT (id) DO NOTHING"
-_ADD_KEYWORD = "INSERT OR IGNORE INTO lesson_keywords (keyword, lesson_id) VALUES (:keyword, :lesson_id)"
-_ADD_ORIGIN = (
-    "UPDATE lessons SET event_type = :event_type, story_key = :story_key, session_id = :session_id, "
-    "recorded_at = :recorded_at, source = :source WHERE id = :id AND event_type IS NULL"
-)
-_INJECTION = insert_into("lesson_injections", ("lesson_id", "phase", "story_key", "session_id", "at"))
-_COUNT_INJECTED = f"UPDATE lessons SET injected = injected + 1 WHERE id IN {_LISTED}"
-_COUNT_RECURRED = (
-    "UPDATE lessons SET recurred = recurred + 1, last_recurred_at = :at, "
-    "recurred_after_injection = recurred_after_injection + EXISTS (SELECT 1 FROM lesson_injections AS given "
-    f"WHERE given.lesson_id = lessons.id AND given.session_id = :session_id) WHERE id IN {_LISTED}"
-)
-_GONE = f"UPDATE lessons SET gone_at = :at WHERE gone_at IS NULL AND id NOT IN {_LISTED}"
-_BACK = f"UPDATE lessons SET gone_at = NULL WHERE gone_at IS NOT NULL AND id IN {_LISTED}"
-# A word in more lessons than these is common, however many have it: to count them all would cost more with each lesson.
-_FREQUENCY = (
-    "SELECT value AS keyword, (SELECT count(*) FROM (SELECT 1 FROM lesson_keywords WHERE keyword = value LIMIT 100)) AS lessons "
-    "FROM json_each(:ids) WHERE lessons > 0"
-)
-# A quarantined or rejected one is known as well: it is not to come back by another door.
-_SHARING = (
-    "SELECT DISTINCT id, date, tags, summary, ref FROM lesson_keywords JOIN lessons ON lessons.id = lesson_id "
-    f"WHERE keyword IN {_LISTED} AND (gone_at IS NULL OR held IS NOT NULL)"
-)
-_STATES = (
-    f"SELECT {_KNOWN}, (SELECT count(DISTINCT given.session_id) FROM lesson_injections AS given "
-    f"WHERE given.lesson_id = lessons.id) AS sessions FROM lessons WHERE id IN {_LISTED}"
-)
-# The number of sessions costs a look at each injection, and no rank needs it.
-_REMARKABLE = (
-    f"SELECT {_KNOWN} FROM lessons WHERE gone_at IS NULL AND (recurred > 0 OR injected >= {_SUNK_AFTER} "
-    "OR held IS NOT NULL OR retired_at IS NOT NULL OR pinned_at IS NOT NULL OR superseded_by IS NOT NULL)"
-)
-_QUARANTINED = (
-    "SELECT id, date, tags, summary, ref FROM lessons WHERE gone_at IS NOT NULL AND held IS NOT NULL "
-    "AND approved_at IS NULL AND retired_at IS NULL ORDER BY recorded_at, id"
-)
-GIVEN = "gone_at IS NULL AND retired_at IS NULL AND superseded_by IS NULL AND (held IS NULL OR approved_at IS NOT NULL)"
-"""Which lessons are given to agents."""
-_GIVEN = f"SELECT id FROM lessons WHERE {GIVEN}"
-_MARKS = {
-    mark: f"UPDATE lessons SET {mark} = :value WHERE id = :id"
-    for mark in ("retired_at", "pinned_at", "approved_at", "superseded_by")
-}
+_MOST_PARAMETERS = 1000
+_NAMES = tuple(field.name for field in fields(LessonRow))
+_STATE = tuple(field.name for field in fields(LessonState) if field.name != "sessions")
+_ORIGIN = ("event_type", "story_key", "session_id", "recorded_at", "source")
 
 
-class Lessons(Part):
-    def add(self, rows: Sequence[LessonRow], keywords: Mapping[str, Sequence[str]]) -> None:
-        """Add rows, with the keywords of each by its id. Of a known one an origin is filled in, and it is back if it was gone.
+def add(tx: Transaction, rows: Sequence[LessonRow], keywords: Mapping[str, Sequence[str]]) -> None:
+    """Add rows, with the keywords of each by its id. Of a known one an origin is filled in, and it is back if it was gone.
 
-        A line may be read in the file before its recorder tells where it came from.
-        """
-        data = [{**asdict(row), "tags": json_list(row.tags)} for row in rows]
-        self._session.execute_many(_ADD, data)
-        self._session.execute_many(_ADD_ORIGIN, [row for row in data if row["event_type"] is not None])
-        self.bring_back(row.id for row in rows if row.gone_at is None)
-        words = [{"keyword": word, "lesson_id": row.id} for row in rows for word in keywords.get(row.id, ())]
-        self._session.execute_many(_ADD_KEYWORD, words)
-
-    def bring_back(self, ids: Iterable[str]) -> None:
-        """Take off the mark of lessons that the file holds again."""
-        self._session.execute(_BACK, ids=json_list([*ids]))
-
-    def keep_only(self, ids: Iterable[str], at: str) -> None:
-        """Mark all others as gone: the file no longer holds them. Their counts stay."""
-        self._session.execute(_GONE, ids=json_list([*ids]), at=at)
-
-    def frequency(self, words: Sequence[str]) -> list[tuple[str, int]]:
-        """Return in how many lessons, up to 100, each of the words stands; words that stand in none are left out."""
-        rows = self._session.rows(_FREQUENCY, ids=json_list(words))
-        return [(row["keyword"], row["lessons"]) for row in rows]
-
-    def sharing(self, words: Sequence[str]) -> list[LessonRow]:
-        """Return the lessons that have one of the words."""
-        return [_row(row) for row in self._session.rows(_SHARING, ids=json_list(words))]
-
-    def injected(self, ids: Sequence[str], *, phase: str, story_key: str, session_id: str, at: str) -> None:
-        given = {"phase": phase, "story_key": story_key, "session_id": session_id, "at": at}
-        self._session.execute_many(_INJECTION, [{"lesson_id": lesson, **given} for lesson in ids])
-        self._session.execute(_COUNT_INJECTED, ids=json_list(ids))
-
-    def recurred(self, ids: Sequence[str], *, session_id: str, at: str) -> None:
-        """Count that the lessons' failures came back, and apart whether this session had been given them."""
-        self._session.execute(_COUNT_RECURRED, ids=json_list(ids), session_id=session_id, at=at)
-
-    def states(self, ids: Iterable[str]) -> dict[str, LessonState]:
-        rows = self._session.rows(_STATES, ids=json_list([*ids]))
-        return {row["id"]: LessonState(**row) for row in rows}
-
-    def remarkable(self) -> dict[str, LessonState]:
-        """Return the lessons of the file that don't stand where their date puts them."""
-        return {row["id"]: LessonState(**row) for row in self._session.rows(_REMARKABLE)}
-
-    def quarantined(self) -> list[LessonRow]:
-        """Return the recorded lessons that wait for a person, and are not in the file."""
-        return [_row(row) for row in self._session.rows(_QUARANTINED)]
-
-    def injectable(self) -> set[str]:
-        """Return the ids of the lessons that an agent may see."""
-        return {row["id"] for row in self._session.rows(_GIVEN)}
-
-    def mark(self, lesson_id: str, mark: LessonMark, value: str | None) -> None:
-        self._session.execute(_MARKS[mark], id=lesson_id, value=value)
+    A line may be read in the file before its recorder says where it came from.
+    """
+    data = [{**asdict(row), "tags": json_list(row.tags)} for row in rows]
+    tx.execute_many(f"{insert_into('lessons', _NAMES)} ON CONFLICT (id) DO NOTHING", data)
+    origin = ", ".join(f"{name} = :{name}" for name in _ORIGIN)
+    tx.execute_many(
+        f"UPDATE lessons SET {origin} WHERE id = :id AND event_type IS NULL",
+        [row for row in data if row["event_type"] is not None],
+    )
+    bring_back(tx, [row.id for row in rows if row.gone_at is None])
+    words = [{"keyword": word, "lesson_id": row.id} for row in rows for word in keywords.get(row.id, ())]
+    tx.execute_many(
+        f"{insert_into('lesson_keywords', ('keyword', 'lesson_id'))} ON CONFLICT DO NOTHING", words
+    )
 
 
-def _row(row: sqlite3.Row) -> LessonRow:
+def bring_back(tx: Transaction, ids: Iterable[str]) -> None:
+    """Take off the mark of lessons that the file holds again."""
+    tx.execute_many(
+        "UPDATE lessons SET gone_at = NULL WHERE id = :id AND gone_at IS NOT NULL", [{"id": it} for it in ids]
+    )
+
+
+def keep_only(tx: Transaction, ids: Iterable[str], at: str) -> None:
+    """Mark all others as gone: the file no longer holds them. Their counts stay."""
+    present = {row[0] for row in tx.rows("SELECT id FROM lessons WHERE gone_at IS NULL")}
+    gone = [{"id": lesson, "at": at} for lesson in present - {*ids}]
+    tx.execute_many("UPDATE lessons SET gone_at = :at WHERE id = :id", gone)
+
+
+def frequency(tx: Transaction, words: Sequence[str]) -> list[tuple[str, int]]:
+    """Return in how many lessons each of the words stands; words that stand in none are left out.
+
+    A word in 100 lessons or more is common, however many have it: counting them all would cost more with each lesson.
+    """
+    counted = "SELECT count(*) FROM (SELECT 1 FROM lesson_keywords WHERE keyword = :word LIMIT 100) AS some"
+    found = [(word, int(tx.value(counted, word=word))) for word in words]
+    return [(word, number) for word, number in found if number]
+
+
+def sharing(tx: Transaction, words: Sequence[str]) -> list[LessonRow]:
+    """Return the lessons that have one of the words. A quarantined or rejected one is among them: it shall not come back otherwise."""
+    listed, parameters = named("word", words)
+    rows = tx.rows(
+        "SELECT DISTINCT id, date, tags, summary, ref FROM lesson_keywords JOIN lessons ON lessons.id = lesson_id "
+        f"WHERE keyword IN {listed} AND (gone_at IS NULL OR held IS NOT NULL)",
+        **parameters,
+    )
+    return [_row(row) for row in rows]
+
+
+def injected(
+    tx: Transaction, ids: Sequence[str], *, phase: str, story_key: str, session_id: str, at: str
+) -> None:
+    """Count that the lessons were given to a session."""
+    given = {"phase": phase, "story_key": story_key, "session_id": session_id, "at": at}
+    rows = [{"lesson_id": lesson, **given} for lesson in ids]
+    tx.execute_many(insert_into("lesson_injections", ("lesson_id", *given)), rows)
+    tx.execute_many("UPDATE lessons SET injected = injected + 1 WHERE id = :lesson_id", rows)
+
+
+def recurred(tx: Transaction, ids: Sequence[str], *, session_id: str, at: str) -> None:
+    """Count that the lessons' failures came back, and apart whether this session had been given them."""
+    tx.execute_many(
+        "UPDATE lessons SET recurred = recurred + 1, last_recurred_at = :at, recurred_after_injection = "
+        "recurred_after_injection + CASE WHEN EXISTS (SELECT 1 FROM lesson_injections AS given "
+        "WHERE given.lesson_id = lessons.id AND given.session_id = :session) THEN 1 ELSE 0 END WHERE id = :id",
+        [{"id": lesson, "session": session_id, "at": at} for lesson in ids],
+    )
+
+
+def states(tx: Transaction, ids: Iterable[str]) -> dict[str, LessonState]:
+    """Return what is known of these lessons, by their ids."""
+    sessions = "(SELECT count(DISTINCT given.session_id) FROM lesson_injections AS given WHERE given.lesson_id = lessons.id)"
+    found: dict[str, LessonState] = {}
+    for some in _batches(ids):
+        listed, parameters = named("id", some)
+        rows = tx.rows(
+            f"SELECT {', '.join(_STATE)}, {sessions} AS sessions FROM lessons WHERE id IN {listed}",
+            **parameters,
+        )
+        found |= {row["id"]: LessonState(**_columns(row), sessions=row["sessions"]) for row in rows}
+    return found
+
+
+def remarkable(tx: Transaction) -> dict[str, LessonState]:
+    """Return the lessons of the file that don't stand where their date puts them; the number of their sessions is not counted."""
+    rows = tx.rows(
+        f"SELECT {', '.join(_STATE)} FROM lessons WHERE gone_at IS NULL AND (recurred > 0 OR injected >= {_SUNK_AFTER} "
+        "OR held IS NOT NULL OR retired_at IS NOT NULL OR pinned_at IS NOT NULL OR superseded_by IS NOT NULL)"
+    )
+    return {row["id"]: LessonState(**_columns(row)) for row in rows}
+
+
+def quarantined(tx: Transaction) -> list[LessonRow]:
+    """Return the recorded lessons that wait for a person, and are not in the file."""
+    rows = tx.rows(
+        "SELECT id, date, tags, summary, ref FROM lessons WHERE gone_at IS NOT NULL AND held IS NOT NULL "
+        "AND approved_at IS NULL AND retired_at IS NULL ORDER BY recorded_at, id"
+    )
+    return [_row(row) for row in rows]
+
+
+def injectable(tx: Transaction) -> set[str]:
+    """Return the ids of the lessons that an agent may see."""
+    return {row[0] for row in tx.rows(f"SELECT id FROM lessons WHERE {IS_GIVEN}")}
+
+
+def mark(tx: Transaction, lesson_id: str, mark: LessonMark, value: str | None) -> None:
+    tx.execute(f"UPDATE lessons SET {mark} = :value WHERE id = :id", id=lesson_id, value=value)
+
+
+def _columns(row: Row) -> dict[str, Any]:
+    return {name: row[name] for name in _STATE}
+
+
+def _row(row: Row) -> LessonRow:
     tags = tuple(json.loads(row["tags"]))
     return LessonRow(
         id=row["id"], date=row["date"], phase=tags[0], tags=tags, summary=row["summary"], ref=row["ref"]
     )
+
+
+def _batches(ids: Iterable[str]) -> Iterable[Sequence[str]]:
+    """Cut a list so that each part fits into one statement's parameters."""
+    listed = list(ids)
+    return [listed[at : at + _MOST_PARAMETERS] for at in range(0, len(listed), _MOST_PARAMETERS)]

@@ -1,150 +1,62 @@
-"""The lock that writers queue at, and who holds a lease or a reservation.
+"""A lock between processes: flock on a file of its own, with a timeout.
 
-SQLite's busy handler starves writers, and stock SQLite can corrupt a database whose writers and checkpointers overlap: flock on a file
-beside it, around every transaction, checkpoint and close, prevents both. Opening the database itself for it would drop SQLite's locks.
-Whether a holder lives is the kernel's to say, where it is a process of this machine.
+Every writer of a SQLite database queues here: SQLite's own busy handler starves writers, and releases of SQLite before 3.51.3 can
+corrupt a database when a commit and a checkpoint overlap (sqlite.org/wal.html#walresetbug). The lock file is never the database itself,
+because closing that would drop SQLite's own locks. The lock of a killed process is free at once.
 """
 
+import fcntl
 import os
 import threading
 import time
-import uuid
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from kr.errors import StoreBusy, StoreError, StoreUnwritable
 
-if TYPE_CHECKING:
-    from _typeshed import StrPath
 
+@contextmanager
+def file_lock(path: Path, *, timeout: float) -> Iterator[None]:
+    """Hold the lock against other processes and threads. Not reentrant.
 
-def make_owner(work: str | None = None, *, pid: int | None = None) -> str:
-    """Name a process (None: this one), and within it one piece of ``work``: ``machine/pid/start/unique``."""
-    return f"{_this_process(os.getpid()) if pid is None else _process(pid)}/{work or uuid.uuid4().hex}"
-
-
-def _process(pid: int) -> str:
-    return f"{_machine()}/{pid}/{_start(pid)}"
-
-
-_this_process = cache(_process)
-"""Of this process alone: another one's number may be given to somebody else."""
-
-
-def living_pid(owner: str) -> int | None:
-    """Return the number of an owner's process that certainly lives: None also where its start is not known."""
-    parts = owner.split("/")
-    return int(parts[1]) if is_alive(owner) and parts[2] else None
-
-
-def is_alive(owner: str) -> bool | None:
-    """Whether an owner's process lives; None when it can't be known from here (another machine, a foreign text)."""
-    parts = owner.split("/")
-    if len(parts) != 4 or parts[0] != _machine() or not parts[1].isdecimal():
-        return None
-    pid = int(parts[1])
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        pass  # it is another user's
-    # The number may have been given to another process since; a zombie is dead, its parent just hasn't looked.
-    return _start(pid) == parts[2] and _stat(pid)[:1] != ["Z"]
-
-
-def _machine() -> str:
-    """Name the machine, and the process number space within it: a container has one of its own."""
-    try:
-        space = os.readlink("/proc/self/ns/pid").strip("pid:[]")
-    except OSError:
-        space = ""
-    return f"{os.uname().nodename}~{space}".replace("/", "_")
-
-
-def _start(pid: int) -> str:
-    return "".join(_stat(pid)[19:20])
-
-
-def _stat(pid: int) -> list[str]:
-    """Return the fields of a process behind its name: the state first, the 20th is when it started."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            text = file.read()
-    except OSError:
-        return []
-    # The name in brackets may hold blanks and brackets itself.
-    return text.rpartition(")")[2].split()
-
-
-class exclusive:  # noqa: N801 - a context manager, named as the functions that make one are
-    """Hold the lock against other processes and threads; not reentrant. A killed holder's is free at once.
-
-    Raises ``StoreBusy`` after ``timeout`` seconds in the kernel's queue, ``StoreUnwritable`` where no lock file can be made.
+    Raises ``StoreBusy`` after ``timeout`` seconds, ``StoreUnwritable`` where no lock file can be made. A signal is obeyed while waiting.
     """
-
-    def __init__(self, path: "StrPath", *, timeout: float) -> None:
-        self._path = path
-        self._timeout = timeout
-
-    def __enter__(self) -> None:
-        self._lock = _acquire(self._path, time.monotonic() + self._timeout, self._timeout)
-
-    def __exit__(self, *_: object) -> None:
-        try:
-            # Unlocked by name, so that a descriptor inherited through fork doesn't keep it.
-            _flock(self._lock, unlock=True)
-        finally:
-            os.close(self._lock)
+    descriptor = _acquire(path, time.monotonic() + timeout, timeout)
+    try:
+        yield
+    finally:
+        # Unlocked by name: a child process that inherited the descriptor does not keep the lock.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)
 
 
-def _acquire(path: "StrPath", deadline: float, timeout: float) -> int:
+def _acquire(path: Path, deadline: float, timeout: float) -> int:
     while True:
-        lock = _open(path)
+        descriptor = _open(path)
         try:
-            if not _try(lock, path):
-                _wait(lock, path, deadline, timeout)
-            if _is_still(lock, path):
-                return lock
-        except BaseException:  # also what a signal's handler raised: a lock that leaks here stays held
-            os.close(lock)
+            is_held = _try(descriptor, path) or _wait(descriptor, deadline - time.monotonic())
+            if is_held and _is_at(path, descriptor):
+                return descriptor
+        except BaseException:  # also what a signal handler raised
+            os.close(descriptor)
             raise
-        # Somebody removed the file while we waited; others lock the new one.
-        os.close(lock)
+        os.close(descriptor)
+        if not is_held:
+            raise StoreBusy(f"{path}: another process has held the lock for more than {timeout:g} s")
+        # Somebody removed the file while we waited: others lock the new one.
 
 
-def _open(path: "StrPath") -> int:
-    flags = os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+def _open(path: Path) -> int:
     try:
-        return os.open(path, os.O_RDWR | flags, 0o666)
-    except PermissionError as denied:
-        try:
-            return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            problem = f"{os.path.dirname(path)}: {denied.strerror}: {os.path.basename(path)} can't be made in this folder"
-            raise StoreUnwritable(problem) from denied
-        except OSError as exc:
-            raise StoreUnwritable(f"{path}: can't be opened: {exc.strerror}") from exc
+        return os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     except OSError as exc:
-        raise StoreUnwritable(f"{path}: can't be created: {exc.strerror}") from exc
+        raise StoreUnwritable(f"{path}: the lock file can't be made: {exc.strerror}") from exc
 
 
-def _is_still(lock: int, path: "StrPath") -> bool:
+def _try(descriptor: int, path: Path) -> bool:
     try:
-        return os.path.samestat(os.fstat(lock), os.stat(path))
-    except FileNotFoundError:
-        return False
-
-
-def _flock(lock: int, *, wait: bool = True, unlock: bool = False) -> None:
-    import fcntl
-
-    fcntl.flock(lock, fcntl.LOCK_UN if unlock else fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-
-
-def _try(lock: int, path: "StrPath") -> bool:
-    try:
-        _flock(lock, wait=False)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as exc:
@@ -152,50 +64,33 @@ def _try(lock: int, path: "StrPath") -> bool:
     return True
 
 
-class _Waiter(threading.Thread):
-    """Blocks in flock, which has no timeout, for a caller who may give up; polling is not fair.
+def _wait(descriptor: int, seconds: float) -> bool:
+    """Wait in the kernel's queue, which is fair; polling is not. flock has no timeout, so a thread of its own waits in it.
 
-    It has a duplicate of the caller's descriptor: one lock, held until both are closed.
+    The thread holds a duplicate of the descriptor. When nobody waits for it any more, closing that gives the lock back.
     """
+    if seconds <= 0:
+        return False
+    duplicate = os.dup(descriptor)
+    is_acquired = threading.Event()
 
-    def __init__(self, lock: int) -> None:
-        super().__init__(name="kr-lock", daemon=True)
-        self.error: OSError | None = None
-        self._lock = os.dup(lock)
-        self._settled = threading.Event()
-
-    def start(self) -> None:
-        """Start waiting. Raises ``RuntimeError`` where no more threads are to be had."""
+    def wait() -> None:
         try:
-            super().start()
-        except RuntimeError:
-            os.close(self._lock)
-            raise
-
-    def run(self) -> None:
-        try:
-            _flock(self._lock)
-        except OSError as exc:
-            self.error = exc
+            fcntl.flock(duplicate, fcntl.LOCK_EX)
+            is_acquired.set()
         finally:
-            os.close(self._lock)
-            self._settled.set()
+            os.close(duplicate)
 
-    def settled(self, timeout: float) -> bool:
-        return self._settled.wait(max(timeout, 0.0))
-
-
-def _wait(lock: int, path: "StrPath", deadline: float, timeout: float) -> None:
-    held = StoreBusy(f"{path}: another process has held the lock for more than {timeout:g} s")
-    if not timeout:  # a waiter that nobody waits for would take the lock for a moment when it is free
-        raise held
     try:
-        waiter = _Waiter(lock)
-        waiter.start()
-    except (OSError, RuntimeError) as exc:  # no more descriptors, or threads
-        raise StoreBusy(f"{path}: can't wait for the lock: {exc}") from exc
-    if not waiter.settled(deadline - time.monotonic()):
-        raise held
-    waiter.join()
-    if waiter.error is not None:
-        raise StoreError(f"{path}: can't be locked: {waiter.error.strerror}") from waiter.error
+        threading.Thread(target=wait, name="kr-lock", daemon=True).start()
+    except RuntimeError as exc:
+        os.close(duplicate)
+        raise StoreBusy(f"no thread can wait for the lock: {exc}") from exc
+    return is_acquired.wait(seconds)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False

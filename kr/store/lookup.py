@@ -1,17 +1,17 @@
-"""What a look-up reads: the entries that may be served, and those that may answer, with what sessions say of them (SPEC 3.2)."""
+"""What a look-up reads: the entries that may be served, and those that may answer, with what sessions say of them."""
 
-import sqlite3
 from collections.abc import Sequence
+from typing import Literal
 
 from kr.models import NO_RATINGS, Entry, Ratings
+from kr.store import search
+from kr.store.engine import Row, Transaction
 from kr.store.entries import COLUMNS, to_entry
-from kr.store.lessons import GIVEN
-from kr.store.search import Search
-from kr.store.session import Part, json_list
+from kr.store.sql import IS_GIVEN, named
 from kr.text import beginning
 
 Found = tuple[Entry, Ratings, bool]
-"""A live entry, its ratings, and whether the question that is asked is a known wording of it."""
+"""A live entry, its ratings, and whether the question is a known wording of it."""
 
 _OF = "FROM ratings AS r WHERE r.entry_id = e.id AND r.revision = e.revision AND r.outcome ="
 _RATED = (
@@ -20,74 +20,108 @@ _RATED = (
     f"(SELECT note {_OF} 'wrong' AND note IS NOT NULL ORDER BY at DESC LIMIT 1) AS note"
 )
 _LIVE = f"SELECT {', '.join(f'e.{name}' for name in COLUMNS)}, {_RATED}"
-_WORDING = (
-    "(e.question_key = :question OR EXISTS (SELECT 1 FROM wordings AS w "
-    "WHERE w.entry_id = e.id AND w.question_key = :question AND w.proved)) AS is_wording"
-)
-_KEYS = "e.framework_key IN (SELECT value FROM json_each(:keys)) AND e.status <> 'archived'"
-_OF_KEYS = f"{_LIVE}, {_WORDING} FROM entries AS e WHERE {_KEYS}"
-_FRAMEWORK = f"{_LIVE}, {_WORDING} FROM entries AS e WHERE ({_KEYS}) OR e.framework_key IS NULL"
-_UNKEYED = "SELECT 1 FROM entries WHERE framework_key IS NULL LIMIT 1"
-_SERVED = (
-    f"{_OF_KEYS} AND (e.topic_key = :topic OR e.question_key = :question OR e.keywords_key = :keywords OR e.id IN "
-    "(SELECT entry_id FROM wordings WHERE question_key = :question AND proved))"
-)
-_SOME = f"{_LIVE}, 0 AS is_wording FROM entries AS e WHERE e.id IN (SELECT value FROM json_each(:ids)) AND e.status <> 'archived'"
-_FITS = "instr(lower(summary || ' ' || coalesce(ref, '')), value) > 0"
-_LESSONS = (
-    f"SELECT summary, ref, (SELECT count(*) FROM json_each(:words) WHERE {_FITS}) AS found FROM lessons "
-    f"WHERE {GIVEN} AND found > 0 AND EXISTS (SELECT 1 FROM json_each(tags) AS tag "
-    "JOIN json_each(:names) AS name ON replace(replace(lower(tag.value), '-', ''), '.', '') = name.value) "
-    "ORDER BY found DESC, date DESC, id LIMIT :most"
-)
-_COUNT = f"SELECT count(*) FROM entries AS e WHERE {_KEYS}"
+_PROVED = "SELECT w.entry_id FROM wordings AS w WHERE w.question_key = :question AND w.proved"
+_WORDING = f"(e.question_key = :question OR e.id IN ({_PROVED})) AS is_wording"
 
 
-class Lookup(Part):
-    def served(self, keys: Sequence[str], *, topic: str, question: str, keywords: str) -> list[Found]:
-        """Return the entries of the frameworks ``keys`` that have this topic, question, wording or keywords, each as its key."""
-        return self._found(_SERVED, keys=json_list(keys), topic=topic, question=question, keywords=keywords)
-
-    def framework(self, keys: Sequence[str], *, question: str) -> list[Found]:
-        """Return all live entries of the frameworks ``keys``, and those that plain SQL wrote without a key."""
-        return self._found(_FRAMEWORK, keys=json_list(keys), question=question)
-
-    def has_unkeyed(self) -> bool:
-        """Whether plain SQL wrote entries that have no keys yet, by which a look-up would find them."""
-        return self._session.value(_UNKEYED) is not None
-
-    def candidates(
-        self, keys: Sequence[str], words: Sequence[str], *, most: int = 20
-    ) -> list[tuple[Found, float]]:
-        """Return the entries that share words with a request, with their ``bm25`` (higher is better), best first."""
-        scores = Search(self._session).rank(keys, words, most=most)
-        found = {it[0].id: it for it in self._found(_SOME, ids=json_list([*scores]))}
-        return [(found[entry_id], score) for entry_id, score in scores.items() if entry_id in found]
-
-    def one(self, entry_id: str) -> Found | None:
-        """Return the live entry of an id."""
-        return next(iter(self._found(_SOME, ids=json_list([entry_id]))), None)
-
-    def count(self, keys: Sequence[str]) -> int:
-        return int(self._session.value(_COUNT, keys=json_list(keys)))
-
-    def lessons(
-        self, names: Sequence[str], words: Sequence[str], *, most: int
-    ) -> list[tuple[str, str | None]]:
-        """Return summary and ref of the lessons that carry one of the frameworks' keys as a tag and hold a word, most words first."""
-        wanted = {
-            "names": json_list(names),
-            "words": json_list([beginning(word) for word in words]),
-            "most": most,
-        }
-        return [(row["summary"], row["ref"]) for row in self._session.rows(_LESSONS, wanted)]
-
-    def _found(self, statement: str, **named: str) -> list[Found]:
-        return [_to_found(row) for row in self._session.rows(statement, **named)]
+def served(tx: Transaction, keys: Sequence[str], *, topic: str, question: str, keywords: str) -> list[Found]:
+    """Return the entries of the frameworks ``keys`` that have this topic, question, wording or keywords, each as its key."""
+    listed, parameters = named("key", keys)
+    rows = tx.rows(
+        f"{_LIVE}, {_WORDING} FROM entries AS e WHERE e.framework_key IN {listed} AND (e.topic_key = :topic "
+        f"OR e.question_key = :question OR e.keywords_key = :keywords OR e.id IN ({_PROVED}))",
+        topic=topic,
+        question=question,
+        keywords=keywords,
+        **parameters,
+    )
+    return [_found(row) for row in rows]
 
 
-def _to_found(row: sqlite3.Row) -> Found:
+def framework(tx: Transaction, keys: Sequence[str], *, question: str) -> list[Found]:
+    """Return all live entries of the frameworks ``keys``."""
+    listed, parameters = named("key", keys)
+    rows = tx.rows(
+        f"{_LIVE}, {_WORDING} FROM entries AS e WHERE e.framework_key IN {listed}",
+        question=question,
+        **parameters,
+    )
+    return [_found(row) for row in rows]
+
+
+def candidates(
+    tx: Transaction, keys: Sequence[str], words: Sequence[str], *, most: int = 20
+) -> list[tuple[Found, float]]:
+    """Return the entries that share words with a request, with their ``bm25`` (higher is better), best first."""
+    scores = search.rank(tx, keys, words, most=most)
+    found = {it[0].id: it for it in _some(tx, [*scores])}
+    return [(found[entry_id], score) for entry_id, score in scores.items() if entry_id in found]
+
+
+def one(tx: Transaction, entry_id: str) -> Found | None:
+    """Return the live entry of an id."""
+    return next(iter(_some(tx, [entry_id])), None)
+
+
+def count(tx: Transaction, keys: Sequence[str]) -> int:
+    """Return how many live entries the frameworks have."""
+    listed, parameters = named("key", keys)
+    return int(tx.value(f"SELECT count(*) FROM entries WHERE framework_key IN {listed}", **parameters))
+
+
+def lessons(
+    tx: Transaction, names: Sequence[str], words: Sequence[str], *, most: int
+) -> list[tuple[str, str | None]]:
+    """Return summary and ref of the lessons that carry one of the frameworks' keys as a tag and hold a word, most words first."""
+    tags = "replace(replace(lower(tags), '-', ''), '.', '')"
+    is_named = " OR ".join(f"{tags} LIKE :name{number}" for number in range(len(names)))
+    rows = tx.rows(
+        f"SELECT summary, ref FROM lessons WHERE {IS_GIVEN} AND ({is_named}) ORDER BY date DESC, id",
+        **{f"name{number}": f'%"{name}"%' for number, name in enumerate(names)},
+    )
+    beginnings = [beginning(word) for word in words]
+    found = []
+    for row in rows:
+        line = f"{row['summary']} {row['ref'] or ''}".lower()
+        if number := sum(word in line for word in beginnings):
+            found.append((number, (row["summary"], row["ref"])))
+    return [lesson for _, lesson in sorted(found, key=lambda it: -it[0])[:most]]
+
+
+Completed = Literal["frameworks", "entry ids", "archived ids", "archived frameworks", "revisions"]
+_COMPLETED: dict[Completed, str] = {
+    "frameworks": "SELECT DISTINCT framework FROM entries ORDER BY framework",
+    "entry ids": "SELECT id FROM entries ORDER BY last_accessed DESC",
+    "archived ids": "SELECT id FROM archived_entries GROUP BY id ORDER BY max(archive_id) DESC",
+    "archived frameworks": "SELECT DISTINCT framework FROM archived_entries ORDER BY framework",
+    "revisions": "SELECT revision FROM revisions WHERE entry_id = :entry_id ORDER BY revision DESC",
+}
+
+
+def complete(tx: Transaction, what: Completed, **parameters: str) -> list[str]:
+    """Return what a shell completes, ids used last first, at most 200."""
+    return [str(row[0]) for row in tx.rows(f"{_COMPLETED[what]} LIMIT 200", **parameters)]
+
+
+def _some(tx: Transaction, entry_ids: Sequence[str]) -> list[Found]:
+    listed, parameters = named("id", entry_ids)
+    rows = tx.rows(f"{_LIVE}, 0 AS is_wording FROM entries AS e WHERE e.id IN {listed}", **parameters)
+    return [_found(row) for row in rows]
+
+
+def _found(row: Row) -> Found:
     ratings = NO_RATINGS
     if row["worked"] or row["wrong"]:
         ratings = Ratings(row["worked"], row["wrong"], bool(row["by_person"]), row["note"])
     return to_entry(row), ratings, bool(row["is_wording"])
+
+
+def counts(tx: Transaction, session_id: str, story_key: str) -> tuple[int, int]:
+    """Return how many live entries there are, and the calls charged to a story: what every answer says."""
+    charged = (
+        "SELECT count(*) FROM source_calls WHERE session_id = :session AND story_key = :story AND charged"
+    )
+    [row] = tx.rows(
+        f"SELECT (SELECT count(*) FROM entries), ({charged})", session=session_id, story=story_key
+    )
+    return row[0], row[1]

@@ -1,11 +1,11 @@
-"""Findings that wait for a person, served to nobody (SPEC 3.10; table ``quarantine``)."""
+"""Findings that wait for a person, served to nobody (table ``quarantine``)."""
 
 import json
-import sqlite3
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from kr.store.session import Part, insert_into
+from kr.store.engine import Row, Transaction
+from kr.store.sql import insert_into, json_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,33 +22,31 @@ class Quarantined:
 
 
 _NAMES = tuple(field.name for field in fields(Quarantined))
-_ADD = insert_into("quarantine", _NAMES)
-_ALL = f"SELECT {', '.join(_NAMES)} FROM quarantine ORDER BY at, id"
-_ONE = f"SELECT {', '.join(_NAMES)} FROM quarantine WHERE id = :id"
-_REMOVE = "DELETE FROM quarantine WHERE id = :id"
 
 
-class Quarantine(Part):
-    def add(self, finding: Quarantined) -> None:
-        values = asdict(finding)
-        values["reasons"] = json.dumps(finding.reasons, ensure_ascii=False)
-        values["request"] = json.dumps(finding.request, ensure_ascii=False)
-        self._session.execute(_ADD, values)
-
-    def all(self) -> list[Quarantined]:
-        """Return what waits, the oldest first."""
-        return [_read(row) for row in self._session.rows(_ALL)]
-
-    def get(self, finding_id: str) -> Quarantined | None:
-        row = self._session.row(_ONE, id=finding_id)
-        return None if row is None else _read(row)
-
-    def remove(self, finding_id: str) -> bool:
-        return bool(self._session.execute(_REMOVE, id=finding_id))
+def add(tx: Transaction, finding: Quarantined) -> None:
+    values = asdict(finding) | {
+        "reasons": json_list(finding.reasons),
+        "request": json.dumps(finding.request, ensure_ascii=False),
+    }
+    tx.execute(insert_into("quarantine", _NAMES), **values)
 
 
-def _read(row: sqlite3.Row) -> Quarantined:
+def all(tx: Transaction) -> list[Quarantined]:  # noqa: A001 - read as quarantine.all(tx)
+    """Return what waits, the oldest first."""
+    return [_read(row) for row in tx.rows("SELECT * FROM quarantine ORDER BY at, id")]
+
+
+def get(tx: Transaction, finding_id: str) -> Quarantined | None:
+    row = tx.row("SELECT * FROM quarantine WHERE id = :id", id=finding_id)
+    return None if row is None else _read(row)
+
+
+def remove(tx: Transaction, finding_id: str) -> bool:
+    return bool(tx.execute("DELETE FROM quarantine WHERE id = :id", id=finding_id))
+
+
+def _read(row: Row) -> Quarantined:
     values = {name: row[name] for name in _NAMES}
-    return Quarantined(
-        **{**values, "reasons": tuple(json.loads(row["reasons"])), "request": json.loads(row["request"])}
-    )
+    values |= {"reasons": tuple(json.loads(row["reasons"])), "request": json.loads(row["request"])}
+    return Quarantined(**values)

@@ -1,317 +1,290 @@
-"""Everything that only SQLite needs: pragmas, opening modes, the file lock, its errors."""
+"""One SQLite file: how it is opened, read, written and closed, and what its errors mean.
+
+Reads see one snapshot and take no lock. Writes, and closing (the last connection to close makes a checkpoint), hold a lock file: see
+``kr.store.lock``. Waiting is done here in small steps rather than in SQLite, so that a signal is obeyed at once.
+"""
 
 import logging
-import os
 import sqlite3
-import stat
 import time
+import weakref
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
-from kr.store.lock import exclusive
-
-if TYPE_CHECKING:
-    from _typeshed import StrPath
+from kr.store.lock import file_lock
 
 log = logging.getLogger(__name__)
 
-FIRST_RELEASED = 12
-"""Number of the initial migration: the numbers below it belong to states that were never released."""
-SCHEMA_VERSION = 12
-"""Number of the newest migration; ``PRAGMA user_version`` of an up-to-date SQLite file."""
+T = TypeVar("T")
 
-_JOURNAL_SIZE_LIMIT = 16 * 1024 * 1024
-_NETWORK_FILE_SYSTEMS = frozenset({"9p", "afs", "ceph", "cifs", "fuse.sshfs", "nfs", "nfs4", "smb3", "smbfs"})
+SCHEMA_VERSION = 1
+"""The number of the newest migration, kept in ``PRAGMA user_version``."""
+APPLICATION_ID = 0x6B72
+"""``kr`` in ASCII, kept in ``PRAGMA application_id``: it tells our databases from other programs'."""
 
-_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
-_NO_ROOM = frozenset({sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMOPEN})
-_NOT_WRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
-_KINDS: dict[int, type[StoreError]] = (
-    dict.fromkeys(_BUSY, StoreBusy)
-    | dict.fromkeys((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB), StoreCorrupt)
-    | dict.fromkeys((*_NOT_WRITABLE, sqlite3.SQLITE_FULL), StoreUnwritable)
-)
+_STEP = 0.05
+"""Seconds that SQLite itself waits for another connection before we look at signals and the clock."""
+_CLOSE_TIMEOUT = 0.2
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_NO_ROOM = {sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMOPEN}
+"""How SQLite reports a disk that is too full for its shared memory."""
+_KINDS: dict[int, type[StoreError]] = {
+    **dict.fromkeys(_BUSY, StoreBusy),
+    **dict.fromkeys((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB), StoreCorrupt),
+    **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM), StoreUnwritable),
+    sqlite3.SQLITE_FULL: StoreUnwritable,
+}
 
-
-_NO_TEXT = "Could not decode to UTF-8"
-"""How Python's message begins where a damaged page holds a text."""
-
-
-def unreleased(path: str) -> str:
-    """Say of a database from before ``FIRST_RELEASED`` how what it holds goes on."""
-    return (
-        f"{path}: was made by an unreleased kr; export it with that one "
-        "(`kr export-yaml --output DIR`) and take it in with this one (`kr import-yaml DIR`)"
-    )
+Identity = tuple[int, int]
+"""Device and inode of a file."""
 
 
 class Connection(sqlite3.Connection):
-    """A connection, and what is kept with it; ``identity`` is of its file (``SqliteFile.identity``).
-
-    ``is_transient``: of a file told to be immutable, for one snapshot. ``is_read_write``: it may write, ``is_writing``: made ready for that.
-    """
-
-    is_transient = False
-    is_read_write = False
-    is_writing = False
-    identity: tuple[int, int] | None = None
-
-    def end(self) -> None:
-        """Roll back what is open of a transaction. A failure of that must not hide why it is ended."""
-        if self.in_transaction:
-            try:
-                self.rollback()
-            except sqlite3.Error as exc:
-                log.debug("a transaction is left as it is: %s", exc)
-
-    def close(self) -> None:
-        """Close; a transaction ends at once: SQLite keeps its lock for as long as a traceback holds a cursor."""
-        with suppress(sqlite3.ProgrammingError):  # it is closed already
-            self.end()
-        super().close()
+    identity: Identity | None = None
+    """Of the file that it has open."""
 
 
-class OutdatedError(Exception):
-    """The database is older than the newest migration. ``connection`` is to be closed under the lock."""
+class SqliteDatabase:
+    """A database that threads and processes share. It is made at the first use; connections are kept until ``close``."""
 
-    def __init__(self, connection: Connection) -> None:
-        super().__init__("outdated")
-        self.connection = connection
-
-
-class SqliteFile:
-    """One database file, its lock, and how to open it. Opens nothing by itself."""
-
-    def __init__(self, path: "StrPath", *, schema_version: int, timeout: float) -> None:
-        self.path = os.fspath(path)
-        self.schema_version = schema_version
+    def __init__(self, path: Path, *, upgrade: Callable[[Path, float], None], timeout: float) -> None:
+        """``upgrade`` makes the tables or brings them up to date; ``timeout`` is in seconds: how long to wait for other writers."""
+        self.path = path
         self.timeout = timeout
+        self._upgrade = upgrade
+        self._readers: list[Connection] = []
+        self._writers: list[Connection] = []
+        # Also at exit: an interpreter that merely ends would close, and checkpoint, without the lock.
+        weakref.finalize(self, _close_all, path, self._readers, self._writers)
 
-    def exclusive(self, timeout: float | None = None) -> exclusive:
-        return exclusive(f"{self.path}.lock", timeout=self.timeout if timeout is None else timeout)
-
-    def identity(self) -> tuple[int, int] | None:
-        """Return what tells this file from another, or None when there is none with content. Raises ``StoreCorrupt`` for a directory."""
-        try:
-            status = os.stat(self.path)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as exc:
-            raise StoreUnwritable(f"{self.path}: can't be reached: {exc.strerror}") from exc
-        if not stat.S_ISREG(status.st_mode):
-            raise StoreCorrupt(f"{self.path}: is no file, so no database")
-        if status.st_size == 1:  # SQLite takes it for an empty one, and would write over it
-            raise StoreCorrupt(f"{self.path}: file is not a database")
-        return (status.st_dev, status.st_ino) if status.st_size else None
-
-    def make_ready_for_writing(self, connection: Connection) -> None:
-        """Let a connection that was opened for reading write. Call with the lock held."""
-        if not connection.is_writing:
-            with suppress(sqlite3.OperationalError):  # a reader of a restored copy may be in the way
-                _use_wal(connection)
-            connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_SIZE_LIMIT}")
-            connection.is_writing = True
-
-    def open_for_reading(self, *, any_version: bool = False) -> Connection:
-        """Open an up-to-date database (or of ``any_version``), read-only where nothing may be written; raises ``OutdatedError``."""
-        for mode in ("rw", "ro"):
-            with (
-                suppress(sqlite3.OperationalError),
-                self.translated(but=_NOT_WRITABLE | {sqlite3.SQLITE_FULL}),
-            ):
-                return self._opened(mode, any_version=any_version)
-        with self.translated():
-            wal = f"{self.path}-wal"
-            if os.path.isfile(wal) and os.path.getsize(wal):
-                told = f"changes wait in {os.path.basename(wal)}, and nothing may be written here"
-                raise StoreUnwritable(f"{self.path}: {told}")
-            return self._opened("ro&immutable=1", any_version=any_version)
-
-    def open_untouched(self) -> Connection:
-        """Open a database of any version so that not a byte of it, nor of its write-ahead log, changes.
-
-        An ordinary connection writes at its close what a killed process left in the log. SQLite may make its scratch file (``-shm``) again.
-        """
-        return self._connect("ro" if self.has_log() else "ro&immutable=1")
-
-    def has_log(self) -> bool:
-        """Tell whether a write-ahead log stands beside the file: somebody has it open, or was killed."""
-        return os.path.exists(f"{self.path}-wal")
+    def lock(self, timeout: float | None = None) -> AbstractContextManager[None]:
+        return file_lock(lock_path(self.path), timeout=self.timeout if timeout is None else timeout)
 
     @contextmanager
-    def inspecting(self, *, is_locked: bool = False) -> Iterator[Connection]:
-        """Open a database of any version to read all of it, and close it under the lock (``is_locked``: held), where one can be had."""
-        connection = self.open_for_reading(any_version=True)
-        try:
-            with self.translated():
+    def snapshot(self) -> Iterator[Connection]:
+        """Read without a lock. What the block tries to write is an error."""
+        with translated(self.path):
+            self._make()
+            with self._kept(self._readers, self._open_reader) as connection:
+                self._begin(connection, "BEGIN", time.monotonic() + self.timeout)
                 yield connection
-        finally:
-            with ExitStack() as held:
-                if not is_locked:
-                    with suppress(StoreError):
-                        held.enter_context(self.exclusive(min(self.timeout, 5.0)))
-                connection.close()
 
-    def make_folder(self) -> None:
-        folder = os.path.dirname(self.path) or "."
-        try:
-            os.makedirs(folder, exist_ok=True)
-        except OSError as exc:
-            raise StoreUnwritable(f"{folder}: can't be created: {exc.strerror}") from exc
+    @contextmanager
+    def transaction(
+        self, after_commit: list[Callable[[], None]], timeout: float | None = None
+    ) -> Iterator[Connection]:
+        """Wait for other writers, then write. Rolled back unless the block ends normally.
 
-    def open_for_migration(self) -> Connection:
-        """Open the database, creating it when absent, in WAL mode. Call with the lock held."""
-        self._warn_of_network()
-        with self.translated():
-            connection = self._connect("rwc")
-            try:
-                self._refuse_strangers(connection)
-                _until(time.monotonic() + self.timeout, lambda: _use_wal(connection))
-            except BaseException:
-                connection.close()
-                raise
-            # A migration that builds a table anew must not take along what refers to it.
-            connection.execute("PRAGMA foreign_keys = OFF")
-            return connection
+        The steps of ``after_commit`` run once it is committed, with the lock still held.
+        """
+        deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
+        with translated(self.path):
+            self._make()
+            with self.lock(timeout), self._kept(self._writers, self._open_writer) as connection:
+                self._begin(connection, "BEGIN IMMEDIATE", deadline)
+                yield connection
+                connection.execute("COMMIT")
+                for step in after_commit:
+                    step()
 
-    def version(self, connection: sqlite3.Connection) -> int:
-        """Return ``user_version``: the number of the migration that the database is at, 0 when new."""
-        return int(connection.execute("PRAGMA user_version").fetchone()[0])
+    def close(self) -> None:
+        _close_all(self.path, self._readers, self._writers)
 
-    def require_current(self, version: int) -> bool:
-        """Return whether a version is ours; an older one is False, a newer one raises ``StoreTooNew``."""
-        if version > self.schema_version:
-            raise StoreTooNew(
-                f"{self.path}: written by a newer kr (schema {version}, this one knows {self.schema_version})"
-            )
-        return version == self.schema_version
+    def _make(self) -> None:
+        """Make the database, or bring it to the newest migration, where that is due; a connection that is open shows that it is not."""
+        present = identity(self.path)
+        if present and any(it.identity == present for it in (*self._readers, *self._writers)):
+            return
+        if present:
+            reader = self._open_reader()
+            if require_ours(self.path, reader) == SCHEMA_VERSION:
+                self._readers.append(reader)
+                return
+            reader.close()
+        self._upgrade(self.path, self.timeout)
 
-    def translated(self, *, but: frozenset[int] = frozenset()) -> "_Translation":
-        """Turn SQLite's errors into kr's, save those whose primary code is in ``but``."""
-        return _Translation(self, but)
-
-    def error(self, exc: sqlite3.Error) -> StoreError:
-        kind = _KINDS.get(_code(exc), StoreError)
-        if kind is StoreError and str(exc).startswith(_NO_TEXT):
-            kind = StoreCorrupt
-        is_full = _code(exc) == sqlite3.SQLITE_FULL or (kind is StoreUnwritable and not self._has_room())
-        return kind(f"{self.path}: {'the disk is full' if is_full else exc}")
-
-    def _has_room(self) -> bool:
-        try:
-            return os.statvfs(os.path.dirname(self.path) or ".").f_bavail > 0
-        except OSError:  # no folder: SQLite's own words tell more
-            return True
-
-    def _connect(self, mode: str) -> Connection:
-        identity = self.identity()  # a directory is told from a file that may not be opened
-        # A working directory that is gone is no matter to an absolute path.
-        path = self.path if os.path.isabs(self.path) else os.path.join(os.getcwd(), self.path)
-        connection = sqlite3.connect(
-            f"file:{_quoted(path)}?mode={mode}",
-            uri=True,
-            timeout=self.timeout,  # busy_timeout
-            isolation_level=None,
-            check_same_thread=False,
-            factory=Connection,
-        )
-        assert isinstance(connection, Connection)  # noqa: S101 - for the type checker: the factory's class
-        connection.identity = identity
-        return connection
-
-    def _opened(self, mode: str, *, any_version: bool = False) -> Connection:
-        connection = self._connect(mode)
-        try:
-            version = self.version(connection)
-            is_current = any_version or self.require_current(version)
-        except BaseException:
+    @contextmanager
+    def _kept(self, idle: list[Connection], opened: Callable[[], Connection]) -> Iterator[Connection]:
+        """Take a connection that was kept, or open one; keep it afterwards. One of a file that was exchanged is closed."""
+        present = identity(self.path)
+        connection = _pop(idle) or opened()
+        while connection.identity != present:
             connection.close()
-            raise
-        connection.is_read_write, connection.is_transient = mode == "rw", "immutable" in mode
-        if not is_current:
-            raise OutdatedError(connection)
+            connection = _pop(idle) or opened()
+            present = connection.identity
+        try:
+            yield connection
+        finally:
+            if connection.in_transaction:
+                connection.rollback()
+            idle.append(connection)
+
+    def _open_reader(self) -> Connection:
+        connection = open_existing(self.path, timeout=self.timeout)
+        connection.execute("PRAGMA query_only = ON")
         return connection
 
-    def _refuse_strangers(self, connection: Connection) -> None:
-        if self.version(connection) == 0:
-            tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-            if tables:
-                raise StoreError(
-                    f"{self.path}: is another program's database (it has a table {tables[0][0]!r})"
-                )
+    def _open_writer(self) -> Connection:
+        connection = connect(self.path, "rw")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA journal_size_limit = 16777216")
+        return connection
 
-    def _warn_of_network(self) -> None:
-        kind = network_file_system(os.path.dirname(self.path) or ".")
-        if kind is not None:
-            log.warning("%s: on a network file system (%s) SQLite may corrupt the database", self.path, kind)
+    def _begin(self, connection: Connection, statement: str, deadline: float) -> None:
+        """Begin, waiting for programs that don't know the lock. The version is read each time: a newer kr may have come."""
 
+        def begin() -> int:
+            connection.execute(statement)
+            return require_ours(self.path, connection)
 
-class _Translation:
-    """A block whose errors of SQLite leave it as kr's. No generator: a hit enters two."""
-
-    def __init__(self, file: SqliteFile, but: frozenset[int]) -> None:
-        self._file = file
-        self._but = but
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, exc: BaseException | None, trace: object) -> None:
-        if isinstance(exc, sqlite3.Error) and _code(exc) not in self._but:
-            raise self._file.error(exc) from exc
-        if isinstance(exc, UnicodeDecodeError):  # a damaged text, or SQLite's own message when it quotes one
-            raise StoreCorrupt(f"{self._file.path}: a text in it is no UTF-8") from exc
+        if until(deadline, begin) != SCHEMA_VERSION:
+            raise StoreError(f"{self.path}: was replaced by an older kr's while it was open; try again")
 
 
-def _use_wal(connection: sqlite3.Connection) -> None:
-    if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-        connection.execute("PRAGMA journal_mode = WAL")
+def lock_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.lock")
 
 
-def _until(deadline: float, step: Callable[[], None]) -> None:
-    """Repeat a step while SQLite is busy: a change of the journal mode knows no busy handler."""
+def identity(path: Path) -> Identity | None:
+    """Return what tells this file from another; None where there is none, or an empty one. Raises ``StoreCorrupt`` for a directory."""
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as exc:
+        raise StoreUnwritable(f"{path}: can't be reached: {exc.strerror}") from exc
+    if path.is_dir():
+        raise StoreCorrupt(f"{path}: is a folder, so no database")
+    return (status.st_dev, status.st_ino) if status.st_size else None
+
+
+def connect(path: Path, mode: str) -> Connection:
+    """Open a file in a mode of SQLite's URIs: ``rw``, ``rwc``, ``ro``, ``ro&immutable=1``."""
+    found = identity(path)
+    connection = sqlite3.connect(
+        f"file:{quote(str(path.absolute()))}?mode={mode}",
+        uri=True,
+        timeout=_STEP,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=Connection,
+    )
+    connection.row_factory = sqlite3.Row
+    connection.identity = found
+    return connection
+
+
+def open_existing(path: Path, *, timeout: float) -> Connection:
+    """Open a database to read it, also where nothing can be written: then as it stands, if no change waits in its log."""
+    deadline = time.monotonic() + timeout
+    connection = connect(path, "rw")
+    try:
+        until(deadline, lambda: user_version(connection))
+    except sqlite3.OperationalError as exc:
+        connection.close()
+        log_file = path.with_name(f"{path.name}-wal")
+        has_changes = log_file.exists() and log_file.stat().st_size > 0
+        if has_changes or _KINDS.get(primary_code(exc)) is not StoreUnwritable:
+            raise
+    except BaseException:
+        connection.close()
+        raise
+    else:
+        return connection
+    return connect(path, "ro&immutable=1")
+
+
+def unused_name(path: Path, name: str) -> Path:
+    """Return ``kr.db.NAME``, or ``kr.db.NAME.1`` and so on where that stands already."""
+    names = (f"{path.name}.{name}{number}" for number in ("", *(f".{it}" for it in range(1, 1000))))
+    found = next((path.with_name(it) for it in names if not path.with_name(it).exists()), None)
+    if found is None:
+        raise StoreUnwritable(
+            f"{path.parent}: there are too many copies named {path.name}.{name}; remove some"
+        )
+    return found
+
+
+def user_version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def require_ours(path: Path, connection: sqlite3.Connection) -> int:
+    """Return the number of the migration that a database is at, 0 for an empty one.
+
+    Raises ``StoreTooNew`` for a newer kr's, ``StoreError`` for one of another program, or of a kr from before the first release.
+    """
+    version = user_version(connection)
+    found = int(connection.execute("PRAGMA application_id").fetchone()[0])
+    is_empty = not found and connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+    if found != APPLICATION_ID and not is_empty:
+        raise StoreError(
+            f"{path}: is another program's database, or of a kr that was never released: export it with that one "
+            "(`kr export-yaml --output DIR`) and import it with this one (`kr import-yaml DIR`)"
+        )
+    if version > SCHEMA_VERSION:
+        raise StoreTooNew(
+            f"{path}: written by a newer kr (schema {version}, this one knows {SCHEMA_VERSION})"
+        )
+    return version
+
+
+def until(deadline: float, step: Callable[[], T]) -> T:
+    """Repeat a step while another connection holds the database, until ``deadline`` (``time.monotonic``)."""
     while True:
         try:
-            step()
+            return step()
         except sqlite3.OperationalError as exc:
-            if _code(exc) not in _BUSY or time.monotonic() > deadline:
+            if primary_code(exc) not in _BUSY or time.monotonic() >= deadline:
                 raise
-            time.sleep(0.02)
-        else:
-            return
+            time.sleep(0.01)
 
 
-def _quoted(path: str) -> str:
-    """Write a path into a URI; all else may stand in it as it is (https://www.sqlite.org/uri.html, 3.1)."""
-    return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-
-
-def network_file_system(folder: "StrPath", mounts: "StrPath" = "/proc/self/mounts") -> str | None:
-    """Return the type of the network file system a folder is on; None for a local one, or where none tells."""
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into kr's."""
     try:
-        with open(mounts, encoding="utf-8", errors="replace") as file:
-            lines = file.read().splitlines()
-    except OSError:
-        return None
-    best = ("", "")
-    resolved = os.path.realpath(folder)
-    for line in lines:
-        _, point, kind, *_ = [*line.split(" "), "", ""]
-        mounted = point.replace("\\040", " ").rstrip("/")
-        if f"{resolved}/".startswith(f"{mounted}/"):
-            # Of several mounts on one point the last one counts.
-            best = max((point, kind), best, key=lambda found: len(found[0]))
-    return best[1] if best[1] in _NETWORK_FILE_SYSTEMS else None
+        yield
+    except sqlite3.Error as exc:
+        kind = _KINDS.get(primary_code(exc), StoreError)
+        if "Could not decode to UTF-8" in str(exc):  # a damaged page
+            kind = StoreCorrupt
+        is_full = primary_code(exc) == sqlite3.SQLITE_FULL
+        raise kind(f"{path}: {'the disk is full' if is_full else exc}") from exc
+    except UnicodeDecodeError as exc:
+        raise StoreCorrupt(f"{path}: a text in it is no UTF-8") from exc
 
 
-def _code(exc: sqlite3.Error) -> int:
-    """Return the primary result code; 0 where the driver itself objected.
-
-    Where the disk has no room for its shared memory, SQLite speaks of an I/O error.
-    """
+def primary_code(exc: sqlite3.Error) -> int:
     code = int(getattr(exc, "sqlite_errorcode", 0))
     return sqlite3.SQLITE_FULL if code in _NO_ROOM else code & 0xFF
+
+
+def _pop(idle: list[Connection]) -> Connection | None:
+    try:
+        return idle.pop()
+    except IndexError:  # another thread took it
+        return None
+
+
+def _close_all(path: Path, *idle: list[Connection]) -> None:
+    if not any(idle):
+        return
+    try:
+        with file_lock(lock_path(path), timeout=_CLOSE_TIMEOUT):
+            _close(*idle)
+    except StoreError as exc:
+        # Whoever holds the lock has the database open, so that closing here makes no checkpoint.
+        log.debug("%s: closed without the lock: %s", path, exc)
+        _close(*idle)
+
+
+def _close(*idle: list[Connection]) -> None:
+    for connections in idle:
+        while connection := _pop(connections):
+            connection.close()

@@ -1,5 +1,7 @@
 """The index as YAML, for people and older tools: written after a change, and imported."""
 
+from pathlib import Path
+
 INDEX = "index.yaml"
 ARCHIVE = "_archived-index.yaml"
 WORDINGS = "_wordings.yaml"
@@ -15,3 +17,11 @@ EXACT_TIMES = ("created", "last_accessed", "researched_at", "fresh_until")
 def is_day(time: str) -> bool:
     """Tell whether a kept time is that of a bare date."""
     return time[10:19] == "T00:00:00"
+
+
+def has_export(folder: Path) -> bool:
+    """Tell whether a folder holds an exported index or archive; one that can't be looked into holds none."""
+    try:
+        return any((folder / name).is_file() for name in (INDEX, ARCHIVE))
+    except OSError:
+        return False

@@ -5,6 +5,7 @@ are appended. It is written anew where a row left it, which is counted. The inde
 imported before it is written over.
 """
 
+import hashlib
 import json
 import logging
 import os
@@ -19,12 +20,16 @@ from typing import Any
 
 from kr.errors import ExportFailed
 from kr.models import Entry
-from kr.naming import sha256_of
+from kr.store import archive, meta, revisions
+from kr.store import entries as entry_rows
+from kr.store import reports as stored_reports
+from kr.store import wordings as wording_rows
 from kr.store.archive import Archived
-from kr.store.lock import exclusive
-from kr.store.reports import ReportFiles, settled
-from kr.store.session import ARCHIVE_CHANGES, UnitOfWork
-from kr.store.store import Store
+from kr.store.engine import Store, Transaction
+from kr.store.files import ReportFiles
+from kr.store.lock import file_lock
+from kr.store.meta import ARCHIVE_CHANGES
+from kr.store.reports import is_settled
 from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
 from kr.transfer.import_yaml import import_yaml
 
@@ -48,7 +53,7 @@ def refresh_exports(store: Store, knowledge_base: Path) -> None:
     """Bring both files of the knowledge base to what the database holds. Raises ``ExportFailed``, or a ``StoreError``."""
     with _translated(knowledge_base):
         knowledge_base.mkdir(parents=True, exist_ok=True)
-        with exclusive(knowledge_base / _LOCK, timeout=_WAIT_SECONDS):
+        with file_lock(knowledge_base / _LOCK, timeout=_WAIT_SECONDS):
             _write_own(store, knowledge_base)
 
 
@@ -70,17 +75,17 @@ def export_yaml(
             folder.mkdir(parents=True, exist_ok=True)
             reports = _write_elsewhere(store, folder, index_only=index_only)
             files += [folder / WORDINGS] if (folder / WORDINGS).exists() else []
-    with store.read() as unit:
-        counts = {"entries": unit.entries.count(), "archived": unit.archive.count(), "reports": reports}
+    with store.read() as tx:
+        counts = {"entries": entry_rows.count(tx), "archived": archive.count(tx), "reports": reports}
     return {**counts, "files": [str(file) for file in files]}
 
 
 def _take_edits_in(store: Store) -> None:
     """Take in what somebody wrote into the file of a report."""
-    with store.read() as unit:
-        edited = [entry for entry in unit.entries.all() if settled(unit, entry) is None]
+    with store.read() as tx:
+        edited = [entry for entry in entry_rows.all(tx) if not is_settled(tx, entry)]
     for entry in edited:
-        store.read_report(entry)
+        stored_reports.read_report(store, entry)
 
 
 def _write_own(store: Store, folder: Path) -> None:
@@ -89,35 +94,35 @@ def _write_own(store: Store, folder: Path) -> None:
     An archive of others is copied alone: what left the index for good must not come back by an older file.
     """
     path = folder / INDEX
-    with store.read() as unit:
-        content, known = render_index(unit.entries.all()).encode(), (unit.meta.get(_STATES) or "").split()
+    with store.read() as tx:
+        content, known = render_index(entry_rows.all(tx)).encode(), (meta.get(tx, _STATES) or "").split()
     present = path.read_bytes() if path.is_file() else None
-    if present is not None and present != content and sha256_of(present) not in known:
+    if present is not None and present != content and hashlib.sha256(present).hexdigest() not in known:
         log.warning("%s was edited: it is imported, and %s is a copy", path, _keep_copy(path).name)
         import_yaml(store, folder, [path], now=datetime.now(UTC), guards=False).log_problems()
-        with store.read() as unit:
-            content = render_index(unit.entries.all()).encode()
+        with store.read() as tx:
+            content = render_index(entry_rows.all(tx)).encode()
     if present != content:
         # Noted before the file takes its name: a crash in between makes it no stranger's.
-        _note(store, _STATES, " ".join([sha256_of(content), *known][:_MOST_STATES]))
+        _note(store, _STATES, " ".join([hashlib.sha256(content).hexdigest(), *known][:_MOST_STATES]))
         _replace(path, [content.decode()])
     _write_archive(store, folder / ARCHIVE)
 
 
 def _write_archive(store: Store, path: Path) -> None:
     """Append what was archived since the last export; where a row left the archive, or the file is not as it was, write all of it."""
-    with store.read() as unit:
-        rows = [unit.archive.last_id(), int(unit.meta.get(ARCHIVE_CHANGES) or 0)]
-        noted = json.loads(unit.meta.get(_ARCHIVE_STATE) or "null") or [None, None, 0, 0]
+    with store.read() as tx:
+        rows = [archive.last_id(tx), int(meta.get(tx, ARCHIVE_CHANGES) or 0)]
+        noted = json.loads(meta.get(tx, _ARCHIVE_STATE) or "null") or [None, None, 0, 0]
         is_ours = _file_state(path) == noted[:2]
         if is_ours and noted[2:] == rows:
             return
         last, removals = noted[2:]
         if is_ours and last and removals == rows[1]:
             with path.open("a", encoding="utf-8", newline="") as file:
-                file.writelines(_render(map(_archived_item, unit.archive.since(last))))
+                file.writelines(_render(map(_archived_item, archive.since(tx, last))))
         else:
-            _replace(path, render_archive(unit.archive.since(0)), keeps_others=not is_ours)
+            _replace(path, render_archive(archive.since(tx, 0)), keeps_others=not is_ours)
     _note(store, _ARCHIVE_STATE, json.dumps([*_file_state(path), *rows]))
 
 
@@ -130,8 +135,8 @@ def _file_state(path: Path) -> list[int]:
 
 
 def _note(store: Store, key: str, value: str) -> None:
-    with store.write() as unit:
-        unit.meta.put(key, value)
+    with store.write() as tx:
+        meta.put(tx, key, value)
 
 
 def _write_elsewhere(store: Store, folder: Path, *, index_only: bool) -> int:
@@ -140,23 +145,23 @@ def _write_elsewhere(store: Store, folder: Path, *, index_only: bool) -> int:
         file = folder / name
         if file.is_file() and not file.read_bytes().startswith(HEADER.encode()):
             _keep_copy(file)
-    with store.read() as unit:
-        reports = 0 if index_only else _write_reports(unit, folder)
-        if items := list(_wordings(unit)):
+    with store.read() as tx:
+        reports = 0 if index_only else _write_reports(tx, folder)
+        if items := list(_wordings(tx)):
             _replace(folder / WORDINGS, _render(items, HEADER))
-        archived = (_archived_item(row, has_report=not index_only) for row in unit.archive.since(0))
+        archived = (_archived_item(row, has_report=not index_only) for row in archive.since(tx, 0))
         _replace(folder / ARCHIVE, _render(archived, HEADER))
-        _replace(folder / INDEX, [render_index(unit.entries.all())])
+        _replace(folder / INDEX, [render_index(entry_rows.all(tx))])
     return reports
 
 
-def _write_reports(unit: UnitOfWork, folder: Path) -> int:
+def _write_reports(tx: Transaction, folder: Path) -> int:
     """Write the text of every live entry to its path, and those of archived rows beside; return how many."""
     files, number = ReportFiles(folder), 0
-    texts = [(entry.path, entry.sha256) for entry in unit.entries.all()]
-    texts += [(_archived_path(row), row.entry.sha256) for row in unit.archive.since(0)]
+    texts = [(entry.path, entry.sha256) for entry in entry_rows.all(tx)]
+    texts += [(_archived_path(row), row.entry.sha256) for row in archive.since(tx, 0)]
     for path, sha256 in texts:
-        text = unit.revisions.text(sha256)
+        text = revisions.text(tx, sha256)
         if text is not None:
             files.write(path, text)
             number += 1
@@ -238,9 +243,9 @@ def _archived_item(row: Archived, *, has_report: bool = False) -> Item:
     return {**item, "report": _archived_path(row)} if has_report and row.entry.sha256 is not None else item
 
 
-def _wordings(unit: UnitOfWork) -> Iterator[Item]:
+def _wordings(tx: Transaction) -> Iterator[Item]:
     """Tell times, writers, questions and wordings of all entries, live or archived, each sorted by id."""
-    live, archived = unit.entries.all(), [row.entry for row in unit.archive.all()]
+    live, archived = entry_rows.all(tx), [row.entry for row in archive.all(tx)]
     for entry in live:
         times = {name: getattr(entry, name) for name in EXACT_TIMES}
         if entry.stale_major is not None or any(
@@ -251,7 +256,7 @@ def _wordings(unit: UnitOfWork) -> Iterator[Item]:
     for (_, sha256), entry in sorted((key, entry) for key, entry in written.items() if key[1] is not None):
         told = {"origin": entry.origin, "confidence": entry.confidence, "written_by": entry.written_by}
         yield _of(entry, "writer", sha256=sha256, **told)
-    wordings = unit.wordings.all()
+    wordings = wording_rows.all(tx)
     for _, entry in sorted({entry.id: entry for entry in (*archived, *live)}.items()):
         if entry.question is not None:
             at = entry.researched_at or entry.created

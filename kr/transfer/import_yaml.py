@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any, get_args
 
 from kr.errors import IndexUnreadable, ReportUnwritable
-from kr.freshness import to_text
 from kr.models import Confidence, Entry, Origin
-from kr.store.entries import pair_of
-from kr.store.lock import exclusive
-from kr.store.reports import ReportFiles
+from kr.store import archive, entries, meta, wordings
+from kr.store.engine import Store, Transaction
+from kr.store.files import ReportFiles
+from kr.store.lock import file_lock
+from kr.store.meta import FIRST_IMPORT
+from kr.store.places import pair_of
 from kr.store.requests import Need
-from kr.store.session import FIRST_IMPORT, UnitOfWork
-from kr.store.store import Store
 from kr.text import counted
+from kr.times import to_text
 from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
 from kr.transfer.place import Outcome, Placer
 from kr.transfer.read_index import (
@@ -108,7 +109,7 @@ def import_on_first_use(store: Store, knowledge_base: Path, *, now: datetime) ->
     """
     if not _is_first_use(store):
         return False
-    with exclusive(knowledge_base / _LOCK, timeout=_WAIT_SECONDS):
+    with file_lock(knowledge_base / _LOCK, timeout=_WAIT_SECONDS):
         if not _is_first_use(store):
             return False
         # Who is interrupted leaves a part: the next one goes on, whatever is in the database by then.
@@ -121,14 +122,14 @@ def import_on_first_use(store: Store, knowledge_base: Path, *, now: datetime) ->
 
 
 def _is_first_use(store: Store) -> bool:
-    with store.read() as unit:
-        noted = unit.meta.get(FIRST_IMPORT)
-        return noted == _BEGUN or (not noted and unit.entries.count() == 0)
+    with store.read() as tx:
+        noted = meta.get(tx, FIRST_IMPORT)
+        return noted == _BEGUN or (not noted and entries.count(tx) == 0)
 
 
 def _note_first_use(store: Store, value: str) -> None:
-    with store.write() as unit:
-        unit.meta.put(FIRST_IMPORT, value)
+    with store.write() as tx:
+        meta.put(tx, FIRST_IMPORT, value)
 
 
 def import_yaml(
@@ -150,10 +151,11 @@ def import_yaml(
     order = {str(file): number for number, file in enumerate(files)}
     result.refused.sort(key=lambda refused: (order[refused.file], refused.line))
     if result.has_changed and guards:
-        result.auto_archived, result.lru_evicted = store.run_guard(now)
+        evicted = archive.run_guard(store, now)
+        result.auto_archived, result.lru_evicted = evicted.auto_archived, evicted.lru_evicted
     if store.exists():
-        with store.read() as unit:
-            result.index_count = unit.entries.count()
+        with store.read() as tx:
+            result.index_count = entries.count(tx)
     return result
 
 
@@ -220,9 +222,8 @@ class _Importer:
         """Place items in one transaction, each with its index file and whether the file at its path is its text; then make the files."""
         if not batch:
             return
-        with self._store.write() as unit:
-            unit.entries.fill_keys()
-            placer = Placer(unit, self._base, self._now)
+        with self._store.write() as tx:
+            placer = Placer(tx, self._base, self._now)
             for file, item, has_text in batch:
                 try:
                     self.result.counts[placer.place(item, file.parent, has_text=has_text)] += 1
@@ -231,7 +232,7 @@ class _Importer:
         files = ReportFiles(self._base)
         for path, text in placer.new_files.items():
             try:
-                files.write(path, text, to_disk=False)
+                files.write(path, text)
             except ReportUnwritable as error:  # the next one who reads it makes it
                 log.warning("%s; its text is in the database", error)
 
@@ -257,29 +258,30 @@ class _Importer:
         except IndexUnreadable as error:
             self.result.unreadable.append(Unreadable(str(file), str(error)))
             return
-        with self._store.write() as unit:
+        with self._store.write() as tx:
             for line, fields in items:
                 try:
                     if isinstance(fields, BadItem):
                         raise fields
-                    _take_in(unit, fields, to_text(self._now))
+                    _take_in(tx, fields, to_text(self._now))
                 except BadItem as error:
                     self.result.warnings.append(f"{file}:{line}: {error}")
 
 
-def _take_in(unit: UnitOfWork, fields: Fields, now: str) -> None:
+def _take_in(tx: Transaction, fields: Fields, now: str) -> None:
     entry_id = required(fields, "id")
     pair = pair_of(required(fields, "framework"), required(fields, "entry_topic"))
-    live = unit.entries.get(entry_id)
-    rows = [*([live] if live else []), *(row.entry for row in unit.archive.of_id(entry_id))]
+    live = entries.get(tx, entry_id)
+    rows = [*([live] if live else []), *(row.entry for row in archive.of_id(tx, entry_id))]
     entry = next((row for row in rows if pair_of(row.framework, row.topic) == pair), None)
     kind = one_of(fields, "kind", ("times", "writer", "question", "wording"))
     if entry is None:
         return
     if kind == "times" and entry is live:
-        _take_times(unit, entry, fields)
+        _take_times(tx, entry, fields)
     elif kind == "writer":
-        unit.entries.set_writer(
+        entries.set_writer(
+            tx,
             entry_id,
             required(fields, "sha256").lower(),
             origin=one_of(fields, "origin", get_args(Origin)),
@@ -289,14 +291,14 @@ def _take_in(unit: UnitOfWork, fields: Fields, now: str) -> None:
     elif kind in {"question", "wording"}:
         question, at = required(fields, "question", lines=True), min(time_of(fields, "at") or now, now)
         if kind == "question" and entry.question is None:
-            unit.entries.set_question(entry_id, question, at=at)
+            entries.set_question(tx, entry_id, question, at=at)
             return
         need = Need(required(fields, "topic", lines=True), tags_of(fields) or (), question)
         session, proved = text_of(fields, "session_id"), text_of(fields, "proved") == "true"
-        unit.wordings.keep(entry, need, at=at, session_id=session, proved=proved)
+        wordings.keep(tx, entry, need, at=at, session_id=session, proved=proved)
 
 
-def _take_times(unit: UnitOfWork, entry: Entry, fields: Fields) -> None:
+def _take_times(tx: Transaction, entry: Entry, fields: Fields) -> None:
     """Say exactly when where the entry knows the day alone: an access since then is later, and stays.
 
     When a text was researched is known from its own header so far, where somebody who edited it may have left the old day.
@@ -306,9 +308,9 @@ def _take_times(unit: UnitOfWork, entry: Entry, fields: Fields) -> None:
         known, told = getattr(entry, name), time_of(fields, name)
         is_rough = known is not None and told is not None and is_day(known)
         exact[name] = told if is_rough and (name in _OF_TEXT or known[:10] == str(told)[:10]) else known
-    unit.entries.set_times(entry.id, exact)
+    entries.set_times(tx, entry.id, exact)
     if (major := text_of(fields, "stale_major")) is not None:
-        unit.entries.set_stale_major(entry.id, major)
+        entries.set_stale_major(tx, entry.id, major)
 
 
 def _read(file: Path) -> Iterator[tuple[int, Fields | BadItem]]:

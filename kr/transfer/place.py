@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import Literal
 
 from kr.errors import ReportUnwritable
-from kr.freshness import UNKNOWN_VERSION, from_text, parse_time, to_text
 from kr.guard import clean, mask_secrets, reasons_to_hold
 from kr.models import Entry, origin_of_kind
-from kr.naming import decoded, suffixed_name
 from kr.report import fresh_until, is_by_hand, origin_of, read_confidence, read_date
-from kr.store.entries import Pair, of_major, pair_of
-from kr.store.reports import ReportFiles, take_edit
-from kr.store.saving import Subject, holders_of_id, holders_of_path, wanted_names
-from kr.store.session import UnitOfWork
+from kr.slugs import suffixed_name
+from kr.store import archive, entries, revisions
+from kr.store.edits import take_edit
+from kr.store.engine import Transaction
+from kr.store.entries import of_major
+from kr.store.files import ReportFiles
+from kr.store.places import Pair, Subject, holders, pair_of, wanted_names
+from kr.times import UNKNOWN_VERSION, from_text, major_key, parse_time, to_text
 from kr.transfer.read_index import BadItem, Item
 
 Outcome = Literal["imported", "updated", "unchanged", "archived"]
@@ -29,9 +31,9 @@ _MAX_REPORT_BYTES = 16 * 1024 * 1024
 class Placer:
     """Places items in one transaction. ``new_files`` are the texts of files that are to be made after it, by their paths."""
 
-    def __init__(self, unit: UnitOfWork, knowledge_base: Path, now: datetime) -> None:
+    def __init__(self, tx: Transaction, knowledge_base: Path, now: datetime) -> None:
         self.new_files: dict[str, str] = {}
-        self._unit = unit
+        self._tx = tx
         self._base = knowledge_base
         self._now = now
 
@@ -42,15 +44,15 @@ class Placer:
             return self._place_archived(item, entry_id, self._read_text(item, folder) if has_text else None)
         if not all(_is_newer(item.last_accessed, known) for known in self._accesses(entry_id)):
             return "unchanged"
-        live = self._unit.entries.get(entry_id)
+        live = entries.get(self._tx, entry_id)
         text = self._read_text(item, folder)
         if text is None and (live is None or live.path != item.path):
             raise BadItem(f"path: there is no report at {item.path}, so that it is not indexed")
         if live is None:
             entry = self._entry(item, entry_id, text)
-            self._unit.entries.put(replace(entry, path=self._choose_path(entry, text or "")))
+            entries.put(self._tx, replace(entry, path=self._choose_path(entry, text or "")))
             return "imported"
-        live = take_edit(self._unit, live)
+        live = take_edit(self._tx, live)
         if self._is_in_place(folder) and item.path == live.path and live.sha256:
             text = None  # its own file: what somebody wrote there is taken in by now
         self._update(item, live, text)
@@ -68,13 +70,13 @@ class Placer:
             last_accessed=_stored(item.last_accessed) or live.last_accessed,
             status="stale" if live.origin == "placeholder" else item.status,
         )
-        if text is not None and self._unit.revisions.keep(text) != live.sha256:
+        if text is not None and revisions.keep(self._tx, text) != live.sha256:
             at, new = to_text(self._now), self._entry(item, live.id, text)
             if live.is_written:
-                self._unit.revisions.add(replace(new, path=live.path), at)
+                revisions.add(self._tx, replace(new, path=live.path), at)
                 entry = replace(entry, framework_version=live.framework_version, status=live.status)
             else:
-                self._unit.revisions.add(live, at)
+                revisions.add(self._tx, live, at)
                 entry = replace(
                     new,
                     framework_version=entry.framework_version,
@@ -83,20 +85,20 @@ class Placer:
                     path=self._choose_path(new, text, live.path),
                     question=live.question,
                 )
-        self._unit.entries.put(entry)
+        entries.put(self._tx, entry)
 
     def _place_archived(self, item: Item, entry_id: str, text: str | None) -> Outcome:
-        rows = self._unit.archive.of_id(entry_id)
+        rows = archive.of_id(self._tx, entry_id)
         if any(_is_archived_as(item, row.entry, row.archived_at) for row in rows):
             return "unchanged"
-        holders = holders_of_path(self._unit, item.path)
-        if item.report is None and any(holder.is_live for holder in holders):
+        held = holders(self._tx, path=item.path)
+        if item.report is None and any(holder.is_live for holder in held):
             text = None  # what stands there is the live entry's
         entry = self._entry(item, entry_id, text)
-        if any(holder.pair != _pair(item) for holder in holders):
+        if any(holder.pair != _pair(item) for holder in held):
             entry = replace(entry, path=suffixed_name(item.framework, item.topic).path)
         at = _stored(item.archived_at) or to_text(self._now)
-        self._unit.archive.add(entry, item.reason or "manual", at)
+        archive.add(self._tx, entry, item.reason or "manual", at)
         return "archived"
 
     def _is_in_place(self, folder: Path) -> bool:
@@ -106,10 +108,10 @@ class Placer:
         """Read the report that an item names beside its index; where there is none, the one that is here and no other entry's."""
         content = _read_report(folder, item.report or item.path)
         if content is None:
-            holders = holders_of_path(self._unit, item.path)
-            if all(holder.pair == _pair(item) for holder in holders):
+            held = holders(self._tx, path=item.path)
+            if all(holder.pair == _pair(item) for holder in held):
                 content = _read_report(self._base, item.path)
-        text = decoded(content)
+        text = (content or b"").decode(errors="replace")
         if is_by_hand(text) and (reasons := reasons_to_hold(mask_secrets(clean(text)))):
             raise BadItem(f"path: its report is not imported, since it {'; it '.join(reasons)}")
         return text if text.strip() else None
@@ -132,23 +134,26 @@ class Placer:
             last_accessed=_stored(item.last_accessed) or now,
             status="stale" if origin == "placeholder" else item.status,
             confidence=read_confidence(text or "") or "low",
-            sha256=self._unit.revisions.keep(text) if text else None,
+            sha256=revisions.keep(self._tx, text) if text else None,
             researched_at=researched_at,
             fresh_until=to_text(end) if end is not None else None,
             origin=origin,
-            revision=self._unit.revisions.next_number(entry_id),
+            revision=revisions.next_number(self._tx, entry_id),
         )
 
     def _choose_id(self, item: Item) -> str:
         """Return the id that the entry has here, or may take: no other framework or topic holds it."""
         version = item.framework_version or UNKNOWN_VERSION
-        others = [] if item.id else self._unit.entries.of_pair(item.framework, item.topic)
-        if (same := of_major(others, version)) is not None:
+        others = entries.of_pair(self._tx, item.framework, item.topic)
+        equal = [it for it in others if major_key(it.framework_version) == major_key(version)]
+        if item.framework_version is not None and equal:
+            return equal[0].id
+        if item.id is None and (same := of_major(others, version)) is not None:
             return same.id
         names = wanted_names(Subject(item.framework, item.topic, version), has_others=bool(others))
         first, *more = (name.id for name in islice(names, 10))
         for entry_id in (item.id or first, *more):
-            if all(holder.pair == _pair(item) for holder in holders_of_id(self._unit, entry_id)):
+            if all(holder.pair == _pair(item) for holder in holders(self._tx, id=entry_id)):
                 return entry_id
         raise BadItem("id: every id for it is held by other entries")
 
@@ -158,15 +163,15 @@ class Placer:
         pair = pair_of(entry.framework, entry.topic)
         names = islice(wanted_names(subject, has_others=False), 1, 10)
         for path in (entry.path, *others, *(name.path for name in names)):
-            holders = holders_of_path(self._unit, path)
-            if any(it.pair != pair or (it.is_live and it.id != entry.id) for it in holders):
+            held = holders(self._tx, path=path)
+            if any(it.pair != pair or (it.is_live and it.id != entry.id) for it in held):
                 continue
-            if decoded(self._unit.files.read(path)) == text:
+            if self._tx.files.read_text(path) == text:
                 return path
-            is_free = not self._unit.files.exists(path) and not self._unit.files.is_blocked(path)
+            is_free = not self._tx.files.exists(path) and not self._tx.files.is_blocked(path)
             if is_free and self.new_files.setdefault(path, text) == text:
                 try:
-                    self._unit.files.place(path)
+                    self._tx.files.place(path)
                 except ReportUnwritable as exc:
                     raise BadItem(f"path: {exc}") from exc
                 return path
@@ -174,9 +179,9 @@ class Placer:
 
     def _accesses(self, entry_id: str) -> list[str]:
         """Return when the entry of an id was accessed last: the live one, else the archived ones."""
-        holders = holders_of_id(self._unit, entry_id)
-        live = [holder.last_accessed for holder in holders if holder.is_live]
-        return live or [holder.last_accessed for holder in holders if holder.archived_at]
+        held = holders(self._tx, id=entry_id)
+        live = [holder.last_accessed for holder in held if holder.is_live]
+        return live or [holder.last_accessed for holder in held if holder.archived_at]
 
 
 def _read_report(folder: Path, path: str) -> bytes | None:

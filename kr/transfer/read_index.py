@@ -14,9 +14,9 @@ from typing import BinaryIO, TypeAlias, TypeVar
 import yaml
 
 from kr.errors import IndexUnreadable, KrError
-from kr.freshness import parse_time, to_text
 from kr.models import EntryStatus
 from kr.store.archive import ArchiveReason
+from kr.times import parse_time, to_text
 
 Tree: TypeAlias = "dict[str, Tree] | list[Tree] | str | None"
 Fields = Mapping[str, Tree]

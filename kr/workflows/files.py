@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from kr.errors import BrokenYaml, StoreBusy, StoreError, WorkflowError
-from kr.store.lock import exclusive
+from kr.store.lock import file_lock
 from kr.workflows.state import ENDED, Instance
 from kr.workflows.template import LIMIT
 from kr.yaml_io import KeyPath, Place, read_yaml, show_path
@@ -146,7 +146,7 @@ def write_state(path: Path, instance: Instance) -> None:
 @contextmanager
 def only_runner(path: Path) -> Iterator[None]:
     """Be the one that changes a state file; a killed one's lock is free at once. Raises ``WorkflowError``."""
-    lock = exclusive(path.with_name(f".{path.name}.lock"), timeout=0)
+    lock = file_lock(path.with_name(f".{path.name}.lock"), timeout=0)
     try:
         lock.__enter__()
     except StoreBusy as exc:

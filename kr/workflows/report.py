@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
-from kr.freshness import parse_time
 from kr.text import one_line, strip_invisible
+from kr.times import parse_time
 from kr.workflows.state import Instance, StepState, SubTask
 
 _LONGEST_RESULT = 4_000

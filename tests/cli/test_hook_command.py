@@ -107,6 +107,24 @@ def test_what_goes_wrong_is_said(project: Project) -> None:
     assert (long.returncode, b"8 MiB" in long.stderr) == (0, True)
 
 
+def test_the_project_is_that_of_the_events_cwd(project: Project, tmp_path: Path) -> None:
+    write(project)
+    event = {"hook_event_name": "SessionStart", "session_id": "s", "cwd": str(project.root)}
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "kr", "hook"],
+        input=json.dumps(event).encode(),
+        capture_output=True,
+        cwd=elsewhere,
+        env=project.environ(),
+        timeout=60,
+        check=True,
+    )
+    assert b"dev-execution phase warnings" in done.stdout
+    assert list(elsewhere.iterdir()) == []
+
+
 def test_a_tools_failure_is_recorded_when_it_teaches(project: Project) -> None:
     common: dict[str, Any] = {"agent_type": "dev", "tool_name": "Bash", "tool_input": {"command": "x"}}
     hook(

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from kr.lessons.inject import NOTICE
-from kr.store.lock import exclusive
+from kr.store.lock import file_lock
 from tests.support.lessons import record_data
 from tests.support.program import Project
 from tests.support.stores import obey_permissions, protected
@@ -131,7 +131,8 @@ def test_a_knowledge_base_that_is_read_only_costs_the_counts_alone(project: Proj
     with protected(project.base):
         done = run_obeying(project, "inject", "--phase", "code-review")
     assert (done.returncode, json.loads(done.stdout)["results"]["injected_count"]) == (0, 1)
-    assert f"not counted: {project.base}: Permission denied" in done.stderr
+    assert "not counted" in done.stderr
+    assert "Permission denied" in done.stderr
 
 
 def test_a_search_of_everything_shows_no_lesson_that_waits_or_is_retired(project: Project) -> None:
@@ -163,7 +164,7 @@ def test_who_holds_a_lock_stops_no_hook_and_no_recording(project: Project, held:
     error = "ModuleNotFoundError: No module named 'orjson'"
     event = {"hook_event_name": "PostToolUseFailure", "session_id": "s", "error": error}
     began = time.monotonic()
-    with exclusive(project.base / held, timeout=1):
+    with file_lock(project.base / held, timeout=1):
         done = project.run("hook", stdin=json.dumps(event))
     assert (done.returncode, done.stdout) == (0, b"")
     assert time.monotonic() - began < 30  # it waits some seconds for the lock; a busy machine adds to that

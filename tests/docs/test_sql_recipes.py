@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kr.freshness import to_text
 from kr.stats import spared
-from kr.store.store import Store
+from kr.store import counts, saving
+from kr.store.engine import Store
+from kr.times import to_text
 from tests.support.samples import fill
 from tests.support.stores import ROOT, draft, sql
 
@@ -50,7 +51,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         told = draft(
             "zod", "unknown keys", origin="finding", question="Are they refused?", written_by="agent:s-1"
         )
-        finding = store.save_report(told, "# zod - unknown keys\n", now).entry
+        finding = saving.save(store, told, "# zod - unknown keys\n", now).entry
         rated = (finding.id, finding.revision, "s-2", "wrong", "gone in 5", to_text(now))
         columns = "entry_id, revision, session_id, outcome, note, at"
         sql(store.path, f"INSERT INTO ratings ({columns}) VALUES (?,?,?,?,?,?)", *rated)
@@ -140,6 +141,6 @@ def test_the_recipe_for_tokens_spared_says_what_stats_says(database: Path) -> No
     (recipe,) = [recipe for title, recipe in RECIPES if title.startswith("How many tokens")]
     with closing(sqlite3.connect(database)) as connection:
         counted = connection.execute(recipe).fetchall()
-    with Store(None, database.parent) as store, store.look() as unit:
-        told = spared(unit.counts.spared_by_day())
+    with Store(None, database.parent) as store, store.look() as tx:
+        told = spared(counts.spared_by_day(tx))
     assert counted == [(told["answers"], told["tokens"])] == [(5, 5 * (2 * 5000 - 300))]

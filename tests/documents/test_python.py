@@ -76,6 +76,14 @@ def test_a_path_that_cannot_be_imported_is_not_told() -> None:
     assert list(found) == ["pkg.ext.aio.Session", "pkg.ext.aio.session.Other"]
 
 
+def test_a_lazy_package_hands_on_what_it_lists() -> None:
+    found = read(
+        pkg__slash____init__="if TYPE_CHECKING:\n    from .main import Model, Other\n__all__ = ('Model',)\ndef __getattr__(name): ...\n",
+        pkg__slash__main='class Model:\n    """A model."""\nclass Other:\n    """Other."""\n',
+    )
+    assert list(found) == ["pkg.Model", "pkg.main.Other"]
+
+
 def test_a_double_of_an_older_version_ranks_behind() -> None:
     found = read(
         pkg__slash__v1__slash__main='def go():\n    """Go."""\n',

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from kr.lessons.file import LessonsFile
-from kr.store.store import Store
+from kr.store.engine import Store
 
 
 @pytest.fixture

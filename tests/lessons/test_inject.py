@@ -15,8 +15,8 @@ from kr.lessons.inject import NOTICE, Task, block, choose
 from kr.lessons.line import Lesson
 from kr.models import to_plain
 from kr.requests import parse_request
+from kr.store.engine import Store
 from kr.store.lessons import LessonState
-from kr.store.store import Store
 from kr.text import columns
 from tests.support.lessons import inject_from, record_words
 from tests.support.stores import sql

@@ -296,10 +296,10 @@ def test_a_file_that_somebody_changed_is_read_whole(path: Path, change: Callable
 
 
 def test_a_writer_that_never_lets_go_is_not_waited_for_without_end(path: Path) -> None:
-    from kr.store.lock import exclusive
+    from kr.store.lock import file_lock
 
     append(path, "one")
-    with exclusive(path.parent / f".{path.name}.lock", timeout=1.0):
+    with file_lock(path.parent / f".{path.name}.lock", timeout=1.0):
         began = time.monotonic()
         with pytest.raises(AppendFailed, match="lock"), LessonsFile(path, lock_timeout=0.2).lock():
             pytest.fail("two writers hold the lock")

@@ -11,15 +11,14 @@ from typing import Any
 
 import pytest
 
-from kr.envelopes import skip
 from kr.errors import InvalidRequest
 from kr.lessons.events import EventLimits
 from kr.lessons.line import HEADER
 from kr.lessons.record import confirmation, record
 from kr.models import to_plain
-from kr.requests import parse_record
-from kr.store.lock import exclusive
-from kr.store.store import Store
+from kr.recording import parse_record, skip
+from kr.store.engine import Store
+from kr.store.lock import file_lock
 from tests.support.lessons import NOW, book_of, inject_from, record_data, record_to, record_words, start
 
 FILE = ".kr/lessons/_lessons-learned.md"
@@ -417,12 +416,12 @@ def test_a_duplicate_of_a_line_by_hand_is_none_of_its_own(path: Path, project: P
 
 def test_a_long_file_is_taken_in_in_portions(path: Path, project: Path, store: Store) -> None:
     path.parent.mkdir(parents=True)
-    path.write_text("".join(f"- [2026-01-01] [vue] number {n}\n\n" for n in range(4500)), encoding="utf-8")
+    path.write_text("".join(f"- [2026-01-01] [vue] number {n}\n\n" for n in range(1400)), encoding="utf-8")
     found = []
     for _ in range(4):
-        assert record_to(path, project, store).results.total_entries_in_file == 4501
+        assert record_to(path, project, store).results.total_entries_in_file == 1401
         found.append(rows(store, "SELECT count(*) FROM lessons")[0][0])
-    assert found == [2001, 3001, 4001, 4501]
+    assert found == [601, 901, 1201, 1401]
 
 
 @pytest.mark.effort(20_000, 5_000)
@@ -458,7 +457,7 @@ def test_a_database_that_cannot_serve_hinders_nothing(
 
 def test_a_file_that_others_hold_is_a_failure_in_time(path: Path, project: Path, store: Store) -> None:
     record_to(path, project, store)
-    with exclusive(path.parent / f".{path.name}.lock", timeout=5):
+    with file_lock(path.parent / f".{path.name}.lock", timeout=5):
         answer = record_to(path, project, store, lock_timeout=0.05, errors=["KeyError: 'user'"])
     assert (answer.status, answer.errors[0].type) == ("failure", "append_write_failed")
     assert len(lines(path)) == 1
@@ -467,7 +466,7 @@ def test_a_file_that_others_hold_is_a_failure_in_time(path: Path, project: Path,
 RECORDER = """
 import sys
 from pathlib import Path
-from kr.store.store import Store
+from kr.store.engine import Store
 from tests.support.lessons import record_words
 path, project, number = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 with Store(None, path.parents[1], timeout=60.0) as store:

@@ -1,4 +1,4 @@
-"""The table of remedies: each row has a real output, and a user's rows go first (SPEC 4.2)."""
+"""The table of remedies: each row has a real output, and a user's rows go first."""
 
 import re
 from collections import Counter

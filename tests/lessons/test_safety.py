@@ -1,4 +1,4 @@
-"""Guard and quarantine: the same through every door; no secret in a file, a table, a log or an answer (SPEC 4.2)."""
+"""Guard and quarantine: the same through every door; no secret in a file, a table, a log or an answer."""
 
 import json
 import logging
@@ -14,7 +14,8 @@ from kr.lessons.file import LessonsFile
 from kr.lessons.record import record
 from kr.lessons.review import Lessons
 from kr.models import to_plain
-from kr.store.store import Store
+from kr.store import lessons
+from kr.store.engine import Store
 from tests.support.lessons import NOW, book_of, inject_from, record_data, record_to, record_words
 from tests.support.secret_shapes import SHAPES
 
@@ -254,8 +255,8 @@ def test_a_session_that_is_a_secret_is_kept_under_another_name(
     inject_from(path, store, session_id=secret)
     record_to(path, project, store, session_id=secret)
     assert secret not in everything(path, project, "")
-    with store.read() as unit:
-        (state,) = unit.lessons.states([LessonsFile(path).read().lessons[0].id]).values()
+    with store.read() as tx:
+        (state,) = lessons.states(tx, [LessonsFile(path).read().lessons[0].id]).values()
     assert (state.recurred, state.recurred_after_injection) == (1, 1)
 
 

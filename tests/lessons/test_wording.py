@@ -1,4 +1,4 @@
-"""What kr words itself where nobody did: the issue's own remedy, the table, a remark's advice, the error's own line (SPEC 4.2)."""
+"""What kr words itself where nobody did: the issue's own remedy, the table, a remark's advice, the error's own line."""
 
 import pytest
 from hypothesis import given

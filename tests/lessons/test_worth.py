@@ -11,8 +11,8 @@ import pytest
 from kr.errors import KrError
 from kr.lessons.line import parse_lines
 from kr.lessons.review import Lessons, UnknownLessonError, worth
+from kr.store.engine import Store
 from kr.store.lessons import LessonState
-from kr.store.store import Store
 from tests.support.lessons import NOW, book_of, inject_from, record_to
 
 

@@ -132,25 +132,6 @@ def test_a_call_that_a_killed_process_held_is_not_lost_to_the_story(
     assert project.sql("SELECT sum(charged) FROM source_calls") == [(3,)]
 
 
-@pytest.mark.effort(20, 4)
-def test_a_database_locked_by_another_program_is_waited_for(project: Project, effort: int) -> None:
-    import sqlite3
-    from contextlib import closing
-
-    with context7_server() as server:
-        project.use_context7(server.url)
-        project.ask(request())
-        with closing(sqlite3.connect(project.database, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
-            process = start(project, request())
-            for _ in range(effort):  # SQLite's own patience is five
-                time.sleep(1)
-                assert process.poll() is None
-            other.execute("COMMIT")
-        (answer,) = answers([process])
-    assert (answer["status"], answer["results"]["index_updated"]) == ("cache-hit", True)
-
-
 def test_first_use_by_many_processes_at_once(project: Project) -> None:
     """The same against the program; the store's own tests repeat the race many times over."""
     processes = [start(project, request(framework=f"framework{number}")) for number in range(PROCESSES)]
@@ -158,29 +139,3 @@ def test_first_use_by_many_processes_at_once(project: Project) -> None:
     assert all(answer["results"]["index_updated"] for answer in gathered)
     assert project.sql("SELECT count(*) FROM entries") == [(PROCESSES,)]
     assert (project.base / "index.yaml").read_text().count("\n- id: ") == PROCESSES
-
-
-def test_a_stopped_process_keeps_its_call_and_is_not_overtaken(
-    project: Project, slow_context7: StandIn
-) -> None:
-    """A laptop that sleeps, a frozen container: the reservation expires, its owner lives."""
-    project.env["KR_MAX_CALLS_PER_STORY"] = "1"
-    project.env["KR_CACHE_MATCH"] = "seed"  # the topic alone asks for something else
-    sleeper = start(project, request(topic="sleeper", tags=["sleeper"]), *OF_ITS_OWN)
-    give_up = time.monotonic() + 30
-    while not slow_context7.calls() and time.monotonic() < give_up:
-        time.sleep(0.02)
-    sleeper.send_signal(signal.SIGSTOP)
-    project.sql(
-        "UPDATE reservations SET expires_at = strftime('%Y-%m-%dT%H:%M:%S.000000Z', 'now', '-1 minute')"
-    )
-    other = start(project, request(topic="other", tags=["other"]))
-    give_up = time.monotonic() + 30
-    while project.sql("SELECT count(*) FROM leases") != [(2,)] and time.monotonic() < give_up:
-        time.sleep(0.05)
-    time.sleep(2)
-    assert other.poll() is None
-    sleeper.send_signal(signal.SIGCONT)
-    statuses = [answer["status"] for answer in answers([sleeper, other])]
-    assert statuses == ["success", "budget-exhausted"]
-    assert project.sql("SELECT sum(charged) FROM source_calls") == [(1,)]

@@ -10,9 +10,10 @@ import click
 import pytest
 from rich.cells import cell_len
 
-from kr.cli.knowledge import explained
+from kr.cli.research import explained_view
 from kr.errors import InvalidRequest, StoreCorrupt
-from kr.freshness import to_text
+from kr.store import saving
+from kr.times import to_text
 from tests.support.program import Project, request
 from tests.support.stores import draft, insert_entry
 from tests.support.terminals import seen
@@ -33,7 +34,7 @@ def explain(project: Project, **changes: Any) -> dict[str, Any]:
 def keep(project: Project, topic: str, framework: str = "vue", **changes: Any) -> None:
     with project.app() as app:
         values = {"framework_version": "3.5", "tags": ("options",)} | changes
-        app.store.save_report(draft(framework, topic, **values), f"# {topic}\n", project.clock())
+        saving.save(app.store, draft(framework, topic, **values), f"# {topic}\n", project.clock())
 
 
 def fingerprint(folder: Path) -> dict[str, str]:
@@ -91,26 +92,11 @@ def test_the_view_is_clean_and_fits_80_columns(project: Project) -> None:
 def test_the_view_tells_of_each_entry_how_it_ranks_and_why_it_is_served_or_not(project: Project) -> None:
     keep(project, "repeatable options")
     keep(project, "repeatable arguments", tags=("arguments",))
-    _, first, second = explained(explain(project)).split("\n\n")
+    _, first, second = explained_view(explain(project)).split("\n\n")
     assert first.startswith("vue-repeatable-options: score ")
     assert "; fresh; excerpt; shared tags: options\n  served: framework+topic+tags" in first
     assert second.startswith("vue-repeatable-arguments: score ")
     assert "\n  not served: another topic, question and keywords" in second
-
-
-def test_a_weaker_entry_says_what_it_stands_behind(project: Project) -> None:
-    keep(project, "repeatable options")
-    keep(project, "options with default values")
-    value = explain(project)
-    assert value["considered"][1]["tier"] is None
-    project.env["KR_CACHE_MATCH"] = "seed"
-    weaker = explain(project)["considered"][1]
-    assert (weaker["tier"], weaker["refused"]) == (
-        "framework+tags",
-        "vue-repeatable-options goes before it",
-    )
-    project.env["KR_CACHE_MATCH_FLOOR"] = "framework+topic"
-    assert "below cache_match_floor, framework+topic" in explain(project)["considered"][1]["refused"]
 
 
 def test_a_stale_entry_is_not_marked(project: Project) -> None:
@@ -169,29 +155,9 @@ def test_what_is_said_to_be_offered_is_what_research_offers(project: Project) ->
     assert len(told) == 3
 
 
-def test_without_fuzzy_matching_nothing_is_said_to_be_offered(project: Project) -> None:
-    keep(project, "repeatable arguments")
-    project.env["KR_CACHE_FUZZY_MATCH"] = "false"
-    value = explain(project)
-    assert value["outcome"] == "miss"
-    assert "cache_fuzzy_match is off" in value["decision"]
-    assert "cache_fuzzy_match is off" in value["considered"][0]["refused"]
-
-
 @pytest.mark.parametrize("data", [b"", b"mode: research", b"{{"])
 def test_a_bad_request_is_refused(project: Project, data: bytes) -> None:
     with project.app() as app, pytest.raises(InvalidRequest):
-        app.explain(data)
-
-
-def test_a_lessons_request_is_refused(project: Project) -> None:
-    data = {
-        "story_key": "1-1",
-        "mode": "lessons-inject",
-        "session_id": "s",
-        "lessons_inject": {"phase": "code-review"},
-    }
-    with project.app() as app, pytest.raises(InvalidRequest, match="mode"):
         app.explain(data)
 
 

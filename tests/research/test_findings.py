@@ -12,14 +12,14 @@ from markdown_it import MarkdownIt
 
 from kr.app import App
 from kr.errors import InvalidRequest, KrError, UnknownEntry
+from kr.findings import Finding
 from kr.guard import clean
-from kr.markdown import section
 from kr.models import Writer, agent, person, to_plain
 from kr.report import HEADER, SECTIONS, parse_report
-from kr.requests import Finding
 from kr.research.finding_text import contained, render_finding
+from kr.sections import section
 from kr.text import tokens_of
-from tests.support.program import Clock, Project
+from tests.support.program import Project
 
 QUESTION = "How do I reject unknown keys?"
 ID = "zod-reject-unknown-keys"
@@ -116,21 +116,6 @@ class TestWhatIsSaved:
         asked = app.research.question("zod", QUESTION, include_report=True)
         assert tokens_of(str(to_plain(asked))) < 600
 
-    def test_code_with_empty_lines_in_the_answer_stays_whole(self, app: App) -> None:
-        code = "```ts\nconst a = 1\n\nconst b = 2\n```"
-        saved(app, f"Declare both:\n{code}\n\nThen use them.")
-        shape = parse_report(text(app))
-        assert shape
-        assert shape.sections["Summary"] == f"Declare both:\n{code}"
-        assert shape.sections["Details"] == "Then use them."
-
-    def test_comments_in_code_that_look_like_headings_stay(self, app: App) -> None:
-        code = "# one\n## two\nrun()\n"
-        saved(app, code=code)
-        shape = parse_report(text(app))
-        assert shape
-        assert shape.sections["Code Examples"] == f"```\n{code.rstrip()}\n```"
-
     def test_what_may_say_the_same_is_named(self, app: App) -> None:
         saved(app)
         other = saved(app, "Objects are strict with strictObject.", question="Reject unknown object keys")
@@ -166,12 +151,6 @@ class TestWhoseTextItIs:
         assert other["replaced"] is None
         assert "Of three." in text(app)
         assert "Of four." in text(app, f"{ID}-v4")
-
-    def test_improving_an_entry_for_another_major_leaves_it_as_it_is(self, app: App) -> None:
-        saved(app, "Of three.", framework_version="3.22")
-        other = saved(app, "Of four.", framework_version="4.1", entry=ID, question="Strict objects in four?")
-        assert other["id"] == f"{ID}-v4"
-        assert "Of three." in text(app)
 
     def test_an_entry_that_is_named_gets_the_text_and_the_wording(self, app: App) -> None:
         saved(app)
@@ -226,19 +205,18 @@ class TestRatings:
         answer = ask(app)["results"]
         assert (answer["confidence"], answer["match"]["worked"]) == ("high", 2)
 
+    def test_a_client_that_is_alone_cannot_confirm_itself_under_another_name(self, app: App) -> None:
+        app.serves_one = True
+        saved(app)
+        told = rate(app, "worked", "b")
+        assert (told["worked"], told["confidence"]) == (1, "low")
+
     def test_a_session_counts_once_by_its_last_word(self, app: App) -> None:
         saved(app)
         for outcome in ("worked", "worked", "wrong"):
             rate(app, outcome)
         told = rate(app, "worked")
         assert (told["worked"], told["wrong"], told["confidence"]) == (1, 0, "high")
-
-    def test_a_confirmation_that_is_taken_back_is_none(self, app: App) -> None:
-        saved(app)
-        rate(app, "worked")
-        told = rate(app, "wrong")
-        assert (told["worked"], told["wrong"], told["withdrawn"]) == (0, 1, True)
-        assert told["confidence"] == "low"
 
     def test_a_wrong_text_is_served_to_nobody_and_offered_with_its_note(self, app: App) -> None:
         saved(app)
@@ -267,12 +245,6 @@ class TestRatings:
         saved(app, "Put right.", session_id="b")
         app.catalog.restore_revision(ID, 1)
         assert ask(app)["status"] != "cache-hit"
-
-    def test_as_many_that_worked_as_wrong_are_served(self, app: App) -> None:
-        saved(app)
-        rate(app, "wrong", "b")
-        assert rate(app, "worked", "d")["withdrawn"] is False
-        assert ask(app)["status"] == "cache-hit"
 
     def test_of_a_persons_text_one_agent_is_not_enough(self, app: App) -> None:
         saved(app, "Anna's words.", ANNA)
@@ -499,10 +471,6 @@ class TestWhatWaits:
         value: Any = [self.ORDER] if field in {"sources", "tags"} else self.ORDER
         assert save(app, **{field: value})["status"] == "quarantined"
 
-    def test_the_same_one_twice_waits_once(self, app: App) -> None:
-        assert save(app, self.ORDER)["results"]["id"] == save(app, self.ORDER)["results"]["id"]
-        assert len(app.review()["quarantined"]) == 1
-
     def test_approved_it_is_its_writers(self, app: App) -> None:
         held = save(app, self.ORDER, verified_by="npm test")["results"]["id"]
         told = app.approve(held)
@@ -597,30 +565,8 @@ class TestWhatIsRefused:
         assert told["errors"][0]["field"] == "entry"
         assert ID in told["errors"][0]["message"]
 
-    def test_lists_may_be_json_text_as_clients_send_them(self, app: App) -> None:
-        saved(app, sources='["https://a.example", "https://b.example"]', tags="strict")
-        assert "https://b.example" in text(app)
-
-
-def test_a_clock_that_stands_still_loses_nothing(project: Project) -> None:
-    """Two requests in one moment have a row each."""
-
-    class Standing(Clock):
-        def __call__(self) -> Any:
-            return self.now
-
-    project.clock = Standing()
-    app = project.app()
-    saved(app, "One.")
-    saved(app, "Two.")
-    assert project.sql("SELECT count(*) FROM requests WHERE mode = 'save'") == [(2,)]
-
 
 class TestWhatAStrangerFound:
-    def test_a_line_without_end_is_refused_and_no_secret(self, app: App) -> None:
-        told = save(app, "word " * 20_000)
-        assert told["errors"][0]["message"].startswith("25000 tokens with code and caveats; at most 1200")
-
     def test_what_was_taken_out_is_told(self, app: App) -> None:
         told = saved(app, "Set password = hunter2hunter2 in the file.")
         assert "hunter2hunter2" not in text(app)

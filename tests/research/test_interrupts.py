@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from kr.cli.output import LineProgress
+from kr.cli.common import TerminalProgress
 from kr.research.chain import Budget
 from kr.research.miss import lease, lease_key
-from kr.store.store import Store
+from kr.store import ledger
+from kr.store.engine import Store
 from tests.support.interrupts import Interrupter
 from tests.support.runs import run_of
-from tests.support.stores import NOW
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
@@ -29,8 +29,8 @@ def test_what_an_interrupted_call_reserved_is_given_back(tmp_path: Path) -> None
             with suppress(KeyboardInterrupt), interrupter.watching():
                 budget.reserve()
             budget.give_back()
-            with store.read() as unit:
-                assert unit.ledger.reserved("s-1", "3-1") == 0
+            with store.read() as tx:
+                assert ledger.reserved(tx, "s-1", "3-1") == 0
             if interrupter.left > 0:
                 break
             interrupted += 1
@@ -43,17 +43,17 @@ def test_an_interrupt_leaves_no_lease(tmp_path: Path) -> None:
         key = lease_key(run_of(store))
         for number in range(1, MOST):
             run = run_of(store)
-            held = lease(run, LineProgress(is_watched=False))
+            held = lease(run, TerminalProgress())
             interrupter = Interrupter(number)
             with suppress(KeyboardInterrupt), interrupter.watching():
                 held.__enter__()
             is_held = interrupter.left > 0
-            with store.read() as unit:
-                assert (unit.leases.holder(key, NOW) is not None) is is_held
+            with store.read() as tx:
+                assert (tx.value("SELECT owner FROM leases WHERE key = :key", key=key) is not None) is is_held
             if is_held:
                 held.__exit__(None, None, None)
                 break
             interrupted += 1
-        with store.read() as unit:
-            assert unit.leases.holder(key, NOW) is None
+        with store.read() as tx:
+            assert tx.value("SELECT owner FROM leases WHERE key = :key", key=key) is None
     assert 5 < interrupted < MOST - 1

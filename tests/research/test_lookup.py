@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kr.models import to_plain
+from kr.store import saving
 from tests.support.program import Project, request
 from tests.support.stores import draft
 
@@ -28,7 +29,7 @@ def keep(project: Project, topic: str, text: str = "Set `multiple`.", **changes:
     with project.app() as app:
         values = {"framework_version": "3.5", "tags": ("options",)} | changes
         report = f"# {topic}\n\n## Summary\n\n{text}\n\n## Details\n\nMore of it.\n"
-        return app.store.save_report(draft("vue", topic, **values), report, project.clock()).entry.id
+        return saving.save(app.store, draft("vue", topic, **values), report, project.clock()).entry.id
 
 
 def ask(project: Project, **changes: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import yaml
 
 from kr.app import App
 from kr.models import to_plain
+from kr.store import saving
 from tests.support.program import Project
 from tests.support.stores import ROOT, draft
 
@@ -32,7 +33,7 @@ def app(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
             entry = draft("acme", one, framework_version="3", tags=("acme",))
             if request.param:
                 entry = draft("acme", one, framework_version="3", tags=("acme",), question=question(one))
-            made.store.save_report(entry, f"# {one}\n\n## Summary\n\nHow to {one}.\n", project.clock())
+            saving.save(made.store, entry, f"# {one}\n\n## Summary\n\nHow to {one}.\n", project.clock())
         yield made
 
 
@@ -71,7 +72,7 @@ def test_an_opposite_at_a_terminal_is_no_hit(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
     with project.app() as app:
         entry = draft("acme", "turn on strict mode", framework_version="3", question=None)
-        app.store.save_report(entry, "# strict\n\n## Summary\n\nSet `strict: true`.\n", project.clock())
+        saving.save(app.store, entry, "# strict\n\n## Summary\n\nSet `strict: true`.\n", project.clock())
     words = ("acme", "How do I turn off strict mode?", "--framework-version", "3", "--format", "json")
     for _ in range(2):
         done = project.run("research", *words, "--if-unsure", "candidates")

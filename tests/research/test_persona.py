@@ -121,10 +121,6 @@ def test_overrides_replace_scalars_and_append_arrays() -> None:
     )
 
 
-BOMB = """<!DOCTYPE p [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;">]>
-<agent name="W"><persona><role>&c;</role></persona></agent>"""
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -145,15 +141,6 @@ BOMB = """<!DOCTYPE p [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;"><
 def test_what_is_no_persona_is_none(text: str) -> None:
     assert parse_persona(text, [], "s") is None
     assert parse_persona(text, [{"name": 3, "principles": 4}], "s") is None
-
-
-def test_an_entity_bomb_is_harmless() -> None:
-    persona = parse_persona(BOMB, [], "s")
-    assert persona is None or len(persona.role) < 100
-    outside = '<!DOCTYPE p [<!ENTITY x SYSTEM "file:///etc/passwd">]>'
-    inside = f'<agent name="W"><persona>{outside}<role>&x;</role></persona></agent>'
-    found = parse_persona(inside, [], "s")
-    assert found is None or "root" not in found.role
 
 
 def test_texts_are_single_visible_lines() -> None:

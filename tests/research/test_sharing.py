@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kr.store import requests
+from kr.store import saving as saving_rows
 from tests.support.mcp_servers import StandIn, context7_server
 from tests.support.program import Project, request
 from tests.support.stores import draft
@@ -84,8 +86,8 @@ def test_what_was_offered_is_kept_until_somebody_says_that_it_answers(project: P
     (related,) = ask(project, **NEAR, if_unsure="candidates")["results"]["related"]
     offered = {"id": "vue-repeatable-options", "score": related["score"]}
     assert waiting(project) == [(NEAR["tags"], [offered], None, 0)]
-    with project.app() as app, app.store.read() as unit:
-        (kept,) = unit.offers.open()
+    with project.app() as app, app.store.read() as tx:
+        (kept,) = requests.open_offers(tx)
     assert (kept.topic, kept.question, kept.status) == (NEAR["topic"], NEAR["question"], "candidates")
     ask(project, **NEAR, use="vue-repeatable-options")
     assert waiting(project) == [(NEAR["tags"], [offered], "vue-repeatable-options", 1)]
@@ -327,7 +329,7 @@ def test_a_framework_is_found_under_its_other_names(project: Project, context7: 
     assert project.sql("SELECT status FROM requests ORDER BY at")[-1] == ("success",)
     (project.root / "package.json").write_text('{"dependencies": {"@acme/frobnicator": "^1"}}')
     with project.app() as app:
-        app.store.save_report(draft("@acme/frobnicator"), "# of a package\n", project.clock())
+        saving_rows.save(app.store, draft("@acme/frobnicator"), "# of a package\n", project.clock())
     assert ask(project, framework="frobnicator", framework_version="8")["status"] == "cache-hit"
     assert project.sql("SELECT count(*) FROM entries") == [(2,)]
     asked = [row[0] for row in project.sql("SELECT framework FROM requests ORDER BY at")]

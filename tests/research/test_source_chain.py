@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 
 from tests.support.mcp_servers import (
-    DOCS,
-    LIBRARIES,
     Raw,
     Scenario,
     StandIn,
@@ -229,15 +227,6 @@ def test_retry_after_is_honoured(world: World) -> None:
     assert world.ask(topic="watchers", tags=["watchers"])["status"] == "success"
 
 
-def test_a_breaker_that_is_turned_off_never_opens(world: World) -> None:
-    world.project.env["KR_SOURCES"] = "[context7]"
-    world.project.env["KR_CIRCUIT_BREAKER__FAILURES"] = "0"
-    failing = world.context7(Scenario(raw=Raw(status=429, headers={"retry-after": "120"})))
-    for number in range(5):
-        world.ask(topic=f"subject{number} matter{number}", tags=[f"t{number}"])
-    assert len(failing.requests()) >= 5
-
-
 def test_a_framework_that_a_source_does_not_know_is_no_failure_of_the_source(world: World) -> None:
     world.project.env["KR_SOURCES"] = "[context7]"
     server = world.context7(Scenario(resolve=['No libraries found for "x". Try a different search term.']))
@@ -327,21 +316,6 @@ def test_hostile_pages_end_as_quoted_text_that_breaks_nothing(world: World) -> N
     assert "evil.example" not in attribution
 
 
-def test_a_private_page_is_refused_unless_it_is_allowed(world: World) -> None:
-    server = world.web(AGREEING)
-    world.project.env["KR_WEB_SEARCH"] = json.dumps({"provider": "searxng", "url": server.url})
-    answer = world.ask()
-    assert consulted(answer)["web_search"] == "unavailable"
-    assert {seen.path for seen in server.requests()} == {"/search"}
-
-
-def test_another_library_of_a_similar_name_is_not_taken(world: World) -> None:
-    world.project.env["KR_SOURCES"] = "[context7]"
-    world.context7(Scenario(resolve=[LIBRARIES.split("----------", maxsplit=1)[0]]))
-    answer = world.ask()
-    assert answer["status"] == "degraded"
-
-
 def test_secrets_stay_out_of_answer_report_log_and_database(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -385,29 +359,6 @@ def test_retry_after_zero_is_an_ordinary_failure(world: World) -> None:
     world.ask()
     world.context7()
     assert world.ask(topic="slots", tags=["slots"])["status"] == "success"
-
-
-GONE = "The library you are trying to access does not exist. Please try with a different library ID."
-
-
-def test_a_remembered_library_that_is_gone_is_searched_again(world: World) -> None:
-    world.project.env["KR_SOURCES"] = "[context7]"
-    world.context7()
-    world.ask(topic="slots", tags=["slots"])
-    server = world.context7(Scenario(docs=[GONE, DOCS]))
-    assert world.ask()["status"] == "success"
-    assert [call.tool for call in server.calls()] == ["query-docs", "resolve-library-id", "query-docs"]
-    assert world.project.sql("SELECT count(*) FROM circuits") == [(0,)]
-
-
-def test_an_unknown_tag_is_replaced_by_one_on_offer_and_remembered(world: World) -> None:
-    world.project.env["KR_SOURCES"] = "[context7]"
-    tag = 'Tag "v3.5.1" not found for library "/vuejs/docs". Available tags: v3.6.0, v2.7.16'
-    server = world.context7(Scenario(docs=[tag, DOCS]))
-    assert world.ask()["status"] == "success"
-    assert world.ask(topic="slots", tags=["slots"])["status"] == "success"
-    asked = [call.arguments["libraryId"] for call in server.calls() if call.tool == "query-docs"]
-    assert asked == ["/vuejs/docs/v3.5.1", "/vuejs/docs/v3.6.0", "/vuejs/docs/v3.6.0"]
 
 
 def test_a_folder_of_ones_own_answers_before_the_others_and_costs_nothing(world: World) -> None:

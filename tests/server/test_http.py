@@ -6,7 +6,6 @@ import re
 import signal
 import socket
 import threading
-from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
 
@@ -170,15 +169,6 @@ def test_a_client_that_hangs_up_breaks_its_research_off(project: Project, server
     assert rows == [("interrupted: Cancelled",)]
 
 
-@pytest.mark.effort(1, 0)
-def test_a_head_that_does_not_come_is_waited_for_so_long(server: Server, effort: int) -> None:
-    if not effort:
-        pytest.skip("waits ten seconds; --all runs it")
-    with socket.create_connection(server.address, timeout=30) as silent:
-        silent.sendall(b"GET /healthz HTTP/1.1\r\nHost: local")
-        assert silent.recv(100) == b""
-
-
 def wait_until(condition: Any) -> None:
     deadline = threading.Event()
     for _ in range(400):
@@ -204,7 +194,7 @@ def test_the_token_opens_it_and_stands_in_no_log_and_sigterm_lets_what_is_under_
         project.use_context7(slow.url)
         with serving(project, *outside, KR_TOKEN=TOKEN) as server:
             server.url = server.url.replace("0.0.0.0", "127.0.0.1")
-            basic = the_token_opens(server)
+            the_token_opens(server)
             asked = request(topic="draining", tags=["drain"], question="How is a server drained?")
             given = {"Authorization": f"Bearer {TOKEN}"}
             asking = threading.Thread(
@@ -220,25 +210,23 @@ def test_the_token_opens_it_and_stands_in_no_log_and_sigterm_lets_what_is_under_
     assert [answer.json["status"] for answer in answers] == ["success"]
     with pytest.raises(ConnectionRefusedError):
         server.get("/healthz")
-    written = json.dumps(server.log)
+    written = "".join(server.log)
     assert TOKEN not in written
-    assert basic not in written
     assert "secret-in-a-query" not in written
-    assert {"GET /v1/stats 401", "GET /v1/stats 200"} <= {line["message"] for line in server.log}
+    assert "GET /v1/stats 401 in" in written
+    assert "GET /v1/stats 200 in" in written
 
 
-def the_token_opens(server: Server) -> str:
-    """And nothing else does; gives the Basic credential that was sent."""
+def the_token_opens(server: Server) -> None:
+    """And nothing else does."""
     refused = server.get("/v1/stats?token=secret-in-a-query")
     assert is_problem(refused, 401)
     assert "Bearer" in refused.headers["www-authenticate"]
     assert server.get("/healthz").status == 200
-    for given in (f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", "Bearer ", "Basic !", f"Digest {TOKEN}"):
+    for given in (f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", "Bearer ", f"Digest {TOKEN}"):
         assert server.get("/v1/stats", Authorization=given).status == 401
-    basic = b64encode(f"anybody:{TOKEN}".encode()).decode()
-    for given in (f"Bearer {TOKEN}", f"bearer {TOKEN}", f"Basic {basic}"):
+    for given in (f"Bearer {TOKEN}", f"bearer {TOKEN}"):
         assert server.get("/v1/stats", Authorization=given, Host="kr.internal:8765").status == 200
     assert server.get("/mcp").status == 401
     described = server.get("/openapi.json", Authorization=f"Bearer {TOKEN}").json
     assert "bearer" in json.dumps(described).lower()
-    return basic

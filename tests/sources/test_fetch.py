@@ -354,6 +354,30 @@ def test_a_server_that_is_not_there_is_a_failure() -> None:
         fetch("http://nowhere.test/", Network(allow_private=True, resolve=names()))
 
 
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("text/html; charset=iso-8859-1", "<p>naïve “text”</p>".encode("cp1252")),
+        ("text/html; charset=iso-8859-1", "<p>naïve “text”</p>".encode()),
+        ("text/html", '<meta charset="gb2312"><p>文档</p>'.encode("gb2312")),
+        ("text/plain; charset=utf-7", "naïve".encode("cp1252")),
+        ("text/plain", b"\xff\xfe" + "文档".encode("utf-16-le")),
+        ("", "<!doctype html><p>naïve</p>".encode()),
+    ],
+)
+def test_a_page_is_read_in_its_own_characters(content_type: str, body: bytes) -> None:
+    with web_server({"/": page(body, content_type)}) as server:
+        text = fetch(server.url + "/").text
+    assert "�" not in text
+    assert "naïve" in text or "文档" in text
+
+
+@pytest.mark.parametrize("content_type", ["image/png", "text/css", "application/pdf", "text/html\x01", ""])
+def test_what_is_no_text_is_refused(content_type: str) -> None:
+    with web_server({"/": page(b"%PDF-1.7 \0\1", content_type)}) as server, pytest.raises(FetchRefused):
+        fetch(server.url + "/")
+
+
 # --- time -----------------------------------------------------------------------------------------------
 
 SLOW = {

@@ -63,7 +63,7 @@ def is_alive(pid: int) -> bool:
 
 
 def wait_for_pids(file: Path, count: int) -> list[int]:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if file.exists() and len(pids := file.read_text().split()) >= count:
             return [int(pid) for pid in pids]

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.store.store import Store
+from kr.store.engine import Store
 
 
 @pytest.fixture

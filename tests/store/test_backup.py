@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from kr.errors import StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
-from kr.store import backup
+from kr.store import backup, entries, meta, saving
+from kr.store.engine import Store
 from kr.store.sqlite import SCHEMA_VERSION
-from kr.store.store import Store
 from tests.support.older import make_unreleased
 from tests.support.program import Project
 from tests.support.stores import NOW, draft, obey_permissions, protected, sql, start
@@ -43,7 +43,7 @@ MOMENT = "20261121T120000Z"
 
 
 def save(store: Store, topic: str) -> None:
-    store.save_report(draft(topic=topic), f"# click - {topic}\n", NOW)
+    saving.save(store, draft(topic=topic), f"# click - {topic}\n", NOW)
 
 
 def topics(path: Path) -> list[str]:
@@ -150,14 +150,14 @@ def test_whoever_has_it_open_sees_the_restored_rows(store: Store, base: Path, tm
     save(store, "two")
     with Store(None, base) as other:
         with other.read() as snapshot:
-            assert snapshot.entries.count() == 2
+            assert entries.count(snapshot) == 2
             restore(store, tmp_path / "copy.db")
-            assert snapshot.entries.count() == 2
-        with other.read() as unit:
-            assert unit.entries.count() == 1
-        other.save_report(draft(topic="three"), "# three\n", NOW)
-        with store.read() as unit:
-            assert [entry.topic for entry in unit.entries.all()] == ["one", "three"]
+            assert entries.count(snapshot) == 2
+        with other.read() as tx:
+            assert entries.count(tx) == 1
+        saving.save(other, draft(topic="three"), "# three\n", NOW)
+        with store.read() as tx:
+            assert [entry.topic for entry in entries.all(tx)] == ["one", "three"]
     assert backup.check(store.path) == []
 
 
@@ -171,7 +171,7 @@ def test_writers_go_on_through_a_restore(store: Store, tmp_path: Path) -> None:
         with Store(None, store.path.parent, timeout=20.0) as own:
             while not stop.is_set():
                 try:
-                    own.save_report(draft(topic="busy"), f"# {datetime.now(UTC)}\n", NOW)
+                    saving.save(own, draft(topic="busy"), f"# {datetime.now(UTC)}\n", NOW)
                 except StoreError as error:
                     errors.append(error)
 
@@ -221,8 +221,8 @@ def test_a_damaged_database_is_moved_aside(store: Store, tmp_path: Path, content
 def bad_backups(folder: Path) -> dict[str, Path]:
     other, newer, empty = folder / "other.db", folder / "newer.db", folder / "empty.db"
     sql(other, "CREATE TABLE songs (name TEXT)")
-    with Store(f"sqlite:///{newer}", folder) as store, store.write() as unit:
-        unit.meta.put("key", "value")
+    with Store(f"sqlite:///{newer}", folder) as store, store.write() as tx:
+        meta.put(tx, "key", "value")
     sql(newer, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     empty.touch()
     (folder / "text.db").write_text("text\n" * 1000)
@@ -241,7 +241,7 @@ def bad_backups(folder: Path) -> dict[str, Path]:
 @pytest.mark.parametrize(
     ("name", "error", "told"),
     [
-        ("other", StoreCorrupt, "another program"),
+        ("other", StoreError, "another program"),
         ("newer", StoreTooNew, "newer kr"),
         ("empty", StoreCorrupt, "no database of kr"),
         ("text", StoreCorrupt, "not a database"),
@@ -300,7 +300,7 @@ def test_another_programs_database_is_not_written_over(store: Store, tmp_path: P
         ("DELETE FROM search_rows", "not every entry is in the search index"),
         ("UPDATE report_texts SET text = 'other'", "not the one that was written"),
         (
-            "INSERT INTO revisions (entry_id, revision, sha256, path, replaced_at) VALUES ('a', 1, 'x', 'p', 't')",
+            "INSERT INTO revisions (entry_id, revision, sha256, path, framework_key, topic_key, replaced_at) VALUES ('a', 1, 'x', 'p', 'f', 't', 't')",
             "refers to a row of report_texts",
         ),
     ],
@@ -322,7 +322,7 @@ def test_a_newer_and_an_unreleased_database_are_known(store: Store) -> None:
     older = store.path.with_name("older.db")
     make_unreleased(older)
     found = backup.inspect(older)
-    assert (found.state, "export-yaml" in str(found.problem)) == ("unreadable", True)
+    assert (found.state, "export-yaml" in str(found.problem)) == ("foreign", True)
 
 
 def test_the_commands(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from kr.store.store import Store
+from kr.store import entries as entry_rows
+from kr.store import reports
+from kr.store.engine import Store
 from tests.support.stores import sql, together
 
 
@@ -19,9 +21,9 @@ def come_first(base: Path, processes: int) -> None:
     assert answers == ["True"] * processes
     assert sql(base / "kr.db", "PRAGMA integrity_check") == [("ok",)]
     assert sql(base / "kr.db", "SELECT count(*) FROM alembic_version") == [(1,)]
-    with Store(None, base) as store, store.read() as unit:
-        entries = unit.entries.all()
+    with Store(None, base) as store, store.read() as tx:
+        entries = entry_rows.all(tx)
         assert len(entries) == processes
         assert len({entry.last_accessed for entry in entries}) == processes
-        assert all(store.read_report(entry) for entry in entries)
+        assert all(reports.read_report(store, entry) for entry in entries)
     assert not list(base.rglob(".kr-*"))

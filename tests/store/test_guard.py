@@ -6,7 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.errors import StoreError
-from kr.store.store import Store
+from kr.store import archive, entries, reports, saving
+from kr.store.engine import Store
 from tests.support.stores import NOW, PUBLIC_COLUMNS, draft, insert_entry, sql
 
 
@@ -33,7 +34,7 @@ def test_the_least_recently_accessed_beyond_the_limit_leave(small: Store) -> Non
         make(small)
         for number, name in enumerate("cabd"):
             insert_entry(small.path, name, last_accessed=f"2026-09-{10 + number}")
-        saved = small.save_report(draft(topic="new"), "# text\n", NOW)
+        saved = saving.save(small, draft(topic="new"), "# text\n", NOW)
         assert (saved.lru_evicted, saved.auto_archived, saved.index_count) == (2, 0, 3)
         assert live(small) == ["b", "click-new", "d"]
         assert archived(small) == [("c", "lru"), ("a", "lru")]
@@ -53,7 +54,7 @@ def test_more_than_sixty_whole_days_without_an_access_archive(
 ) -> None:
     make(store)
     insert_entry(store.path, "old", last_accessed=last_accessed)
-    saved = store.save_report(draft(), "# text\n", NOW)
+    saved = saving.save(store, draft(), "# text\n", NOW)
     assert (saved.auto_archived, saved.lru_evicted, saved.index_count) == (is_archived, 0, 2 - is_archived)
     assert archived(store) == [("old", "age")] * is_archived
 
@@ -62,21 +63,21 @@ def test_an_archived_row_keeps_everything_with_when_and_why(store: Store) -> Non
     make(store)
     insert_entry(store.path, "old", last_accessed="2026-01-01")
     [before] = sql(store.path, f"SELECT {PUBLIC_COLUMNS} FROM entries")
-    store.save_report(draft(), "# text\n", NOW)
+    saving.save(store, draft(), "# text\n", NOW)
     [after] = sql(store.path, f"SELECT {PUBLIC_COLUMNS} FROM archived_entries")
     assert after == tuple("archived" if value == "fresh" else value for value in before)
     assert sql(store.path, "SELECT archived_at, reason, prior_status FROM archived_entries") == [
         ("2026-10-01T12:00:00.000000Z", "age", "fresh")
     ]
-    with store.read() as unit:
-        [row] = unit.archive.all()
+    with store.read() as tx:
+        [row] = archive.all(tx)
     assert (row.entry.id, row.entry.status, row.reason) == ("old", "fresh", "age")
 
 
 def test_the_entry_just_written_stays_whatever_the_limits(base: Path) -> None:
     with Store(None, base, max_entries=0, archive_after_days=-1) as store:
         for topic in ("one", "two"):
-            saved = store.save_report(draft(topic=topic), "# text\n", NOW - timedelta(days=500))
+            saved = saving.save(store, draft(topic=topic), "# text\n", NOW - timedelta(days=500))
             assert saved.index_count == 1
         assert live(store) == ["click-two"]
 
@@ -89,13 +90,13 @@ def test_a_guard_that_fails_is_undone_alone(small: Store, event: str) -> None:
             insert_entry(small.path, name)
         insert_entry(small.path, "old", last_accessed="2026-01-01")
         sql(small.path, f"CREATE TRIGGER no BEFORE {event} BEGIN SELECT RAISE(ABORT, 'not today'); END")
-        saved = small.save_report(draft(), "# text\n", NOW)
+        saved = saving.save(small, draft(), "# text\n", NOW)
         assert (saved.lru_evicted, saved.auto_archived, saved.index_count) == (-1, 0, 6)
         assert "not today" in saved.warnings[0]
         assert archived(small) == []
-        assert small.read_report(saved.entry) == "# text\n"
+        assert reports.read_report(small, saved.entry) == "# text\n"
         sql(small.path, "DROP TRIGGER no")
-        again = small.save_report(draft(), "# new\n", NOW)
+        again = saving.save(small, draft(), "# new\n", NOW)
         assert (again.lru_evicted, again.auto_archived, again.index_count) == (2, 1, 3)
 
 
@@ -109,7 +110,7 @@ def test_a_trigger_that_gives_up_the_whole_transaction_loses_nothing(small: Stor
             "CREATE TRIGGER no BEFORE INSERT ON archived_entries BEGIN SELECT RAISE(ROLLBACK, 'no'); END",
         )
         with pytest.raises(StoreError):
-            small.save_report(draft(), "# text\n", NOW)
+            saving.save(small, draft(), "# text\n", NOW)
         assert live(small) == list("abcd")
         assert list(base.rglob("*.md")) == list(base.rglob(".kr-*")) == []
 
@@ -120,18 +121,17 @@ def test_the_guard_looks_at_no_archived_row(store: Store) -> None:
     sql(
         store.path,
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) "
-        f"INSERT INTO archived_entries ({row}, archived_at, reason, framework_key, topic_key) "
-        "SELECT 'a' || i, 'f', '1', 't' || i, '[]', 'p' || i, '', '', 'archived', 'low', '', 'lru', 'f', 't' || i FROM n",
+        f"INSERT INTO archived_entries ({row}, archived_at, reason, framework_key, topic_key, major, keywords_key, prior_status) "
+        "SELECT 'a' || i, 'f', '1', 't' || i, '[]', 'p' || i, '', '', 'archived', 'low', '', 'lru', 'f', 't' || i, '1', '', 'fresh' FROM n",
     )
     for statement in (
         "SELECT 1 FROM archived_entries WHERE id = 'x' AND framework_key <> 'f'",
         "SELECT 1 FROM archived_entries WHERE path = 'x' AND framework_key <> 'f'",
-        "SELECT 1 FROM archived_entries WHERE framework_key IS NULL",
         "SELECT 1 FROM archived_entries WHERE framework_key = 'f' AND topic_key = 't'",
     ):
         plan = sql(store.path, f"EXPLAIN QUERY PLAN {statement}")
         assert all("USING" in step[3] and "INDEX" in step[3] for step in plan), plan
-    saved = store.save_report(draft(), "# text\n", NOW)
+    saved = saving.save(store, draft(), "# text\n", NOW)
     assert saved.lru_evicted == 0
 
 
@@ -147,10 +147,10 @@ def test_lru_order_is_the_order_of_use(
     with Store(None, tmp_path_factory.mktemp("kb"), max_entries=limit, archive_after_days=10**6) as store:
         model: list[str] = []
         for topic, hours in accesses:
-            saved = store.save_report(draft(topic=f"t{topic}"), f"# {topic}\n", NOW + timedelta(hours=hours))
+            saved = saving.save(store, draft(topic=f"t{topic}"), f"# {topic}\n", NOW + timedelta(hours=hours))
             model = [name for name in model if name != saved.entry.id] + [saved.entry.id]
             assert saved.lru_evicted == max(0, len(model) - limit)
             model = model[-limit:]
-        with store.read() as unit:
-            order = sorted(unit.entries.all(), key=lambda entry: entry.last_accessed)
+        with store.read() as tx:
+            order = sorted(entries.all(tx), key=lambda entry: entry.last_accessed)
             assert [entry.id for entry in order] == model

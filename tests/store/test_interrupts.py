@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kr.store.store import Store
+from kr.store import archive, entries, reports, restoring, saving
+from kr.store.engine import Store
 from tests.support.interrupts import Interrupter
 from tests.support.stores import NOW, draft, sql
 
@@ -16,21 +17,21 @@ ENTRY = "click-repeatable-options"
 
 
 def save(store: Store) -> None:
-    store.save_report(draft(), "# new\n", NOW)
+    saving.save(store, draft(), "# new\n", NOW)
 
 
 def save_another(store: Store) -> None:
-    store.save_report(draft(topic="another"), "# another\n", NOW)
+    saving.save(store, draft(topic="another"), "# another\n", NOW)
 
 
 def restore_revision(store: Store) -> None:
-    store.restore_revision(ENTRY, 1, NOW)
+    restoring.restore_revision(store, ENTRY, 1, NOW)
 
 
 def restore_archived(store: Store) -> None:
-    with store.read() as unit:
-        [archived] = unit.archive.of_id("flask-repeatable-options")
-    store.restore_archived(archived, NOW)
+    with store.read() as tx:
+        [archived] = archive.of_id(tx, "flask-repeatable-options")
+    restoring.restore_archived(store, archived, NOW)
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +39,11 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A knowledge base with an entry of two revisions, one that the guard will archive, and an archived one."""
     base = tmp_path_factory.mktemp("ready") / "knowledge-base"
     with Store(None, base) as store:
-        store.save_report(draft("django"), "# django\n", NOW)
-        store.save_report(draft("flask"), "# flask\n", NOW)
-        store.remove(["flask-repeatable-options"], NOW)
+        saving.save(store, draft("django"), "# django\n", NOW)
+        saving.save(store, draft("flask"), "# flask\n", NOW)
+        restoring.remove(store, ["flask-repeatable-options"], NOW)
         for text in ("# one\n", "# two\n", "# three\n"):
-            store.save_report(draft(), text, NOW)
+            saving.save(store, draft(), text, NOW)
     return base
 
 
@@ -72,11 +73,11 @@ def test_an_interrupt_after_any_call_leaves_pairs(
 
 def check(base: Path) -> None:
     with Store(None, base) as store:
-        with store.read() as unit:
-            rows = unit.entries.all()
+        with store.read() as tx:
+            rows = entries.all(tx)
         assert ENTRY in {entry.id for entry in rows}
         for entry in rows:
-            text = store.read_report(entry)
+            text = reports.read_report(store, entry)
             assert text is not None, entry.path
             assert hashlib.sha256(text.encode()).hexdigest() == entry.sha256
     archived = {path for (path,) in sql(base / "kr.db", "SELECT path FROM archived_entries")}

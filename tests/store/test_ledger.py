@@ -3,31 +3,32 @@ from pathlib import Path
 
 import pytest
 
-from kr.freshness import to_text
+from kr.store import ledger, requests
+from kr.store.engine import Store
 from kr.store.requests import RequestRow
-from kr.store.store import Store
+from kr.times import to_text
 from tests.support.stores import NOW, call, sql, start, together
 
 
 def reserve(
     store: Store, limit: int | None = 3, *, owner: str = "me", later: float = 0.0
 ) -> tuple[str, str | None]:
-    with store.write() as unit:
-        won = unit.ledger.reserve("s", "1-1", limit=limit, owner=owner, now=NOW + timedelta(seconds=later))
+    with store.write() as tx:
+        won = ledger.reserve(tx, "s", "1-1", limit=limit, owner=owner, now=NOW + timedelta(seconds=later))
     return won.outcome, won.id
 
 
 def test_charged_calls_count_for_their_story_alone(store: Store) -> None:
-    with store.write() as unit:
-        unit.ledger.record(call(charged=True))
-        unit.ledger.record(call(charged=True))
-        unit.requests.begin(RequestRow(id="r", at=to_text(NOW), mode="research", status="failure"))
-        unit.ledger.record(call("r", outcome="timeout"))
-        unit.ledger.record(call(charged=True, story_key="1-2"))
-        unit.ledger.record(call(charged=True, session_id="other"))
-    with store.read() as unit:
-        assert unit.ledger.spent("s", "1-1") == 2
-        assert unit.ledger.spent("s", "9-9") == 0
+    with store.write() as tx:
+        ledger.settle(tx, None, call(charged=True))
+        ledger.settle(tx, None, call(charged=True))
+        requests.begin(tx, RequestRow(id="r", at=to_text(NOW), mode="research", status="failure"))
+        ledger.settle(tx, None, call("r", outcome="timeout"))
+        ledger.settle(tx, None, call(charged=True, story_key="1-2"))
+        ledger.settle(tx, None, call(charged=True, session_id="other"))
+    with store.read() as tx:
+        assert ledger.spent(tx, "s", "1-1") == 2
+        assert ledger.spent(tx, "s", "9-9") == 0
     rows = sql(
         store.path, "SELECT request_id, source, outcome, charged FROM source_calls WHERE story_key = '1-1'"
     )
@@ -39,23 +40,23 @@ def test_a_reserved_call_is_charged_once(store: Store) -> None:
     outcome, reservation = reserve(store)
     assert outcome == "granted"
     assert reservation is not None
-    with store.write() as unit:
-        unit.ledger.settle(reservation, call(charged=True))
-    with store.read() as unit:
-        assert (unit.ledger.spent("s", "1-1"), unit.ledger.reserved("s", "1-1")) == (1, 0)
+    with store.write() as tx:
+        ledger.settle(tx, reservation, call(charged=True))
+    with store.read() as tx:
+        assert (ledger.spent(tx, "s", "1-1"), ledger.reserved(tx, "s", "1-1")) == (1, 0)
 
 
 def test_what_others_hold_may_come_back_and_what_is_spent_may_not(store: Store) -> None:
     outcome, reservation = reserve(store, 1)
     assert reserve(store, 1, owner="other") == ("in_flight", None)
     assert reservation is not None
-    with store.write() as unit:
-        unit.ledger.release(reservation)
+    with store.write() as tx:
+        ledger.release(tx, reservation)
     outcome, reservation = reserve(store, 1, owner="other")
     assert outcome == "granted"
     assert reservation is not None
-    with store.write() as unit:
-        unit.ledger.settle(reservation, call(charged=True))
+    with store.write() as tx:
+        ledger.settle(tx, reservation, call(charged=True))
     assert reserve(store, 1) == ("exhausted", None)
     assert reserve(store, 0) == ("exhausted", None)
 
@@ -68,39 +69,39 @@ def test_a_budget_of_its_own_is_granted_and_seen_by_others(store: Store) -> None
 def test_a_dead_owners_reservation_expires_and_a_living_ones_does_not(store: Store) -> None:
     reserve(store, 1)
     assert reserve(store, 1, owner="other", later=14)[0] == "in_flight"
-    with store.write() as unit:
-        assert unit.ledger.renew("me", now=NOW + timedelta(seconds=14)) == 1
+    with store.write() as tx:
+        assert ledger.renew(tx, "me", now=NOW + timedelta(seconds=14)) == 1
     assert reserve(store, 1, owner="other", later=28)[0] == "in_flight"
     assert reserve(store, 1, owner="other", later=30)[0] == "granted"
-    with store.write() as unit:
-        assert unit.ledger.renew("me", now=NOW + timedelta(seconds=30)) == 0
+    with store.write() as tx:
+        assert ledger.renew(tx, "me", now=NOW + timedelta(seconds=30)) == 0
 
 
 def test_an_owner_gives_everything_back(store: Store) -> None:
     reserve(store)
     reserve(store)
     reserve(store, owner="other")
-    with store.write() as unit:
-        assert unit.ledger.release_all("me") == 2
-        assert unit.ledger.reserved("s", "1-1") == 1
+    with store.write() as tx:
+        assert ledger.release_all(tx, "me") == 2
+        assert ledger.reserved(tx, "s", "1-1") == 1
 
 
 def test_an_expired_reservation_still_charges_the_call_that_was_made(store: Store) -> None:
     _, reservation = reserve(store, 1)
     assert reserve(store, 1, owner="other", later=60)[0] == "granted"
     assert reservation is not None
-    with store.write() as unit:
-        unit.ledger.settle(reservation, call(charged=True))
-        assert unit.ledger.spent("s", "1-1") == 1
+    with store.write() as tx:
+        ledger.settle(tx, reservation, call(charged=True))
+        assert ledger.spent(tx, "s", "1-1") == 1
 
 
 @pytest.mark.processes
 def test_writers_at_once_never_overspend(base: Path) -> None:
     limit = 10
     answers = together("spend", base, [(owner, limit) for owner in range(4)])
-    with Store(None, base) as store, store.read() as unit:
-        spent = unit.ledger.spent("s", "1-1")
-        assert unit.ledger.reserved("s", "1-1") == 0
+    with Store(None, base) as store, store.read() as tx:
+        spent = ledger.spent(tx, "s", "1-1")
+        assert ledger.reserved(tx, "s", "1-1") == 0
     # 4 x 6 turns, two thirds of which charge: more wishes than the budget has. Who is refused at the end may have been so for the
     # sake of three calls in flight that were not charged then.
     assert spent == sum(map(int, answers))

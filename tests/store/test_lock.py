@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from kr.errors import StoreBusy, StoreUnwritable
-from kr.store.lock import exclusive
+from kr.store.lock import file_lock
 from tests.support.stores import ROOT, obey_permissions, protected
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from kr.store.lock import exclusive
-with exclusive(Path(sys.argv[1]), timeout=10):
+from kr.store.lock import file_lock
+with file_lock(Path(sys.argv[1]), timeout=10):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -36,7 +36,7 @@ def test_threads_exclude_each_other(tmp_path: Path) -> None:
 
     def work(number: int) -> None:
         for _ in range(20):
-            with exclusive(tmp_path / "db.lock", timeout=20):
+            with file_lock(tmp_path / "db.lock", timeout=20):
                 inside.append(number)
                 most.append(len(inside))
                 time.sleep(0)
@@ -56,13 +56,13 @@ def test_a_lock_held_too_long_is_busy_and_a_killed_holder_frees_it(tmp_path: Pat
     holder = hold(path)
     try:
         started = time.monotonic()
-        with pytest.raises(StoreBusy, match=r"db\.lock"), exclusive(path, timeout=0.3):
+        with pytest.raises(StoreBusy, match=r"db\.lock"), file_lock(path, timeout=0.3):
             pass
         assert 0.25 < time.monotonic() - started < 5
         os.kill(holder.pid, signal.SIGKILL)
         # The wait that was given up must not take the lock with it.
         for _ in range(3):
-            with exclusive(path, timeout=5):
+            with file_lock(path, timeout=5):
                 pass
     finally:
         holder.kill()
@@ -74,13 +74,13 @@ def test_who_does_not_wait_leaves_nobody_waiting(tmp_path: Path) -> None:
     holder = hold(path)
     try:
         for _ in range(50):
-            with pytest.raises(StoreBusy, match=r"db\.lock"), exclusive(path, timeout=0):
+            with pytest.raises(StoreBusy, match=r"db\.lock"), file_lock(path, timeout=0):
                 pass
         assert "kr-lock" not in {thread.name for thread in threading.enumerate()}
     finally:
         holder.kill()
         holder.communicate()
-    with exclusive(path, timeout=0):
+    with file_lock(path, timeout=0):
         pass
 
 
@@ -92,7 +92,7 @@ def test_who_waited_for_a_removed_file_locks_the_new_one(tmp_path: Path) -> None
 
     def wait() -> None:
         waiting.set()
-        with exclusive(path, timeout=10):
+        with file_lock(path, timeout=10):
             locked.append(path.exists())
 
     thread = threading.Thread(target=wait)
@@ -108,7 +108,7 @@ def test_who_waited_for_a_removed_file_locks_the_new_one(tmp_path: Path) -> None
 
 def test_an_error_inside_gives_the_lock_back(tmp_path: Path) -> None:
     for _ in range(2):
-        with pytest.raises(ZeroDivisionError), exclusive(tmp_path / "db.lock", timeout=1):
+        with pytest.raises(ZeroDivisionError), file_lock(tmp_path / "db.lock", timeout=1):
             raise ZeroDivisionError
 
 
@@ -117,9 +117,9 @@ def test_a_folder_without_write_permission_is_named(tmp_path: Path) -> None:
 import sys
 from pathlib import Path
 from kr.errors import StoreUnwritable
-from kr.store.lock import exclusive
+from kr.store.lock import file_lock
 try:
-    with exclusive(Path(sys.argv[1]), timeout=1):
+    with file_lock(Path(sys.argv[1]), timeout=1):
         pass
 except StoreUnwritable as error:
     print(error)
@@ -129,12 +129,12 @@ except StoreUnwritable as error:
             [sys.executable, "-c", code, str(tmp_path / "db.lock")],
             cwd=ROOT, text=True, capture_output=True, preexec_fn=obey_permissions, check=True, timeout=30,
         )  # fmt: skip
-    assert done.stdout == f"{tmp_path}: Permission denied: db.lock can't be made in this folder\n"
+    assert done.stdout == f"{tmp_path / 'db.lock'}: the lock file can't be made: Permission denied\n"
 
 
 def test_a_lock_without_a_folder_is_unwritable(tmp_path: Path) -> None:
     with (
         pytest.raises(StoreUnwritable, match="absent"),
-        exclusive(tmp_path / "absent" / "db.lock", timeout=1),
+        file_lock(tmp_path / "absent" / "db.lock", timeout=1),
     ):
         pass

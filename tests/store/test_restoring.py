@@ -13,11 +13,11 @@ import pytest
 
 from kr.errors import EntryConflict, ReportUnwritable, StoreError
 from kr.models import Entry
-from kr.naming import digest
-from kr.report import PLACEHOLDER_MARK
+from kr.store import archive, entries, reports, restoring, revisions, saving, wordings
 from kr.store.archive import Archived
-from kr.store.requests import Rating
-from kr.store.store import Store
+from kr.store.engine import Store
+from kr.store.revisions import digest
+from kr.store.wordings import Rating
 from tests.support.stores import NOW, draft, insert_entry, sql, start, together
 
 LATER = NOW + timedelta(days=1)
@@ -25,18 +25,18 @@ MUCH_LATER = NOW + timedelta(days=40)
 
 
 def archived(store: Store, entry_id: str, place: int = 0) -> Archived:
-    with store.read() as unit:
-        return unit.archive.of_id(entry_id)[place]
+    with store.read() as tx:
+        return archive.of_id(tx, entry_id)[place]
 
 
 def live(store: Store, entry_id: str) -> Entry | None:
-    with store.read() as unit:
-        return unit.entries.get(entry_id)
+    with store.read() as tx:
+        return entries.get(tx, entry_id)
 
 
 def texts(store: Store, entry_id: str) -> list[str]:
-    with store.read() as unit:
-        return [unit.revisions.text(revision.sha256) or "" for revision in unit.revisions.of_entry(entry_id)]
+    with store.read() as tx:
+        return [revisions.text(tx, revision.sha256) or "" for revision in revisions.of_entry(tx, entry_id)]
 
 
 def hidden(base: Path) -> list[str]:
@@ -45,16 +45,16 @@ def hidden(base: Path) -> list[str]:
 
 @pytest.fixture
 def entry(store: Store) -> Entry:
-    return store.save_report(draft(tags=("a", "b")), "# one\n", NOW).entry
+    return saving.save(store, draft(tags=("a", "b")), "# one\n", NOW).entry
 
 
 def test_a_removed_entry_comes_back_whole(store: Store, base: Path, entry: Entry) -> None:
-    moved = store.remove([entry.id], LATER)
+    moved = restoring.remove(store, [entry.id], LATER)
     assert moved == [archived(store, entry.id)]
     assert (archived(store, entry.id).reason, archived(store, entry.id).entry) == ("manual", entry)
     assert live(store, entry.id) is None
     (base / entry.path).unlink()
-    back = store.restore_archived(archived(store, entry.id), MUCH_LATER)
+    back = restoring.restore_archived(store, archived(store, entry.id), MUCH_LATER)
     assert back is not None
     assert back.stale_reason is None
     assert (
@@ -62,18 +62,18 @@ def test_a_removed_entry_comes_back_whole(store: Store, base: Path, entry: Entry
         == replace(entry, last_accessed="2026-11-10T12:00:00.000000Z")
         == live(store, entry.id)
     )
-    assert store.read_report(back.saved.entry) == "# one\n"
+    assert reports.read_report(store, back.saved.entry) == "# one\n"
     assert sql(store.path, "SELECT count(*) FROM archived_entries") == [(0,)]
     assert texts(store, entry.id) == []
     assert hidden(base) == []
 
 
 def test_a_stale_entry_comes_back_fresh(store: Store, entry: Entry) -> None:
-    with store.write() as unit:
-        unit.entries.mark_stale(entry.id, "version")
-    store.remove([entry.id], NOW)
+    with store.write() as tx:
+        entries.mark_stale(tx, entry.id, "version")
+    restoring.remove(store, [entry.id], NOW)
     assert archived(store, entry.id).entry.status == "stale"
-    store.restore_archived(archived(store, entry.id), NOW)
+    restoring.restore_archived(store, archived(store, entry.id), NOW)
     assert sql(store.path, "SELECT status, stale_reason FROM entries") == [("fresh", None)]
 
 
@@ -90,14 +90,14 @@ def test_a_stale_entry_comes_back_fresh(store: Store, entry: Entry) -> None:
 def test_what_was_not_researched_never_comes_back_fresh(
     store: Store, changes: dict[str, str], status: str, *, is_archived: bool
 ) -> None:
-    entry = store.save_report(draft(**changes), "# text\n", NOW).entry
+    entry = saving.save(store, draft(**changes), "# text\n", NOW).entry
     if is_archived:
-        store.remove([entry.id], NOW)
-        back = store.restore_archived(archived(store, entry.id), MUCH_LATER)
+        restoring.remove(store, [entry.id], NOW)
+        back = restoring.restore_archived(store, archived(store, entry.id), MUCH_LATER)
     else:
         finding = draft(origin="finding", written_by="agent:s")
-        assert store.save_report(finding, "# new\n", NOW).replaced == 1
-        back = store.restore_revision(entry.id, 1, MUCH_LATER)
+        assert saving.save(store, finding, "# new\n", NOW).replaced == 1
+        back = restoring.restore_revision(store, entry.id, 1, MUCH_LATER)
     assert back is not None
     assert back.saved.entry.fresh_until == changes.get("fresh_until")
     assert (back.saved.entry.status, back.stale_reason is None) == (status, status == "fresh")
@@ -106,11 +106,11 @@ def test_what_was_not_researched_never_comes_back_fresh(
 
 
 def test_its_own_text_comes_back_over_a_newer_one(store: Store, base: Path, entry: Entry) -> None:
-    store.remove([entry.id], NOW)
-    store.save_report(draft(), "# two\n", LATER)
-    store.remove([entry.id], LATER)
+    restoring.remove(store, [entry.id], NOW)
+    saving.save(store, draft(), "# two\n", LATER)
+    restoring.remove(store, [entry.id], LATER)
     first = archived(store, entry.id, 1)
-    back = store.restore_archived(first, MUCH_LATER)
+    back = restoring.restore_archived(store, first, MUCH_LATER)
     assert back is not None
     assert (base / entry.path).read_text() == "# one\n"
     assert back.saved.revision == 1
@@ -118,45 +118,45 @@ def test_its_own_text_comes_back_over_a_newer_one(store: Store, base: Path, entr
 
 
 def test_a_live_entry_is_in_the_way_until_it_may_be_replaced(store: Store, base: Path, entry: Entry) -> None:
-    store.remove([entry.id], NOW)
-    store.save_report(draft(framework_version="8.9"), "# two\n", LATER)
+    restoring.remove(store, [entry.id], NOW)
+    saving.save(store, draft(framework_version="8.9"), "# two\n", LATER)
     (base / entry.path).write_text("# two, edited\n")
     old = archived(store, entry.id)
     with pytest.raises(EntryConflict, match="--replace"):
-        store.restore_archived(old, LATER)
+        restoring.restore_archived(store, old, LATER)
     assert (base / entry.path).read_text() == "# two, edited\n"
     assert archived(store, entry.id) == old
-    back = store.restore_archived(old, MUCH_LATER, replace=True)
+    back = restoring.restore_archived(store, old, MUCH_LATER, replace_live=True)
     assert back is not None
-    assert store.read_report(back.saved.entry) == "# one\n"
+    assert reports.read_report(store, back.saved.entry) == "# one\n"
     [replaced] = back.replaced
     assert (replaced.reason, replaced.entry.framework_version) == ("manual", "8.9")
-    with store.read() as unit:
-        assert unit.revisions.text(replaced.entry.sha256 or "") == "# two, edited\n"
+    with store.read() as tx:
+        assert revisions.text(tx, replaced.entry.sha256 or "") == "# two, edited\n"
     assert (replaced.entry.origin, replaced.entry.written_by) == ("finding", "file")
     assert "# two\n" in texts(store, entry.id)
-    again = store.restore_archived(replaced, MUCH_LATER, replace=True)
+    again = restoring.restore_archived(store, replaced, MUCH_LATER, replace_live=True)
     assert again is not None
-    assert store.read_report(again.saved.entry) == "# two, edited\n"
+    assert reports.read_report(store, again.saved.entry) == "# two, edited\n"
 
 
 def test_the_same_topic_under_another_id_is_in_the_way_too(store: Store, entry: Entry) -> None:
-    store.remove([entry.id], NOW)
+    restoring.remove(store, [entry.id], NOW)
     insert_entry(store.path, "imported-7", topic="Repeatable OPTIONS", path="notes/old.md")
     with pytest.raises(EntryConflict, match="imported-7"):
-        store.restore_archived(archived(store, entry.id), LATER)
-    back = store.restore_archived(archived(store, entry.id), LATER, replace=True)
+        restoring.restore_archived(store, archived(store, entry.id), LATER)
+    back = restoring.restore_archived(store, archived(store, entry.id), LATER, replace_live=True)
     assert back is not None
     assert [row.entry.id for row in back.replaced] == ["imported-7"]
 
 
 def test_the_capacity_holds_after_a_restoration(base: Path) -> None:
     with Store(None, base, max_entries=2) as store:
-        first = store.save_report(draft(topic="first"), "# first\n", NOW).entry
-        store.save_report(draft(topic="second"), "# second\n", NOW)
-        store.save_report(draft(topic="third"), "# third\n", LATER)
+        first = saving.save(store, draft(topic="first"), "# first\n", NOW).entry
+        saving.save(store, draft(topic="second"), "# second\n", NOW)
+        saving.save(store, draft(topic="third"), "# third\n", LATER)
         assert archived(store, first.id).reason == "lru"
-        back = store.restore_archived(archived(store, first.id), LATER)
+        back = restoring.restore_archived(store, archived(store, first.id), LATER)
         assert back is not None
         assert (back.saved.index_count, back.saved.lru_evicted) == (2, 1)
         assert live(store, first.id) is not None
@@ -169,100 +169,101 @@ def test_a_text_that_stands_on_disk_alone_comes_back(store: Store, base: Path, e
     (base / "notes" / "mine.md").write_text("# mine\n")
     sql(
         store.path,
-        "INSERT INTO archived_entries (id, framework, framework_version, topic, tags, path, created, last_accessed,"
-        " status, confidence, sha256, archived_at, reason) SELECT id, framework, framework_version, topic, tags, path,"
-        " created, last_accessed, status, confidence, sha256, '2026-09-30', 'lru' FROM entries WHERE id = 'mine'",
+        "INSERT INTO archived_entries (id, framework, framework_version, topic, tags, path, created, last_accessed, status,"
+        " confidence, framework_key, topic_key, major, keywords_key, prior_status, archived_at, reason) SELECT id, framework,"
+        " framework_version, topic, tags, path, created, last_accessed, status, confidence, framework_key, topic_key, major,"
+        " keywords_key, 'fresh', '2026-09-30', 'lru' FROM entries WHERE id = 'mine'",
     )
     sql(store.path, "DELETE FROM entries WHERE id = 'mine'")
-    back = store.restore_archived(archived(store, "mine"), LATER)
+    back = restoring.restore_archived(store, archived(store, "mine"), LATER)
     assert back is not None
-    assert store.read_report(back.saved.entry) == "# mine\n"
+    assert reports.read_report(store, back.saved.entry) == "# mine\n"
     assert back.saved.entry.path == "notes/mine.md"
     assert entry.id != "mine"
 
 
 def test_a_lost_text_is_an_error_that_changes_nothing(store: Store, base: Path, entry: Entry) -> None:
-    store.remove([entry.id], NOW)
+    restoring.remove(store, [entry.id], NOW)
     sql(store.path, "DELETE FROM report_texts")
     (base / entry.path).unlink()
     with pytest.raises(EntryConflict, match=r"neither in the database nor at frameworks/click"):
-        store.restore_archived(archived(store, entry.id), LATER)
+        restoring.restore_archived(store, archived(store, entry.id), LATER)
     assert live(store, entry.id) is None
     assert archived(store, entry.id).entry == entry
 
 
 def test_a_folder_at_its_path_moves_the_report(store: Store, base: Path, entry: Entry) -> None:
-    store.remove([entry.id], NOW)
+    restoring.remove(store, [entry.id], NOW)
     (base / entry.path).unlink()
     (base / entry.path).mkdir()
-    back = store.restore_archived(archived(store, entry.id), LATER)
+    back = restoring.restore_archived(store, archived(store, entry.id), LATER)
     assert back is not None
     assert back.saved.entry.path != entry.path
     assert back.saved.entry.id == entry.id
-    assert store.read_report(back.saved.entry) == "# one\n"
+    assert reports.read_report(store, back.saved.entry) == "# one\n"
 
 
 def test_another_entrys_report_at_its_path_is_left_alone(store: Store, base: Path, entry: Entry) -> None:
-    store.remove([entry.id], NOW)
+    restoring.remove(store, [entry.id], NOW)
     insert_entry(store.path, "other", path=entry.path)
     (base / entry.path).write_text("# other\n")
-    back = store.restore_archived(archived(store, entry.id), LATER)
+    back = restoring.restore_archived(store, archived(store, entry.id), LATER)
     assert back is not None
     assert (base / entry.path).read_text() == "# other\n"
-    assert store.read_report(back.saved.entry) == "# one\n"
+    assert reports.read_report(store, back.saved.entry) == "# one\n"
 
 
 @pytest.mark.parametrize("path", ["../outside.md", "/etc/kr.md", "a\\b.md"])
 def test_a_path_that_leaves_the_base_is_not_written(
     store: Store, base: Path, entry: Entry, path: str
 ) -> None:
-    store.remove([entry.id], NOW)
+    restoring.remove(store, [entry.id], NOW)
     sql(store.path, "UPDATE archived_entries SET path = ?", path)
-    back = store.restore_archived(archived(store, entry.id), LATER)
+    back = restoring.restore_archived(store, archived(store, entry.id), LATER)
     assert back is not None
     assert (base / back.saved.entry.path).read_text() == "# one\n"
     assert not (base.parent / "outside.md").exists()
 
 
 def test_a_row_that_left_the_archive_meanwhile_is_none(store: Store, entry: Entry) -> None:
-    store.remove([entry.id], NOW)
+    restoring.remove(store, [entry.id], NOW)
     row = archived(store, entry.id)
-    assert store.restore_archived(row, LATER) is not None
-    store.remove([entry.id], LATER)
-    assert store.restore_archived(row, LATER) is None
+    assert restoring.restore_archived(store, row, LATER) is not None
+    restoring.remove(store, [entry.id], LATER)
+    assert restoring.restore_archived(store, row, LATER) is None
 
 
 def test_remove_takes_all_or_nothing(store: Store, entry: Entry) -> None:
-    assert store.remove([entry.id, "unknown"], NOW) is None
+    assert restoring.remove(store, [entry.id, "unknown"], NOW) is None
     assert live(store, entry.id) == entry
-    assert len(store.remove([entry.id, entry.id], NOW) or []) == 1
+    assert len(restoring.remove(store, [entry.id, entry.id], NOW) or []) == 1
 
 
 def test_a_removed_entry_keeps_what_a_person_wrote(store: Store, base: Path, entry: Entry) -> None:
     (base / entry.path).write_text("# edited\n")
-    store.remove([entry.id], NOW)
+    restoring.remove(store, [entry.id], NOW)
     assert texts(store, entry.id) == ["# one\n"]
     (base / entry.path).unlink()
-    back = store.restore_archived(archived(store, entry.id), LATER)
+    back = restoring.restore_archived(store, archived(store, entry.id), LATER)
     assert back is not None
-    assert store.read_report(back.saved.entry) == "# edited\n"
+    assert reports.read_report(store, back.saved.entry) == "# edited\n"
 
 
 def test_an_entry_without_its_file_can_be_removed_and_restored(
     store: Store, base: Path, entry: Entry
 ) -> None:
     (base / entry.path).unlink()
-    store.remove([entry.id], NOW)
-    back = store.restore_archived(archived(store, entry.id), LATER)
+    restoring.remove(store, [entry.id], NOW)
+    back = restoring.restore_archived(store, archived(store, entry.id), LATER)
     assert back is not None
-    assert store.read_report(back.saved.entry) == "# one\n"
+    assert reports.read_report(store, back.saved.entry) == "# one\n"
 
 
 def test_a_revision_brings_its_text_version_and_confidence_back(
     store: Store, base: Path, entry: Entry
 ) -> None:
-    store.save_report(draft(framework_version="8.9", confidence="low", tags=("c",)), "# two\n", LATER)
-    back = store.restore_revision(entry.id, 1, MUCH_LATER)
+    saving.save(store, draft(framework_version="8.9", confidence="low", tags=("c",)), "# two\n", LATER)
+    back = restoring.restore_revision(store, entry.id, 1, MUCH_LATER)
     assert back is not None
     restored = back.saved.entry
     assert (restored.framework_version, restored.confidence, restored.researched_at) == (
@@ -273,34 +274,22 @@ def test_a_revision_brings_its_text_version_and_confidence_back(
     assert (restored.id, restored.tags, restored.status) == (entry.id, ("a", "b", "c"), "fresh")
     assert (base / entry.path).read_text() == "# one\n"
     assert texts(store, entry.id) == ["# one\n", "# two\n"]
-    assert store.restore_revision(entry.id, 2, MUCH_LATER) is not None
+    assert restoring.restore_revision(store, entry.id, 2, MUCH_LATER) is not None
     assert (base / entry.path).read_text() == "# two\n"
     assert hidden(base) == []
 
 
 def test_a_number_stays_that_of_its_text(store: Store, entry: Entry) -> None:
     for text in ("# two\n", "# three\n"):
-        store.save_report(draft(), text, LATER)
-    back = store.restore_revision(entry.id, 1, LATER)
+        saving.save(store, draft(), text, LATER)
+    back = restoring.restore_revision(store, entry.id, 1, LATER)
     assert back is not None
     assert (back.saved.revision, back.saved.entry.revision) == (1, 1)
-    renewed = store.save_report(draft(), "# four\n", LATER)
+    renewed = saving.save(store, draft(), "# four\n", LATER)
     assert (renewed.revision, renewed.replaced) == (4, 1)
-    with store.read() as unit:
-        kept = {it.revision: unit.revisions.text(it.sha256) for it in unit.revisions.of_entry(entry.id)}
+    with store.read() as tx:
+        kept = {it.revision: revisions.text(tx, it.sha256) for it in revisions.of_entry(tx, entry.id)}
     assert kept == {1: "# one\n", 2: "# two\n", 3: "# three\n"}
-
-
-def test_what_somebody_put_at_the_path_meanwhile_has_a_number_of_its_own(
-    store: Store, base: Path, entry: Entry
-) -> None:
-    store.remove([entry.id], NOW)
-    (base / entry.path).write_text("# mine\n")
-    back = store.restore_archived(archived(store, entry.id), LATER)
-    assert back is not None
-    assert (back.saved.revision, texts(store, entry.id)) == (1, ["# mine\n"])
-    store.save_report(draft(), "# new\n", MUCH_LATER)
-    assert texts(store, entry.id) == ["# one\n", "# mine\n"]
 
 
 def test_what_was_said_of_a_lost_text_is_not_said_of_the_next_one(
@@ -315,51 +304,36 @@ def test_what_was_said_of_a_lost_text_is_not_said_of_the_next_one(
         note="No.",
         at=entry.created,
     )
-    with store.write() as unit:
-        unit.ratings.rate(said)
+    with store.write() as tx:
+        wordings.rate(tx, said)
     (base / entry.path).unlink()
     sql(store.path, "UPDATE entries SET sha256 = NULL")
-    assert store.drop_lost(entry)
-    again = store.save_report(draft(), "# new\n", LATER).entry
-    with store.read() as unit:
-        assert (again.id, unit.ratings.of(again)) == (entry.id, [])
-
-
-def test_an_edited_text_becomes_a_revision_too(store: Store, base: Path, entry: Entry) -> None:
-    store.save_report(draft(), "# two\n", LATER)
-    (base / entry.path).write_text("# edited\n")
-    store.restore_revision(entry.id, 1, MUCH_LATER)
-    assert texts(store, entry.id) == ["# one\n", "# two\n", "# edited\n"]
-
-
-def test_a_placeholder_that_is_brought_back_stays_stale(store: Store) -> None:
-    placeholder = draft(status="stale", origin="placeholder", confidence="low")
-    entry = store.save_report(placeholder, f"# a - b\n\n{PLACEHOLDER_MARK}\n", NOW).entry
-    store.save_report(draft(), "# two\n", LATER)
-    back = store.restore_revision(entry.id, 1, MUCH_LATER)
-    assert back is not None
-    assert (back.saved.entry.status, back.saved.entry.origin) == ("stale", "placeholder")
-    assert "placeholder" in (back.stale_reason or "")
+    assert reports.drop_lost(store, entry)
+    again = saving.save(store, draft(), "# new\n", LATER).entry
+    with store.read() as tx:
+        assert (again.id, wordings.ratings_of(tx, again)) == (entry.id, [])
 
 
 @pytest.mark.parametrize(("entry_id", "number"), [("unknown", 1), ("click-repeatable-options", 7)])
 def test_an_unknown_revision_is_none(store: Store, entry: Entry, entry_id: str, number: int) -> None:
     assert entry.id == "click-repeatable-options"
-    assert store.restore_revision(entry_id, number, LATER) is None
-    assert store.restore_revision("click-repeatable-options", 2**70, LATER) is None
+    assert restoring.restore_revision(store, entry_id, number, LATER) is None
+    assert restoring.restore_revision(store, "click-repeatable-options", 2**70, LATER) is None
 
 
 @pytest.mark.parametrize("what", ["archived", "revision"])
 def test_a_commit_that_fails_brings_the_old_file_back(
     store: Store, base: Path, entry: Entry, what: str
 ) -> None:
-    store.save_report(draft(), "# two\n", NOW)
+    saving.save(store, draft(), "# two\n", NOW)
     if what == "archived":
-        store.remove([entry.id], NOW)
-        store.save_report(draft(), "# three\n", LATER)
+        restoring.remove(store, [entry.id], NOW)
+        saving.save(store, draft(), "# three\n", LATER)
     bring_back: dict[str, Callable[[], object]] = {
-        "archived": lambda: store.restore_archived(archived(store, entry.id), LATER, replace=True),
-        "revision": lambda: store.restore_revision(entry.id, 1, LATER),
+        "archived": lambda: restoring.restore_archived(
+            store, archived(store, entry.id), LATER, replace_live=True
+        ),
+        "revision": lambda: restoring.restore_revision(store, entry.id, 1, LATER),
     }
     before = (base / entry.path).read_bytes()
     rows = sql(store.path, "SELECT * FROM entries"), sql(store.path, "SELECT * FROM archived_entries")
@@ -383,25 +357,25 @@ def test_a_commit_that_fails_brings_the_old_file_back(
 
 
 def test_a_report_that_cannot_be_written_changes_nothing(store: Store, base: Path, entry: Entry) -> None:
-    store.remove([entry.id], NOW)
+    restoring.remove(store, [entry.id], NOW)
     (base / entry.path).unlink()
     (base / entry.path).parent.rmdir()
     (base / entry.path).parent.write_text("a file where a folder belongs")
     with pytest.raises(ReportUnwritable, match=r"repeatable-options\.md"):
-        store.restore_archived(archived(store, entry.id), LATER)
+        restoring.restore_archived(store, archived(store, entry.id), LATER)
     assert archived(store, entry.id).entry == entry
     assert live(store, entry.id) is None
 
 
 @pytest.mark.processes
 def test_many_restore_at_once_and_one_wins(store: Store, base: Path, entry: Entry) -> None:
-    store.remove([entry.id], NOW)
+    restoring.remove(store, [entry.id], NOW)
     together("restore", base, [(entry.id,)] * 4)
     assert sql(store.path, "SELECT id FROM entries") == [(entry.id,)]
     assert sql(store.path, "SELECT count(*) FROM archived_entries") == [(0,)]
     back = live(store, entry.id)
     assert back is not None
-    assert store.read_report(back) == "# one\n"
+    assert reports.read_report(store, back) == "# one\n"
 
 
 @pytest.mark.processes
@@ -410,7 +384,7 @@ def test_a_kill_at_any_moment_leaves_one_pair(store: Store, base: Path, entry: E
     chance = random.Random(11)
     known = ["# one\n" + "x" * 4096, "# two\n" + "y" * 4096]
     for text in known:
-        store.save_report(draft(), text, NOW)
+        saving.save(store, draft(), text, NOW)
     store.close()
     for _ in range(effort):
         process = start("restore-on", base, entry.id)
@@ -423,10 +397,10 @@ def test_a_kill_at_any_moment_leaves_one_pair(store: Store, base: Path, entry: E
         if now is None:
             now = archived(store, entry.id).entry
             assert sql(store.path, "SELECT count(*) FROM archived_entries") == [(1,)]
-            back = store.restore_archived(archived(store, entry.id), LATER)
+            back = restoring.restore_archived(store, archived(store, entry.id), LATER)
             assert back is not None
             now = back.saved.entry
-        report = store.read_report(now)
+        report = reports.read_report(store, now)
         assert report in {"# one\n", *known}
         assert digest(report or "") == now.sha256
         assert sql(store.path, "SELECT count(*) FROM archived_entries") == [(0,)]

@@ -4,29 +4,30 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kr.store import archive, entries, lessons, reports, restoring, saving, search
+from kr.store.engine import Store
 from kr.store.lessons import LessonRow
 from kr.store.search import Passage, passage_of
-from kr.store.store import Store
 from tests.support.stores import NOW, draft, sql
 
 TEXT = "# click - repeatable options\n\nPass `multiple=True` to the decorator.\n"
 
 
 def keys(store: Store, words: str) -> list[str]:
-    with store.read() as unit:
-        return unit.search.find(words, most=10)
+    with store.read() as tx:
+        return search.find(tx, words, most=10)
 
 
 @pytest.fixture
 def entry_id(store: Store) -> str:
-    return store.save_report(draft(question="How often may an option be given?"), TEXT, NOW).entry.id
+    return saving.save(store, draft(question="How often may an option be given?"), TEXT, NOW).entry.id
 
 
 @pytest.mark.parametrize(
     "words", ["repeatable", "OPTIONS", "decorators", "multiple=True", "given", "decorator passing"]
 )
 def test_an_entry_is_found_by_topic_tags_question_and_report(store: Store, entry_id: str, words: str) -> None:
-    store.save_report(draft("vue", "slots", tags=("templates",)), "# vue - slots\n", NOW)
+    saving.save(store, draft("vue", "slots", tags=("templates",)), "# vue - slots\n", NOW)
     assert keys(store, words) == [entry_id]
 
 
@@ -47,74 +48,74 @@ def test_a_passage_does_not_begin_with_the_header(words: str) -> None:
 
 
 def test_what_holds_all_words_comes_before_what_holds_some(store: Store) -> None:
-    store.save_report(draft(topic="slots", tags=()), "# slots slots slots slots\n", NOW)
-    both = store.save_report(
-        draft(topic="other", tags=()), f"# one\n{'filler ' * 300} slots and templates\n", NOW
+    saving.save(store, draft(topic="slots", tags=()), "# slots slots slots slots\n", NOW)
+    both = saving.save(
+        store, draft(topic="other", tags=()), f"# one\n{'filler ' * 300} slots and templates\n", NOW
     )
     assert keys(store, "slots templates") == [both.entry.id, "click-slots"]
 
 
 @pytest.mark.parametrize("words", ["虚拟滚动", "虚拟滚动 行高", "virtual 滚动"])
 def test_chinese_is_found_as_it_is_written(store: Store, entry_id: str, words: str) -> None:
-    saved = store.save_report(
-        draft("vue", "virtual 虚拟滚动", tags=()), "# vue\n\n动态行高的虚拟滚动。\n", NOW
+    saved = saving.save(
+        store, draft("vue", "virtual 虚拟滚动", tags=()), "# vue\n\n动态行高的虚拟滚动。\n", NOW
     )
     assert entry_id not in keys(store, words)
     assert keys(store, words) == [saved.entry.id]
 
 
 def test_the_search_follows_every_change_of_an_entry(store: Store, entry_id: str) -> None:
-    store.save_report(draft(tags=("flags",)), "# click\n\nSomething else.\n", NOW)
+    saving.save(store, draft(tags=("flags",)), "# click\n\nSomething else.\n", NOW)
     assert (keys(store, "decorator"), keys(store, "something"), keys(store, "flag")) == (
         [],
         [entry_id],
         [entry_id],
     )
-    store.remove([entry_id], NOW)
+    restoring.remove(store, [entry_id], NOW)
     assert keys(store, "something") == []
-    with store.read() as unit:
-        (row,) = unit.archive.of_id(entry_id)
-    store.restore_archived(row, NOW)
+    with store.read() as tx:
+        (row,) = archive.of_id(tx, entry_id)
+    restoring.restore_archived(store, row, NOW)
     assert keys(store, "something") == [entry_id]
-    store.restore_revision(entry_id, 1, NOW)
+    restoring.restore_revision(store, entry_id, 1, NOW)
     assert (keys(store, "something"), keys(store, "decorator")) == ([], [entry_id])
 
 
 def test_an_entry_whose_text_is_lost_is_found_no_more(store: Store, base: Path, entry_id: str) -> None:
-    with store.read() as unit:
-        entry = unit.entries.get(entry_id)
+    with store.read() as tx:
+        entry = entries.get(tx, entry_id)
     assert entry is not None
     (base / entry.path).unlink()
     sql(store.path, "UPDATE entries SET sha256 = NULL")
-    assert store.drop_lost(entry)
+    assert reports.drop_lost(store, entry)
     assert keys(store, "repeatable") == []
-    with store.read() as unit:
-        assert unit.search.rank((), ["repeatable"], most=5) == {}
+    with store.read() as tx:
+        assert search.rank(tx, (), ["repeatable"], most=5) == {}
 
 
 def test_lessons_are_found_until_the_file_has_lost_them(store: Store) -> None:
     row = LessonRow(
         id="l", date="2026-10-01", phase="dev-execution", tags=("dev-execution",), summary="Pin numpy"
     )
-    with store.write() as unit:
-        unit.lessons.add([row], {"l": ["pin", "numpy"]})
-    with store.read() as unit:
-        assert unit.search.lessons("numpy", most=5) == [Passage("l", "dev-execution", "Pin numpy")]
-        assert unit.search.find("numpy", most=5) == []
-    with store.write() as unit:
-        unit.lessons.keep_only([], "2026-10-02")
-        assert unit.search.lessons("numpy", most=5) == []
+    with store.write() as tx:
+        lessons.add(tx, [row], {"l": ["pin", "numpy"]})
+    with store.read() as tx:
+        assert search.lessons(tx, "numpy", most=5) == [Passage("l", "dev-execution", "Pin numpy")]
+        assert search.find(tx, "numpy", most=5) == []
+    with store.write() as tx:
+        lessons.keep_only(tx, [], "2026-10-02")
+        assert search.lessons(tx, "numpy", most=5) == []
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(words=st.text(alphabet=st.characters(), max_size=40) | st.from_regex(r'[\w"*^:(){}+\- ]{0,20}'))
 def test_no_text_is_an_error(store: Store, words: str) -> None:
-    with store.read() as unit:
-        assert isinstance(unit.search.find(words.encode(errors="replace").decode(), most=5), list)
+    with store.read() as tx:
+        assert isinstance(search.find(tx, words.encode(errors="replace").decode(), most=5), list)
 
 
 def test_the_index_is_made_anew_from_the_tables(store: Store, entry_id: str) -> None:
-    with store.write() as unit:
-        unit.session.execute("DELETE FROM entry_search")
-        unit.search.refill(unit.entries.all())
+    with store.write() as tx:
+        tx.execute("DELETE FROM entry_search")
+        search.refill(tx, entries.all(tx))
     assert keys(store, "decorator") == [entry_id]

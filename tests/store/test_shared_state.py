@@ -1,11 +1,10 @@
 from datetime import datetime, timedelta
 
-import pytest
-
+from kr.store import ledger, meta
+from kr.store.engine import Store
+from kr.store.ledger import Circuit
 from kr.store.requests import RequestRow
-from kr.store.shared_state import Circuit, pause
-from kr.store.store import Store
-from tests.support.stores import NOW, call, sql
+from tests.support.stores import NOW
 
 
 def later(seconds: float) -> datetime:
@@ -13,25 +12,24 @@ def later(seconds: float) -> datetime:
 
 
 def test_one_owner_holds_a_lease_until_it_lets_go_or_expires(store: Store) -> None:
-    with store.write() as unit:
-        assert unit.leases.acquire("k", "a", now=NOW, ttl=10)
-        assert unit.leases.acquire("k", "a", now=NOW, ttl=10)
-        assert not unit.leases.acquire("k", "b", now=later(9), ttl=10)
-        assert unit.leases.acquire("other", "b", now=NOW, ttl=10)
-        assert unit.leases.renew("k", "a", now=later(9), ttl=10)
-        assert not unit.leases.renew("k", "b", now=later(9), ttl=10)
-        assert unit.leases.holder("k", later(18)) == "a"
-        assert unit.leases.acquire("k", "b", now=later(19), ttl=10)
-        assert not unit.leases.renew("k", "a", now=later(19), ttl=10)
-        assert not unit.leases.release("k", "a")
-        assert unit.leases.release("k", "b")
-        assert unit.leases.holder("k", later(19)) is None
-        assert unit.leases.acquire("k", "a", now=later(19), ttl=10)
+    with store.write() as tx:
+        assert ledger.acquire_lease(tx, "k", "a", now=NOW, ttl=10)
+        assert ledger.acquire_lease(tx, "k", "a", now=NOW, ttl=10)
+        assert not ledger.acquire_lease(tx, "k", "b", now=later(9), ttl=10)
+        assert ledger.acquire_lease(tx, "other", "b", now=NOW, ttl=10)
+        assert ledger.renew_lease(tx, "k", "a", now=later(9), ttl=10)
+        assert not ledger.renew_lease(tx, "k", "b", now=later(9), ttl=10)
+        assert ledger.acquire_lease(tx, "k", "b", now=later(19), ttl=10)
+        assert not ledger.renew_lease(tx, "k", "a", now=later(19), ttl=10)
+        assert not ledger.release_lease(tx, "k", "a")
+        assert ledger.release_lease(tx, "k", "b")
+        assert ledger.acquire_lease(tx, "k", "a", now=later(19), ttl=10)
 
 
 def fail(store: Store, seconds: float, **changes: float) -> Circuit:
-    with store.write() as unit:
-        return unit.circuits.record_failure(
+    with store.write() as tx:
+        return ledger.record_failure(
+            tx,
             "context7",
             "refused",
             now=later(seconds),
@@ -42,14 +40,14 @@ def fail(store: Store, seconds: float, **changes: float) -> Circuit:
 
 
 def admits(store: Store, seconds: float, owner: str = "a") -> bool:
-    with store.write() as unit:
-        return unit.circuits.admit("context7", owner, now=later(seconds), probe_seconds=30)
+    with store.write() as tx:
+        return ledger.admit(tx, "context7", owner, now=later(seconds), probe_seconds=30)
 
 
 def test_a_breaker_opens_after_failures_in_a_row_and_doubles(store: Store) -> None:
     assert fail(store, 0).open_until is None
-    with store.write() as unit:
-        unit.circuits.record_success("context7")
+    with store.write() as tx:
+        ledger.record_success(tx, "context7")
     for _ in range(2):
         fail(store, 0)
         assert admits(store, 0)
@@ -81,9 +79,9 @@ def test_one_process_probes_a_half_open_breaker(store: Store) -> None:
     assert not admits(store, 61, "b")
     assert admits(store, 61, "a")
     assert admits(store, 92, "b")
-    with store.write() as unit:
-        unit.circuits.record_success("context7")
-        assert unit.circuits.get("context7") == Circuit(source="context7")
+    with store.write() as tx:
+        ledger.record_success(tx, "context7")
+        assert ledger.circuit(tx, "context7") == Circuit(source="context7")
     assert admits(store, 61, "b")
 
 
@@ -99,19 +97,14 @@ def test_a_breaker_may_be_off(store: Store) -> None:
     assert admits(store, 0)
 
 
-@pytest.mark.parametrize(("times", "seconds"), [(1, 60), (2, 120), (4, 480), (5, 900), (10**6, 900)])
-def test_a_pause_doubles_up_to_a_quarter_of_an_hour(times: int, seconds: float) -> None:
-    assert pause(times, base=60, retry_after=None) == seconds
-
-
 def test_what_was_learned_about_a_framework_is_remembered(store: Store) -> None:
-    with store.write() as unit:
-        assert unit.libraries.get("Click") is None
-        unit.libraries.put("Click", now=NOW)
-        assert unit.libraries.get("Click") is None
-        unit.libraries.put("Click", now=NOW, library_id="/pallets/click")
-        unit.libraries.put(" click ", now=NOW, repository="pallets/click")
-        known = unit.libraries.get("CLICK")
+    with store.write() as tx:
+        assert ledger.library(tx, "Click") is None
+        ledger.learn_library(tx, "Click", now=NOW)
+        assert ledger.library(tx, "Click") is None
+        ledger.learn_library(tx, "Click", now=NOW, library_id="/pallets/click")
+        ledger.learn_library(tx, " click ", now=NOW, repository="pallets/click")
+        known = ledger.library(tx, "CLICK")
     assert known is not None
     assert (known.library_id, known.repository) == ("/pallets/click", "pallets/click")
 
@@ -126,40 +119,9 @@ def request(number: int, **changes: str | int | None) -> RequestRow:
     )
 
 
-def test_the_views_count(store: Store) -> None:
-    with store.write() as unit:
-        unit.requests.record(request(1))
-        unit.requests.record(request(2, framework="click", status="cache-hit"))
-        unit.requests.record(request(3, framework="vue", status="cache-hit"))
-        unit.requests.record(request(4, framework=None, status="failure"))
-        unit.ledger.record(call(charged=True, duration_ms=100))
-        unit.ledger.record(call(outcome="timeout", duration_ms=300))
-        unit.ledger.record(call(source="deepwiki", outcome="skipped"))
-    for number, phase in enumerate(["code-review", "dev-execution", "code-review"]):
-        sql(
-            store.path,
-            "INSERT INTO lessons (id, date, phase, tags, summary, injected) VALUES (?, ?, ?, '[]', 's', ?)",
-            f"l{number}",
-            f"2026-09-0{number + 1}",
-            phase,
-            number,
-        )
-    assert sql(store.path, "SELECT * FROM hit_rate_by_day") == [("2026-10-01", 3, 2, 0.6667)]
-    assert sql(store.path, "SELECT * FROM hit_rate_by_framework") == [
-        ("click", 2, 1, 0.5),
-        ("vue", 1, 1, 1.0),
-    ]
-    assert [row[:4] for row in sql(store.path, "SELECT * FROM spending_by_story")] == [("s", "1-1", 1, 2)]
-    assert sql(store.path, "SELECT * FROM source_reliability") == [("context7", 2, 1, 1, 0, 0.5, 200.0)]
-    assert sql(store.path, "SELECT * FROM lessons_by_phase") == [
-        ("code-review", 2, 2, 0, "2026-09-03"),
-        ("dev-execution", 1, 1, 0, "2026-09-02"),
-    ]
-
-
 def test_small_facts_are_kept(store: Store) -> None:
-    with store.write() as unit:
-        assert unit.meta.get("index.yaml") is None
-        unit.meta.put("index.yaml", "one")
-        unit.meta.put("index.yaml", "two")
-        assert unit.meta.get("index.yaml") == "two"
+    with store.write() as tx:
+        assert meta.get(tx, "index.yaml") is None
+        meta.put(tx, "index.yaml", "one")
+        meta.put(tx, "index.yaml", "two")
+        assert meta.get(tx, "index.yaml") == "two"

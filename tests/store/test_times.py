@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr import freshness as times
+from kr import times
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # All of time but its ends, where a zone or a microsecond more would leave it.

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from kr.store.store import Store
+from kr.store import saving
+from kr.store.engine import Store
 from tests.support.stores import draft, sql
 
 Row = tuple[Any, ...]
@@ -25,7 +26,7 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     with Store(None, tmp_path_factory.mktemp("views")) as store:
         for number in range(12):
             made = draft(chance.choice(["vue", "Click"]), f"topic {number}")
-            store.save_report(made, f"# {number}\n", _moment(chance))
+            saving.save(store, made, f"# {number}\n", _moment(chance))
         add(store.path, "requests", [_request(chance, number) for number in range(120)])
         add(store.path, "source_calls", [_call(chance) for _ in range(150)])
         add(store.path, "lessons", [_lesson(chance, number) for number in range(30)])
@@ -33,7 +34,7 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def _moment(chance: random.Random) -> Any:
-    from kr.freshness import parse_time
+    from kr.times import parse_time
 
     return parse_time(chance.choice(DAYS))
 

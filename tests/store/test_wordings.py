@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from kr.freshness import to_text
 from kr.models import Entry
+from kr.store import archive, entries, reports, restoring, saving, search, wordings
+from kr.store.engine import Store
 from kr.store.requests import Need
-from kr.store.store import Store
+from kr.times import to_text
 from tests.support.stores import NOW, draft, sql
 
 
@@ -16,28 +17,28 @@ def need(topic: str = "repeatable options", question: str = "How?", tags: tuple[
 
 
 def keep(store: Store, entry: Entry, asked: Need, *, session: str = "s") -> None:
-    with store.write() as unit:
-        unit.wordings.keep(entry, asked, session_id=session, at=to_text(NOW))
+    with store.write() as tx:
+        wordings.keep(tx, entry, asked, session_id=session, at=to_text(NOW))
 
 
 def proved(store: Store, entry: Entry) -> list[str]:
-    with store.read() as unit:
-        return [it.question for it in unit.wordings.of([entry.id]).get(entry.id, []) if it.proved]
+    with store.read() as tx:
+        return [it.question for it in wordings.of(tx, [entry.id]).get(entry.id, []) if it.proved]
 
 
 def questions(store: Store, entry_id: str) -> list[str]:
-    with store.read() as unit:
-        return [wording.question for wording in unit.wordings.of([entry_id]).get(entry_id, [])]
+    with store.read() as tx:
+        return [wording.question for wording in wordings.of(tx, [entry_id]).get(entry_id, [])]
 
 
 @pytest.fixture
 def entry(store: Store) -> Entry:
-    return store.save_report(draft(tags=("a", "b-c"), question="How?"), "# text\n", NOW).entry
+    return saving.save(store, draft(tags=("a", "b-c"), question="How?"), "# text\n", NOW).entry
 
 
 def test_an_entry_knows_its_own_question(store: Store, entry: Entry) -> None:
-    with store.read() as unit:
-        assert unit.entries.get(entry.id) == entry
+    with store.read() as tx:
+        assert entries.get(tx, entry.id) == entry
     assert entry.question == "How?"
 
 
@@ -51,7 +52,7 @@ def test_a_question_that_an_entry_knows_is_not_kept_again(store: Store, entry: E
 
 
 def test_the_newest_twenty_are_kept(store: Store, entry: Entry) -> None:
-    other = store.save_report(draft(topic="another"), "# text\n", NOW).entry
+    other = saving.save(store, draft(topic="another"), "# text\n", NOW).entry
     keep(store, other, need(question="of another"))
     for number in range(25):
         keep(store, entry, need(question=f"{number}?"))
@@ -66,38 +67,38 @@ def test_a_wording_is_proved_by_its_session_or_by_another_one(store: Store, entr
     assert proved(store, entry) == []
     keep(store, entry, need(question="one"), session="other")
     assert proved(store, entry) == ["One?"]
-    with store.write() as unit:
-        unit.wordings.prove(entry.id, "other")
+    with store.write() as tx:
+        wordings.prove(tx, entry.id, "other")
     assert proved(store, entry) == ["One?", "Two?"]
 
 
 def test_what_was_wrong_for_a_session_takes_its_wordings_along(store: Store, entry: Entry) -> None:
     keep(store, entry, need(question="Needle?"))
     keep(store, entry, need(question="Else?"), session="other")
-    with store.write() as unit:
-        unit.wordings.forget_session(entry, "s")
-        assert unit.search.find("needle", most=5) == []
+    with store.write() as tx:
+        wordings.forget_session(tx, entry, "s")
+        assert search.find(tx, "needle", most=5) == []
     assert questions(store, entry.id) == ["Else?"]
 
 
 def test_an_entry_is_found_by_its_wordings_until_another_one_is_researched_for_them(
     store: Store, entry: Entry
 ) -> None:
-    other = store.save_report(draft(topic="another", tags=()), "# text\n", NOW).entry
+    other = saving.save(store, draft(topic="another", tags=()), "# text\n", NOW).entry
     keep(store, entry, need(topic="needles", question="Needle in a haystack?"))
-    with store.write() as unit:
-        assert unit.search.find("haystack needles", most=5) == [entry.id]
-        unit.wordings.take("needle in a HAYSTACK", other)
-        assert unit.search.find("haystack needles", most=5) == []
+    with store.write() as tx:
+        assert search.find(tx, "haystack needles", most=5) == [entry.id]
+        wordings.take(tx, "needle in a HAYSTACK", other)
+        assert search.find(tx, "haystack needles", most=5) == []
 
 
 def test_wordings_go_through_the_archive_and_back(store: Store, entry: Entry) -> None:
     keep(store, entry, need(question="How else?"))
-    store.remove([entry.id], NOW)
-    with store.read() as unit:
-        (archived,) = unit.archive.of_id(entry.id)
+    restoring.remove(store, [entry.id], NOW)
+    with store.read() as tx:
+        (archived,) = archive.of_id(tx, entry.id)
     assert archived.entry.question == "How?"
-    restored = store.restore_archived(archived, NOW)
+    restored = restoring.restore_archived(store, archived, NOW)
     assert restored is not None
     assert restored.saved.entry.question == "How?"
     assert questions(store, entry.id) == ["How else?"]
@@ -105,8 +106,8 @@ def test_wordings_go_through_the_archive_and_back(store: Store, entry: Entry) ->
 
 def test_a_topic_that_is_researched_again_is_still_found_by_them(store: Store, entry: Entry) -> None:
     keep(store, entry, need(question="How else?"))
-    store.remove([entry.id], NOW)
-    again = store.save_report(draft(question="How now?"), "# new\n", NOW).entry
+    restoring.remove(store, [entry.id], NOW)
+    again = saving.save(store, draft(question="How now?"), "# new\n", NOW).entry
     assert (again.id, again.question) == (entry.id, "How now?")
     assert questions(store, entry.id) == ["How else?"]
 
@@ -117,5 +118,5 @@ def test_an_entry_whose_report_is_gone_takes_its_wordings_along(
     keep(store, entry, need(question="How else?"))
     (base / entry.path).unlink()
     sql(store.path, "UPDATE entries SET sha256 = NULL")
-    assert store.drop_lost(entry)
+    assert reports.drop_lost(store, entry)
     assert questions(store, entry.id) == []

@@ -1,4 +1,4 @@
-"""Texts of others: what must wait for a person, and reports with commands and URLs, which must not (SPEC 3.10).
+"""Texts of others: what must wait for a person, and reports with commands and URLs, which must not.
 
 Each of the three times forty and forty was measured once before the rules were mended:
 

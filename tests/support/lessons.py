@@ -6,13 +6,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kr.envelopes import Envelope, RecordEnvelope
+from kr.envelopes import Envelope
+from kr.lessons.book import LessonBook
 from kr.lessons.events import EventLimits
-from kr.lessons.file import LOCK_TIMEOUT, LessonBook, LessonsFile
+from kr.lessons.file import LOCK_TIMEOUT, LessonsFile
 from kr.lessons.inject import inject
 from kr.lessons.record import record
+from kr.recording import RecordEnvelope
 from kr.requests import LessonsInjectRequest, parse_request
-from kr.store.store import Store
+from kr.store.engine import Store
 
 NOW = datetime(2026, 2, 7, 12, tzinfo=UTC)
 

@@ -4,8 +4,6 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from tests.support.stores import insert_entry
-
 
 def make_unreleased(path: Path, *, version: int = 11) -> None:
     """Make such a database, with one entry."""
@@ -21,4 +19,14 @@ def make_unreleased(path: Path, *, version: int = 11) -> None:
         connection.execute("CREATE TABLE alembic_version (version_num TEXT)")
         connection.execute("INSERT INTO alembic_version VALUES (?)", (f"{version:04}",))
         connection.execute(f"PRAGMA user_version = {version}")
-    insert_entry(path, "click-one", topic="one")
+        row = (
+            "click-one",
+            "click",
+            "8.2",
+            "one",
+            "[]",
+            "frameworks/click/one.md",
+            "2026-09-01",
+            "2026-09-30",
+        )
+        connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'fresh', 'high', NULL)", row)

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from kr.app import App
-from kr.cli.output import LineProgress
+from kr.cli.common import TerminalProgress
 from kr.models import to_plain
 from kr.settings import load_settings
+from kr.store import saving
 from kr.store.saving import Draft
 from tests.support.forked import shared
 
@@ -105,7 +106,7 @@ class Project:
             settings,
             environ=environ,
             cwd=self.root,
-            progress=LineProgress(is_watched=False),
+            progress=TerminalProgress(),
             clock=self.clock,
         )
 
@@ -127,7 +128,7 @@ class Project:
                     confidence="high",
                     question=f"What are {topic}?",
                 )
-                app.store.save_report(told, f"# vue - {topic}\n\nAbout {topic} alone.\n", self.clock())
+                saving.save(app.store, told, f"# vue - {topic}\n\nAbout {topic} alone.\n", self.clock())
 
     def run(
         self,

@@ -7,7 +7,7 @@ from kr.models import MatchRules
 from kr.requests import ResearchRequest, parse_request
 from kr.research.cache import Rules
 from kr.research.run import Run
-from kr.store.store import Store
+from kr.store.engine import Store
 from tests.support.program import request
 from tests.support.stores import NOW
 

@@ -4,8 +4,9 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
-from kr.freshness import to_text
-from kr.store.store import Store
+from kr.store import archive, saving
+from kr.store.engine import Store
+from kr.times import to_text
 from tests.support.stores import draft, sql
 
 RESEARCH_MS = 4_000
@@ -14,12 +15,12 @@ HIT_MS = 20
 
 def fill(store: Store, now: datetime) -> None:
     """Two researches that cost three calls together, five hits, a failure, an archived entry, two lessons."""
-    store.save_report(draft(), "# click - repeatable options\n", now - timedelta(days=40))
-    store.save_report(draft("Vue", "slots", tags=("Configuration", "slots")), "# Vue - slots\n", now)
-    store.save_report(draft("vue", "plugins", confidence="low", status="stale"), "# vue - plugins\n", now)
-    store.save_report(draft("vue", "old things"), "# vue - old things\n", now - timedelta(days=2))
-    with store.write() as unit:
-        unit.archive.move("vue-old-things", "lru", now - timedelta(days=1))
+    saving.save(store, draft(), "# click - repeatable options\n", now - timedelta(days=40))
+    saving.save(store, draft("Vue", "slots", tags=("Configuration", "slots")), "# Vue - slots\n", now)
+    saving.save(store, draft("vue", "plugins", confidence="low", status="stale"), "# vue - plugins\n", now)
+    saving.save(store, draft("vue", "old things"), "# vue - old things\n", now - timedelta(days=2))
+    with store.write() as tx:
+        archive.move(tx, "vue-old-things", "lru", now - timedelta(days=1))
     rows: list[tuple[str, int, str, str, str, int]] = [
         ("r1", 3, "success", "click", "repeatable options", RESEARCH_MS),
         ("r2", 2, "partial", "vue", "slots", RESEARCH_MS),

@@ -20,9 +20,9 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from kr.server.guard import Guard, Policy
+from kr.server.access import Access, Policy
 from kr.server.http import create_http_app
-from kr.server.service import Service
+from kr.server.worker import Workers
 from tests.support.program import Project
 
 TOKEN = "a-token-of-this-test-0123456789"
@@ -80,7 +80,7 @@ class Server(Served):
     """A ``kr serve``, and what it has logged."""
 
     process: "subprocess.Popen[bytes]"
-    log: list[dict[str, Any]] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         if self.process.poll() is None:
@@ -102,10 +102,10 @@ def serving(project: Project, *arguments: str, **env: str) -> Iterator[Server]:
     server = Server("", process)
     try:
         for line in process.stderr:
-            server.log.append(json.loads(line))
-            if "url" in server.log[-1]:
+            server.log.append(line.decode())
+            if " kr serves " in server.log[-1]:
                 break
-        server.url = server.log[-1]["url"]
+        server.url = server.log[-1].split()[-1]
         reader = threading.Thread(target=_keep_log, args=(server,), daemon=True)
         reader.start()
         yield server
@@ -119,9 +119,9 @@ def serving(project: Project, *arguments: str, **env: str) -> Iterator[Server]:
 
 
 @contextmanager
-def listening(guard: Guard) -> Iterator[Served]:
+def listening(app: Access) -> Iterator[Served]:
     """Serve an application of this process on a free port of loopback."""
-    server = uvicorn.Server(uvicorn.Config(guard, port=0, log_config=None, lifespan="on", ws="none"))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, lifespan="on", ws="none"))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
@@ -138,14 +138,14 @@ def serving_here(project: Project, token: str | None = TOKEN, *, max_requests: i
     """Serve a project from this process: what ``kr serve`` does, without its start."""
     project.clock.now = datetime.now(UTC)
     policy = Policy(names=("127.0.0.1",), token=token, max_requests=max_requests)
-    with project.app() as app, listening(create_http_app(Service(app, workers=4), policy)) as served:
+    with project.app() as app, listening(create_http_app(Workers(app, workers=4), policy)) as served:
         yield served
 
 
 def _keep_log(server: Server) -> None:
     assert server.process.stderr is not None
     for line in server.process.stderr:
-        server.log.append(json.loads(line))
+        server.log.append(line.decode())
 
 
 def stdio_parameters(project: Project) -> StdioServerParameters:

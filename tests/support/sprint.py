@@ -13,15 +13,19 @@ from typing import Any
 
 import yaml
 
-from kr.freshness import to_text
 from kr.guard import reasons_to_hold
 from kr.lessons.line import Lesson, format_line
 from kr.lessons.remedies import shipped
 from kr.models import PHASES
+from kr.store import archive, ledger, saving, wordings
+from kr.store import lessons as lesson_rows
+from kr.store import requests as request_rows
+from kr.store.engine import Store
+from kr.store.ledger import SourceCall
 from kr.store.lessons import LessonRow
-from kr.store.requests import Need, RequestRow, SourceCall
+from kr.store.requests import Need, RequestRow
 from kr.store.saving import Draft
-from kr.store.store import Store
+from kr.times import to_text
 from tests.support.stores import ROOT, sql
 
 SCRIPT = '<script>document.title="owned"</script><img src=x onerror=alert(1)>'
@@ -88,9 +92,9 @@ def fill_sprint(
     needs = _needs()
     for number, need in enumerate(needs[entries : entries + 24]):
         gone = _save(store, need, number + 1, now - timedelta(days=31), chance)
-        with store.write() as unit:
+        with store.write() as tx:
             reason = ("lru", "age", "manual")[number % 3]
-            unit.archive.move(gone, reason, now - timedelta(days=24 - number))  # type: ignore[arg-type]
+            archive.move(tx, gone, reason, now - timedelta(days=24 - number))  # type: ignore[arg-type]
     last = list(enumerate(needs[:entries]))[::-1]
     ids = [_save(store, need, number, now - timedelta(hours=3 * number), chance) for number, need in last][
         ::-1
@@ -142,11 +146,11 @@ def _save(store: Store, need: Mapping[str, Any], number: int, at: datetime, chan
         code=CODE[language],
         caveat=f"{SCRIPT} {HOSTILE_LINK}." if number == 0 else "the old one is an error now.",
     )
-    saved = store.save_report(draft, text, at).entry
+    saved = saving.save(store, draft, text, at).entry
     if number % 3 == 0:
-        with store.write() as unit:
+        with store.write() as tx:
             worded = Need(saved.topic, saved.tags, f"How do I set up {saved.topic} in {saved.framework}?")
-            unit.wordings.keep(saved, worded, at=to_text(at))
+            wordings.keep(tx, saved, worded, at=to_text(at))
     return saved.id
 
 
@@ -160,7 +164,7 @@ def _ask(
     chance: random.Random,
 ) -> None:
     """Ask over thirty days, more from week to week, with more hits the fuller the cache is."""
-    with store.write() as unit:
+    with store.write() as tx:
         for number in range(requests):
             days = 29.9 * (1 - (number / requests) ** 0.7)
             at = now - timedelta(days=days + (1.5 if (now - timedelta(days=days)).weekday() > 4 else 0))
@@ -191,11 +195,16 @@ def _ask(
                 tags=json.dumps(need["tags"]),
                 candidates=_offered(need, ids, picked, chance) if not is_hit and number % 7 == 0 else None,
             )
-            unit.requests.record(row)
+            request_rows.record(tx, row)
             if not is_hit:
-                _research(unit, row, status, story, chance)
-        unit.circuits.record_failure(
-            "deepwiki", "HTTP 429: too many requests, try again later", now=now, failures=1, pause_seconds=600
+                _research(tx, row, status, story, chance)
+        ledger.record_failure(
+            tx,
+            "deepwiki",
+            "HTTP 429: too many requests, try again later",
+            now=now,
+            failures=1,
+            pause_seconds=600,
         )
 
 
@@ -207,15 +216,15 @@ def _offered(need: Mapping[str, Any], ids: list[str], picked: int, chance: rando
     return json.dumps([{"id": it, "score": score} for it, score in zip(near, scores, strict=True)])
 
 
-def _research(
-    unit: Any, row: RequestRow, status: str, story: Mapping[str, str], chance: random.Random
-) -> None:
+def _research(tx: Any, row: RequestRow, status: str, story: Mapping[str, str], chance: random.Random) -> None:
     for source in ("context7", "deepwiki", "web_search"):
         is_answer = status != "degraded" and chance.random() < {"context7": 0.8, "deepwiki": 0.6}.get(
             source, 0.95
         )
         outcome = "success" if is_answer else chance.choice(("unavailable", "timeout", "unavailable"))
-        unit.ledger.record(
+        ledger.settle(
+            tx,
+            None,
             SourceCall(
                 request_id=row.id,
                 at=row.at,
@@ -227,7 +236,7 @@ def _research(
                 answer_tokens=chance.randrange(2500, 16_000) if is_answer else None,
                 session_id=story["session_id"],
                 story_key=story["story_key"],
-            )
+            ),
         )
         if is_answer:
             return
@@ -257,10 +266,11 @@ def _teach(store: Store, lessons_file: Path, now: datetime, chance: random.Rando
         )
     lessons_file.parent.mkdir(parents=True, exist_ok=True)
     lessons_file.write_text("".join(format_line(lesson) + "\n" for lesson in lessons), encoding="utf-8")
-    with store.write() as unit:
+    with store.write() as tx:
         for number, lesson in enumerate(lessons):
             source = "agent" if number >= 34 else chance.choice(("table", "table", "agent", "tool", "person"))
-            unit.lessons.add(
+            lesson_rows.add(
+                tx,
                 [
                     LessonRow(
                         id=lesson.id,
@@ -277,7 +287,7 @@ def _teach(store: Store, lessons_file: Path, now: datetime, chance: random.Rando
             )
             for session in range(chance.choice((0, 2, 5, 12)) if number < 37 else 0):
                 given = {"phase": lesson.phase, "story_key": "1-1", "session_id": f"sprint-{session}"}
-                unit.lessons.injected([lesson.id], **given, at=to_text(now))
+                lesson_rows.injected(tx, [lesson.id], **given, at=to_text(now))
     for lesson in lessons[:37]:
         came_back = chance.choice(((0, 0), (0, 0), (3, 0), (4, 3), (1, 0)))
         sql(

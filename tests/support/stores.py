@@ -20,9 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from kr.errors import KrError
-from kr.store.requests import SourceCall
+from kr.store import archive, entries, ledger, meta, restoring, saving
+from kr.store.engine import Store
+from kr.store.entries import framework_key, keywords_key, topic_key
+from kr.store.ledger import SourceCall
 from kr.store.saving import Draft
-from kr.store.store import Store
+from kr.times import major_key
 
 ROOT = Path(__file__).resolve().parents[2]
 NOW = datetime(2026, 10, 1, 12, 0, tzinfo=UTC)
@@ -43,7 +46,7 @@ def sql(database: Path, statement: str, *parameters: object) -> list[tuple[Any, 
 
 
 def insert_entry(database: Path, entry_id: str, **changes: str | None) -> None:
-    """Insert a row as a person would, with the public columns alone."""
+    """Insert a row by plain SQL."""
     row: dict[str, str | None] = {
         "id": entry_id,
         "framework": "click",
@@ -57,8 +60,16 @@ def insert_entry(database: Path, entry_id: str, **changes: str | None) -> None:
         "confidence": "high",
         "sha256": None,
     }
-    row |= changes
-    sql(database, f"INSERT INTO entries ({PUBLIC_COLUMNS}) VALUES ({', '.join('?' * 11)})", *row.values())
+    row |= {name: value for name, value in changes.items() if name in row}
+    keys: dict[str, str | None] = {
+        "framework_key": framework_key(str(row["framework"])),
+        "topic_key": topic_key(str(row["topic"])),
+        "keywords_key": keywords_key(str(row["topic"])),
+        "major": major_key(str(row["framework_version"])),
+    }
+    row |= keys | {name: value for name, value in changes.items() if name in keys}
+    columns = f"{PUBLIC_COLUMNS}, framework_key, topic_key, keywords_key, major"
+    sql(database, f"INSERT INTO entries ({columns}) VALUES ({', '.join('?' * 15)})", *row.values())
 
 
 def start(program: str, base: Path, *arguments: object, **options: Any) -> subprocess.Popen[str]:
@@ -136,24 +147,24 @@ def _turn(
 
 
 def _first_use(store: Store, number: str) -> str:
-    store.save_report(draft(topic=f"topic {number}"), f"# report {number}\n", datetime.now(UTC))
-    with store.read() as unit:
-        return str(unit.entries.count() > 0)
+    saving.save(store, draft(topic=f"topic {number}"), f"# report {number}\n", datetime.now(UTC))
+    with store.read() as tx:
+        return str(entries.count(tx) > 0)
 
 
 def _spend(store: Store, owner: str, limit: str) -> str:
     charged = 0
     for turn in range(6):
         now = datetime.now(UTC)
-        with store.write() as unit:
-            won = unit.ledger.reserve("s", "1-1", limit=int(limit), owner=owner, now=now)
+        with store.write() as tx:
+            won = ledger.reserve(tx, "s", "1-1", limit=int(limit), owner=owner, now=now)
         if won.id is None:
             continue
-        with store.write() as unit:
+        with store.write() as tx:
             if (turn + int(owner)) % 3 == 0:
-                unit.ledger.release(won.id)
+                ledger.release(tx, won.id)
             else:
-                unit.ledger.settle(won.id, call(charged=True))
+                ledger.settle(tx, won.id, call(charged=True))
                 charged += 1
     return str(charged)
 
@@ -167,42 +178,42 @@ def call(request_id: str | None = None, **changes: Any) -> SourceCall:
 def _save_on(store: Store, seed: str) -> str:
     for number in range(10_000):
         head = f"# report {seed}.{number}\n"
-        store.save_report(draft(), head + "x" * 4096, datetime.now(UTC))
+        saving.save(store, draft(), head + "x" * 4096, datetime.now(UTC))
         sys.stdout.write(head)
         sys.stdout.flush()
     return ""
 
 
 def _count(store: Store) -> str:
-    with store.read() as unit:
-        return str(unit.entries.count())
+    with store.read() as tx:
+        return str(entries.count(tx))
 
 
 def _reserve_and_die(store: Store, limit: str) -> str:
-    with store.write() as unit:
-        unit.ledger.reserve("s", "1-1", limit=int(limit), owner="dead", now=NOW)
+    with store.write() as tx:
+        ledger.reserve(tx, "s", "1-1", limit=int(limit), owner="dead", now=NOW)
     os.kill(os.getpid(), 9)
     return ""
 
 
 def _touch_on(store: Store, entry_id: str, times: str) -> str:
     for _ in range(int(times)):
-        with store.write() as unit:
-            assert unit.entries.touch(entry_id, NOW)
+        with store.write() as tx:
+            assert entries.touch(tx, entry_id, NOW)
     return ""
 
 
 def _restore(store: Store, entry_id: str) -> str:
-    with store.read() as unit:
-        rows = unit.archive.of_id(entry_id)
-    return str(bool(rows) and store.restore_archived(rows[0], datetime.now(UTC)) is not None)
+    with store.read() as tx:
+        rows = archive.of_id(tx, entry_id)
+    return str(bool(rows) and restoring.restore_archived(store, rows[0], datetime.now(UTC)) is not None)
 
 
 def _restore_on(store: Store, entry_id: str) -> str:
     """Bring revisions back, remove the entry and restore it, again and again."""
     for turn in range(10_000):
-        store.restore_revision(entry_id, turn % 3 + 1, datetime.now(UTC))
-        store.remove([entry_id], datetime.now(UTC))
+        restoring.restore_revision(store, entry_id, turn % 3 + 1, datetime.now(UTC))
+        restoring.remove(store, [entry_id], datetime.now(UTC))
         _restore(store, entry_id)
         if turn == 0:
             sys.stdout.write("restoring\n")
@@ -211,26 +222,26 @@ def _restore_on(store: Store, entry_id: str) -> str:
 
 
 def _modules(store: Store) -> str:
-    with store.read() as unit:
-        unit.entries.of_pair("click", "one")
+    with store.read() as tx:
+        entries.of_pair(tx, "click", "one")
     return " ".join(sorted({name.partition(".")[0] for name in sys.modules}))
 
 
 def _try_both(store: Store) -> str:
     outcomes = []
     try:
-        with store.read() as unit:
-            outcomes.append(str(unit.entries.count()))
+        with store.read() as tx:
+            outcomes.append(str(entries.count(tx)))
     except KrError as exc:
         outcomes.append(type(exc).__name__)
     try:
-        with store.write() as unit:
-            unit.meta.put("key", "value")
+        with store.write() as tx:
+            meta.put(tx, "key", "value")
             outcomes.append("written")
     except KrError as exc:
         outcomes.append(type(exc).__name__)
     try:
-        store.save_report(draft(topic="new"), "# new\n", NOW)
+        saving.save(store, draft(topic="new"), "# new\n", NOW)
         outcomes.append("saved")
     except KrError as exc:
         outcomes.append(type(exc).__name__)

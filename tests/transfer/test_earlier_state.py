@@ -3,7 +3,7 @@
 from datetime import timedelta
 from pathlib import Path
 
-from kr.store.store import Store
+from kr.store.engine import Store
 from kr.transfer.export_yaml import export_yaml
 from kr.transfer.import_yaml import import_yaml
 from tests.support.stores import NOW, sql

@@ -11,7 +11,8 @@ import yaml
 from ruamel.yaml import YAML
 
 from kr.errors import ExportFailed, StoreUnwritable
-from kr.store.store import Store
+from kr.store import entries, saving
+from kr.store.engine import Store
 from kr.transfer.export_yaml import export_yaml
 from tests.support.program import Project, request
 from tests.support.stores import NOW, draft, insert_entry
@@ -48,10 +49,17 @@ def readers(text: str) -> list[Any]:
 
 
 def test_every_reader_finds_the_same_texts(project: Project) -> None:
-    with Store(None, project.base) as store, store.read() as unit:
-        unit.entries.count()
+    with Store(None, project.base) as store, store.read() as tx:
+        entries.count(tx)
     for number, text in enumerate(TEXTS):
-        insert_entry(project.database, f"id-{number:02}", framework=text, topic=text, framework_version=text)
+        insert_entry(
+            project.database,
+            f"id-{number:02}",
+            framework=text,
+            topic=text,
+            framework_version=text,
+            topic_key=str(number),
+        )
     with project.app() as app:
         app.export_yaml()
     read = readers((project.base / "index.yaml").read_text(encoding="utf-8"))
@@ -119,7 +127,7 @@ def test_the_newest_state_wins_under_sixteen_writers(project: Project) -> None:
         try:
             with Store(None, project.base) as store:
                 for turn in range(3):
-                    store.save_report(draft(topic=f"topic {writer} of {turn}"), f"# {writer} {turn}\n", NOW)
+                    saving.save(store, draft(topic=f"topic {writer} of {turn}"), f"# {writer} {turn}\n", NOW)
                     export_yaml(store, project.base)
         except BaseException as problem:  # noqa: BLE001 - told by the test
             problems.append(problem)

@@ -2,15 +2,13 @@
 
 import logging
 import threading
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from kr.store.session import UnitOfWork
-from kr.store.store import Store
+from kr.store.engine import Store
 from kr.transfer.import_yaml import import_on_first_use
 from tests.support.program import Clock, Project, request
 
@@ -63,11 +61,11 @@ def test_what_was_interrupted_is_taken_up_again(project: Project) -> None:
     class Interrupted(Store):
         writes = 0
 
-        def write(self) -> AbstractContextManager[UnitOfWork]:
+        def write(self, *, timeout: float | None = None) -> Any:
             self.writes += 1
             if self.writes == 3:  # after the live entries, before the archived ones
                 raise KeyboardInterrupt
-            return super().write()
+            return super().write(timeout=timeout)
 
     with Interrupted(None, project.base) as store, pytest.raises(KeyboardInterrupt):
         import_on_first_use(store, project.base, now=Clock()())

@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.errors import EntryConflict
-from kr.report import PLACEHOLDER_MARK
-from kr.store.store import Store
+from kr.sections import PLACEHOLDER_MARK
+from kr.store import meta
+from kr.store.engine import Store
 from kr.transfer.import_yaml import Imported
 from tests.support.program import Project, request
 
@@ -407,8 +408,8 @@ def test_export_import_into_an_empty_base_export_gives_equal_bytes(project: Proj
 def test_a_failed_batch_leaves_no_file(project: Project, old: Path) -> None:
     write_index(old, [item()])
     write_report(old, "frameworks/vue/slots.md")
-    with Store(None, project.base) as store, store.write() as unit:
-        unit.meta.put("any", "thing")
+    with Store(None, project.base) as store, store.write() as tx:
+        meta.put(tx, "any", "thing")
     trigger = "CREATE TRIGGER refuse BEFORE INSERT ON entries BEGIN SELECT RAISE(ABORT, 'no'); END"
     project.sql(trigger)
     with pytest.raises(Exception, match="no"):

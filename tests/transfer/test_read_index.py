@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kr.errors import IndexUnreadable
-from kr.naming import base_name, suffixed_name
+from kr.slugs import base_name, suffixed_name
 from kr.transfer.read_index import BadItem, Fields, Item, Tree, check_item, check_path, read_items
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from math import log10
+from math import ceil, log10
 
 HEIGHT = 150
 """Pixels of the plot, without the labels below."""
@@ -20,7 +20,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One day; ``x``, ``width`` and ``middle`` in per cent. ``label`` is said of it, ``tick`` below it (or None)."""
+    """One day; ``x``, ``width`` and ``middle`` in per cent. ``tick`` stands below it (or None)."""
 
     x: float
     width: float
@@ -113,13 +113,10 @@ def scale(most: float) -> tuple[float, float]:
     """Return the step between lines and the top line: a round number, at most five steps, and at least ``most``."""
     if most <= 0:
         return 1, 1
-    rough = most / 4
-    power = 10.0 ** int(log10(rough)) if rough >= 1 else 1.0
+    rough = max(most / 4, 1.0)
+    power = 10.0 ** int(log10(rough))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
-    top = step
-    while top < most:
-        top += step
-    return step, top
+    return step, step * ceil(most / step)
 
 
 def day_label(day: date) -> str:

@@ -1,11 +1,11 @@
 """Reports as HTML (SPEC 3.7: what comes from the network is untrusted; SPEC 8).
 
-Raw HTML stands there as text, links lead to http and https alone and images are their text: nothing that a source wrote
+Raw HTML stands there as text, links lead to http and https alone and images are links: nothing that a source wrote
 is loaded or run. Code is highlighted with class names, since the page allows no inline style.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from html import escape
 from typing import Any
@@ -58,39 +58,27 @@ def inline_html(text: str) -> Markup:
 
 @cache
 def _markdown() -> MarkdownIt:
-    markdown = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable(
-        ["table", "strikethrough"]
-    )
-    # A link that is refused here would stand in the text with its brackets; ``_defuse`` leaves its words alone.
-    markdown.validateLink = lambda url: True  # type: ignore[method-assign]  # noqa: ARG005 - its signature
-    markdown.core.ruler.push("defuse", _defuse)
+    markdown = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer)
+    markdown.enable(["table", "strikethrough"]).disable("image")
+    markdown.validateLink = _leads_to_the_web  # type: ignore[method-assign]
+    markdown.core.ruler.push("fit_the_page", _fit_the_page)
     return markdown
 
 
-def _defuse(state: StateCore) -> None:
+def _leads_to_the_web(url: str) -> bool:
+    """Whether a link is one; any other stands in the text as it was written."""
+    return url.lower().startswith(("http://", "https://"))
+
+
+def _fit_the_page(state: StateCore) -> None:
     for token in state.tokens:
         if token.tag == "h1":
             token.tag = "h2"
         if token.type in {"th_open", "td_open"} and token.attrs:
             token.attrs = {"class": str(token.attrs["style"]).replace("text-align:", "to-")}
-        if token.type == "inline" and token.children:
-            token.children = _harmless(token.children)
-
-
-def _harmless(tokens: Sequence[Token]) -> list[Token]:
-    kept, open_links = [], []
-    for token in tokens:
-        if token.type == "image":
-            kept.append(replace(token, type="text", tag="", children=None, attrs={}))
-            continue
-        if token.type == "link_open":
-            open_links.append(str(token.attrGet("href")).lower().startswith(("http://", "https://")))
-            token.attrs = {"href": str(token.attrGet("href")), "rel": "noopener noreferrer nofollow"}
-        is_link = token.type in {"link_open", "link_close"}
-        is_safe = open_links.pop() if token.type == "link_close" else not is_link or open_links[-1]
-        if is_safe:
-            kept.append(token)
-    return kept
+        for child in token.children or ():
+            if child.type == "link_open":
+                child.attrs = {"href": str(child.attrGet("href")), "rel": "noopener noreferrer nofollow"}
 
 
 class _Renderer(RendererHTML):

@@ -1,12 +1,9 @@
-"""The templates and static files of the page, read once from the package, and how they say numbers and times."""
+"""The templates of the page, and how they write numbers and times."""
 
-import mimetypes
 import re
 from datetime import UTC, datetime
 from functools import cache
-from hashlib import sha256
-from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from fastapi import Request
@@ -14,9 +11,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from kr import __version__
-from kr.freshness import parse_time
+from kr.times import parse_time
 
-SAID = {
+DONE = {
     "answered": "Kept. From now on this wording finds {of}.",
     "none": "Noted: none of them answers.",
     "restored": "{of} is live again.",
@@ -26,7 +23,6 @@ SAID = {
     "rated": "Noted what you say of {of}.",
     "saved": "Your text of {of} is kept, and served from now on.",
     "held": "Your text waits as {of}: it gives orders, or switches a safeguard off.",
-    "reviewer": "You review as {of}.",
     "no-reviewer": "You don't review any more.",
     "retire": "Retired. It is not given to agents any more.",
     "bring-back": "Brought back. It is given to agents again.",
@@ -47,41 +43,15 @@ NAVIGATION = (
 )
 
 
-class StaticFile(NamedTuple):
-    """A file that the page loads. ``address`` changes with the content, so that a browser may keep it."""
-
-    address: str
-    content: bytes
-    media_type: str
-
-
-def _static() -> dict[str, StaticFile]:
-    found = {}
-    for file in (files("kr.server.page") / "static").iterdir():
-        content = file.read_bytes()
-        kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-        address = f"/static/{file.name}?v={sha256(content).hexdigest()[:12]}"
-        found[file.name] = StaticFile(address, content, kind)
-    return found
-
-
-STATIC = _static()
-
-
 def render(template: str, request: Request, **context: Any) -> str:
     """Fill a template; ``context`` is what its view gives."""
     now = datetime.now(UTC)
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            path=request.url.path,
-            query=dict(request.query_params),
-            now=now,
-            ago=lambda text: ago(text, now),
-            **context,
-        )
-    )
+    known = {
+        "path": request.url.path,
+        "query": dict(request.query_params),
+        "ago": lambda text: ago(text, now),
+    }
+    return _environment().get_template(template).render(**known, **context)
 
 
 @cache
@@ -97,7 +67,6 @@ def _environment() -> Environment:
     environment.filters |= {function.__name__: function for function in filters}
     environment.filters["address"] = lambda text: quote(text, safe="")
     environment.globals |= {
-        "static": {name: file.address for name, file in STATIC.items()},
         "navigation": NAVIGATION,
         "version": __version__,
         "with_query": with_query,
@@ -116,7 +85,8 @@ def with_query(query: dict[str, str], **changes: Any) -> str:
 
 
 _MARKS = re.compile(r"```\w*|[`*#|]+|(?<=\s)[->](?=\s)")
-_UNITS = ((60, "minute"), (60 * 60, "hour"), (24 * 60 * 60, "day"))
+_DAY = 24 * 60 * 60
+_UNITS = ((60, "minute"), (60 * 60, "hour"), (_DAY, "day"))
 
 
 def percent(rate: float | None) -> str:
@@ -156,16 +126,14 @@ def ago(text: str | None, now: datetime) -> str:
     if moment is None:
         return text or "–"
     seconds = (now - moment).total_seconds()
-    if len(text or "") == len("2026-01-01"):
-        days = (now.astimezone(UTC).date() - moment.date()).days
-        return "today" if days == 0 else day(text)
-    if -24 * 60 * 60 < seconds < -60:
-        return f"in {_span(-seconds)}"
-    if seconds < -60 or seconds >= 31 * 24 * 60 * 60:
+    is_date = len(text or "") == len("2026-01-01")
+    if is_date and moment.date() == now.date():
+        return "today"
+    if is_date or not -_DAY < seconds < 31 * _DAY:
         return day(text)
-    if seconds < 60:
+    if abs(seconds) < 60:
         return "just now"
-    return f"{_span(seconds)} ago"
+    return f"{_span(seconds)} ago" if seconds > 0 else f"in {_span(-seconds)}"
 
 
 def _span(seconds: float) -> str:

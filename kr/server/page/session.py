@@ -1,95 +1,93 @@
-"""Who looks at the page: a session for each browser, who signed in, and what only kr can have written (SPEC 8).
+"""Who looks at the page: the rights of each browser, and what only this process can have written.
 
 There are two sign-ins: with ``KR_TOKEN``, which agents have too, to use a server outside loopback, and with
-``KR_REVIEW_TOKEN``, which people alone have, to review (SPEC 3.10).
+``KR_REVIEW_TOKEN``, which people alone have, to review.
 
-A browser has a random id in one cookie, ``HttpOnly`` and ``SameSite=Strict``. Which ids have signed in stands in this process
-alone: signing out ends a session wherever its cookie was copied to, and so does a restart. Forms, and what an action says
-when it is done, carry a signature of the id, so that no other page can make them.
+A browser has a random id in one cookie. What it may do stands in this process alone: signing out ends a session wherever its
+cookie was copied to, and so does a restart. Forms, and what an action says when it is done, carry a signature of the id, so
+that no other page can make them.
 """
 
 import hmac
 import secrets
-from collections.abc import Mapping
-from typing import TypeVar
+import time
+from dataclasses import dataclass, replace
 
 SIGN_IN = "/sign-in"
 COOKIE = "kr_session"
 SIGNED_IN_SECONDS = 30 * 24 * 60 * 60
 REVIEW_SECONDS = 12 * 60 * 60
 _LONGEST_NAME = 60
-_MOST_SESSIONS = 1000
+_MAX_SESSIONS = 1000
 
-V = TypeVar("V")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What a browser may do. Times are POSIX times; ``reviewer_name`` is who signed in to review."""
+
+    signed_in_until: float = 0.0
+    review_until: float = 0.0
+    reviewer_name: str | None = None
+
+    @property
+    def is_signed_in(self) -> bool:
+        return time.time() < self.signed_in_until
+
+    @property
+    def reviewer(self) -> str | None:
+        """The name of who may review now."""
+        return self.reviewer_name if time.time() < self.review_until else None
 
 
 class Sessions:
-    """The sessions of one server, whose bearer token is ``token``. Times are POSIX times."""
+    """The sessions of one server."""
 
     def __init__(self, token: str | None, review_token: str | None = None) -> None:
         self._token = token
         self._review_token = review_token
         self._key = secrets.token_bytes(32)
-        self._until: dict[str, float] = {}
-        self._reviewers: dict[str, tuple[str, float]] = {}
+        self._sessions: dict[str, Session] = {}
+        self.can_review = review_token is not None
 
     @staticmethod
-    def new() -> str:
-        """Return an id that nobody has."""
+    def new_id() -> str:
         return secrets.token_urlsafe(32)
 
-    def sign_in(self, given: str, now: float) -> str | None:
-        """Begin a session for who knows the token, under an id of its own; None for anybody else."""
-        if not _is_token(given, self._token):
+    def get(self, session_id: str) -> Session:
+        return self._sessions.get(session_id, Session())
+
+    def sign_in(self, session_id: str, token: str, name: str | None = None) -> str | None:
+        """Let who knows a token go on under a new id: with a name to review, else to use the server; None for anybody else."""
+        if not _is_same(token, self._token if name is None else self._review_token):
             return None
-        session = self.new()
-        _keep(self._until, session, now + SIGNED_IN_SECONDS)
-        return session
+        now, session = time.time(), self.get(session_id)
+        if name is None:
+            session = replace(session, signed_in_until=now + SIGNED_IN_SECONDS)
+        else:
+            session = replace(session, review_until=now + REVIEW_SECONDS, reviewer_name=name)
+        return self._move(session_id, session)
 
-    @property
-    def can_review(self) -> bool:
-        """Whether this server has a token to review with."""
-        return self._review_token is not None
+    def stop_reviewing(self, session_id: str) -> None:
+        if session_id in self._sessions:
+            self._sessions[session_id] = replace(self.get(session_id), review_until=0.0)
 
-    def sign_in_to_review(self, given: str, name: str, cookies: Mapping[str, str], now: float) -> str | None:
-        """Begin a session for the person of this name who knows the token to review; None for anybody else.
+    def sign_out(self, session_id: str) -> None:
+        self._sessions.pop(session_id, None)
 
-        It has an id of its own, under which who had signed in to use the server still is.
-        """
-        if not _is_token(given, self._review_token):
-            return None
-        session, until = self.new(), self._until.pop(cookies.get(COOKIE, ""), None)
-        if until is not None:
-            _keep(self._until, session, until)
-        _keep(self._reviewers, session, (name, now + REVIEW_SECONDS))
-        return session
+    def _move(self, session_id: str, session: Session) -> str:
+        self._sessions.pop(session_id, None)
+        if len(self._sessions) >= _MAX_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+        new_id = self.new_id()
+        self._sessions[new_id] = session
+        return new_id
 
-    def reviewer(self, cookies: Mapping[str, str], now: float) -> str | None:
-        """Return the name of who signed in to review, if these are their cookies."""
-        name, until = self._reviewers.get(cookies.get(COOKIE, ""), (None, 0.0))
-        return name if now < until else None
+    def sign(self, session_id: str, text: str = "a form") -> str:
+        """Return what proves that this process wrote ``text`` for this browser."""
+        return hmac.new(self._key, f"{session_id} {text}".encode(), "sha256").hexdigest()
 
-    def stop_reviewing(self, cookies: Mapping[str, str]) -> None:
-        """End the review alone."""
-        self._reviewers.pop(cookies.get(COOKIE, ""), None)
-
-    def sign_out(self, cookies: Mapping[str, str]) -> None:
-        """End the session."""
-        self._until.pop(cookies.get(COOKIE, ""), None)
-        self.stop_reviewing(cookies)
-
-    def is_signed_in(self, cookies: Mapping[str, str], now: float) -> bool:
-        """Tell whether these are the cookies of who knows the token."""
-        return now < self._until.get(cookies.get(COOKIE, ""), 0)
-
-    def sign(self, session: str, text: str = "a form") -> str:
-        """Return what shows that this process wrote ``text`` for this session."""
-        return hmac.new(self._key, f"{session} {text}".encode(), "sha256").hexdigest()
-
-    def has_signed(self, signature: str, cookies: Mapping[str, str], text: str = "a form") -> bool:
-        """Tell whether ``sign`` made the signature for the browser with these cookies."""
-        session = cookies.get(COOKIE, "")
-        return bool(session) and hmac.compare_digest(signature.encode(), self.sign(session, text).encode())
+    def has_signed(self, signature: str, session_id: str, text: str = "a form") -> bool:
+        return bool(session_id) and _is_same(signature, self.sign(session_id, text))
 
 
 def name_of(text: str) -> str | None:
@@ -99,12 +97,5 @@ def name_of(text: str) -> str | None:
     return name if is_name else None
 
 
-def _is_token(given: str, token: str | None) -> bool:
-    return token is not None and hmac.compare_digest(given.encode(), token.encode())
-
-
-def _keep(sessions: dict[str, V], session: str, value: V) -> None:
-    """Keep a session, and let the oldest go where there are too many."""
-    if len(sessions) >= _MOST_SESSIONS:
-        del sessions[next(iter(sessions))]
-    sessions[session] = value
+def _is_same(given: str, secret: str | None) -> bool:
+    return secret is not None and hmac.compare_digest(given.encode(), secret.encode())

@@ -1,8 +1,7 @@
-"""What each view of the page shows: the operations of ``kr.app`` made into the values that its template reads."""
+"""What each view of the page shows and each form does: the operations of ``kr.app`` made into what templates read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
@@ -15,12 +14,15 @@ from kr.server.page.markdown import report_page
 from kr.server.page.rendering import number, percent, plural
 
 PER_PAGE = 50
-_MOST_FOUND = 200
 FEW = 20
 """On a page of what is taller than a line."""
-_STATUSES = ("fresh", "stale")
+
+_MOST_FOUND = 200
+_STATUSES: tuple[EntryStatus, ...] = ("fresh", "stale")
 _REASONS = ("lru", "age", "manual")
-LESSON_MARKS = {
+_WORTHS = ("helps", "unheeded", "idle", "new")
+_COUNTS = ("injected", "recurred", "recurred_after_injection")
+_LESSON_MARKS = {
     "retire": ("retired_at", True),
     "bring-back": ("retired_at", False),
     "pin": ("pinned_at", True),
@@ -29,34 +31,48 @@ LESSON_MARKS = {
 """What a person may say of a lesson, by the form's word: the mark, and whether it is set."""
 
 Context = dict[str, Any]
+Form = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Params:
     """The query of an address. A value that makes no sense is as if it were not there: people edit addresses."""
 
     values: Mapping[str, str]
 
     def text(self, name: str) -> str:
-        """Return a value, or nothing."""
         return self.values.get(name, "").strip()[:200]
 
     def one_of(self, name: str, allowed: Sequence[str]) -> str:
-        """Return a value if it is one of these."""
         return value if (value := self.text(name)) in allowed else ""
+
+    def whole(self, name: str) -> int:
+        """Return a number of at most six digits; 0 where it is none."""
+        text = self.text(name)
+        return int(text) if text.isascii() and text.isdigit() and len(text) <= 6 else 0
 
     @property
     def page(self) -> int:
         """The number of the page, from 1 on."""
-        text = self.text("page")
-        return int(text) if text.isdecimal() and len(text) <= 6 and int(text) else 1
+        return self.whole("page") or 1
 
     def offset(self, per_page: int = PER_PAGE) -> int:
-        """How many items come before the page."""
         return (self.page - 1) * per_page
 
+    def paging(self, total: int, per_page: int = PER_PAGE) -> Context:
+        return {"total": total, "page": self.page, "pages": max(-(-total // per_page), 1)}
 
-def overview(app: App, asked: Asked) -> Context:  # noqa: ARG001 - every view takes both
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a form did, as ``rendering.DONE`` names it; ``of`` which entry or lesson; and the address to go on with."""
+
+    what: str
+    of: str
+    address: str
+
+
+def overview(app: App, _params: Params) -> Context:
     """Show how the last thirty days went, what waits for a person, and what the cache holds."""
     stats, course = app.stats(), numbers.last_days(app.store, app.clock())
     return {
@@ -94,48 +110,40 @@ def _label(day: Context) -> str:
     return f"{day_label(day['day'])}: {asked}{spared}{calls}"
 
 
-def entries(app: App, asked: Asked) -> Context:
+def entries(app: App, params: Params) -> Context:
     """List live entries, found by words or the last used first."""
-    words, framework = asked.text("q"), asked.text("framework")
-    status = asked.one_of("status", _STATUSES)
+    words, framework = params.text("q"), params.text("framework")
+    status = next((it for it in _STATUSES if it == params.text("status")), None)
+    first, catalog = params.offset(), app.catalog
+    if words:
+        found = catalog.search(words, framework=framework or None, limit=_MOST_FOUND)
+        kept = [row for row in found if status in {None, row["status"]}]
+        rows, total = kept[first : first + PER_PAGE], len(kept)
+    else:
+        page = catalog.page(framework=framework or None, status=status, limit=PER_PAGE, offset=first)
+        rows, total = page["entries"], page["total"]
     return {
         "words": words,
         "framework": framework,
-        "status": status,
+        "status": status or "",
         "statuses": _STATUSES,
         "frameworks": sorted(app.stats()["index"]["by_framework"], key=str.casefold),
-        **_entries(app, asked, words=words, framework=framework or None, status=status),
+        "entries": _with_titles(app, rows),
+        **params.paging(total),
     }
 
 
-def _entries(app: App, asked: Asked, *, words: str, framework: str | None, status: str) -> Context:
-    catalog, first = app.catalog, asked.offset()
-    if not words:
-        judged: EntryStatus | None = "fresh" if status == "fresh" else "stale" if status == "stale" else None
-        found = catalog.page(framework=framework, status=judged, limit=PER_PAGE, offset=first)
-        return {"entries": _titled(app, found["entries"]), **_paging(asked, found["total"])}
-    rows = catalog.search(words, framework=framework, limit=_MOST_FOUND)
-    kept = [row for row in rows if status in {"", row["status"]}]
-    return {"entries": _titled(app, kept[first : first + PER_PAGE]), **_paging(asked, len(kept))}
-
-
-def _titled(app: App, rows: Sequence[Mapping[str, Any]]) -> list[Context]:
+def _with_titles(app: App, rows: Sequence[Mapping[str, Any]]) -> list[Context]:
     """Give each row of an entry its title: the question, or the topic where nobody asked."""
-    with app.store.look() as unit:
-        questions = {entry.id: entry.question for entry in unit.entries.some({row["id"] for row in rows})}
+    questions = app.catalog.questions({row["id"] for row in rows})
     return [{**row, "title": questions.get(row["id"]) or row["topic"]} for row in rows]
 
 
-def _paging(asked: Asked, total: int, per_page: int = PER_PAGE) -> Context:
-    return {"total": total, "page": asked.page, "pages": max(-(-total // per_page), 1)}
-
-
-def entry(app: App, asked: Asked, entry_id: str) -> Context:
+def entry(app: App, params: Params, entry_id: str) -> Context:
     """Show one entry with its report, or an earlier text of it, what was said of it, and the wordings that find it."""
-    catalog, number = app.catalog, asked.text("text")
+    catalog = app.catalog
     found = catalog.entry(entry_id, report=True)
-    is_number = number.isdecimal() and len(number) <= 6
-    earlier = catalog.revision(entry_id, int(number)) if is_number else None
+    earlier = catalog.revision(entry_id, params.whole("text")) if params.text("text") else None
     text = found.pop("report") if earlier is None else earlier["text"]
     return {
         "entry": found,
@@ -144,38 +152,31 @@ def entry(app: App, asked: Asked, entry_id: str) -> Context:
         "report": None if text is None else report_page(text),
         "text": text or "",
         "ratings": catalog.ratings(entry_id),
-        "wordings": _wordings(app, entry_id),
+        "wordings": catalog.wordings(entry_id),
         "draft": None,
         "problem": None,
     }
 
 
-def _wordings(app: App, entry_id: str) -> list[Any]:
-    with app.store.read() as unit:
-        return unit.wordings.of([entry_id]).get(entry_id, [])[::-1]
-
-
-def review(app: App, asked: Asked) -> Context:  # noqa: ARG001 - every view takes both
+def review(app: App, _params: Params) -> Context:
     """Show what waits for a person: findings and lessons that were held back, reports rated wrong, candidates."""
     return {"waiting": app.review()}
 
 
-def candidates(app: App, asked: Asked) -> Context:
+def candidates(app: App, params: Params) -> Context:
     """List the questions to which candidates were offered, and from which nobody has chosen."""
-    needs, total = numbers.open_needs(app.store, limit=FEW, offset=asked.offset(FEW))
-    return {"needs": needs, **_paging(asked, total, FEW)}
+    needs, total = numbers.open_needs(app.store, limit=FEW, offset=params.offset(FEW))
+    return {"needs": needs, **params.paging(total, FEW)}
 
 
-def archive(app: App, asked: Asked) -> Context:
+def archive(app: App, params: Params) -> Context:
     """List the archive, the last archived first."""
-    framework, reason = asked.text("framework"), asked.one_of("reason", _REASONS)
-    stats = app.stats()["archive"]
-    limit = asked.offset() + PER_PAGE + 1
+    framework, reason = params.text("framework"), params.one_of("reason", _REASONS)
+    stats, first = app.stats()["archive"], params.offset()
+    limit = first + PER_PAGE + 1
     found = app.catalog.archive(framework=framework or None, reason=reason or None, limit=limit)  # type: ignore[arg-type]
-    with app.store.look() as unit:
-        rows = islice(unit.archive.browse(framework or None, reason or None), limit)  # type: ignore[arg-type]
-        questions = {archived.archive_id: archived.entry.question for archived in rows}
-    shown = found[asked.offset() : limit - 1]
+    questions = app.catalog.archived_questions([row["archive_id"] for row in found])
+    shown = found[first : limit - 1]
     return {
         "framework": framework,
         "reason": reason,
@@ -183,165 +184,144 @@ def archive(app: App, asked: Asked) -> Context:
         "archived": [{**row, "title": questions.get(row["archive_id"]) or row["topic"]} for row in shown],
         "by_reason": stats["by_reason"],
         "all": stats["entries"],
-        "page": asked.page,
+        "page": params.page,
         "has_more": len(found) == limit,
     }
 
 
-def spending(app: App, asked: Asked) -> Context:
-    """List stories by what they spent, the dearest first."""
-    with app.store.look() as unit:
-        stories = unit.counts.view("spending_by_story")
-    found = stories[asked.offset() : asked.offset() + PER_PAGE]
-    course = numbers.last_days(app.store, app.clock())
-    stats = app.stats()
+def spending(app: App, params: Params) -> Context:
+    """List stories by what they spent, the most expensive first."""
+    stories = numbers.stories(app.store)
+    shown = stories[params.offset() : params.offset() + PER_PAGE]
+    course, stats = numbers.last_days(app.store, app.clock()), app.stats()
     return {
-        "stories": found,
-        "dearest": max((story["charged"] for story in found), default=0),
+        "stories": shown,
+        "dearest": max((story["charged"] for story in shown), default=0),
         "course": course,
         "chart": _chart(course, hit="charged", bad="failed"),
         "spending": stats["spending"],
         "spared": stats["spared"],
-        **_paging(asked, len(stories)),
+        **params.paging(len(stories)),
     }
 
 
-def sources(app: App, asked: Asked) -> Context:  # noqa: ARG001 - every view takes both
+def sources(app: App, _params: Params) -> Context:
     """Show how each source does, and whether it is paused."""
     return {"sources": app.stats()["sources"], "settings": app.settings.knowledge_research}
 
 
-def lessons(app: App, asked: Asked) -> Context:
+def lessons(app: App, params: Params) -> Context:
     """Show lessons by phase with what they are worth, and those that wait for a person."""
     with app.lessons() as service:
-        everything = service.lessons(limit=100_000)
-        waiting = service.quarantined()
+        everything, waiting = service.lessons(limit=100_000), service.quarantined()
     phases = app.settings.knowledge_research.all_phases
-    phase, worth = asked.one_of("phase", phases), asked.one_of("worth", WORTHS)
-    shown = [
+    phase, worth = params.one_of("phase", phases), params.one_of("worth", _WORTHS)
+    found = [
         lesson
         for lesson in everything
-        if lesson["status"] != "quarantined" and _is_asked(lesson, phase, worth)
+        if lesson["status"] != "quarantined"
+        and (not phase or phase in lesson["tags"])
+        and worth in {"", lesson["worth"]}
     ]
     return {
         "phase": phase,
         "worth": worth,
-        "worths": WORTHS,
+        "worths": _WORTHS,
         "phases": [_phase(name, everything) for name in phases],
         "quarantined": waiting,
         "all": len(everything),
-        "lessons": shown[asked.offset(FEW) : asked.offset(FEW) + FEW],
-        **_paging(asked, len(shown), FEW),
+        "lessons": found[params.offset(FEW) : params.offset(FEW) + FEW],
+        **params.paging(len(found), FEW),
     }
-
-
-WORTHS = ("helps", "unheeded", "idle", "new")
-
-
-def _is_asked(lesson: Mapping[str, Any], phase: str, worth: str) -> bool:
-    return (not phase or phase in lesson["tags"]) and worth in {"", lesson["worth"]}
 
 
 def _phase(name: str, everything: Sequence[Mapping[str, Any]]) -> Context:
-    mine = [
-        lesson for lesson in everything if name in lesson["tags"] and lesson["status"] in {"live", "pinned"}
-    ]
+    live = [it for it in everything if name in it["tags"] and it["status"] in {"live", "pinned"}]
     return {
         "name": name,
-        "lessons": len(mine),
-        **{key: sum(lesson[key] for lesson in mine) for key in COUNTS},
-        "worths": [(worth, sum(lesson["worth"] == worth for lesson in mine)) for worth in WORTHS],
+        "lessons": len(live),
+        **{key: sum(lesson[key] for lesson in live) for key in _COUNTS},
+        "worths": [(worth, sum(lesson["worth"] == worth for lesson in live)) for worth in _WORTHS],
     }
 
 
-COUNTS = ("injected", "recurred", "recurred_after_injection")
+def settle(app: App, form: Form, _writer: Writer | None) -> Done:
+    """Note which entry answers a need, or that none does."""
+    entry_id = form.get("entry", "")
+    numbers.settle(app.store, form.get("request", ""), entry_id or None, app.clock())
+    return Done("answered" if entry_id else "none", entry_id, "/candidates")
 
 
-def settle(app: App, form: Mapping[str, str]) -> str:
-    """Note which entry answers a need, or that none does; the code of what to say."""
-    numbers.settle(app.store, form.get("request", ""), form.get("entry") or None, app.clock())
-    return "answered" if form.get("entry") else "none"
-
-
-def restore(app: App, form: Mapping[str, str]) -> str:
+def restore(app: App, form: Form, _writer: Writer | None) -> Done:
     """Bring an archived entry back; raises ``EntryConflict`` where another is live at its place."""
-    number = form.get("archive_id", "")
+    entry_id, number = form.get("id", ""), form.get("archive_id", "")
     archive_id = int(number) if number.isdecimal() and len(number) < 19 else -1
-    app.catalog.restore(form.get("id", ""), archive_id=archive_id, replace_live=form.get("replace") == "yes")
-    return "restored"
+    app.catalog.restore(entry_id, archive_id=archive_id, replace_live=form.get("replace") == "yes")
+    return Done("restored", entry_id, "/archive")
 
 
-def remove(app: App, form: Mapping[str, str]) -> str:
+def remove(app: App, form: Form, _writer: Writer | None) -> Done:
     """Move an entry to the archive."""
-    app.catalog.remove([form.get("id", "")])
-    return "removed"
+    entry_id = form.get("id", "")
+    app.catalog.remove([entry_id])
+    return Done("removed", entry_id, "/entries")
 
 
-def judge_lesson(app: App, form: Mapping[str, str]) -> str:
+def judge_lesson(app: App, form: Form, _writer: Writer | None) -> Done:
     """Retire or pin a lesson, or take that back. What is in quarantine is judged by who signed in to review."""
     word, lesson_id = form.get("mark", ""), form.get("id", "")
-    if word not in LESSON_MARKS:
+    if word not in _LESSON_MARKS:
         raise UnknownEntry("a lesson can be retired, brought back, pinned or unpinned")
-    mark, is_set = LESSON_MARKS[word]
+    mark, is_set = _LESSON_MARKS[word]
     with app.lessons() as service:
         if lesson_id in {lesson["id"] for lesson in service.quarantined()}:
             raise ReviewerNeeded(
                 "It waits for a person: the page Review has what was held back, and says who may judge it."
             )
         service.mark(lesson_id, mark, is_set=is_set)  # type: ignore[arg-type]
-    return word
+    return Done(word, lesson_id, "/lessons")
 
 
-@dataclass(frozen=True, slots=True)
-class Reviewed:
-    """What a reviewer's form did: the code of what to say, what it is about, and the address to go on with."""
-
-    said: str
-    of: str
-    back: str = "/review"
-
-
-def approve(app: App, form: Mapping[str, str], by: Writer) -> Reviewed:  # noqa: ARG001 - every act takes all
+def approve(app: App, form: Form, _writer: Writer | None) -> Done:
     """Let through a finding or a lesson that was held back."""
-    waiting = form.get("id", "")
-    results = app.approve(waiting).get("results")
-    return Reviewed("approved", results["id"] if results else waiting)
+    waiting_id = form.get("id", "")
+    results = app.approve(waiting_id).get("results")
+    return Done("approved", results["id"] if results else waiting_id, "/review")
 
 
-def reject(app: App, form: Mapping[str, str], by: Writer) -> Reviewed:  # noqa: ARG001 - every act takes all
+def reject(app: App, form: Form, _writer: Writer | None) -> Done:
     """Drop a finding or a lesson that was held back."""
     app.reject(form.get("id", ""))
-    return Reviewed("rejected", form.get("id", ""))
+    return Done("rejected", form.get("id", ""), "/review")
 
 
-def rate(app: App, form: Mapping[str, str], by: Writer) -> Reviewed:
+def rate(app: App, form: Form, writer: Writer | None) -> Done:
     """Say as a person whether an entry's report worked."""
     entry_id = form.get("id", "")
-    app.rate_report(entry_id, {name: form.get(name) for name in ("outcome", "note")}, by)
-    return Reviewed("rated", entry_id, _address(entry_id))
+    app.rate_report(entry_id, {name: form.get(name) for name in ("outcome", "note")}, writer)
+    return Done("rated", entry_id, _address(entry_id))
 
 
-def save(app: App, form: Mapping[str, str], by: Writer) -> Reviewed:
+def save(app: App, form: Form, writer: Writer | None) -> Done:
     """Keep an edited text as a person's finding. Raises ``InvalidRequest`` for what is wrong with it."""
     entry_id = form.get("id", "")
     known = app.entry(entry_id)
-    said = {name: known[name] for name in ("framework", "framework_version", "topic", "tags")}
     finding = {
-        **said,
+        **{name: known[name] for name in ("framework", "framework_version", "topic", "tags")},
         "question": known["question"] or known["topic"],
         "answer": form.get("answer", "").replace("\r\n", "\n"),
         "verified_by": form.get("verified_by", ""),
         "sources": form.get("sources", "").split(),
         "entry": entry_id,
     }
-    envelope = app.save_finding(finding, by)
+    envelope = app.save_finding(finding, writer)
     if envelope.results is None:
-        raise InvalidRequest(
-            *(FieldError(error.field or "answer", error.message) for error in envelope.errors)
-        )
+        problems = (FieldError(error.field or "answer", error.message) for error in envelope.errors)
+        raise InvalidRequest(*problems)
+    saved_id = envelope.results.id
     if envelope.status == "quarantined":
-        return Reviewed("held", envelope.results.id)
-    return Reviewed("saved", envelope.results.id, _address(envelope.results.id))
+        return Done("held", saved_id, "/review")
+    return Done("saved", saved_id, _address(saved_id))
 
 
 def _address(entry_id: str) -> str:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from kr.server.guard import Guard, Policy
+from kr.server.access import Access, Policy
 from kr.server.http import create_http_app
-from kr.server.service import Service
+from kr.server.worker import Workers
 from tests.support.program import Project
 from tests.support.sprint import fill_sprint
 
@@ -17,11 +17,11 @@ NAMES = ("localhost", "127.0.0.1")
 
 @dataclass(frozen=True)
 class Site:
-    """A project with its page: ``client`` is a browser without scripts, ``guard`` the application for a real one."""
+    """A project with its page: ``client`` is a browser without scripts, ``app`` the application for a real one."""
 
     project: Project
     client: TestClient
-    guard: Guard
+    app: Access
 
 
 @pytest.fixture(scope="session")
@@ -62,11 +62,11 @@ class site:  # noqa: N801 - a context manager
                 requests=requests,
             )
         policy = Policy(names=NAMES, token=token, review_token=review_token, max_requests=16)
-        self._guard = create_http_app(Service(self._app, workers=8), policy)
+        self._served = create_http_app(Workers(self._app, workers=8), policy)
 
     def __enter__(self) -> Site:
-        client = TestClient(self._guard, base_url="http://localhost", follow_redirects=False)
-        return Site(self._project, client, self._guard)
+        client = TestClient(self._served, base_url="http://localhost", follow_redirects=False)
+        return Site(self._project, client, self._served)
 
     def __exit__(self, *_: object) -> None:
         self._app.close()

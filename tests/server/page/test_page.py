@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from bs4 import BeautifulSoup, Tag
 
-from kr.server.page.router import ACTS, VIEWS
+from kr.server.page.router import ACTIONS, VIEWS
+from kr.store import saving
 from kr.store.saving import Draft
 from tests.server.page.conftest import Site, site
 from tests.support.program import request
@@ -130,8 +131,11 @@ def test_saying_that_an_entry_answers_keeps_the_wording(sprint: Site) -> None:
 
 def test_from_a_question_that_candidates_were_offered_to_to_a_hit_by_its_wording(empty: Site) -> None:
     with empty.project.app() as app:
-        app.store.save_report(
-            draft("vue", "repeatable options"), "# repeatable\n\nGiven twice.\n", empty.project.clock()
+        saving.save(
+            app.store,
+            draft("vue", "repeatable options"),
+            "# repeatable\n\nGiven twice.\n",
+            empty.project.clock(),
         )
     query = {
         "framework": "vue",
@@ -194,7 +198,7 @@ def test_what_is_archived_comes_back(sprint: Site) -> None:
 def test_an_earlier_text_is_read_where_the_present_one_stands(empty: Site) -> None:
     with empty.project.app() as app:
         for text in ("# a\n\nThe first text.\n", "# a\n\nThe present text.\n"):
-            app.store.save_report(draft("vue", "slots"), text, empty.project.clock())
+            saving.save(app.store, draft("vue", "slots"), text, empty.project.clock())
     page = soup(empty, "/entries/vue-slots")
     assert "The present text." in one(page, ".report").get_text()
     earlier = soup(empty, str(one(page, ".facts li a")["href"]))
@@ -210,7 +214,7 @@ def test_a_person_decides_before_a_live_entry_is_replaced(sprint: Site) -> None:
     with sprint.project.app() as app:
         entry = app.catalog.entry(entry_id)
         app.catalog.remove([entry_id])
-        app.store.save_report(_again(entry), "# anew\n", sprint.project.clock())
+        saving.save(app.store, _again(entry), "# anew\n", sprint.project.clock())
     archived = soup(sprint, "/archive").select("form")
     form = next(form for form in archived if one(form, f'input[value="{entry_id}"]'))
     response = post(sprint, form)
@@ -255,7 +259,7 @@ def test_stories_and_sources_tell_what_they_cost(sprint: Site) -> None:
     assert cards == {"context7 working", "deepwiki paused", "web_search working"}
 
 
-@pytest.mark.parametrize("path", ACTS)
+@pytest.mark.parametrize("path", ACTIONS)
 @pytest.mark.parametrize("given", ["", "0" * 64, "of another browser"])
 def test_a_form_of_strangers_is_refused(sprint: Site, path: str, given: str) -> None:
     if given == "of another browser":
@@ -290,12 +294,12 @@ def test_a_database_that_cannot_serve_is_told_on_the_page(empty: Site) -> None:
         assert "kr.db" in one(soup(empty, path, status=503), "[role=alert]").get_text()
 
 
-def test_static_files_are_kept_by_the_browser_under_an_address_of_their_content(sprint: Site) -> None:
+def test_static_files_are_kept_by_the_browser_and_asked_for_again(sprint: Site) -> None:
     page = soup(sprint, "/")
     for tag in page.select("link, script"):
         response = sprint.client.get(str(tag.get("href") or tag.get("src")))
         assert response.status_code == 200
-        assert "immutable" in response.headers["cache-control"]
+        assert "no-cache" in response.headers["cache-control"]
         assert response.headers["x-content-type-options"] == "nosniff"
     assert sprint.client.get("/static/../router.py").status_code == 404
 

@@ -37,7 +37,7 @@ RULES = {"light": WCAG, "dark": {"type": "rule", "values": ["color-contrast"]}}
 @pytest.fixture(scope="module")
 def address(sprint: Site) -> Iterator[str]:
     """Serve the page on a port of loopback."""
-    with listening(sprint.guard) as served:
+    with listening(sprint.app) as served:
         yield served.url
 
 

@@ -1,5 +1,6 @@
 """The pure parts of the page: Markdown of strangers, plots, numbers in words, signatures (SPEC 3.7, 8)."""
 
+import time
 from datetime import UTC, date, datetime, timedelta
 from html.parser import HTMLParser
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from kr.server.page import rendering as texts
 from kr.server.page.charts import HEIGHT, bar_chart, rate_chart, scale
 from kr.server.page.markdown import report_page, to_html
-from kr.server.page.session import COOKIE, SIGNED_IN_SECONDS, Sessions
+from kr.server.page.session import Session, Sessions
 from tests.support.sprint import SCRIPT
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -155,26 +156,31 @@ def test_numbers_are_short_and_whole() -> None:
 @given(st.text(".0é"), st.text("ab"))
 def test_only_who_knows_the_token_is_signed_in_and_until_signing_out(forged: str, other: str) -> None:
     sessions = Sessions("ab")
-    genuine = sessions.sign_in("ab", 1000.0)
+    genuine = sessions.sign_in("before", "ab")
     assert genuine is not None
-    cookies = {COOKIE: genuine}
-    assert sessions.is_signed_in(cookies, 1001.0)
-    assert not sessions.is_signed_in(cookies, 1000.0 + SIGNED_IN_SECONDS)
-    assert (sessions.sign_in(other, 1000.0) is None) == (other != "ab")
-    assert not sessions.is_signed_in({COOKIE: forged}, 0.0)
-    assert not Sessions("ab").is_signed_in(cookies, 1001.0)  # another process
-    sessions.sign_out(cookies)
-    assert not sessions.is_signed_in(cookies, 1001.0)
-    assert Sessions(None).sign_in("", 0.0) is None
+    assert sessions.get(genuine).is_signed_in
+    assert (sessions.sign_in("before", other) is None) == (other != "ab")
+    assert not sessions.get(forged).is_signed_in
+    assert not Sessions("ab").get(genuine).is_signed_in  # another process
+    sessions.sign_out(genuine)
+    assert not sessions.get(genuine).is_signed_in
+    assert Sessions(None).sign_in("before", "") is None
+
+
+def test_rights_end_in_time_and_apart() -> None:
+    now = time.time()
+    assert not Session(signed_in_until=now - 1).is_signed_in
+    reviewing = Session(signed_in_until=now + 60, review_until=now - 1, reviewer_name="Ann")
+    assert (reviewing.is_signed_in, reviewing.reviewer) == (True, None)
 
 
 def test_a_signature_is_of_one_session_and_one_text() -> None:
     sessions = Sessions(None)
-    mine, theirs = sessions.new(), sessions.new()
-    assert sessions.has_signed(sessions.sign(mine), {COOKIE: mine})
-    assert not sessions.has_signed(sessions.sign(theirs), {COOKIE: mine})
-    assert not sessions.has_signed(sessions.sign(mine, "said"), {COOKIE: mine})
-    assert not sessions.has_signed(sessions.sign(""), {})
+    mine, theirs = sessions.new_id(), sessions.new_id()
+    assert sessions.has_signed(sessions.sign(mine), mine)
+    assert not sessions.has_signed(sessions.sign(theirs), mine)
+    assert not sessions.has_signed(sessions.sign(mine, "said"), mine)
+    assert not sessions.has_signed(sessions.sign(""), "")
 
 
 def test_a_passage_is_plain_text_with_the_words_marked() -> None:

@@ -8,10 +8,11 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 
 from kr.errors import ConfigError
-from kr.server.page.router import REVIEW_ACTS
+from kr.server.page.router import ACTIONS
 from kr.server.serve import Where, make_policy
 from tests.server.page.conftest import Site, site
 
+REVIEW_ACTIONS = tuple(path for path in ACTIONS if path.startswith("/review/"))
 TOKEN = "a-token-that-agents-have"
 REVIEW_TOKEN = "a-token-of-people-alone"
 FINDING = {
@@ -104,7 +105,9 @@ def ask(of: Site, question: str, **overrides: Any) -> dict[str, Any]:
 
 def sign_in(of: Site, name: str = "Ann Example") -> str:
     form = one(soup(of, "/review"), "form.sign-in")
-    return said(of, post(of, form, name=name, token=REVIEW_TOKEN))
+    signed_in = post(of, form, name=name, token=REVIEW_TOKEN)
+    assert (signed_in.status_code, signed_in.headers["location"]) == (303, "/review")
+    return one(soup(of, "/review"), "form.reviewing").get_text(" ", strip=True)
 
 
 def test_what_was_held_back_is_shown_whole_and_goes_in_when_a_person_approves_it(review: Site) -> None:
@@ -120,7 +123,7 @@ def test_what_was_held_back_is_shown_whole_and_goes_in_when_a_person_approves_it
     assert review.client.get("/v1/entries").json()["total"] == 0
     assert "1 finding held back" in one(soup(review, "/"), ".waiting").get_text()
 
-    assert "You review as Ann Example" in sign_in(review)
+    assert "You review as person:Ann Example" in sign_in(review)
     approve, reject = soup(review, "/review").select("#findings form")
     done = said(review, post(review, approve))
     (entry,) = review.client.get("/v1/entries").json()["entries"]
@@ -160,7 +163,7 @@ def _form_token(of: Site) -> str:
     return str(one(soup(of, "/review"), "input[name=form_token]")["value"])
 
 
-@pytest.mark.parametrize("path", REVIEW_ACTS)
+@pytest.mark.parametrize("path", REVIEW_ACTIONS)
 def test_nobody_reviews_without_the_token_of_people(review: Site, path: str) -> None:
     held = save(review, HELD)
     entry = save(review, FINDING)
@@ -200,7 +203,7 @@ def test_without_a_token_for_people_the_page_says_how_to_get_one(empty: Site) ->
     entry = soup(empty, f"/entries/{save(empty, FINDING)['id']}")
     token = str(one(entry, "input[name=form_token]")["value"])
     form = {"form_token": token, "name": "Ann", "token": REVIEW_TOKEN, "id": "held-1"}
-    for path in ("/review/sign-in", *REVIEW_ACTS):
+    for path in ("/sign-in", *REVIEW_ACTIONS):
         refused = empty.client.post(path, data=form)
         assert refused.status_code == 403, path
 
@@ -235,7 +238,7 @@ def test_the_token_of_agents_reviews_nothing_and_the_one_of_people_serves_no_age
 def test_the_form_of_a_stranger_signs_nobody_in(review: Site) -> None:
     for token in ("", "0" * 64):
         form = {"form_token": token, "name": "Ann", "token": REVIEW_TOKEN}
-        assert review.client.post("/review/sign-in", data=form).status_code == 403
+        assert review.client.post("/sign-in", data=form).status_code == 403
 
 
 def test_a_report_rated_wrong_is_listed_with_its_note_and_a_person_sets_it_right(review: Site) -> None:

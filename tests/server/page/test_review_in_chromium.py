@@ -46,7 +46,7 @@ def test_a_person_signs_in_approves_rates_and_improves(
     entry_id = save(review, FINDING)["id"]
     rate(review, entry_id, "wrong", "it is gone in 5")
     with (
-        listening(review.guard) as served,
+        listening(review.app) as served,
         page_of(chromium, served.url, color_scheme=theme, viewport={"width": 390, "height": 900}) as page,
     ):
         page.goto("/review")

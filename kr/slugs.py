@@ -1,50 +1,44 @@
-"""Ids and paths of reports (SPEC 3.8; seed 000, step 6.4 and step 7).
+"""Ids and paths of reports (seed 000, step 6.4 and step 7), and the folded form by which texts are compared.
 
-A name is the kebab form of what an agent typed, made into one path segment that Linux, macOS and Windows
-take alike. Two different pairs may ask for one base name; the store gives it to the first and the suffixed
-name to the later. Digests are made by Python's own module: ``hashlib`` loads OpenSSL, which costs a tenth of a hit.
+A name is the kebab form of what an agent typed, made into one path segment that Linux, macOS and Windows take alike. Two different
+pairs may ask for one base name; the store gives it to the first and the suffixed name to the later.
 """
 
 from collections.abc import Iterable
-from functools import cache, lru_cache
-
-from kr.values import NamedTuple
-
-try:
-    from _sha2 import sha256  # type: ignore[import-not-found]  # Python's own, without stubs
-except ImportError:
-    try:
-        from _sha256 import sha256  # type: ignore[import-not-found]  # until Python 3.11
-    except ImportError:
-        from hashlib import sha256
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from hashlib import sha256
+from unicodedata import category, normalize
 
 _MAX_SEGMENT_BYTES = 100
-_EXTENSION = ".md"
 _DIGEST_CHARS = 12
 _SUFFIX_BYTES = 1 + _DIGEST_CHARS
 # A suffixed segment with its extension still has to fit.
-_MAX_STEM_BYTES = _MAX_SEGMENT_BYTES - len(_EXTENSION) - _SUFFIX_BYTES
+_MAX_STEM_BYTES = _MAX_SEGMENT_BYTES - len(".md") - _SUFFIX_BYTES
 
-_RESERVED = frozenset(
-    ["con", "prn", "aux", "nul"] + [f"{port}{number}" for port in ("com", "lpt") for number in range(10)]
-)
+_RESERVED = {
+    "con",
+    "prn",
+    "aux",
+    "nul",
+    *(f"{port}{number}" for port in ("com", "lpt") for number in range(10)),
+}
+"""Names of devices on Windows."""
+# Letters and marks that show nothing: grapheme joiner, Hangul fillers, Khmer vowels, variation selectors.
+_INVISIBLE = {
+    *"\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0",
+    *map(chr, range(0xFE00, 0xFE10)),
+    *map(chr, range(0xE0100, 0xE01F0)),
+}
 
 
-class Name(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Name:
     """``path`` is relative to the knowledge base, with forward slashes."""
 
     id: str
     path: str
-
-
-@cache
-def _invisible_marks() -> frozenset[str]:
-    """Return the letters and marks that show nothing: grapheme joiner, Hangul fillers, Khmer vowels, variation selectors."""
-    return frozenset(
-        "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"
-        + "".join(map(chr, range(0xFE00, 0xFE10)))
-        + "".join(map(chr, range(0xE0100, 0xE01F0)))
-    )
 
 
 def fold(text: str) -> str:
@@ -52,26 +46,21 @@ def fold(text: str) -> str:
 
     Folding twice changes nothing (Unicode's caseless match for identifiers, D145).
     """
-    if text.isascii():  # most are, and there is but the case then
+    if text.isascii():
         return text.lower().strip()
-    from unicodedata import category, normalize
-
-    marks = _invisible_marks()
-    text = "".join(char for char in text if char not in marks and category(char) != "Cf")
+    text = "".join(char for char in text if char not in _INVISIBLE and category(char) != "Cf")
     once = normalize("NFKC", normalize("NFD", text).casefold())
     return normalize("NFKC", once.casefold()).strip()
 
 
 @lru_cache(maxsize=2048)
 def tag_key(tag: str) -> str:
-    """Return the form in which tags are compared: NFKC, case folded, ``-``, ``_`` and space alike (SPEC 3.2)."""
+    """Return the form in which tags are compared: NFKC, case folded, ``-``, ``_`` and space alike."""
     return " ".join(fold(tag).replace("-", " ").replace("_", " ").split())
 
 
 def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
     """Return the one of ``known`` that is spelt most like ``name``, if one is alike (``cutoff``: from there on, to 1.0)."""
-    from difflib import get_close_matches  # only a slip needs it
-
     return next(iter(get_close_matches(name, list(known), n=1, cutoff=cutoff)), None)
 
 
@@ -83,8 +72,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def kebab(text: str) -> str:
     """Return the kebab form: letters, marks and digits of any script, the rest as single dashes; empty when nothing is left."""
-    from unicodedata import category
-
     words = "".join(char if category(char)[0] in "LMN" else " " for char in fold(text)).split()
     return "-".join(word for word in map(_without_leading_marks, words) if word)
 
@@ -101,15 +88,15 @@ def suffixed_name(framework: str, topic: str) -> Name:
 
 
 def versioned_name(name: Name, major: str) -> Name:
-    """Return the name for another major version of a topic: ``-v3``, or the version's own text, at the end (SPEC 3.3)."""
+    """Return the name for another major version of a topic: ``-v3``, or the version's own text, at the end."""
     mark = f"v{major}" if major.isdecimal() else kebab(major)
     if not mark or len(mark.encode()) > _DIGEST_CHARS:
         mark = _digest(major)
-    return Name(id=f"{name.id}-{mark}", path=f"{name.path.removesuffix(_EXTENSION)}-{mark}{_EXTENSION}")
+    return Name(f"{name.id}-{mark}", f"{name.path.removesuffix('.md')}-{mark}.md")
 
 
 def _name(framework: str, topic: str) -> Name:
-    return Name(id=f"{framework}-{topic}", path=f"frameworks/{framework}/{topic}{_EXTENSION}")
+    return Name(f"{framework}-{topic}", f"frameworks/{framework}/{topic}.md")
 
 
 def _segment(text: str) -> str:
@@ -126,25 +113,8 @@ def _segment(text: str) -> str:
 
 def _digest(text: str) -> str:
     # Text of a careless caller may hold lone surrogates, which UTF-8 itself refuses.
-    return sha256_of(text.encode(errors="surrogatepass"))[:_DIGEST_CHARS]
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()[:_DIGEST_CHARS]
 
 
 def _without_leading_marks(word: str) -> str:
-    from unicodedata import category
-
-    start = next((at for at, char in enumerate(word) if category(char)[0] != "M"), len(word))
-    return word[start:]
-
-
-def sha256_of(content: bytes) -> str:
-    found: str = sha256(content).hexdigest()
-    return found
-
-
-def digest(text: str) -> str:
-    return sha256_of(text.encode())
-
-
-def decoded(content: bytes | None) -> str:
-    """Return a file's text; what is no UTF-8 in it becomes U+FFFD."""
-    return (content or b"").decode(errors="replace")
+    return word.lstrip("".join(char for char in word if category(char)[0] == "M"))

@@ -1,0 +1,434 @@
+"""What every command shares: the common options, the app that they ask for, and how its value is printed.
+
+A command returns a value, and ``emit`` prints it: YAML or JSON for a program on a pipe, a readable view for a person at
+a terminal. Messages and progress go to standard error.
+"""
+
+import io
+import json
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
+
+import click
+
+from kr.envelopes import Problem, failure
+from kr.errors import OutputFailed, RequestUnreadable
+from kr.fields import LIMIT
+from kr.models import PHASES
+from kr.slugs import did_you_mean
+from kr.text import one_line, strip_invisible
+from kr.yaml_io import write_yaml
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from kr.app import App
+    from kr.envelopes import Envelope
+    from kr.research.progress import Progress
+
+View = Callable[[Any], str]
+Format = Literal["yaml", "json", "text"]
+F = TypeVar("F", bound=Callable[..., Any])
+
+MOST = 1_000_000
+"""The largest number that counts of rows and calls may be: no more can be meant."""
+
+_FORMATS = get_args(Format)
+_LONGEST_CELL = 300
+_LONGEST = 2000
+_WITHOUT_A_TERMINAL = 100_000
+
+
+# --- options
+
+
+@dataclass(slots=True)
+class Common:
+    """What the common options said so far; a value after the command wins over one before it."""
+
+    config: str | None = None
+    kb: str | None = None
+    format: Format | None = None
+    verbose: bool = False
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    if value is not None and value is not False:
+        setattr(ctx.ensure_object(Common), str(param.name), value)
+
+
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Make one decorator of several parameters of a command, in the order of its help."""
+
+    def add(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+common_options = together(
+    click.option(
+        "--config",
+        metavar="FILE",
+        callback=_remember,
+        expose_value=False,
+        help="Configuration file. Default: KR_CONFIG, or the nearest kr.yaml or config.yaml upwards.",
+    ),
+    click.option(
+        "--kb", metavar="DIR", callback=_remember, expose_value=False, help="Knowledge base folder."
+    ),
+    click.option(
+        "--format",
+        type=click.Choice(_FORMATS),
+        callback=_remember,
+        expose_value=False,
+        help="Output format. Default: KR_FORMAT, else text at a terminal, else YAML.",
+    ),
+    click.option(
+        "--verbose",
+        "-v",
+        is_flag=True,
+        callback=_remember,
+        expose_value=False,
+        help="Report on standard error what is being done.",
+    ),
+)
+"""--config, --kb, --format and --verbose; their values go to the context's ``Common``."""
+
+
+def with_context(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the common options, and pass the context. A command that returns nothing ends with status 0."""
+    return common_options(click.pass_context(function))
+
+
+def examples(*lines: str) -> str:
+    """Make the end of a help, which click leaves as it stands."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
+
+
+def schema_option(schema: Callable[[], dict[str, Any]]) -> Callable[[F], F]:
+    """Add --schema, which prints the JSON Schema of the request."""
+
+    def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
+            write_out(to_json(schema()))
+            ctx.exit()
+
+    return click.option(
+        "--schema",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help="Print the JSON Schema of the request.",
+    )
+
+
+request_option = click.option(
+    "--request",
+    "document",
+    metavar="FILE|-",
+    help="Read a request (YAML or JSON) from a file, or from standard input.",
+)
+limit_option = click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help="At most N.")
+
+
+def complete_phase(_: click.Context, __: click.Parameter, incomplete: str) -> "list[str | CompletionItem]":
+    """Complete the name of a phase."""
+    return [name for name in PHASES if name.startswith(incomplete)]
+
+
+class Group(click.Group):
+    """A group whose help gives the whole first sentence of each command's."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _first_sentence(it.help or "")) for name, it in found if it])
+
+
+def _first_sentence(text: str) -> str:
+    paragraph = " ".join(text.partition("\n\n")[0].split())
+    return paragraph.partition(". ")[0].rstrip(".") + "."
+
+
+def common(ctx: click.Context) -> Common:
+    """Return what the common options said; ``KR_FORMAT`` stands in for ``--format``."""
+    given = ctx.ensure_object(Common)
+    if given.format is None and (wanted := os.environ.get("KR_FORMAT")):
+        if wanted not in _FORMATS:
+            raise click.UsageError(f"KR_FORMAT: {wanted!r} is not one of {', '.join(_FORMATS)}.")
+        given.format = cast("Format", wanted)
+    return given
+
+
+# --- what a command works on
+
+
+def open_app(
+    ctx: click.Context,
+    *,
+    progress: "Progress | None" = None,
+    may_share: bool = False,
+    server_seconds: float | None = None,
+    only_reads: bool = False,
+) -> "App":
+    """Build the app that the common options ask for. Messages go to standard error from here on.
+
+    ``may_share``: the server that ``KR_SERVER`` names can do it too, within ``server_seconds``. ``only_reads``: warn where
+    there is no knowledge base, since an empty list may mean a mistyped folder.
+    """
+    from kr.wiring import open_app as build  # heavy
+
+    given = common(ctx)
+    configure_logging(verbose=given.verbose)
+    progress = progress or TerminalProgress()
+    if os.environ.get("KR_SERVER"):
+        if may_share:
+            from kr.remote import SharedApp  # heavy
+
+            app = build(config=given.config, knowledge_base=given.kb, progress=progress, kind=SharedApp)
+            cast("SharedApp", app).hurry = server_seconds
+            return app
+        warn(f"KR_SERVER is set; {ctx.command_path} works on the local knowledge base")
+    app = build(config=given.config, knowledge_base=given.kb, progress=progress)
+    if only_reads and not (app.store.exists() or app.lessons_file.exists()):
+        warn(f"there is no knowledge base at {app.settings.knowledge_base}: `kr init` makes one")
+    return app
+
+
+def configure_logging(*, verbose: bool) -> None:
+    """Send kr's messages to standard error, all of them or warnings alone; other libraries only warn."""
+    for level in (logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL):
+        logging.addLevelName(level, logging.getLevelName(level).lower())  # as kr's other messages read
+    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, force=True)
+    logging.getLogger("kr").setLevel(logging.INFO if verbose else logging.WARNING)
+    # It logs an interrupt that strikes while a connection closes as an error with its traceback, and raises it as well.
+    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
+
+
+def is_person() -> bool:
+    """Whether a person sits at both ends of the command: what an agent runs has a pipe at one of them.
+
+    This stops carelessness, not intent.
+    """
+    ends = (sys.stdin, sys.stdout)
+    return all(end is not None and end.isatty() for end in ends)
+
+
+def read_request(source: str) -> bytes:
+    """Read a request from a file or standard input (``-``), at most a byte too many. Raises ``RequestUnreadable``."""
+    try:
+        if source == "-":
+            return b"" if sys.stdin is None else sys.stdin.buffer.read(LIMIT + 1)
+        with Path(source).open("rb") as file:
+            return file.read(LIMIT + 1)
+    except OSError as error:
+        raise RequestUnreadable(f"{source}: can't be read: {error.strerror}") from error
+
+
+def answer_request(source: str, answer: "Callable[[bytes], Envelope]") -> "Envelope":
+    """Answer the request in a file. One that can't be read has its envelope too; problems of the whole document name the file."""
+    try:
+        envelope = answer(read_request(source))
+    except RequestUnreadable as error:
+        return failure({}, Problem(type="validation_error", field="request", message=str(error)))
+    if source != "-":
+        envelope.errors[:] = [
+            replace(it, message=f"{source}: {it.message}") if it.field == "request" else it
+            for it in envelope.errors
+        ]
+    return envelope
+
+
+def warn_of_unknown_framework(framework: str, known: Iterable[str]) -> None:
+    """Name the framework that was perhaps meant, where none of this name is known."""
+    names = set(known)
+    if framework not in names and (hint := did_you_mean(framework, names)):
+        warn(hint)
+
+
+# --- output
+
+
+def emit(value: Any, ctx: click.Context, view: View, *, is_line: bool = False) -> None:
+    """Print ``value`` (nested plain data) in the format that is wanted; ``is_line``: the view on a pipe too, for a shell."""
+    given = common(ctx)
+    if wants_text(given) or (is_line and given.format is None):
+        text = view(_visible(value))
+    elif given.format == "json":
+        text = to_json(value)
+    else:
+        text = write_yaml(value)
+    write_out(text.rstrip("\n"))
+
+
+def wants_text(given: Common) -> bool:
+    """Tell whether a person reads the answer: asked for, or at a terminal."""
+    return given.format == "text" or (given.format is None and sys.stdout is not None and sys.stdout.isatty())
+
+
+def to_json(value: Any) -> str:
+    """Write nested plain data as indented JSON."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def write_out(text: str) -> None:
+    """Write to standard output. A reader who has gone has seen enough; any other failure is ``OutputFailed``."""
+    if sys.stdout is None:  # closed by the caller: nobody wants to know
+        return
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a C locale must not turn Chinese into a traceback
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    try:
+        click.echo(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _forget_stdout()  # what the command did, and its exit status, stand
+    except OSError as error:
+        _forget_stdout()
+        raise OutputFailed(f"standard output can't be written: {error.strerror}") from error
+
+
+def _forget_stdout() -> None:
+    """Let go of standard output, so that what is still buffered does not raise at shutdown."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _visible(value: Any) -> Any:
+    """Take out of all texts what would command the terminal, or show it in another order than it stands."""
+    if isinstance(value, str):
+        return strip_invisible(value)
+    if isinstance(value, dict):
+        return {key: _visible(item) for key, item in value.items()}
+    return [_visible(item) for item in value] if isinstance(value, list) else value
+
+
+def at_most(limit: int | None, rows: list[Any]) -> list[Any]:
+    """Cut a list that was asked for with one more than its limit, and say so on standard error."""
+    if limit is not None and len(rows) > limit:
+        click.echo(f"the first {limit} shown; --limit N shows more", err=True)
+    return rows[:limit]
+
+
+def is_dumb() -> bool:
+    """Tell whether the terminal can't move its cursor."""
+    return os.environ.get("TERM") == "dumb"
+
+
+def colour() -> bool | None:
+    """Tell click about colours: None lets it see whether a terminal reads; ``NO_COLOR`` and ``TERM=dumb`` forbid them."""
+    return False if os.environ.get("NO_COLOR") or is_dumb() else None
+
+
+def complain(message: str) -> None:
+    """Print an error on standard error."""
+    _print_message("error", message, "red")
+
+
+def warn(message: str) -> None:
+    """Print a warning on standard error."""
+    _print_message("warning", message, "yellow")
+
+
+def _print_message(kind: str, message: str, shade: str) -> None:
+    click.echo(f"{click.style(f'{kind}:', fg=shade, bold=True)} {message}", err=True, color=colour())
+
+
+def width() -> int:
+    """Return the columns of the terminal. Where none reads, nothing is cut or wrapped: as wide as it takes."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return _WITHOUT_A_TERMINAL
+    return max(shutil.get_terminal_size((80, 24)).columns, 40)
+
+
+def cell(value: object) -> str:
+    """Write a value as one visible line; a dash for nothing."""
+    if value is None or value == []:
+        return "-"
+    return one_line(", ".join(map(str, value)) if isinstance(value, list) else str(value), _LONGEST_CELL)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None) -> str:
+    """Lay rows out under their columns, each cell one visible line that wraps; ``wide`` takes the room that is left."""
+    from rich.console import Console  # heavy
+    from rich.table import Table  # heavy
+    from rich.text import Text  # heavy
+
+    laid = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        laid.add_column(Text(column), overflow="fold", ratio=1 if column == wide else None)
+    for row in rows:
+        laid.add_row(*(Text(cell(value)) for value in row))
+    console = Console(file=io.StringIO(), width=width(), color_system=None, force_terminal=False)
+    with console.capture() as shown:
+        console.print(laid)
+    return "\n".join(line.rstrip() for line in shown.get().splitlines())
+
+
+def wrapped(label: str, text: str, *, indent: int) -> list[str]:
+    """Return ``label`` and ``text`` as lines of at most the terminal's width; what wraps is indented."""
+    from rich.cells import cell_len  # heavy
+    from rich.console import Console  # heavy
+    from rich.text import Text  # heavy
+
+    columns = width()
+    room = max(columns - max(indent, cell_len(label)), 20)
+    lines = Text(one_line(text, _LONGEST)).wrap(Console(width=columns), room, overflow="fold")
+    first, *more = [line.plain.rstrip() for line in lines] or [""]
+    return [f"{label}{first}".rstrip(), *(" " * indent + line for line in more)]
+
+
+# --- progress
+
+
+def _is_watched() -> bool:
+    return sys.stderr.isatty() and not is_dumb()
+
+
+class TerminalProgress:
+    """Says on standard error what a research waits for, where a person watches."""
+
+    def __init__(self) -> None:
+        self._line = ""
+
+    def asking(self, source: str) -> None:
+        """``source`` is being asked."""
+        self._show(f"asking {source} …")
+
+    def waiting(self) -> None:
+        """Another process researches the same."""
+        self._show("waiting for another process that researches the same …")
+
+    def done(self) -> None:
+        """Nothing is waited for any more."""
+        self._show("")
+
+    def _show(self, line: str) -> None:
+        if line != self._line and _is_watched():
+            click.echo(f"\r\x1b[K{line}", err=True, nl=False)
+        self._line = line
+
+
+@contextmanager
+def progress_line() -> Iterator[Callable[[str], None]]:
+    """Keep one line on standard error up to date while the block runs, where a person watches."""
+    is_watched = _is_watched()
+
+    def show(text: str) -> None:
+        if is_watched:
+            click.echo(f"\r\x1b[K{text}", err=True, nl=False)
+
+    try:
+        yield show
+    finally:
+        show("")

@@ -1,0 +1,244 @@
+"""The lessons file with what the database knows of its lines (seed 003, steps 4 and 5).
+
+The file is the authority for the text. The database knows each line by its keywords, where it came from and what
+became of it; one that is busy, broken or absent costs counts and origins, and nothing else.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from hashlib import sha256
+
+from kr.errors import StoreError
+from kr.guard import find_odd, mask_secrets, reasons_to_hold
+from kr.lessons.file import AppendFailed, FileMark, LessonsFile, LessonsUnreadable
+from kr.lessons.line import KnownLessons, Lesson, format_line, is_duplicate, lesson_keywords, rarest
+from kr.models import EventType
+from kr.store import lessons as lesson_rows
+from kr.store import meta
+from kr.store.engine import Store, Transaction
+from kr.store.lessons import LessonRow, LessonState
+from kr.times import to_text
+
+logger = logging.getLogger(__name__)
+
+SYNC_LIMIT = 300
+"""Lines of others that one recording takes in: a long file that is new to the database delays nobody for long."""
+
+_PLAIN_SESSION = re.compile(r"[\w.:-]{0,15}|[0-9a-z._:-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A lesson that is to be recorded; ``held`` says why it must wait for a person."""
+
+    event: EventType | None
+    lesson: Lesson
+    source: str
+    held: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What became of candidates: the new ones, and how many lessons the file holds now."""
+
+    fresh: tuple[Candidate, ...]
+    total: int
+
+
+class LessonBook:
+    """One lessons file with the database's side of it."""
+
+    def __init__(self, file: LessonsFile, store: Store) -> None:
+        self.file = file
+        self.store = store
+        self._key = f"lessons_file {file.path}"
+
+    def append(
+        self, candidates: Sequence[Candidate], *, story_key: str, session_id: str, now: datetime
+    ) -> Recorded:
+        """Append what is not known yet, while nobody else can, and keep where it came from. Raises ``AppendFailed``.
+
+        What must wait for a person goes into the database alone. A candidate that is known is a recurrence of its lesson.
+        """
+        session, at = session_name(session_id), to_text(now)
+        with self.file.lock():
+            written: tuple[Candidate, ...] | None = None
+            try:
+                with self.store.write() as tx:
+                    total = self.sync(tx, now)
+                    fresh, known = self._choose(tx, candidates, story_key, session, at)
+                    written = self._write(fresh)
+                    lesson_rows.recurred(tx, known, session_id=session, at=at)
+                    return Recorded(fresh, self.sync(tx, now) if written else total)
+            except LessonsUnreadable as error:
+                raise AppendFailed(str(error)) from error
+            except StoreError as error:
+                _warn(error)
+            return self._append_uncounted(candidates, written)
+
+    def _choose(
+        self, tx: Transaction, candidates: Sequence[Candidate], story_key: str, session: str, at: str
+    ) -> tuple[tuple[Candidate, ...], list[str]]:
+        """Add the rows of new candidates; return these, and the ids of the lessons that the others repeat."""
+        fresh: dict[str, Candidate] = {}
+        known: dict[str, None] = {}
+        batch = KnownLessons()
+        for candidate in candidates:
+            lesson = candidate.lesson
+            if same := self._find(tx, lesson):
+                known.update(dict.fromkeys(other.id for other in same))
+            elif not batch.find(lesson):
+                fresh[lesson.id] = candidate
+                batch.add(lesson)
+        rows = [
+            replace(
+                row_of(candidate.lesson),
+                event_type=candidate.event,
+                story_key=story_key,
+                session_id=session,
+                recorded_at=at,
+                source=candidate.source,
+                held=candidate.held,
+                gone_at=at if candidate.held else None,
+            )
+            for candidate in fresh.values()
+        ]
+        lesson_rows.add(tx, rows, {row.id: lesson_keywords(row.summary) for row in rows})
+        return tuple(fresh.values()), list(known)
+
+    def _find(self, tx: Transaction, lesson: Lesson) -> list[Lesson]:
+        """Return the lessons of the database that say the same: those in quarantine as well."""
+        words = lesson_keywords(lesson.summary)
+        some = rarest(lesson_rows.frequency(tx, words), len(words))
+        others = map(lesson_of, lesson_rows.sharing(tx, some) if some else ())
+        return [other for other in others if is_duplicate(lesson, other)]
+
+    def _write(self, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+        """Append what need not wait for a person to the file, and return it."""
+        ready = tuple(candidate for candidate in candidates if not candidate.held)
+        if ready:
+            self.file.append([candidate.lesson for candidate in ready])
+        return ready
+
+    def _append_uncounted(
+        self, candidates: Sequence[Candidate], written: tuple[Candidate, ...] | None
+    ) -> Recorded:
+        """Append without the database, unless that is done already: the whole file is compared."""
+        try:
+            if written is None:
+                known = KnownLessons(self.file.read().lessons)
+                fresh: list[Candidate] = []
+                for candidate in candidates:
+                    if not candidate.held and not known.find(candidate.lesson):
+                        fresh.append(candidate)
+                        known.add(candidate.lesson)
+                written = self._write(fresh)
+            return Recorded(written, len(self.file.read().lessons))
+        except LessonsUnreadable as error:
+            raise AppendFailed(str(error)) from error
+
+    def sync(self, tx: Transaction, now: datetime, limit: int | None = SYNC_LIMIT) -> int:
+        """Take in what was appended to the file since it was last read; return how many lessons it holds.
+
+        Where the file did not merely grow, the lessons that it no longer holds are marked as gone. Raises
+        ``LessonsUnreadable`` and store errors.
+        """
+        mark = self._mark(tx)
+        news = self.file.read_news(mark)
+        if news is None:
+            return mark.lessons if mark else 0
+        lessons = {lesson.id: lesson for lesson in news.parsed.lessons}
+        known = lesson_rows.states(tx, lessons)
+        new = [lesson for id_, lesson in lessons.items() if id_ not in known]
+        rows = judged_rows(new[:limit])
+        lesson_rows.add(tx, rows, {row.id: lesson_keywords(row.summary) for row in rows})
+        lesson_rows.bring_back(tx, known)
+        if news.is_whole:
+            lesson_rows.keep_only(tx, lessons, to_text(now))
+        if limit is None or len(new) <= limit:
+            meta.put(tx, self._key, json.dumps(asdict(news.mark)))
+        return news.mark.lessons
+
+    def refresh(self, now: datetime) -> None:
+        """Bring the table to what the file holds, all of it. Never raises for the database's or the file's sake."""
+        try:
+            if not self.store.exists():
+                return
+            with self.store.read() as tx:
+                mark = self._mark(tx)
+            if self.file.read_news(mark) is not None:
+                with self.store.write() as tx:
+                    self.sync(tx, now, limit=None)
+        except (StoreError, LessonsUnreadable) as error:
+            _warn(error)
+
+    def states(self, lessons: Sequence[Lesson] | None) -> Mapping[str, LessonState]:
+        """Return what is known of these lessons by id, or (``None``) of all that bear on the order; nothing without a database."""
+        try:
+            if (lessons is not None and not lessons) or not self.store.exists():
+                return {}
+            with self.store.read() as tx:
+                if lessons is None:
+                    return lesson_rows.remarkable(tx)
+                return lesson_rows.states(tx, [lesson.id for lesson in lessons])
+        except StoreError as error:
+            _warn(error)
+            return {}
+
+    def quarantined(self) -> list[Lesson]:
+        """Return the recorded lessons that wait for a person, and are not in the file."""
+        if not self.store.exists():
+            return []
+        with self.store.read() as tx:
+            return [lesson_of(row) for row in lesson_rows.quarantined(tx)]
+
+    def _mark(self, tx: Transaction) -> FileMark | None:
+        text = meta.get(tx, self._key)
+        return None if text is None else FileMark(**json.loads(text))
+
+
+def judged_rows(lessons: Sequence[Lesson]) -> list[LessonRow]:
+    """Return lines of others as rows: without secrets, and with why they must wait."""
+    odd = find_odd([format_line(lesson) for lesson in lessons])
+    rows = [row_of(lesson) for lesson in lessons]
+    for at in odd:
+        lesson = lessons[at]
+        ref = mask_secrets(lesson.ref) if lesson.ref else None
+        held = held_because(lesson.summary, lesson.ref)
+        rows[at] = replace(rows[at], summary=mask_secrets(lesson.summary), ref=ref, held=held)
+    return rows
+
+
+def held_because(summary: str, ref: str | None = None) -> str | None:
+    """Say why a text must wait for a person, or ``None``."""
+    return "; ".join(reasons_to_hold(f"{summary} {ref or ''}")) or None
+
+
+def row_of(lesson: Lesson) -> LessonRow:
+    return LessonRow(
+        id=lesson.id,
+        date=lesson.date,
+        phase=lesson.phase,
+        tags=lesson.tags,
+        summary=lesson.summary,
+        ref=lesson.ref,
+    )
+
+
+def lesson_of(row: LessonRow) -> Lesson:
+    return Lesson(row.date, row.tags, row.summary, row.ref)
+
+
+def session_name(session_id: str) -> str:
+    """Return under which name a session is kept: its own, unless that is a secret; then one made of it."""
+    if _PLAIN_SESSION.fullmatch(session_id) or mask_secrets(session_id) == session_id:
+        return session_id
+    return f"session-{sha256(session_id.encode()).hexdigest()[:16]}"
+
+
+def _warn(error: Exception) -> None:
+    logger.warning("lessons are not counted: %s", error)

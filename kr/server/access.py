@@ -1,0 +1,247 @@
+"""What stands before ``kr serve``: who may call, and how much at once.
+
+A request is refused, in this order, for a ``Host`` that is no name of this server or an ``Origin`` of another site (403:
+a web page in the user's browser cannot call it, not even under a name of its own that it lets point here), without the
+token (401), for a body that is too large (413) or too slow (408), and when too many are at work (429).
+"""
+
+import hmac
+import ipaddress
+import json
+import logging
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import quote, urlsplit
+
+import anyio
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect, cookie_parser
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from kr.fields import LIMIT
+from kr.server.metrics import Metrics
+from kr.server.page.session import COOKIE, SIGN_IN, Sessions
+
+logger = logging.getLogger(__name__)
+
+PROBLEM = "application/problem+json"
+"""The media type of an error that is no envelope (RFC 9457)."""
+
+MAX_BODY = LIMIT
+MAX_OPEN_BODY = 64 * 1024
+"""Of a request that nobody has to be known for."""
+
+RETRY_AFTER = {"Retry-After": "1"}
+_CLOSE = {"Connection": "close"}
+_HEALTH = "/healthz"
+_HUNG_UP = 499
+"""What the log says of a request whose client hung up first, as nginx does."""
+
+_STATIC = "/static/"
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def problem(
+    status: int, detail: str, *, code: str | None = None, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Make the answer for an error; ``code`` is that of ``kr.errors``, where there is one."""
+    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    if code is not None:
+        body["code"] = code
+    text = json.dumps(body, ensure_ascii=False)
+    return Response(text, status_code=status, headers=headers, media_type=PROBLEM)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """Who may call. ``names`` are the host names of this server; ``token`` None: whoever reaches it may.
+
+    ``review_token`` is what people sign in with to review on the page; None: nobody may there.
+    """
+
+    names: Collection[str]
+    token: str | None
+    max_requests: int
+    review_token: str | None = None
+    body_seconds: float = 20.0
+
+
+class Access:
+    """The outermost ASGI layer; see the module."""
+
+    def __init__(self, app: ASGIApp, *, policy: Policy, metrics: Metrics) -> None:
+        self._app = app
+        self._policy = policy
+        self._metrics = metrics
+        self.sessions = Sessions(policy.token, policy.review_token)
+        """Of the page's readers."""
+        self._at_work = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), _HUNG_UP
+
+        async def note_and_send(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+                is_static = scope["path"].startswith(_STATIC)
+                headers["Cache-Control"] = "no-cache" if is_static else "no-store"
+            await send(message)
+
+        try:
+            await self._answer(scope, receive, note_and_send)
+        finally:
+            seconds = time.perf_counter() - began
+            self._metrics.count_request(scope, status, seconds)
+            path = quote(scope["path"])
+            logger.info("%s %s %d in %.1f ms", scope["method"], path, status, seconds * 1000)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+        elif scope["path"] == _HEALTH:
+            await self._app(scope, receive, send)
+        else:
+            await self._read_and_work(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers, path = Headers(scope=scope), scope["path"]
+        host = _address(headers.get("host", ""))
+        if host is None or not self._is_own_name(host[0]):
+            return problem(403, "Host is no name of this server; kr serve --allow-host NAME adds one")
+        if not all(_is_of(origin, host) for origin in headers.getlist("origin")):
+            return problem(403, "Origin is another site")
+        if _is_open(path) or self._is_authorized(headers):
+            return None
+        if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
+            return RedirectResponse(f"{SIGN_IN}?next={quote(path)}", status_code=303)
+        challenge = {"WWW-Authenticate": 'Bearer realm="kr"'}
+        return problem(401, "the server wants its token", headers=challenge)
+
+    def _is_own_name(self, name: str) -> bool:
+        """Whether a ``Host`` is this server's: any IP address is, as only a name can be made to point elsewhere later."""
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return name in self._policy.names
+        return True
+
+    def _is_authorized(self, headers: Headers) -> bool:
+        token = self._policy.token
+        if token is None:
+            return True
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode()):
+            return True
+        session_id = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
+        return self.sessions.get(session_id).is_signed_in
+
+    async def _read_and_work(self, scope: Scope, receive: Receive, send: Send) -> None:
+        limit = MAX_OPEN_BODY if _is_open(scope["path"]) else MAX_BODY
+        try:
+            # Before the request takes a place: bodies that never come must not keep others out.
+            with anyio.fail_after(self._policy.body_seconds):
+                body = await _read_body(receive, limit)
+        except ClientDisconnect:
+            return
+        except TimeoutError:
+            await problem(408, "the body did not come in time", headers=_CLOSE)(scope, receive, send)
+            return
+        if body is None:
+            await problem(413, f"a body is at most {limit} bytes", headers=_CLOSE)(scope, receive, send)
+        elif self._at_work >= self._policy.max_requests:
+            self._metrics.refused.inc()
+            busy = problem(429, f"{self._at_work} requests are at work; try again", headers=RETRY_AFTER)
+            await busy(scope, receive, send)
+        else:
+            await self._work(body, scope, receive, send)
+
+    async def _work(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+        self._at_work += 1
+        try:
+            if scope["path"].startswith("/v1/"):
+                await self._work_while_connected(body, scope, receive, send)
+            else:  # MCP has rules of its own for a client that hangs up
+                await self._app(scope, _replay(body, receive), send)
+        finally:
+            self._at_work -= 1
+
+    async def _work_while_connected(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+        async with anyio.create_task_group() as group:
+
+            async def cancel_when_hung_up() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                group.cancel_scope.cancel()
+
+            async def nothing_more() -> Message:
+                await anyio.sleep_forever()
+                raise AssertionError
+
+            group.start_soon(cancel_when_hung_up)
+            await self._app(scope, _replay(body, nothing_more), send)
+            group.cancel_scope.cancel()
+
+
+def _is_open(path: str) -> bool:
+    """Whether a path needs no token."""
+    return path in {_HEALTH, SIGN_IN} or path.startswith(_STATIC)
+
+
+def _address(text: str) -> tuple[str, int | None] | None:
+    """Read ``host[:port]``; None where it is anything else."""
+    try:
+        parts = urlsplit(f"//{text}")
+        name, port = (parts.hostname or "").rstrip("."), parts.port
+    except ValueError:
+        return None
+    is_bare = parts.netloc == text and parts.username is None and not parts.path
+    return (name, port) if name and is_bare else None
+
+
+def _is_of(origin: str, host: tuple[str, int | None]) -> bool:
+    """Whether an ``Origin`` is of this host; a proxy before kr may speak TLS."""
+    scheme, _, address = origin.partition("://")
+    return scheme in {"http", "https"} and _address(address) == host
+
+
+async def _read_body(receive: Receive, limit: int) -> bytes | None:
+    """Read a body; None where it is over ``limit``. Raises ``ClientDisconnect``.
+
+    What is too long is read on and dropped for a while: its sender would not see an answer that comes before.
+    """
+    body, size, more = bytearray(), 0, True
+    while more and size <= 8 * limit:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        piece, more = message.get("body", b""), message.get("more_body", False)
+        size += len(piece)
+        if size <= limit:
+            body += piece
+    return bytes(body) if size <= limit else None
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Give a body that was read to who reads it next, then what comes after it."""
+    unread = [body]
+
+    async def replay() -> Message:
+        if unread:
+            return {"type": "http.request", "body": unread.pop(), "more_body": False}
+        return await receive()
+
+    return replay

@@ -1,0 +1,85 @@
+"""Runs the operations of ``kr.app``, which block, for an event loop: bounded, and cancellable."""
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import anyio
+
+from kr.app import App
+from kr.cancellation import Cancellation, check
+from kr.errors import Overloaded
+
+T = TypeVar("T")
+Notify = Callable[[str], Coroutine[Any, Any, None]]
+"""Takes the step that begins, in one line."""
+
+MAX_WAITING = 128
+"""Calls that may wait for a thread. An MCP call outlives the HTTP request that brought it, so these need a bound of their own."""
+
+_NOTIFY: contextvars.ContextVar[Callable[[str], object] | None] = contextvars.ContextVar(
+    "kr_notify", default=None
+)
+
+
+class RequestProgress:
+    """Notifies the client of the request at work, if it wants to know; see ``kr.research.progress``."""
+
+    def asking(self, source: str) -> None:
+        self._notify(f"asking {source}")
+
+    def waiting(self) -> None:
+        self._notify("waiting for another agent that researches the same")
+
+    def done(self) -> None:
+        """Nothing: the answer, or the next step, says it."""
+
+    @staticmethod
+    def _notify(step: str) -> None:
+        check()
+        if (notify := _NOTIFY.get()) is not None:
+            notify(step)
+
+
+class Workers:
+    """One ``App``, and the threads that use it at the same time."""
+
+    def __init__(self, app: App, *, workers: int) -> None:
+        self.app = app
+        self._max_pending = workers + MAX_WAITING
+        self._pending = 0
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="kr-worker")
+
+    async def run(self, work: Callable[[], T], *, notify: Notify | None = None) -> T:
+        """Do ``work`` in a thread; what it raises is raised here. ``notify`` gets its steps.
+
+        When the caller is cancelled the work is too, and has given back leases and reservations before the caller goes on.
+        Raises ``Overloaded`` where too many wait already.
+        """
+        if self._pending >= self._max_pending:
+            raise Overloaded(f"{MAX_WAITING} calls wait for a worker already; try again")
+        cancellation = Cancellation()
+        context = contextvars.copy_context()
+        if notify is not None:
+            context.run(_NOTIFY.set, _thread_safe(notify))
+        self._pending += 1
+        job = self._threads.submit(context.run, cancellation.run, work)
+        ended = asyncio.wrap_future(job)
+        try:
+            return await asyncio.shield(ended)
+        except asyncio.CancelledError:
+            cancellation.cancel()
+            if not job.cancel():  # it runs already
+                with anyio.CancelScope(shield=True):
+                    await asyncio.wait([ended])
+                    ended.exception()  # nobody waits for it: else asyncio would log it
+            raise
+        finally:
+            self._pending -= 1
+
+
+def _thread_safe(notify: Notify) -> Callable[[str], object]:
+    loop = asyncio.get_running_loop()
+    return lambda step: asyncio.run_coroutine_threadsafe(notify(step), loop)

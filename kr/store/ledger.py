@@ -1,0 +1,288 @@
+"""What processes share while they research: calls and what they cost a story, reservations, leases, circuits, libraries.
+
+Leases and reservations expire by time alone: their holder renews them while it works.
+"""
+
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import datetime, timedelta
+from typing import Literal
+
+from kr.store.engine import Transaction
+from kr.store.entries import framework_key
+from kr.store.sql import insert_into, texts_of, upsert_into
+from kr.times import to_text
+
+RESERVATION_SECONDS = 15.0
+"""How long a reservation lives unless its owner renews it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceCall:
+    """One row of ``source_calls``. The request, if one is named, has its row."""
+
+    request_id: str | None
+    at: str
+    source: str
+    outcome: str
+    session_id: str
+    story_key: str
+    duration_ms: int | None = None
+    url: str | None = None
+    reason: str | None = None
+    charged: bool = False
+    answer_tokens: int | None = None
+    """How much there was to read in what the source answered (characters / 4)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """The answer to a wish for a call; granted it has an ``id``. ``in_flight``: others hold the rest, and may give it back."""
+
+    outcome: Literal["granted", "exhausted", "in_flight"]
+    id: str | None = None
+
+
+_OF_STORY = "session_id = :session AND story_key = :story"
+_SPENT = f"SELECT count(*) FROM source_calls WHERE {_OF_STORY} AND charged"
+_CALL = insert_into("source_calls", [field.name for field in fields(SourceCall)])
+_RESERVE = insert_into("reservations", ("id", "session_id", "story_key", "owner", "expires_at"))
+
+
+def spent(tx: Transaction, session_id: str, story_key: str) -> int:
+    return int(tx.value(_SPENT, session=session_id, story=story_key))
+
+
+def reserve(
+    tx: Transaction,
+    session_id: str,
+    story_key: str,
+    *,
+    limit: int | None,
+    owner: str,
+    now: datetime,
+    ttl: float = RESERVATION_SECONDS,
+) -> Reservation:
+    """Reserve a call of a story's ``limit`` (None: a budget of its own) for ``owner``, for ``ttl`` seconds."""
+    tx.execute("DELETE FROM reservations WHERE expires_at <= :now", now=to_text(now))
+    if limit is not None:
+        charged = spent(tx, session_id, story_key)
+        if charged >= limit:
+            return Reservation(outcome="exhausted")
+        if charged + reserved(tx, session_id, story_key) >= limit:
+            return Reservation(outcome="in_flight")
+    reservation = uuid.uuid4().hex
+    tx.execute(
+        _RESERVE,
+        id=reservation,
+        session_id=session_id,
+        story_key=story_key,
+        owner=owner,
+        expires_at=_end(now, ttl),
+    )
+    return Reservation(outcome="granted", id=reservation)
+
+
+def reserved(tx: Transaction, session_id: str, story_key: str) -> int:
+    """Return the reservations of a story; expired ones leave with the next ``reserve``."""
+    statement = f"SELECT count(*) FROM reservations WHERE {_OF_STORY}"
+    return int(tx.value(statement, session=session_id, story=story_key))
+
+
+def settle(tx: Transaction, reservation: str | None, call: SourceCall) -> None:
+    """Write a call down, and give back what was held for it. It counts even if its reservation has expired."""
+    tx.execute("DELETE FROM reservations WHERE id = :id", id=reservation)
+    tx.execute(_CALL, **asdict(call))
+
+
+def release(tx: Transaction, reservation: str) -> None:
+    """Give a reserved call back; one that is gone already is no error."""
+    tx.execute("DELETE FROM reservations WHERE id = :id", id=reservation)
+
+
+def release_all(tx: Transaction, owner: str) -> int:
+    """Give back everything that an owner holds; return how many."""
+    return tx.execute("DELETE FROM reservations WHERE owner = :owner", owner=owner)
+
+
+def renew(tx: Transaction, owner: str, *, now: datetime, ttl: float = RESERVATION_SECONDS) -> int:
+    """Prolong an owner's reservations; return how many. One that expired may have been taken meanwhile."""
+    return tx.execute(
+        "UPDATE reservations SET expires_at = :end WHERE owner = :owner", end=_end(now, ttl), owner=owner
+    )
+
+
+def acquire_lease(tx: Transaction, key: str, owner: str, *, now: datetime, ttl: float) -> bool:
+    """Take or prolong a lease for ``ttl`` seconds. False while another owner holds it."""
+    tx.execute("DELETE FROM leases WHERE expires_at <= :now", now=to_text(now))
+    taken = tx.execute(
+        f"{insert_into('leases', ('key', 'owner', 'expires_at'))} ON CONFLICT (key) DO UPDATE "
+        "SET expires_at = excluded.expires_at WHERE leases.owner = excluded.owner",
+        key=key,
+        owner=owner,
+        expires_at=_end(now, ttl),
+    )
+    return bool(taken)
+
+
+def renew_lease(tx: Transaction, key: str, owner: str, *, now: datetime, ttl: float) -> bool:
+    """Prolong a lease. False when it expired or is another's: the work it stood for may be done twice."""
+    changed = tx.execute(
+        "UPDATE leases SET expires_at = :end WHERE key = :key AND owner = :owner AND expires_at > :now",
+        end=_end(now, ttl),
+        key=key,
+        owner=owner,
+        now=to_text(now),
+    )
+    return bool(changed)
+
+
+def release_lease(tx: Transaction, key: str, owner: str) -> bool:
+    return bool(tx.execute("DELETE FROM leases WHERE key = :key AND owner = :owner", key=key, owner=owner))
+
+
+def _end(now: datetime, ttl: float) -> str:
+    return to_text(now + timedelta(seconds=ttl))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circuit:
+    """A source's breaker. ``failures`` are in a row; ``open_until`` is None while it never opened.
+
+    After a pause one owner asks the source (``probe_owner``), and the others wait for what becomes of that.
+    """
+
+    source: str
+    failures: int = 0
+    opened_times: int = 0
+    open_until: str | None = None
+    last_error: str | None = None
+    probe_owner: str | None = None
+    probe_until: str | None = None
+
+
+_LONGEST_PAUSE = 15 * 60.0
+_LONGEST_RETRY_AFTER = 60 * 60.0
+_CIRCUIT = [field.name for field in fields(Circuit)]
+
+
+def circuits(tx: Transaction) -> list[Circuit]:
+    """Return the breakers of all sources that failed lately, by name."""
+    return [
+        Circuit(**{name: row[name] for name in _CIRCUIT})
+        for row in tx.rows("SELECT * FROM circuits ORDER BY source")
+    ]
+
+
+def circuit(tx: Transaction, source: str) -> Circuit:
+    """Return a source's breaker; one that never failed is closed."""
+    row = tx.row("SELECT * FROM circuits WHERE source = :source", source=source)
+    return Circuit(source=source) if row is None else Circuit(**{name: row[name] for name in _CIRCUIT})
+
+
+def admit(tx: Transaction, source: str, owner: str, *, now: datetime, probe_seconds: float) -> bool:
+    """Return whether a source may be asked now. After a pause one owner makes the probe, for ``probe_seconds`` at most."""
+    found, moment = circuit(tx, source), to_text(now)
+    if found.open_until is None:
+        return True
+    is_probed = found.probe_owner != owner and moment < (found.probe_until or "")
+    if moment < found.open_until or is_probed:
+        return False
+    _put(tx, replace(found, probe_owner=owner, probe_until=_end(now, probe_seconds)))
+    return True
+
+
+def record_failure(
+    tx: Transaction,
+    source: str,
+    error: str,
+    *,
+    now: datetime,
+    failures: int,
+    pause_seconds: float,
+    retry_after: float | None = None,
+) -> Circuit:
+    """Count a failure; open the breaker at ``failures`` in a row (0: never) or when the source asked so.
+
+    A failure that was under way while it opened doesn't double the pause.
+    """
+    found = circuit(tx, source)
+    found = replace(found, failures=found.failures + 1, last_error=error)
+    is_open = found.open_until is not None and to_text(now) < found.open_until
+    asks_for_pause = retry_after is not None and retry_after >= 1.0
+    if failures and (asks_for_pause or (found.failures >= failures and not is_open)):
+        opened = found.opened_times + (not is_open)
+        pause = min(pause_seconds * 2.0 ** min(opened - 1, 30), _LONGEST_PAUSE)
+        if asks_for_pause and retry_after is not None:
+            pause = min(retry_after, _LONGEST_RETRY_AFTER)
+        found = replace(
+            found, opened_times=opened, open_until=_end(now, pause), probe_owner=None, probe_until=None
+        )
+    _put(tx, found)
+    return found
+
+
+def release_probe(tx: Transaction, source: str, owner: str) -> None:
+    tx.execute(
+        "UPDATE circuits SET probe_owner = NULL, probe_until = NULL WHERE source = :source AND probe_owner = :owner",
+        source=source,
+        owner=owner,
+    )
+
+
+def record_success(tx: Transaction, source: str) -> None:
+    tx.execute("DELETE FROM circuits WHERE source = :source", source=source)
+
+
+def _put(tx: Transaction, found: Circuit) -> None:
+    tx.execute(upsert_into("circuits", _CIRCUIT, "source"), **asdict(found))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """What was learned about a framework: its Context7 id and listed versions, its GitHub ``owner/repo``."""
+
+    library_id: str | None
+    versions: tuple[str, ...]
+    repository: str | None
+    learned_at: str | None
+
+
+def library(tx: Transaction, framework: str) -> Library | None:
+    """Return what is known of a framework (whichever of its names)."""
+    row = tx.row("SELECT * FROM libraries WHERE framework_key = :key", key=framework_key(framework))
+    if row is None:
+        return None
+    return Library(
+        library_id=row["library_id"],
+        versions=texts_of(row["versions"]),
+        repository=row["repository"],
+        learned_at=row["learned_at"],
+    )
+
+
+def learn_library(
+    tx: Transaction,
+    framework: str,
+    *,
+    now: datetime,
+    library_id: str | None = None,
+    versions: Sequence[str] = (),
+    repository: str | None = None,
+) -> None:
+    """Remember what is given; None leaves what was known. ``versions`` belong to ``library_id``."""
+    if library_id is None and repository is None:
+        return
+    names = ("library_id", "versions", "repository")
+    kept = ", ".join(f"{name} = coalesce(excluded.{name}, libraries.{name})" for name in names)
+    tx.execute(
+        f"{insert_into('libraries', ('framework_key', *names, 'learned_at'))} "
+        f"ON CONFLICT (framework_key) DO UPDATE SET learned_at = excluded.learned_at, {kept}",
+        framework_key=framework_key(framework),
+        library_id=library_id,
+        versions=json.dumps(list(versions)) if library_id is not None else None,
+        repository=repository,
+        learned_at=to_text(now),
+    )

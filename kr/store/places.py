@@ -1,0 +1,107 @@
+"""Which ids and paths are free: two frameworks or topics never share one, live, archived or in the history."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kr import slugs
+from kr.errors import StoreError
+from kr.slugs import Name
+from kr.store.edits import edit_at
+from kr.store.engine import Transaction
+from kr.store.entries import framework_key, topic_key
+from kr.times import major_key, same_major
+
+Pair = tuple[str, str]
+"""A framework and a topic, by their keys."""
+
+_MOST_SUFFIXES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a report is about. ``version`` is as it was asked for."""
+
+    framework: str
+    topic: str
+    version: str
+
+    @property
+    def pair(self) -> Pair:
+        return pair_of(self.framework, self.topic)
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A row of the index, the archive or the history: each holds an id and a path."""
+
+    id: str
+    pair: Pair
+    is_live: bool
+    last_accessed: str
+    archived_at: str | None
+    """None but for an archived row."""
+
+
+def pair_of(framework: str, topic: str) -> Pair:
+    """Return the pair by which entries are told apart, majors aside."""
+    return framework_key(framework), topic_key(topic)
+
+
+def holders(tx: Transaction, *, id: str | None = None, path: str | None = None) -> list[Holder]:  # noqa: A002
+    """Return the rows that hold an id, or a path."""
+    column, value = ("id", id) if path is None else ("path", path)
+    rows = tx.rows(
+        "SELECT id, framework_key, topic_key, 1 AS is_live, last_accessed, NULL AS archived_at FROM entries "
+        f"WHERE {column} = :value UNION ALL SELECT id, framework_key, topic_key, 0, last_accessed, archived_at "
+        f"FROM archived_entries WHERE {column} = :value UNION ALL SELECT entry_id, framework_key, topic_key, 0, '', NULL "
+        f"FROM revisions WHERE {'entry_id' if column == 'id' else column} = :value",
+        value=value,
+    )
+    return [
+        Holder(row[0], (row[1], row[2]), bool(row["is_live"]), row["last_accessed"], row["archived_at"])
+        for row in rows
+    ]
+
+
+def free_name(tx: Transaction, subject: Subject) -> Name:
+    """Return the first free name for a new entry. Raises ``StoreError`` when there is none."""
+    for name in wanted_names(subject, has_others=has_other_majors(tx, subject)):
+        if is_free(tx, name, subject):
+            return name
+    raise StoreError(f"{subject.framework} - {subject.topic}: every name for its report is taken")
+
+
+def is_free(tx: Transaction, name: Name, subject: Subject, text: str | None = None) -> bool:
+    """Tell whether no live entry, and no other framework or topic, has a name.
+
+    A file that kr did not write at its path is in the way as well, unless it holds the ``text`` that is to stand there.
+    """
+    held = (*holders(tx, id=name.id), *holders(tx, path=name.path))
+    if any(it.is_live or it.pair != subject.pair for it in held) or tx.files.is_blocked(name.path):
+        return False
+    return edit_at(tx, name.path, None) in {None, text}
+
+
+def wanted_names(subject: Subject, *, has_others: bool) -> Iterator[Name]:
+    """Give the names that a subject asks for, in order; ``has_others``: other major versions of it have theirs."""
+    wanted = [
+        slugs.base_name(subject.framework, subject.topic),
+        slugs.suffixed_name(subject.framework, subject.topic),
+    ]
+    if has_others:
+        wanted = [slugs.versioned_name(name, major_key(subject.version)) for name in wanted]
+    yield from wanted
+    stem = wanted[-1].path.removesuffix(".md")
+    for number in range(2, _MOST_SUFFIXES):
+        yield Name(f"{wanted[-1].id}-{number}", f"{stem}-{number}.md")
+
+
+def has_other_majors(tx: Transaction, subject: Subject) -> bool:
+    framework, topic = subject.pair
+    where = "WHERE framework_key = :framework AND topic_key = :topic"
+    rows = tx.rows(
+        f"SELECT framework_version FROM entries {where} UNION SELECT framework_version FROM archived_entries {where}",
+        framework=framework,
+        topic=topic,
+    )
+    return any(not same_major(row[0], subject.version) for row in rows)

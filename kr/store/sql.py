@@ -1,0 +1,58 @@
+"""Pieces of SQL that SQLite and PostgreSQL both run. Parameters are named, ``:name``."""
+
+import json
+from collections.abc import Iterable, Sequence
+
+EVICTED_FIRST = "CASE WHEN origin = 'placeholder' THEN 0 WHEN origin = 'excerpt' AND fresh_until IS NOT NULL THEN 1 ELSE 2 END"
+"""The class of an entry in the order of eviction: placeholders, excerpts of installed documentation, the rest."""
+
+IS_HIT = "(status = 'cache-hit' OR (status = 'candidates' AND tier = 'use'))"
+"""A request that the cache answered: by a hit, or by a candidate whose report was given and worked."""
+
+IS_ANSWER = "mode = 'research' AND status <> 'failure' AND (status <> 'candidates' OR tier = 'use')"
+"""One research. What was only offered is counted by what the asker did next."""
+
+
+SEARCH_TABLES = (
+    "CREATE TABLE search_rows (entry_id TEXT NOT NULL PRIMARY KEY, row INTEGER NOT NULL UNIQUE)",
+    (
+        "CREATE VIRTUAL TABLE entry_search USING fts5 (framework, topic, tags, question, wordings, report, "
+        "tokenize = 'porter unicode61 remove_diacritics 2')"
+    ),
+)
+"""The full-text index of SQLite over live entries, and which of its rows is whose: FTS5 knows rows by their number alone."""
+
+
+def insert_into(table: str, names: Sequence[str]) -> str:
+    """Return the statement that inserts a row, each column a parameter of its name."""
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})"
+
+
+def upsert_into(table: str, names: Sequence[str], *key: str) -> str:
+    """Return the statement that inserts a row, or sets its columns in the row that has its ``key``."""
+    changes = ", ".join(f"{name} = excluded.{name}" for name in names if name not in key)
+    return f"{insert_into(table, names)} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
+
+
+def named(name: str, values: Iterable[object]) -> tuple[str, dict[str, object]]:
+    """Return the right side of ``IN`` for a list of values, and its parameters: ``(:id0, :id1)``."""
+    parameters = {f"{name}{number}": value for number, value in enumerate(values)}
+    return f"({', '.join(f':{key}' for key in parameters) or 'NULL'})", parameters
+
+
+def json_list(values: Sequence[object]) -> str:
+    """Return a list as a column holds it."""
+    return json.dumps(list(values), ensure_ascii=False)
+
+
+def texts_of(text: str | None) -> tuple[str, ...]:
+    """Read a column that holds a list of texts; what is no list of texts is empty."""
+    try:
+        found = json.loads(text or "[]")
+    except ValueError:
+        return ()
+    return tuple(str(item) for item in found) if isinstance(found, list) else ()
+
+
+IS_GIVEN = "gone_at IS NULL AND retired_at IS NULL AND superseded_by IS NULL AND (held IS NULL OR approved_at IS NOT NULL)"
+"""Which lessons are given to agents."""

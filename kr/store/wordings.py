@@ -1,0 +1,184 @@
+"""How requests worded the need of an entry, and what sessions say of its text (tables ``wordings`` and ``ratings``).
+
+Both belong to the id of an entry, and so stay with it through the archive and back.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+
+from kr.models import Entry, Outcome
+from kr.store import entries
+from kr.store.engine import Row, Transaction
+from kr.store.entries import framework_key, question_key
+from kr.store.requests import Need
+from kr.store.sql import insert_into, json_list, named, texts_of, upsert_into
+
+MOST = 20
+"""How many wordings an entry keeps: the newest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wording:
+    """How a request that an entry answered worded its need. One that is ``proved`` serves by itself."""
+
+    entry_id: str
+    at: str
+    topic: str
+    tags: tuple[str, ...]
+    question: str
+    session_id: str | None = None
+    proved: bool = False
+
+
+_NAMES = tuple(field.name for field in fields(Wording))
+_KEEP = insert_into("wordings", (*_NAMES, "question_key"))
+
+
+def of(tx: Transaction, entry_ids: Iterable[str]) -> dict[str, list[Wording]]:
+    """Return the wordings of each of these ids that has some, oldest first."""
+    ids, parameters = named("id", entry_ids)
+    return _grouped(tx.rows(f"SELECT * FROM wordings WHERE entry_id IN {ids} ORDER BY id", **parameters))
+
+
+def all(tx: Transaction) -> dict[str, list[Wording]]:  # noqa: A001 - read as wordings.all(tx)
+    """Return the wordings of every id that has some, oldest first."""
+    return _grouped(tx.rows("SELECT * FROM wordings ORDER BY id"))
+
+
+def keep(
+    tx: Transaction,
+    entry: Entry,
+    need: Need,
+    *,
+    at: str,
+    session_id: str | None = None,
+    proved: bool = False,
+) -> None:
+    """Keep how a request worded a live entry's need, and have the entry found by it. ``at`` is stored text.
+
+    It is proved where the caller says so, or once two sessions used the entry for it.
+    """
+    key = question_key(need.question)
+    if key == question_key(entry.question or ""):
+        return
+    known = tx.row(
+        "SELECT id, session_id, proved FROM wordings WHERE entry_id = :id AND question_key = :key",
+        id=entry.id,
+        key=key,
+    )
+    if known is not None:
+        if not known["proved"] and (proved or known["session_id"] != session_id):
+            tx.execute("UPDATE wordings SET proved = true WHERE id = :id", id=known["id"])
+        return
+    wording = Wording(
+        entry_id=entry.id,
+        at=at,
+        topic=need.topic,
+        tags=need.tags,
+        question=need.question,
+        session_id=session_id,
+        proved=proved,
+    )
+    tx.execute(_KEEP, **asdict(wording) | {"tags": json_list(need.tags), "question_key": key})
+    tx.execute(
+        "DELETE FROM wordings WHERE entry_id = :id AND id NOT IN "
+        "(SELECT id FROM wordings WHERE entry_id = :id ORDER BY id DESC LIMIT :most)",
+        id=entry.id,
+        most=MOST,
+    )
+    entries.index_again(tx, entry.id)
+
+
+def prove(tx: Transaction, entry_id: str, session_id: str) -> None:
+    """Have the wordings of a session serve by themselves: the entry worked for it."""
+    tx.execute(
+        "UPDATE wordings SET proved = true WHERE entry_id = :id AND session_id = :session",
+        id=entry_id,
+        session=session_id,
+    )
+
+
+def doubt(tx: Transaction, entry_id: str) -> None:
+    """Have no wording of an entry serve by itself any more, until somebody confirms it anew: they still rank."""
+    tx.execute("UPDATE wordings SET proved = false WHERE entry_id = :id", id=entry_id)
+
+
+def forget_session(tx: Transaction, entry: Entry, session_id: str) -> None:
+    """Delete the wordings of a session for which the entry was wrong."""
+    deleted = tx.execute(
+        "DELETE FROM wordings WHERE entry_id = :id AND session_id = :session", id=entry.id, session=session_id
+    )
+    if deleted:
+        entries.index_again(tx, entry.id)
+
+
+def take(tx: Transaction, question: str, keep: Entry) -> None:
+    """Have no other entry of the framework answer this very question any more: it was researched anew for ``keep``."""
+    others = (
+        "FROM wordings WHERE question_key = :question AND entry_id <> :keep "
+        "AND entry_id IN (SELECT id FROM entries WHERE framework_key = :framework)"
+    )
+    asked = {
+        "question": question_key(question),
+        "keep": keep.id,
+        "framework": framework_key(keep.framework),
+    }
+    losing = [row[0] for row in tx.rows(f"SELECT DISTINCT entry_id {others}", **asked)]
+    tx.execute(f"DELETE {others}", **asked)
+    for entry_id in losing:
+        entries.index_again(tx, entry_id)
+
+
+def forget(tx: Transaction, entry_id: str) -> None:
+    """Delete the wordings of an entry that is gone for good: its id may become another one's."""
+    tx.execute("DELETE FROM wordings WHERE entry_id = :id", id=entry_id)
+
+
+def _grouped(rows: Sequence[Row]) -> dict[str, list[Wording]]:
+    found: dict[str, list[Wording]] = {}
+    for row in rows:
+        columns = {name: row[name] for name in _NAMES}
+        columns |= {"proved": bool(row["proved"]), "tags": texts_of(row["tags"])}
+        found.setdefault(row["entry_id"], []).append(Wording(**columns))
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rating:
+    """One row of ``ratings``: what a session says of an entry's text. ``revision`` is the text's number."""
+
+    entry_id: str
+    revision: int
+    session_id: str
+    story_key: str | None
+    outcome: Outcome
+    note: str | None
+    at: str
+
+
+_RATING = tuple(field.name for field in fields(Rating))
+
+
+def rate(tx: Transaction, rating: Rating) -> None:
+    """Keep a rating. A session counts once for a text, by its last word."""
+    tx.execute(upsert_into("ratings", _RATING, "entry_id", "revision", "session_id"), **asdict(rating))
+
+
+def ratings_of(tx: Transaction, entry: Entry) -> list[Rating]:
+    """Return what was said of an entry's current text, oldest first."""
+    rows = tx.rows(
+        "SELECT * FROM ratings WHERE entry_id = :id AND revision = :revision ORDER BY at",
+        id=entry.id,
+        revision=entry.revision,
+    )
+    return [Rating(**{name: row[name] for name in _RATING}) for row in rows]
+
+
+def rated_wrong(tx: Transaction) -> list[str]:
+    """Return the live entries of which more sessions say that they are wrong than that they worked, the last said first."""
+    rows = tx.rows(
+        "SELECT e.id FROM entries AS e JOIN ratings AS r ON r.entry_id = e.id AND r.revision = e.revision "
+        "GROUP BY e.id HAVING count(*) FILTER (WHERE r.outcome = 'wrong') > count(*) FILTER (WHERE r.outcome = 'worked') "
+        "ORDER BY max(r.at) DESC"
+    )
+    return [row[0] for row in rows]

@@ -1,0 +1,163 @@
+"""What ``Access`` does that a whole server shows only after a long wait: slow bodies, too much at once."""
+
+import json
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+
+from kr.errors import Overloaded
+from kr.server.access import MAX_OPEN_BODY, Access, Policy
+from kr.server.metrics import Metrics
+from kr.server.worker import MAX_WAITING, Workers
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+HEADERS = [(b"host", b"localhost")]
+
+
+async def call(
+    access: Access, *messages: Message, method: str = "POST", path: str = "/v1/research", more: Headers = ()
+) -> list[Message]:
+    """Make a request of these messages; after them the client says nothing."""
+    said = list(messages)
+    answered: list[Message] = []
+
+    async def receive() -> Message:
+        if not said:
+            await anyio.sleep_forever()
+        return said.pop(0)
+
+    async def send(message: Message) -> None:
+        answered.append(message)
+
+    scope = {"type": "http", "method": method, "path": path, "headers": [*HEADERS, *more]}
+    await access(scope, receive, send)
+    return answered
+
+
+def access_to(app: Any, **policy: Any) -> Access:
+    allowed = Policy(names={"localhost"}, **{"token": None, "max_requests": 2, **policy})
+    return Access(app, policy=allowed, metrics=Metrics())
+
+
+async def echo(_scope: Scope, receive: Receive, send: Send) -> None:
+    body = (await receive())["body"]
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": body})
+
+
+def part(body: bytes, *, more: bool = False) -> Message:
+    return {"type": "http.request", "body": body, "more_body": more}
+
+
+def status(answered: list[Message]) -> int:
+    return int(answered[0]["status"])
+
+
+def test_a_body_that_came_in_parts_arrives_whole() -> None:
+    answered = anyio.run(call, access_to(echo), part(b"a", more=True), part(b"b"))
+    assert (status(answered), answered[1]["body"]) == (200, b"ab")
+
+
+def test_a_body_is_counted_while_it_comes() -> None:
+    chunks = [part(b"x" * 2**20, more=True)] * 100
+    assert status(anyio.run(call, access_to(echo), *chunks)) == 413
+
+
+def test_a_body_that_does_not_come_is_waited_for_so_long() -> None:
+    async def slow() -> list[Message]:
+        with anyio.fail_after(5):
+            return await call(access_to(echo, body_seconds=0.05), part(b"x", more=True))
+
+    answered = anyio.run(slow)
+    assert (status(answered), json.loads(answered[1]["body"])["status"]) == (408, 408)
+
+
+def test_one_request_more_than_is_worked_on_is_told_to_come_again() -> None:
+    release = anyio.Event()
+
+    async def busy(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await release.wait()
+        await echo(_scope, _receive, send)
+
+    async def crowd() -> None:
+        access = access_to(busy)
+        answers: list[list[Message]] = []
+
+        async def one() -> None:
+            answers.append(await call(access, part(b"")))
+
+        async with anyio.create_task_group() as group:
+            for _ in range(3):
+                group.start_soon(one)
+            await anyio.wait_all_tasks_blocked()
+            (refused,) = answers
+            assert status(refused) == 429
+            assert (b"retry-after", b"1") in refused[0]["headers"]
+            release.set()
+        assert [status(answer) for answer in answers[1:]] == [200, 200]
+        assert status(await call(access, part(b""))) == 200
+
+    anyio.run(crowd)
+
+
+def test_bodies_that_do_not_come_keep_nobody_out() -> None:
+    async def crowd() -> None:
+        access = access_to(echo)
+        async with anyio.create_task_group() as group:
+            for _ in range(3):
+                group.start_soon(call, access)
+            await anyio.wait_all_tasks_blocked()
+            assert status(await call(access, part(b""))) == 200
+            group.cancel_scope.cancel()
+
+    anyio.run(crowd)
+
+
+def test_an_origin_is_this_site_of_the_web() -> None:
+    async def ask(*origins: bytes) -> int:
+        more = [(b"origin", origin) for origin in origins]
+        return status(await call(access_to(echo), part(b""), more=more))
+
+    assert anyio.run(ask, b"http://localhost") == anyio.run(ask, b"https://localhost") == 200
+    assert anyio.run(ask, b"ftp://localhost") == anyio.run(ask, b"://localhost") == 403
+    assert anyio.run(ask, b"http://localhost", b"http://elsewhere") == 403
+
+
+def test_a_credential_that_is_no_text_is_a_wrong_one() -> None:
+    async def ask() -> list[Message]:
+        access = access_to(echo, token="x" * 16)
+        return await call(access, part(b""), more=[(b"authorization", b"Bearer \xe9\xe9")])
+
+    assert status(anyio.run(ask)) == 401
+
+
+def test_no_more_calls_wait_for_a_worker_than_a_bounded_number() -> None:
+    no_app: Any = object()
+    release = threading.Event()
+
+    async def crowd() -> None:
+        workers = Workers(no_app, workers=1)
+        async with anyio.create_task_group() as group:
+            for _ in range(1 + MAX_WAITING):
+                group.start_soon(workers.run, release.wait)
+            await anyio.wait_all_tasks_blocked()
+            try:
+                with pytest.raises(Overloaded):
+                    await workers.run(release.wait)
+            finally:
+                release.set()
+
+    anyio.run(crowd)
+
+
+def test_who_has_no_token_may_send_little() -> None:
+    async def ask(size: int) -> int:
+        access = access_to(echo, token="x" * 16)
+        return status(await call(access, part(b"x" * size), path="/sign-in"))
+
+    assert [anyio.run(ask, size) for size in (MAX_OPEN_BODY, MAX_OPEN_BODY + 1)] == [200, 413]
