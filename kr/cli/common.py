@@ -10,8 +10,7 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
@@ -417,18 +416,3 @@ class TerminalProgress:
         if line != self._line and _is_watched():
             click.echo(f"\r\x1b[K{line}", err=True, nl=False)
         self._line = line
-
-
-@contextmanager
-def progress_line() -> Iterator[Callable[[str], None]]:
-    """Keep one line on standard error up to date while the block runs, where a person watches."""
-    is_watched = _is_watched()
-
-    def show(text: str) -> None:
-        if is_watched:
-            click.echo(f"\r\x1b[K{text}", err=True, nl=False)
-
-    try:
-        yield show
-    finally:
-        show("")
