@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kr.errors import FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
 from kr.fields import read_document
-from kr.markdown import fit, sections
-from kr.markdown import section as section_of
 from kr.models import to_plain
 from kr.research.cache import Cache, Clock
 from kr.research.decide import with_confidence
@@ -21,8 +19,9 @@ from kr.research.progress import Progress
 from kr.research.run import limits_of, rules_of
 from kr.research.service import ResearchService
 from kr.research.shelf import Shelf
+from kr.sections import fit, sections
+from kr.sections import section as section_of
 from kr.settings import Settings
-from kr.store import ledger
 from kr.store.engine import Store
 from kr.transfer import has_export
 
@@ -31,12 +30,13 @@ if TYPE_CHECKING:
 
     from kr.catalog import Catalog
     from kr.doctor import Doctor, Finding
-    from kr.envelopes import RateResults, RecordEnvelope, SaveEnvelope
+    from kr.findings import RateResults, SaveEnvelope
     from kr.lessons.book import LessonBook
     from kr.lessons.events import EventLimits
     from kr.lessons.review import Lessons
     from kr.models import EventType, Writer
     from kr.project import Need
+    from kr.recording import RecordEnvelope
     from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported
     from kr.workflows.service import Workflows
@@ -154,6 +154,8 @@ class App:
         return [Finding("trust", "warning", file, line) for line in self.settings.left_out]
 
     def reset_circuits(self) -> list[str]:
+        from kr.store import ledger  # heavy
+
         with self.store.write() as tx:
             paused = [circuit.source for circuit in ledger.circuits(tx)]
             for source in paused:

@@ -5,7 +5,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from kr.errors import FieldError
 from kr.models import Confidence, EntryStatus, Origin, Related, ResearchStatus, SourceAttempt, Tier, optional
@@ -122,95 +122,6 @@ class InjectResults:
     lessons: Sequence[InjectedLesson] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaveResults:
-    """``revision`` is the number that ``kr entries restore ID N`` takes, ``replaced`` that of the text it took over from.
-
-    ``id`` of a quarantined finding is what ``kr review`` takes. ``related`` may say the same.
-    """
-
-    id: str
-    path: str | None
-    revision: int | None
-    replaced: int | None
-    confidence: Confidence | None
-    index_count: int | None
-    related: list[Related]
-    notes: list[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaveEnvelope:
-    """What saving a finding gives back."""
-
-    status: Literal["saved", "quarantined", "failure"]
-    results: SaveResults | None
-    errors: list[Problem]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateResults:
-    """How many sessions say of an entry's text that it worked or is wrong; ``withdrawn``: it is served to nobody."""
-
-    id: str
-    worked: int
-    wrong: int
-    revision: int
-    confidence: Confidence
-    origin: Origin
-    withdrawn: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedEntry:
-    """One lesson that was written. ``quarantined``: it is not injected until a person approves it."""
-
-    date: str
-    phase: str
-    event_type: str
-    summary: str
-    ref: str | None
-    quarantined: bool = optional(default=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordResults:
-    """``events_detected`` is ``entries_recorded + entries_skipped`` unless the file could not be written.
-
-    ``quarantined`` of the recorded ones wait for a person and are not in the file.
-    """
-
-    events_detected: int = 0
-    entries_recorded: int = 0
-    entries_skipped: int = 0
-    quarantined: int = optional(default=0)
-    recorded_entries: Sequence[RecordedEntry] = ()
-    file_path: str = ""
-    total_entries_in_file: int = 0
-    message: str | None = optional()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordProblem:
-    """One item of ``errors``: the file could not be written, or a lesson that was handed over is refused."""
-
-    type: str
-    file_path: str | None = optional()
-    field: str | None = optional()
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordEnvelope:
-    """The return value of recording."""
-
-    status: Literal["recorded", "skipped", "failure"]
-    session_id: Any
-    story_key: Any
-    results: RecordResults
-    errors: Sequence[RecordProblem] = ()
-
-
 def failure(data: Mapping[str, Any], *problems: Problem, mode: str | None = None) -> Envelope:
     """Make the ``failure`` envelope: the identity echoed as given, null where absent; ``mode`` stands in for a missing one."""
     return Envelope(
@@ -232,18 +143,3 @@ def in_one_line(problems: Iterable[Problem]) -> str | None:
     """Return all problems in one line, for the row of the request; None where there are none."""
     texts = (f"{it.type}: {f'{it.field}: ' if it.field else ''}{it.message}" for it in problems)
     return "; ".join(texts) or None
-
-
-def save_failure(errors: Iterable[FieldError]) -> SaveEnvelope:
-    """Make the envelope of a finding that is refused."""
-    return SaveEnvelope(status="failure", results=None, errors=validation_problems(errors))
-
-
-def skip(data: Mapping[str, Any], message: str) -> RecordEnvelope:
-    """Make the ``skipped`` envelope with the seed's empty results, the identity echoed as given."""
-    return RecordEnvelope(
-        status="skipped",
-        session_id=data.get("session_id"),
-        story_key=data.get("story_key"),
-        results=RecordResults(message=message),
-    )

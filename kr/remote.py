@@ -19,10 +19,12 @@ from pydantic import TypeAdapter
 
 from kr.app import App
 from kr.cancellation import sleep
-from kr.envelopes import Envelope, Problem, RateResults, RecordEnvelope, ResearchEnvelope, SaveEnvelope
+from kr.envelopes import Envelope, Problem, ResearchEnvelope
 from kr.errors import ConfigError, KrError, SourceTimeout, UnknownEntry
 from kr.fields import LIMIT
+from kr.findings import RateResults, SaveEnvelope
 from kr.models import Writer
+from kr.recording import RecordEnvelope
 from kr.requests import Mode
 from kr.research.service import ResearchService
 from kr.sources.event_loop import run

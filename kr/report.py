@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from kr.markdown import fence_after, plain_line
+from kr.markdown import plain_line
 from kr.models import Confidence, ReportKind
+from kr.sections import PLACEHOLDER_MARK, fence_after
 from kr.times import parse_time
 
 HEADER = ("Framework", "Version", "Research Date", "Confidence", "Sources")
@@ -107,7 +108,6 @@ def _header(text: str) -> str:
 
 
 STALE_MARK = "[Based on stale cache, re-research recommended]"
-PLACEHOLDER_MARK = "[No research results available, manual research required]"
 
 INSTALLED_DOCS_LAST = timedelta(days=1)
 """How long an answer from the installed documentation alone is fresh."""

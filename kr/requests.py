@@ -7,7 +7,7 @@ every bad field at once. The rules are the "Input Validation Rules" of seeds 000
 
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -16,11 +16,8 @@ from kr.fields import (
     Fields,
     Reader,
     bad,
-    block,
-    checked,
     count,
     decoded,
-    few_lines,
     line,
     lines,
     loose_text,
@@ -29,18 +26,14 @@ from kr.fields import (
     optional,
     read_fields,
     scalars,
-    short_line,
     shown,
     text,
     warn_of_unknown,
     yes_no,
 )
-from kr.models import EVENT_TYPES, PHASES, EventType, IfUnsure, Outcome, Query
+from kr.models import PHASES, IfUnsure, Query
 
 logger = logging.getLogger(__name__)
-
-MOST_TOKENS = 1200
-"""The longest that a finding may be: others pay for it."""
 
 Mode = Literal["research", "lessons-inject"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -88,7 +81,7 @@ class LessonsInjectRequest:
     mode: Literal["lessons-inject"] = "lessons-inject"
 
 
-def _story_key(value: object) -> str:
+def story_key(value: object) -> str:
     taken = text(value)
     if not re.fullmatch(r"[0-9]+-[0-9]+", taken):
         raise bad(f"must look like 3-1 (epic-story, digits only), not {shown(taken)}")
@@ -107,7 +100,7 @@ def _tags(value: object) -> tuple[str, ...]:
     return tags
 
 
-_IDENTITY: Fields = {"story_key": _story_key, "session_id": text}
+IDENTITY: Fields = {"story_key": story_key, "session_id": text}
 _QUERY: Fields = {
     "framework": line,
     "framework_version": line,
@@ -162,11 +155,11 @@ def parse_request(
 ) -> ResearchRequest | LessonsInjectRequest:
     """Check a request of either mode; ``default_mode`` stands in for a missing one. Raises ``InvalidRequest``."""
     blocks = {name: decoded(data.get(name)) for name in _BLOCKS}
-    warn_of_unknown(data, {*_IDENTITY, "mode", *_BLOCKS})
+    warn_of_unknown(data, {*IDENTITY, "mode", *_BLOCKS})
     for name, fields in _BLOCKS.items():
         warn_of_unknown(blocks[name], fields, f"{name}.")
     mode = default_mode if data.get("mode") is None else data["mode"]
-    identity, errors = read_fields(_IDENTITY, data)
+    identity, errors = read_fields(IDENTITY, data)
     if mode not in MODES:
         errors.insert(0, _wrong_mode(mode))
     query: dict[str, Any] = {}
@@ -208,126 +201,3 @@ def _overrides(given: object) -> tuple[dict[str, Any], list[FieldError]]:
         problem = bad("can't be combined with refresh: an entry is served as it is, or researched again")
         errors.append(FieldError("config_overrides.use", str(problem)))
     return values, errors
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """What was found out and proved. ``answer`` may be a whole report that follows the template."""
-
-    framework: str
-    question: str
-    answer: str
-    code: str | None = None
-    caveats: str | None = None
-    sources: tuple[str, ...] = ()
-    verified_by: str | None = None
-    framework_version: str | None = None
-    topic: str | None = None
-    tags: tuple[str, ...] = ()
-    entry: str | None = None
-    story_key: str = "0-0"
-    session_id: str | None = None
-
-
-_FINDING: Fields = {
-    "framework": short_line,
-    "question": short_line,
-    "answer": block,
-    "code": optional(block),
-    "caveats": optional(block),
-    "sources": optional(few_lines, ()),
-    "verified_by": optional(short_line),
-    "framework_version": optional(short_line),
-    "topic": optional(short_line),
-    "tags": optional(few_lines, ()),
-    "entry": optional(line),
-    "story_key": optional(_story_key, "0-0"),
-    "session_id": optional(line),
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
-    """A rating of an entry's text: how it went for who used it."""
-
-    outcome: Outcome
-    note: str | None = None
-    session_id: str | None = None
-    story_key: str | None = None
-
-
-_RATE: Fields = {
-    "outcome": one_of(*get_args(Outcome)),
-    "note": optional(short_line),
-    "session_id": optional(line),
-    "story_key": optional(_story_key),
-}
-
-
-def parse_finding(data: Mapping[str, Any]) -> Finding:
-    """Check a finding. Raises ``InvalidRequest`` with every bad field."""
-    return Finding(**checked(_FINDING, data))
-
-
-def parse_rate(data: Mapping[str, Any]) -> Rate:
-    """Check a rating. Raises ``InvalidRequest`` with every bad field."""
-    return Rate(**checked(_RATE, data))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordRequest:
-    """``lessons`` are those that were handed over, as they came: here, in ``agent_return`` or in its ``results``."""
-
-    session_id: str
-    story_key: str
-    phase: str
-    event_type: EventType
-    agent_return: Mapping[str, Any]
-    code_paths: tuple[str, ...]
-    framework_context: str
-    additional_context: str
-    lessons: tuple[object, ...] = ()
-
-
-def _agent_return(value: object) -> object:
-    if not isinstance(value, Mapping) or not value:
-        raise bad("required: a mapping with a status")
-    if not loose_text(value.get("status")):
-        raise bad("must hold a status")
-    return value
-
-
-_RECORD: Fields = {
-    **_IDENTITY,
-    "event_type": named("event type", EVENT_TYPES),
-    "agent_return": _agent_return,
-    "code_paths": scalars,
-    "framework_context": loose_text,
-    "additional_context": loose_text,
-}
-_OF_LESSONS = {
-    "phase": "dev-execution",
-    "event_type": "general_agent_failure",
-    "agent_return": {"status": "failure"},
-}
-"""What a request that hands lessons over need not say."""
-
-
-def parse_record(data: Mapping[str, Any], *, phases: Sequence[str] = PHASES) -> RecordRequest:
-    """Check a request to record. Raises ``InvalidRequest`` with every bad field."""
-    given = {name: value for name, value in data.items() if name not in {"lesson", "lessons"}}
-    given["agent_return"] = decoded(given.get("agent_return"))
-    lessons = tuple(_handed_over(data, given["agent_return"]))
-    if lessons:
-        given = {**_OF_LESSONS, **{name: value for name, value in given.items() if value not in (None, "")}}
-    values = checked({**_RECORD, "phase": named("phase tag", phases)}, given)
-    return RecordRequest(**values, lessons=lessons)
-
-
-def _handed_over(data: Mapping[str, Any], agent_return: object) -> Iterator[object]:
-    returned = agent_return if isinstance(agent_return, Mapping) else {}
-    results = returned.get("results")
-    places = (data, returned, results if isinstance(results, Mapping) else {})
-    for value in (place.get(name) for place in places for name in ("lesson", "lessons")):
-        items = decoded(value)
-        yield from items if isinstance(items, list | tuple) else [] if items in (None, "") else [items]

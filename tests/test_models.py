@@ -1,5 +1,6 @@
-from kr.envelopes import Problem, RecordedEntry, RecordEnvelope, RecordResults, skip
+from kr.envelopes import Problem
 from kr.models import Related, ServerConfig, to_plain
+from kr.recording import RecordedEntry, RecordEnvelope, RecordResults, skip
 
 
 def test_plain_data_has_the_order_of_the_fields_and_lists_for_tuples() -> None:

@@ -3,8 +3,9 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from kr.models import Answer, Entry, Passage, Query
-from kr.report import PLACEHOLDER_MARK, STALE_MARK, fresh_until, origin_of
+from kr.report import STALE_MARK, fresh_until, origin_of
 from kr.research.report import build_report
+from kr.sections import PLACEHOLDER_MARK
 
 NOW = datetime(2026, 10, 1, 12, tzinfo=UTC)
 QUERY = Query(framework="vue", framework_version="3", topic="slots", tags=("a",), question="What is a slot?")

@@ -9,15 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.errors import InvalidRequest
+from kr.findings import Finding, parse_finding, parse_rate
 from kr.models import PHASES, Query
+from kr.recording import parse_record
 from kr.requests import (
-    Finding,
     LessonsInjectRequest,
     ResearchOverrides,
     ResearchRequest,
-    parse_finding,
-    parse_rate,
-    parse_record,
     parse_request,
     with_overrides,
 )

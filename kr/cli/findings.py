@@ -18,9 +18,9 @@ from kr.cli.common import (
     with_context,
     wrapped,
 )
-from kr.envelopes import save_failure
 from kr.errors import InvalidRequest, KrError
 from kr.fields import read_document
+from kr.findings import save_failure
 from kr.models import Writer, person, to_plain
 from kr.schemas import finding_request
 from kr.text import counted

@@ -24,16 +24,16 @@ from kr.cli.common import (
     with_context,
     wrapped,
 )
-from kr.envelopes import skip
 from kr.errors import KrError
 from kr.models import to_plain
+from kr.recording import skip
 from kr.schemas import inject_request, record_request
 from kr.text import counted
 
 if TYPE_CHECKING:
     from kr.app import App
-    from kr.envelopes import RecordEnvelope
     from kr.lessons.review import Lessons
+    from kr.recording import RecordEnvelope
     from kr.store.lessons import LessonMark
 
 _RECORD_PATIENCE = 60.0

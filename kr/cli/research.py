@@ -21,10 +21,9 @@ from kr.cli.common import (
     wrapped,
 )
 from kr.errors import InvalidRequest, KrError
-from kr.markdown import section
 from kr.models import IfUnsure, to_plain
-from kr.report import PLACEHOLDER_MARK
 from kr.schemas import research_request
+from kr.sections import PLACEHOLDER_MARK, section
 from kr.source_kinds import LOCAL_DOCS
 from kr.text import counted
 

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from kr.envelopes import RecordedEntry, RecordEnvelope, RecordProblem, RecordResults, skip
 from kr.errors import FieldError, InvalidRequest
 from kr.fields import bad, decoded, loose_text, read_document, read_fields, scalars, text
 from kr.guard import mask_secrets, safe
@@ -27,7 +26,15 @@ from kr.lessons.line import FIX_COLUMNS, KEPT_COLUMNS, make_lesson, one_line, wo
 from kr.lessons.remedies import Remedy, read_own
 from kr.lessons.wording import is_vague, word_finding
 from kr.models import PHASES, EventType
-from kr.requests import RecordRequest, parse_record
+from kr.recording import (
+    RecordedEntry,
+    RecordEnvelope,
+    RecordProblem,
+    RecordRequest,
+    RecordResults,
+    parse_record,
+    skip,
+)
 from kr.text import columns
 
 logger = logging.getLogger(__name__)

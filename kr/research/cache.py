@@ -26,7 +26,6 @@ from kr.research.decide import (
 )
 from kr.research.shelf import HIT_TIMEOUT, Shelf
 from kr.store import entries, lookup, quarantine, reports, revisions
-from kr.store.archive import unknown_entry
 from kr.store.engine import Store, Transaction
 from kr.store.entries import keywords_key, question_key, topic_key
 from kr.store.lookup import Found
@@ -189,6 +188,8 @@ def _report_of(store: Store, entry_id: str) -> str | None:
 def _why_not(tx: Transaction, entry_id: str) -> str:
     if quarantine.get(tx, entry_id) is not None:
         return f"{entry_id} waits for a person; `kr review` shows it"
+    from kr.store.archive import unknown_entry  # heavy: for an error alone
+
     return str(unknown_entry(tx, entry_id))
 
 

@@ -4,8 +4,8 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from kr.findings import Finding
 from kr.guard import clean, mask_secrets
-from kr.markdown import fence_after
 from kr.models import Confidence, Query, Writer
 from kr.report import (
     ATTRIBUTION,
@@ -19,7 +19,7 @@ from kr.report import (
     render_report,
     title_of,
 )
-from kr.requests import Finding
+from kr.sections import fence_after
 
 _FENCED = re.compile(r"\s*(`{3,}|~{3,})")
 _CODE = re.compile(

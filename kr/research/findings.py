@@ -6,12 +6,21 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from kr.envelopes import RateResults, SaveEnvelope, SaveResults, save_failure
 from kr.errors import FieldError, InvalidRequest, KrError, UnknownEntry
+from kr.findings import (
+    MOST_TOKENS,
+    Finding,
+    Rate,
+    RateResults,
+    SaveEnvelope,
+    SaveResults,
+    parse_finding,
+    parse_rate,
+    save_failure,
+)
 from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
 from kr.models import Confidence, Entry, Query, Writer, agent, to_plain
 from kr.report import INSTALLED_DOCS_LAST, read_confidence
-from kr.requests import MOST_TOKENS, Finding, Rate, parse_finding, parse_rate
 from kr.research.cache import Cache, Clock
 from kr.research.finding_text import cleaned, render_finding
 from kr.store import entries, lookup, quarantine, requests, revisions, saving, wordings

@@ -20,15 +20,15 @@ from kr.envelopes import (
 from kr.errors import KrError
 from kr.frameworks import canonical, lookup_keys
 from kr.freshness import Limits
-from kr.markdown import fit
 from kr.models import Match, MatchRules, Query, ResearchStatus
 from kr.requests import ResearchOverrides, ResearchRequest
 from kr.research.cache import Aliases, Cache, Clock, Rules
 from kr.research.decide import Lookup, Outcome, outcome_of, research_status, with_confidence
 from kr.research.shelf import HIT_TIMEOUT, Shelf
+from kr.sections import fit
 from kr.settings import Settings
 from kr.store import entries as entry_rows
-from kr.store import ledger, lookup, requests, wordings
+from kr.store import lookup, requests, wordings
 from kr.store.engine import Store, Transaction
 from kr.store.requests import Need, RequestRow
 from kr.text import search_words, tokens_of
@@ -277,7 +277,7 @@ class _Counted:
 
 
 def _count(tx: Transaction, run: Run, *, is_updated: bool) -> _Counted:
-    entries, spent = ledger.counted(tx, run.request.session_id, run.request.story_key)
+    entries, spent = lookup.counts(tx, run.request.session_id, run.request.story_key)
     return _Counted(
         entries=entries, calls_left=run.calls_left(spent), is_updated=is_updated, lessons=_lessons(tx, run)
     )

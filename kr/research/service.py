@@ -8,14 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from kr.envelopes import (
-    Envelope,
-    Problem,
-    ResearchEnvelope,
-    failure,
-    in_one_line,
-    validation_problems,
-)
+from kr.envelopes import Envelope, Problem, ResearchEnvelope, failure, in_one_line, validation_problems
 from kr.errors import FieldError, InvalidRequest, StoreError
 from kr.fields import read_document
 from kr.requests import LessonsInjectRequest, Mode, ResearchRequest, parse_request, with_overrides

@@ -28,10 +28,12 @@ from pydantic import TypeAdapter
 
 from kr import __version__
 from kr.app import App
-from kr.envelopes import Envelope, InjectResults, RateResults, RecordEnvelope, ResearchEnvelope, SaveEnvelope
+from kr.envelopes import Envelope, InjectResults, ResearchEnvelope
 from kr.errors import KrError
 from kr.fields import Bad, Reader, bad, checked, count, line, optional, text
+from kr.findings import RateResults, SaveEnvelope
 from kr.models import EVENT_TYPES, IfUnsure, Outcome, to_plain
+from kr.recording import RecordEnvelope
 from kr.server.worker import Workers
 
 logger = logging.getLogger(__name__)

@@ -4,7 +4,6 @@ Nothing here makes a folder, and no git process is started.
 """
 
 import os
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -217,6 +216,8 @@ def _bmad_setting(file: Path) -> object:
         return None
     if file.suffix == ".yaml":
         return read_config(file).data.get("output_folder")
+    import tomllib  # heavy: for BMAD alone
+
     try:
         data: dict[str, Any] = tomllib.loads(_read(file).decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as exc:

@@ -51,14 +51,6 @@ _CALL = insert_into("source_calls", [field.name for field in fields(SourceCall)]
 _RESERVE = insert_into("reservations", ("id", "session_id", "story_key", "owner", "expires_at"))
 
 
-def counted(tx: Transaction, session_id: str, story_key: str) -> tuple[int, int]:
-    """Return how many live entries there are, and the calls charged to a story: what every answer says."""
-    row = tx.rows(f"SELECT (SELECT count(*) FROM entries), ({_SPENT})", session=session_id, story=story_key)[
-        0
-    ]
-    return row[0], row[1]
-
-
 def spent(tx: Transaction, session_id: str, story_key: str) -> int:
     return int(tx.value(_SPENT, session=session_id, story=story_key))
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from kr.store.engine import Row, Transaction
-from kr.store.sql import insert_into, json_list, named
+from kr.store.sql import IS_GIVEN, insert_into, json_list, named
 
 LessonMark = Literal["retired_at", "pinned_at", "approved_at", "superseded_by"]
 """What people decide of a lesson, by its column."""
@@ -63,9 +63,6 @@ class LessonState:
         """Whether it waits for a person."""
         return self.held is not None and self.approved_at is None
 
-
-IS_GIVEN = "gone_at IS NULL AND retired_at IS NULL AND superseded_by IS NULL AND (held IS NULL OR approved_at IS NOT NULL)"
-"""Which lessons are given to agents."""
 
 _SUNK_AFTER = 10
 _MOST_PARAMETERS = 1000

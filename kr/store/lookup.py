@@ -7,8 +7,7 @@ from kr.models import NO_RATINGS, Entry, Ratings
 from kr.store import search
 from kr.store.engine import Row, Transaction
 from kr.store.entries import COLUMNS, to_entry
-from kr.store.lessons import IS_GIVEN
-from kr.store.sql import named
+from kr.store.sql import IS_GIVEN, named
 from kr.text import beginning
 
 Found = tuple[Entry, Ratings, bool]
@@ -115,3 +114,14 @@ def _found(row: Row) -> Found:
     if row["worked"] or row["wrong"]:
         ratings = Ratings(row["worked"], row["wrong"], bool(row["by_person"]), row["note"])
     return to_entry(row), ratings, bool(row["is_wording"])
+
+
+def counts(tx: Transaction, session_id: str, story_key: str) -> tuple[int, int]:
+    """Return how many live entries there are, and the calls charged to a story: what every answer says."""
+    charged = (
+        "SELECT count(*) FROM source_calls WHERE session_id = :session AND story_key = :story AND charged"
+    )
+    [row] = tx.rows(
+        f"SELECT (SELECT count(*) FROM entries), ({charged})", session=session_id, story=story_key
+    )
+    return row[0], row[1]

@@ -52,3 +52,7 @@ def texts_of(text: str | None) -> tuple[str, ...]:
     except ValueError:
         return ()
     return tuple(str(item) for item in found) if isinstance(found, list) else ()
+
+
+IS_GIVEN = "gone_at IS NULL AND retired_at IS NULL AND superseded_by IS NULL AND (held IS NULL OR approved_at IS NOT NULL)"
+"""Which lessons are given to agents."""

@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from kr.envelopes import skip
 from kr.errors import InvalidRequest
 from kr.lessons.events import EventLimits
 from kr.lessons.line import HEADER
 from kr.lessons.record import confirmation, record
 from kr.models import to_plain
-from kr.requests import parse_record
+from kr.recording import parse_record, skip
 from kr.store.engine import Store
 from kr.store.lock import file_lock
 from tests.support.lessons import NOW, book_of, inject_from, record_data, record_to, record_words, start
