@@ -40,7 +40,7 @@ _SECONDS = 60.0
 _MARGIN_SECONDS = 15.0
 """That a research has beyond its own deadline."""
 _LARGEST_ANSWER = 16 * 1024 * 1024
-_TRIES = 3
+_MORE_TRIES = 2
 _LONGEST_PAUSE = 5.0
 _BUSY = frozenset({429, 503})
 _NO_REASON = "no reason given"
@@ -106,14 +106,16 @@ class SharedServer:
             headers["Authorization"] = f"Bearer {self.token}"
         given = {name: value for name, value in query.items() if value is not None}
         request = httpx.Request(method, f"{self.url}{path}", params=given, content=body, headers=headers)
-        end = time.monotonic() + (seconds or self.timeout)
-        for _ in range(_TRIES):
-            reply = _exchange(request, end - time.monotonic())
+        seconds = seconds or self.timeout
+        end = time.monotonic() + seconds
+        reply = _exchange(request, seconds)
+        for _ in range(_MORE_TRIES):
             after = reply.headers.get("Retry-After", "")
             pause = min(float(after) if after.isdecimal() else 1.0, _LONGEST_PAUSE)
             if reply.status_code not in _BUSY or time.monotonic() + pause >= end:
                 break
             sleep(pause)
+            reply = _exchange(request, end - time.monotonic())
         if reply.is_redirect:
             place = reply.headers.get("Location", "another address")
             raise ConfigError(f"KR_SERVER: {self.url} sends on to {place}; name the server itself")
