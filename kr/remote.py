@@ -7,6 +7,7 @@ goes to the server that was named, and nowhere else.
 
 import json
 import logging
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -54,16 +55,12 @@ class ServerGone(KrError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedServer:
-    """The server of ``KR_SERVER``. ``timeout`` is how long an answer may take in all, in seconds, ``research_timeout`` a research's.
-
-    ``more_tries`` is how often one that is busy is asked again.
-    """
+    """The server of ``KR_SERVER``. ``timeout`` is how long an answer may take in all, in seconds, ``research_timeout`` a research's."""
 
     url: str
     token: str | None
     timeout: float
     research_timeout: float | None = None
-    more_tries: int = _MORE_TRIES
 
     def get(self, path: str, **query: Any) -> Any:
         return self._value(path, self._ask("GET", path, query))
@@ -110,14 +107,15 @@ class SharedServer:
         given = {name: value for name, value in query.items() if value is not None}
         request = httpx.Request(method, f"{self.url}{path}", params=given, content=body, headers=headers)
         seconds = seconds or self.timeout
+        end = time.monotonic() + seconds
         reply = _exchange(request, seconds)
-        for _ in range(self.more_tries):
+        for _ in range(_MORE_TRIES):
             after = reply.headers.get("Retry-After", "")
             pause = min(float(after) if after.isdecimal() else 1.0, _LONGEST_PAUSE)
-            if reply.status_code not in _BUSY or pause >= seconds:
+            if reply.status_code not in _BUSY or time.monotonic() + pause >= end:
                 break
             sleep(pause)
-            reply = _exchange(request, seconds)
+            reply = _exchange(request, end - time.monotonic())
         if reply.is_redirect:
             place = reply.headers.get("Location", "another address")
             raise ConfigError(f"KR_SERVER: {self.url} sends on to {place}; name the server itself")
@@ -146,7 +144,7 @@ def _exchange(request: httpx.Request, seconds: float) -> httpx.Response:
     try:
         return run(exchange, timeout=seconds)
     except SourceTimeout as error:
-        raise ServerGone(f"gave no answer within {seconds:g} s") from error
+        raise ServerGone(f"gave no answer within {seconds:.3g} s") from error
     except httpx.HTTPError as error:
         raise ServerGone(f"can't be reached: {str(error) or type(error).__name__}") from error
 
@@ -224,7 +222,7 @@ class SharedResearch(ResearchService):
 class SharedApp(App):
     """An app that asks the server; where that is gone, it answers from the local knowledge base.
 
-    ``hurry`` is how many seconds the server has where somebody waits who won't wait long; then it is asked once.
+    ``hurry`` is how many seconds the server has where somebody waits who won't wait long.
     """
 
     hurry: float | None = None
@@ -237,7 +235,6 @@ class SharedApp(App):
             token=self.environ.get("KR_TOKEN") or None,
             timeout=self.hurry or _SECONDS,
             research_timeout=overall + _MARGIN_SECONDS,
-            more_tries=0 if self.hurry else _MORE_TRIES,
         )
 
     @cached_property

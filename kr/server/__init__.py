@@ -1,5 +1,5 @@
-"""The faces of kr for programs that stay: MCP over stdio and HTTP, a REST interface, a page for people (SPEC 8).
+"""The interfaces of kr for programs that stay: MCP over stdio and HTTP, REST, and a page for people.
 
-``service`` runs the operations of ``kr.app`` in worker threads; ``mcp`` has the five MCP tools, ``stdio`` is
-``kr mcp``; ``http`` is the interface of ``kr serve``, ``guard`` what stands before it, ``metrics`` what it counts.
+``worker`` runs the operations of ``kr.app`` in threads; ``mcp`` has the seven tools, ``stdio`` is ``kr mcp``; ``http`` is
+what ``kr serve`` offers, ``access`` what stands before it, ``metrics`` what it counts.
 """

@@ -7,7 +7,6 @@ token (401), for a body that is too large (413) or too slow (408), and when too 
 
 import hmac
 import ipaddress
-import json
 import logging
 import time
 from collections.abc import Collection, Mapping
@@ -18,7 +17,7 @@ from urllib.parse import quote, urlsplit
 import anyio
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, cookie_parser
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kr.fields import LIMIT
@@ -54,8 +53,7 @@ def problem(
     body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
     if code is not None:
         body["code"] = code
-    text = json.dumps(body, ensure_ascii=False)
-    return Response(text, status_code=status, headers=headers, media_type=PROBLEM)
+    return JSONResponse(body, status_code=status, headers=headers, media_type=PROBLEM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

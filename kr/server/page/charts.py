@@ -1,6 +1,6 @@
-"""Bars and lines over days as numbers that a template draws as SVG: across in per cent, so that a chart fits any width."""
+"""What a chart over days shows; the macro ``chart`` draws it as SVG: across in per cent, so that it fits any width."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from math import ceil, log10
@@ -10,103 +10,49 @@ HEIGHT = 150
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
-    """One part of a bar; ``y`` and ``height`` in pixels from the top, ``kind`` is its class."""
+class Day:
+    """One day: the parts of its bar from the bottom (their classes and values), or the value of its point."""
 
-    y: float
-    height: float
-    kind: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
-    """One day; ``x``, ``width`` and ``middle`` in per cent. ``tick`` stands below it (or None)."""
-
-    x: float
-    width: float
-    middle: float
-    segments: tuple[Segment, ...]
     label: str
     tick: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """One day's value; ``x`` in per cent, ``y`` in pixels. ``before`` is the day before, where it has a value."""
-
-    x: float
-    y: float
-    label: str
-    before: "Point | None"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tick:
-    """A line across; ``y`` in pixels."""
-
-    y: float
-    value: float
+    parts: tuple[tuple[str, float], ...] = ()
+    value: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """Bars, or none and points, with the lines behind them, the lowest first."""
+    """Days with the lines behind them; ``top`` is the value at the plot's upper edge."""
 
-    bars: tuple[Bar, ...]
-    ticks: tuple[Tick, ...]
-    points: tuple[Point, ...] = ()
+    days: tuple[Day, ...]
+    lines: tuple[float, ...]
+    top: float
     height: int = HEIGHT
 
 
-def bar_chart(
-    days: Sequence[date], series: Sequence[tuple[str, Sequence[float]]], labels: Sequence[str]
-) -> Chart:
-    """Stack the series, the first at the bottom; each has a kind and one number of zero or more for each day."""
-    sums = [sum(values[number] for _, values in series) for number in range(len(days))]
-    step, top = scale(max(sums, default=0))
-    slot = 100 / max(len(days), 1)
-    bars = []
-    for number, day in enumerate(days):
-        parts = [(kind, values[number]) for kind, values in series]
-        bars.append(
-            Bar(
-                x=round(number * slot + slot * 0.12, 3),
-                width=round(slot * 0.76, 3),
-                middle=round((number + 0.5) * slot, 3),
-                segments=_stacked(parts, top),
-                label=labels[number],
-                tick=day_label(day) if (len(days) - 1 - number) % 7 == 0 else None,
-            )
-        )
-    lines = range(round(top / step) + 1)
-    ticks = tuple(Tick(y=round(HEIGHT - HEIGHT * line * step / top, 1), value=line * step) for line in lines)
-    return Chart(bars=tuple(bars), ticks=ticks)
+def bar_chart(days: Sequence[date], labels: Sequence[str], series: Mapping[str, Sequence[float]]) -> Chart:
+    """Stack the series, the first at the bottom; each has one number of zero or more for each day."""
+    parts = [tuple((kind, values[number]) for kind, values in series.items()) for number in range(len(days))]
+    step, top = scale(max((sum(value for _, value in part) for part in parts), default=0))
+    drawn = tuple(
+        Day(label=label, tick=tick, parts=part)
+        for label, tick, part in zip(labels, _ticks(days), parts, strict=True)
+    )
+    return Chart(days=drawn, lines=tuple(line * step for line in range(round(top / step) + 1)), top=top)
 
 
-def rate_chart(days: Sequence[date], rates: Sequence[float | None], labels: Sequence[str]) -> Chart:
+def rate_chart(days: Sequence[date], labels: Sequence[str], rates: Sequence[float | None]) -> Chart:
     """Draw rates of 0.0 to 1.0 as a line over days; it begins anew after a day without one."""
-    empty = bar_chart(days, [], labels)
-    points: list[Point] = []
-    last: Point | None = None
-    for bar, rate in zip(empty.bars, rates, strict=True):
-        if rate is not None:
-            point = Point(x=bar.middle, y=round(HEIGHT * (1 - rate), 2), label=bar.label, before=last)
-            points.append(point)
-        last = None if rate is None else points[-1]
-    ticks = tuple(Tick(y=HEIGHT * (1 - share), value=share) for share in (0, 0.25, 0.5, 0.75, 1))
-    return Chart(bars=empty.bars, ticks=ticks, points=tuple(points))
+    drawn = tuple(
+        Day(label=label, tick=tick, value=rate)
+        for label, tick, rate in zip(labels, _ticks(days), rates, strict=True)
+    )
+    return Chart(days=drawn, lines=(0, 0.25, 0.5, 0.75, 1), top=1)
 
 
-def _stacked(parts: Sequence[tuple[str, float]], top: float) -> tuple[Segment, ...]:
-    found, below = [], 0.0
-    for kind, value in parts:
-        height = HEIGHT * value / top
-        if value > 0:
-            found.append(
-                Segment(y=round(HEIGHT - below - height, 2), height=round(max(height, 1), 2), kind=kind)
-            )
-        below += height
-    return tuple(found)
+def _ticks(days: Sequence[date]) -> list[str | None]:
+    """Name the last day, and each that is whole weeks before it."""
+    last = len(days) - 1
+    return [day_label(day) if (last - number) % 7 == 0 else None for number, day in enumerate(days)]
 
 
 def scale(most: float) -> tuple[float, float]:

@@ -51,11 +51,11 @@ def render(template: str, request: Request, **context: Any) -> str:
         "query": dict(request.query_params),
         "ago": lambda text: ago(text, now),
     }
-    return _environment().get_template(template).render(**known, **context)
+    return environment().get_template(template).render(**known, **context)
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("kr.server.page"),
         autoescape=True,

@@ -78,7 +78,7 @@ def overview(app: App, _params: Params) -> Context:
     return {
         "stats": stats,
         "course": course,
-        "rate_chart": rate_chart(_each(course, "day"), _each(course, "hit_rate"), _labels(course)),
+        "rate_chart": rate_chart(_each(course, "day"), _labels(course), _each(course, "hit_rate")),
         "tokens_chart": _chart(course, hit="spared_tokens"),
         "questions_chart": _chart(course, hit="hits", miss="misses"),
         "open_needs": numbers.open_needs(app.store, limit=0)[1],
@@ -89,8 +89,8 @@ def overview(app: App, _params: Params) -> Context:
 
 def _chart(course: Context, **series: str) -> Chart:
     """Draw a stack for each day, of these numbers by the classes of their parts."""
-    parts = [(name, _each(course, number)) for name, number in series.items()]
-    return bar_chart(_each(course, "day"), parts, _labels(course))
+    parts = {kind: _each(course, name) for kind, name in series.items()}
+    return bar_chart(_each(course, "day"), _labels(course), parts)
 
 
 def _each(course: Context, name: str) -> list[Any]:

@@ -3,13 +3,15 @@
 import time
 from datetime import UTC, date, datetime, timedelta
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
+from bs4 import BeautifulSoup, Tag
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kr.server.page import rendering as texts
-from kr.server.page.charts import HEIGHT, bar_chart, rate_chart, scale
+from kr.server.page.charts import HEIGHT, Chart, bar_chart, rate_chart, scale
 from kr.server.page.markdown import report_page, to_html
 from kr.server.page.session import Session, Sessions
 from tests.support.sprint import SCRIPT
@@ -100,27 +102,40 @@ def test_a_scale_is_round_and_holds_what_it_shows(most: float) -> None:
     assert f"{step:.0f}".rstrip("0") in {"1", "2", "5"}
 
 
-@settings(deadline=None)
+def drawn(chart: Chart) -> BeautifulSoup:
+    """The chart as the page draws it."""
+    macros: Any = texts.environment().get_template("macros.html").module
+    return BeautifulSoup(str(macros.chart("id", chart, "what it shows", texts.number)), "html.parser")
+
+
+def number_in(tag: Tag, name: str) -> float:
+    return float(str(tag[name]).removesuffix("%"))
+
+
+@settings(deadline=None, max_examples=20)
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)), min_size=30, max_size=30))
 def test_the_parts_of_a_bar_stand_on_each_other_inside_the_plot(values: list[tuple[int, int]]) -> None:
-    hits, misses = ([pair[part] for pair in values] for part in (0, 1))
-    chart = bar_chart(DAYS, [("hit", hits), ("miss", misses)], ["label"] * 30)
-    assert [bar.tick for bar in chart.bars if bar.tick][-1] == "30 Nov"
-    for bar, pair in zip(chart.bars, values, strict=True):
-        assert 0 <= bar.x < bar.x + bar.width <= 100
-        assert len(bar.segments) == sum(map(bool, pair))
-        for part in bar.segments:
-            assert part.y >= -1
-            assert part.y + part.height <= HEIGHT + 1
-        if len(bar.segments) == 2 and min(part.height for part in bar.segments) > 1:
-            below, above = bar.segments
-            assert above.y + above.height == pytest.approx(below.y, abs=0.1)
+    series = {kind: [pair[part] for pair in values] for part, kind in enumerate(("hit", "miss"))}
+    plot = drawn(bar_chart(DAYS, ["label"] * 30, series))
+    assert plot.select(".plot text")[-1].get_text() == "30 Nov"
+    for bar, pair in zip(plot.select("g"), values, strict=True):
+        parts = bar.select(".hit, .miss")
+        assert len(parts) == sum(map(bool, pair))
+        for part in parts:
+            assert 0 <= number_in(part, "x") < number_in(part, "x") + number_in(part, "width") <= 100
+            assert number_in(part, "y") >= 7
+            assert number_in(part, "y") + number_in(part, "height") <= HEIGHT + 9.1
+        if len(parts) == 2 and min(number_in(part, "height") for part in parts) > 1:
+            below, above = parts
+            end = number_in(above, "y") + number_in(above, "height")
+            assert end == pytest.approx(number_in(below, "y"), abs=0.1)
 
 
 def test_a_line_breaks_where_a_day_has_no_rate() -> None:
-    chart = rate_chart(DAYS[:4], [0.0, 1.0, None, 0.5], ["label"] * 4)
-    assert [point.y for point in chart.points] == [HEIGHT, 0, HEIGHT / 2]
-    assert [point.before is not None for point in chart.points] == [False, True, False]
+    plot = drawn(rate_chart(DAYS[:4], ["label"] * 4, [0.0, 1.0, None, 0.5]))
+    points = [number_in(point, "cy") for point in plot.select("circle")]
+    assert points == [HEIGHT + 8, 8, HEIGHT / 2 + 8]
+    assert len(plot.select("line.rate")) == 1
 
 
 @pytest.mark.parametrize(
