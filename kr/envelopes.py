@@ -1,4 +1,4 @@
-"""What the operations return, every field in the order of the seeds (000 and 003, "Return Value").
+"""What the operations return, every field in the order of F1 and U5.
 
 ``kr.models.to_plain`` makes nested plain data of an envelope; MCP and HTTP take its schema from its class.
 """

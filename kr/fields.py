@@ -210,7 +210,7 @@ def one_of(*names: str) -> Reader:
 
 
 def named(what: str, names: Sequence[str]) -> Reader:
-    """Take one of these names; the message has the seed's words, such as ``Invalid phase tag``."""
+    """Take one of these names; the message has F1's words, such as ``Invalid phase tag``."""
 
     def read(value: object) -> str:
         if value in names:

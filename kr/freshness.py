@@ -1,4 +1,4 @@
-"""Whether a cached entry may still be served (seed 000, step 2, actions 3 and 4).
+"""Whether a cached entry may still be served (F1, step 2, actions 3 and 4).
 
 Pure: the clock is an argument. Ages are whole days between UTC dates, and every limit means "more than".
 """
@@ -13,7 +13,7 @@ from kr.times import major_key, oldest_live, parse_time, same_major
 Freshness = Literal["fresh", "stale", "archived"]
 
 CACHE_TTL_DAYS, ARCHIVE_AFTER_DAYS = 30, 60
-"""The defaults of the settings of these names (SPEC 3.3)."""
+"""The defaults of the settings of these names (rule 3.3)."""
 
 MARKED = "marked stale"
 PLACEHOLDER = "a placeholder: nothing was found"

@@ -23,13 +23,13 @@ Tier = Literal[
     "use",
     "llm",
 ]
-"""Why an entry is served: the seed's three, a known wording, equal keywords, its id in the request, a model's choice."""
+"""Why an entry is served: F1's three, a known wording, equal keywords, its id in the request, a model's choice."""
 
 TIERS: tuple[Tier, ...] = ("framework+topic+tags", "framework+topic", "framework+tags")
-"""The tiers of seed 000, best first: what ``cache_match_floor`` may demand."""
+"""The tiers of F1, best first: what ``cache_match_floor`` may demand."""
 
 CacheMatch = Literal["sure", "seed"]
-"""What is served without anybody's judgement: what needs none, or any tier of the seed."""
+"""What is served without anybody's judgement: what needs none, or any tier of F1."""
 
 IfUnsure = Literal["research", "candidates"]
 """What a request wants where nothing is served and something may answer."""
@@ -45,7 +45,7 @@ Outcome = Literal["worked", "wrong"]
 """What somebody who used a report says of it."""
 
 PHASES = ("story-creation", "story-review", "dev-execution", "code-review", "e2e-inspection")
-"""The legal phase tags (seed 000, input schema)."""
+"""The legal phase tags (F1, request)."""
 
 EventType = Literal[
     "review_max_rounds",
@@ -56,7 +56,7 @@ EventType = Literal[
     "e2e_verification_failure",
     "general_agent_failure",
 ]
-"""The error events of seed 003, "Trigger Conditions", in the table's order, which is the order of priority."""
+"""The error events of U5, "Trigger Conditions", in the table's order, which is the order of priority."""
 
 EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
 

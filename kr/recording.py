@@ -119,7 +119,7 @@ class RecordEnvelope:
 
 
 def skip(data: Mapping[str, Any], message: str) -> RecordEnvelope:
-    """Make the ``skipped`` envelope with the seed's empty results, the identity echoed as given."""
+    """Make the ``skipped`` envelope with U5's empty results, the identity echoed as given."""
     return RecordEnvelope(
         status="skipped",
         session_id=data.get("session_id"),

@@ -1,4 +1,4 @@
-"""The template of a report (seed 000, step 6.1): rendered, parsed, and what a report's own words say of it. Pure.
+"""The template of a report (F1, step 6.1): rendered, parsed, and what a report's own words say of it. Pure.
 
 ``kr.research.report`` makes reports; imports, the doctor and the page read them.
 """

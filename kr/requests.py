@@ -2,7 +2,7 @@
 
 Each is a record with a table of how its fields are read (``kr.fields``). ``parse_…`` takes the nested plain data of a
 document, in which scalars may be the text that was written, and returns the record, or raises ``InvalidRequest`` with
-every bad field at once. The rules are the "Input Validation Rules" of seeds 000 and 003.
+every bad field at once. The rules are the "Input Validation Rules" of F1 and U5.
 """
 
 import logging
@@ -89,7 +89,7 @@ def story_key(value: object) -> str:
 
 
 def _tags(value: object) -> tuple[str, ...]:
-    """Take a list of at least one tag (seed 000)."""
+    """Take a list of at least one tag (F1)."""
     value = decoded(value)
     if value is None:
         raise bad("required, but missing")
@@ -118,7 +118,7 @@ _INJECT: Fields = {
 
 
 def _counted(name: str, least: int) -> Reader:
-    """Take a count; anything else is logged, and the configured value is used (seed 000, step 1)."""
+    """Take a count; anything else is logged, and the configured value is used (F1, step 1)."""
 
     def read(value: object) -> int | None:
         number = count(value, least=least)

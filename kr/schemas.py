@@ -1,4 +1,4 @@
-"""JSON Schemas of what the interface takes, exact enough that a generated request that fits is answered (SPEC 3.1)."""
+"""JSON Schemas of what the interface takes, exact enough that a generated request that fits is answered (rule 3.1)."""
 
 from functools import cache
 from typing import Any, get_args
@@ -14,7 +14,7 @@ _CONTROLS = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
 
 
 def research_request() -> Schema:
-    """Give the schema of F1's request in mode ``research`` (seed 000, Input Schema)."""
+    """Give the schema of F1's request in mode ``research`` (F1, request)."""
     overrides = {
         "description": "What is no positive whole number falls back to the configured value.",
         "properties": {
@@ -43,7 +43,7 @@ def research_request() -> Schema:
 
 
 def finding_request() -> Schema:
-    """Give the schema of a finding (SPEC 3.10)."""
+    """Give the schema of a finding (rule 3.10)."""
     item, maybe, texts = _short_line(), _maybe_line(), _maybe_text()
     lines = {
         "type": [*_SCALAR, "array", "null"],
@@ -83,7 +83,7 @@ def finding_request() -> Schema:
 
 
 def rating_request() -> Schema:
-    """Give the schema of a rating (SPEC 3.10)."""
+    """Give the schema of a rating (rule 3.10)."""
     optional: Schema = {
         "note": _maybe_line(),
         "session_id": _maybe_line(longest=None),
@@ -113,7 +113,7 @@ def inject_request() -> Schema:
 
 
 def record_request() -> Schema:
-    """Give the schema of U5's request: it describes, and forbids nothing, since recording never stops its caller (SPEC 4.2)."""
+    """Give the schema of U5's request: it describes, and forbids nothing, since recording never stops its caller (rule 4.2)."""
     lesson = {
         "description": "A lesson in your own words: it is kept as it is worded.",
         "properties": {

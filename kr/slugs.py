@@ -1,4 +1,4 @@
-"""Ids and paths of reports (seed 000, step 6.4 and step 7), and the folded form by which texts are compared.
+"""Ids and paths of reports (F1, step 6.4 and step 7), and the folded form by which texts are compared.
 
 A name is the kebab form of what an agent typed, made into one path segment that Linux, macOS and Windows take alike. Two different
 pairs may ask for one base name; the store gives it to the first and the suffixed name to the later.

@@ -39,7 +39,7 @@ _KINDS = (
 SOURCES = {kind.name: kind for kind in _KINDS}
 
 CHAIN = tuple(kind.name for kind in _KINDS if kind.form != "package")
-"""What ``sources`` may name, in the order of seed 000, step 5."""
+"""What ``sources`` may name, in the order of F1, step 5."""
 
 DEFAULT_SERVERS = {kind.name: kind.server for kind in _KINDS if kind.server is not None}
 

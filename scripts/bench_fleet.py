@@ -1,4 +1,4 @@
-"""Eight agents that ask and save over MCP at the same time: operations a second, and whether anything acknowledged is lost (SPEC 11).
+"""Eight agents that ask and save over MCP at the same time: operations a second, and whether anything acknowledged is lost (rule 11).
 
 Each agent has a ``kr mcp`` of its own over one knowledge base, or with ``--http`` all share one ``kr serve``. Of ``--save-every``
 operations one saves a finding of its own, one rates one; the others ask what somebody has saved, by its own question or in other words.

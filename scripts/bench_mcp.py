@@ -1,4 +1,4 @@
-"""Time ``kr mcp``: its start, and the CPU that warm answers cost the server, beside a plain FTS5 select (SPEC 11). Linux alone."""
+"""Time ``kr mcp``: its start, and the CPU that warm answers cost the server, beside a plain FTS5 select (rule 11). Linux alone."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""Every row of the validation tables of seeds 000 and 003, and what callers send in other forms."""
+"""Every row of the validation tables of F1 and U5, and what callers send in other forms."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""How topics and questions are compared (SPEC 3.1, 3.2)."""
+"""How topics and questions are compared (rule 3.1, 3.2)."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Tokens spared are one number everywhere: what finding out had cost before, less the answer (SPEC 8). From real requests."""
+"""Tokens spared are one number everywhere: what finding out had cost before, less the answer (rule 8). From real requests."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""``kr workflow``: start a workflow from a template, run it, approve its steps, look at it (SPEC 9)."""
+"""``kr workflow``: start a workflow from a template, run it, approve its steps, look at it (rule 9)."""
 
 import getpass
 import shlex

@@ -1,4 +1,4 @@
-"""The lessons file with what the database knows of its lines (seed 003, steps 4 and 5).
+"""The lessons file with what the database knows of its lines (U5, steps 4 and 5).
 
 The file is the authority for the text. The database knows each line by its keywords, where it came from and what
 became of it; one that is busy, broken or absent costs counts and origins, and nothing else.

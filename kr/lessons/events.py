@@ -1,4 +1,4 @@
-"""The seven events of seed 003 in what an agent returned. Pure.
+"""The seven events of U5 in what an agent returned. Pure.
 
 Agents are careless: a list may be a single text, a number may be text, a block may be missing. What can't be read is
 absent; nothing here raises.
@@ -13,14 +13,14 @@ from kr.models import EVENT_TYPES, EventType
 FIX_KEYS = ("fix", "suggestion", "recommendation", "resolution")
 MESSAGE_KEYS = ("message", "description", "summary", "detail")
 MOST_EVENTS = 3
-"""At most so many lessons from one return (seed 003, "Event Detection Priority")."""
+"""At most so many lessons from one return (U5, "Event Detection Priority")."""
 
 _LONGEST = 20_000
 _MOST_ITEMS = 50
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _SUCCESS = frozenset({"success", "completed", "passed", "ok", "cache-hit", "recorded", "empty", "skipped"})
 _FALLBACK: EventType = "general_agent_failure"
-_RESEARCHER = "knowledge-researcher"  # the seed's own agent is called bso-knowledge-researcher
+_RESEARCHER = "knowledge-researcher"  # F1's own agent is called bso-knowledge-researcher
 _REVIEWS = frozenset({"code-review", "story-review"})
 _PHASES: dict[EventType, str] = {
     "review_max_rounds": "code-review",
@@ -63,7 +63,7 @@ class AgentReturn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventLimits:
-    """The configuration that detection depends on (seed 003, "Configuration Dependencies")."""
+    """The configuration that detection depends on (U5, "Configuration Dependencies")."""
 
     max_review_rounds: int = 10
     max_story_review_rounds: int = 3

@@ -1,4 +1,4 @@
-"""The append-only lessons file (seed 003, step 5).
+"""The append-only lessons file (U5, step 5).
 
 What stands in it is never changed. Writers queue at a lock file beside it; lessons go to its end in one write of whole
 lines, are flushed to disk and read back. Whoever keeps a ``FileMark`` reads only what was appended since.
@@ -24,7 +24,7 @@ _TAIL = 512
 
 
 class LessonsUnreadable(KrError):
-    """The lessons file can't be read. The message is the detail after the seed's words."""
+    """The lessons file can't be read. The message is the detail after U5's words."""
 
     code = "file_read_error"
 

@@ -1,4 +1,4 @@
-"""LI-1 to LI-4 of seed 000: the lessons of a phase that fit the task of the agent that is about to start."""
+"""LI-1 to LI-4 of F1: the lessons of a phase that fit the task of the agent that is about to start."""
 
 import heapq
 import logging

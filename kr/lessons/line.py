@@ -1,4 +1,4 @@
-"""The line format of the lessons file (seed 003, "Entry Format Specification"), and when two lessons say the same. Pure.
+"""The line format of the lessons file (U5, "Entry Format Specification"), and when two lessons say the same. Pure.
 
 One lesson is one line: ``- [YYYY-MM-DD] [tag, tag…] summary. Ref: path``. The reference is optional.
 """
@@ -20,7 +20,7 @@ HEADER = """\
 > Format: - [YYYY-MM-DD] [phase-tag] Summary. Ref: file/path:line
 
 """
-"""What a new file begins with (seed 003, step 5.2)."""
+"""What a new file begins with (U5, step 5.2)."""
 
 LINE_COLUMNS = 160
 """Two lines of 80 columns: what an agent is given of a lesson, with its number and without its reference."""
@@ -31,7 +31,7 @@ KEPT_COLUMNS = 2 * LINE_COLUMNS
 FIX_COLUMNS = 120
 """A longer fix is refused: it is always given whole."""
 DUPLICATE_OVERLAP = 0.70
-"""More shared keywords than this, and two lessons of one phase are one (seed 003, step 4)."""
+"""More shared keywords than this, and two lessons of one phase are one (U5, step 4)."""
 
 _LESSON = re.compile(r"- +\[([0-9]{4}-[0-9]{2}-[0-9]{2})\][ \t]*\[([^\[\]]*)\][ \t]*(?=\S)(.*)", re.DOTALL)
 _REF = "Ref"

@@ -1,4 +1,4 @@
-"""U5 of seed 003, steps 1 to 6: what an agent's failure teaches, as lines at the end of the lessons file."""
+"""U5, steps 1 to 6: what an agent's failure teaches, as lines at the end of the lessons file."""
 
 import logging
 import re
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 NO_EVENTS = "No recordable error events detected in agent return"
 ALL_DUPLICATES = "All entries already exist in _lessons-learned.md"
 APPEND_FAILED = "Failed to append lesson entries to file"
-"""Messages of seed 003, steps 1, 4 and 5, as they stand."""
+"""Messages of U5, steps 1, 4 and 5, as they stand."""
 
 NOTHING_TOLD = "No lesson could be distilled from the agent return"
 
@@ -182,7 +182,7 @@ def _envelope(
 
 
 def confirmation(envelope: RecordEnvelope) -> str | None:
-    """Return the line that tells people what was written (seed 003, step 5.6c), for standard error."""
+    """Return the line that tells people what was written (U5, step 5.6c), for standard error."""
     results = envelope.results
     written = results.entries_recorded - results.quarantined
     if envelope.status != "recorded" or not written:

@@ -1,1 +1,1 @@
-"""The nine steps of research (seed 000)."""
+"""The nine steps of research (F1)."""

@@ -1,4 +1,4 @@
-"""A stale report that stands in where nothing better was found (seed 000, step 6.3). Pure."""
+"""A stale report that stands in where nothing better was found (F1, step 6.3). Pure."""
 
 import re
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ _HEAD_BYTES = 16 * 1024
 
 
 def carried_over(old: str, query: Query, today: date, notes: Sequence[str]) -> str:
-    """Return the report of ``query`` whose body is the ``old`` report (seed 000, step 6.3); ``notes`` are safe lines.
+    """Return the report of ``query`` whose body is the ``old`` report (F1, step 6.3); ``notes`` are safe lines.
 
     It keeps version, date and sources of when it was researched; carried over twice it is the same but for the note of
     what was asked. A report that does not follow the template, or holds what kr would not have written, is quoted whole.

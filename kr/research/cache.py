@@ -1,4 +1,4 @@
-"""Steps 2 and 3 of seed 000: what the cache holds for a request, and what a request carries along until its answer."""
+"""Steps 2 and 3 of F1: what the cache holds for a request, and what a request carries along until its answer."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Step 5 of seed 000: the sources are asked in order, within the budget, until one covers the question.
+"""Step 5 of F1: the sources are asked in order, within the budget, until one covers the question.
 
 A call is reserved in the database before it is made, then charged or given back, so that parallel agents on one story never
 overspend. A circuit breaker, shared through the database, leaves a source alone that keeps failing.

@@ -33,7 +33,7 @@ from kr.text import contraries, identifiers, keywords, search_words, stem, summa
 from kr.times import UNKNOWN_VERSION, major_key
 
 SAME_TOPIC = 0.70
-"""From this share of common keywords on two topics match (seed 000, step 2)."""
+"""From this share of common keywords on two topics match (F1, step 2)."""
 FEW, MORE = 3, 5
 """How many candidates are offered, and how many of a framework that has more than ``_MANY`` entries."""
 _MANY = 20
@@ -138,7 +138,7 @@ def tier_of(query: Query, known: Known, rules: MatchRules) -> Tier | None:
 
 
 def _same_question(query: Query, entry: Entry) -> bool:
-    """Whether the wording is the entry's own question, which says nothing to the seed; one that somebody confirmed does."""
+    """Whether the wording is the entry's own question, which counts for none of F1's tiers; one that somebody confirmed does."""
     return same_topic(query.question, entry.question or "")
 
 
@@ -402,7 +402,7 @@ def outcome_of(found: Lookup, **more: object) -> Outcome:
 
 
 def research_status(outcome: Outcome) -> ResearchStatus:
-    """Return the first status of the table that holds (seed 000, "Return Value"), for a request that was not refused."""
+    """Return the first status of the table that holds (F1, "Return Value"), for a request that was not refused."""
     if outcome.is_fresh_hit:
         return "cache-hit"
     if outcome.is_offer:

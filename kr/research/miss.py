@@ -1,4 +1,4 @@
-"""Steps 4 to 8 of seed 000: what the cache does not answer is researched, written and indexed, once for everybody."""
+"""Steps 4 to 8 of F1: what the cache does not answer is researched, written and indexed, once for everybody."""
 
 import hashlib
 import logging
@@ -40,7 +40,7 @@ from kr.transfer.import_yaml import import_on_first_use
 logger = logging.getLogger(__name__)
 
 EXHAUSTED = "Research budget exhausted for story {story_key}, continuing with available context"
-"""The log line of seed 000, step 5.3, as it stands."""
+"""The log line of F1, step 5.3, as it stands."""
 _NOTHING_ALLOWED = "No source was asked: max_calls is 0"
 _LIBRARY_IDS_LAST = timedelta(days=90)
 """How long a library id, and the versions that were listed with it, are trusted without a new search."""

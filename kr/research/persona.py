@@ -1,4 +1,4 @@
-"""The persona under which research is judged: found, and read from BMAD's two formats (seed 000, step 4).
+"""The persona under which research is judged: found, and read from BMAD's two formats (F1, step 4).
 
 Headless: files are read, nothing is run, greeted or asked. Persona files are hand-written; one with something wrong in it
 is a file without a persona, never an error.

@@ -1,4 +1,4 @@
-"""The report that kr makes of a research (seed 000, step 6): an excerpt, a stale baseline or a placeholder. Pure.
+"""The report that kr makes of a research (F1, step 6): an excerpt, a stale baseline or a placeholder. Pure.
 
 An excerpt holds nothing that kr made up: lines of sources are quoted (``> ``) or stand in a fence, and every other line
 names a source or is a note about the research. It fits a number of tokens.
@@ -59,7 +59,7 @@ def build_report(
     max_tokens: int = MAX_TOKENS,
     sources: Collection[str] = SOURCES,
 ) -> Report:
-    """Write the report of one research; there is always one (seed 000, step 6: it can't fail).
+    """Write the report of one research; there is always one (F1, step 6: it can't fail).
 
     Without an answer, or with one that is a gap, it is the ``baseline`` (the text of the stale report) carried over, and
     without that a placeholder. ``today`` is a UTC date; degradation ``notes`` of ``sources`` begin with a source's name.

@@ -1,4 +1,4 @@
-"""One research request under way: what it may spend, what it has to say on its way, and its answer (seed 000, steps 3 and 9)."""
+"""One research request under way: what it may spend, what it has to say on its way, and its answer (F1, steps 3 and 9)."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""F1, the requests of seed 000: any bytes in, an envelope out. A miss is handed to ``kr.research.miss``."""
+"""F1, the requests of F1: any bytes in, an envelope out. A miss is handed to ``kr.research.miss``."""
 
 import logging
 import uuid
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DISABLED = "Knowledge research disabled in config"
-"""The error of seed 000, "State Preconditions"."""
+"""The error of F1, "State Preconditions"."""
 SAVE_HINT = "what you find out otherwise and proves right: keep it with `kr save` (MCP: save_finding), so that the next one has it"
 """What an answer says that holds no report."""
 OFFERED = "candidates: use: ID takes one of results.related, if_unsure: research has it researched; rate what worked"
@@ -252,7 +252,7 @@ class ResearchService:
     def _research(
         self, request: ResearchRequest, *, include_report: bool, max_tokens: int | None
     ) -> ResearchEnvelope:
-        """Answer a valid request (seed 000, steps 2 to 9); it degrades rather than fails.
+        """Answer a valid request (F1, steps 2 to 9); it degrades rather than fails.
 
         Raises ``InvalidRequest`` for an entry that is named and can't be served.
         """

@@ -1,4 +1,4 @@
-"""A store for one run of research: helpful, and never in the way (seed 000, error rows 3, 4 and 14)."""
+"""A store for one run of research: helpful, and never in the way (F1, error rows 3, 4 and 14)."""
 
 import logging
 from collections.abc import Callable

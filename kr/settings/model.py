@@ -327,7 +327,7 @@ class KnowledgeResearch:
 
     @property
     def all_phases(self) -> tuple[str, ...]:
-        """The seed's five phases, and those that the configuration adds."""
+        """F1's five phases, and those that the configuration adds."""
         return tuple(dict.fromkeys((*PHASES, *self.phases)))
 
 

@@ -1,4 +1,4 @@
-"""The Context7 source: find the library, then ask for its documentation (seed 000, step 5a).
+"""The Context7 source: find the library, then ask for its documentation (F1, step 5a).
 
 The server reports its backend's failures as successful text, so that documentation is recognised by its shape, never by the absence
 of a known failure.

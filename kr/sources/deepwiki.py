@@ -1,4 +1,4 @@
-"""The DeepWiki source: a question about the framework's repository (seed 000, step 5b)."""
+"""The DeepWiki source: a question about the framework's repository (F1, step 5b)."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The research source ``web_search``: a search, then the pages of its first results (seed 000, step 5c)."""
+"""The research source ``web_search``: a search, then the pages of its first results (F1, step 5c)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -154,7 +154,7 @@ def _at_most(seconds: float) -> float:
 
 
 def search_query(query: Query) -> str:
-    """Build ``{framework} {framework_version} {question}`` (seed 000, step 5c), an unknown version left out."""
+    """Build ``{framework} {framework_version} {question}`` (F1, step 5c), an unknown version left out."""
     version = "" if query.framework_version.strip().lower() == "unknown" else query.framework_version
     return " ".join(f"{query.framework} {version} {query.question}".split())
 

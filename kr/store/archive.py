@@ -1,4 +1,4 @@
-"""The archive, the capacity guard that fills it (seed 002, "Cache Capacity Guard"), and what to say of an id that is not there."""
+"""The archive, the capacity guard that fills it (the index schema of F1, "Cache Capacity Guard"), and what to say of an id that is not there."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

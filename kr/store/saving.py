@@ -107,7 +107,7 @@ def _save(tx: Transaction, draft: Draft, text: str, staged: Path, now: datetime)
 
 
 def finish(tx: Transaction, staged: Path, entry: Entry, now: datetime) -> Saved:
-    """Have the file made once the row is committed, and run the guard, whose failure is undone alone (seed 000, error row 15).
+    """Have the file made once the row is committed, and run the guard, whose failure is undone alone (F1, error row 15).
 
     A file that is not made, whatever the reason, is made by the next one who reads the report.
     """

@@ -214,7 +214,7 @@ def _begins_with(whole: Path, beginning: Path) -> bool:
 
 
 def render_index(entries: Iterable[Entry]) -> str:
-    """Render live entries, sorted by id: the nine keys of seed 002, in its order."""
+    """Render live entries, sorted by id: the nine keys of the index schema of F1, in its order."""
     ordered = sorted(entries, key=lambda entry: entry.id)
     return "".join(_render((_item(entry, entry.status) for entry in ordered), HEADER))
 

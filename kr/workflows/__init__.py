@@ -1,1 +1,1 @@
-"""Workflows: templates that run, stop, wait and go on (seed 004, SPEC 9)."""
+"""Workflows: templates that run, stop, wait and go on (rule 9)."""

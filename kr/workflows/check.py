@@ -1,4 +1,4 @@
-"""What is wrong with a template's steps as a whole: where they lead, what they name, what does not compile (SPEC 9).
+"""What is wrong with a template's steps as a whole: where they lead, what they name, what does not compile (rule 9).
 
 Pure: it takes the steps as they were read and as the model has them (None: the model refused that one), so that a
 mistake in one step hides none in another.

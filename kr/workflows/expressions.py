@@ -1,4 +1,4 @@
-"""Expressions of a template: the Common Expression Language, alone and as ``${{ … }}`` in texts (SPEC 9).
+"""Expressions of a template: the Common Expression Language, alone and as ``${{ … }}`` in texts (rule 9).
 
 CEL is no ``eval``: an expression always ends, and can touch nothing but the values it is given. The implementation is
 Google's own, ``cel-expr-python``, which got 83 of 83 expressions right that templates use; ``cel-python`` got 77 and

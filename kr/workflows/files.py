@@ -1,4 +1,4 @@
-"""The files of workflows: templates, looked for by their name, and the state file (seed 004, SPEC 9).
+"""The files of workflows: templates, looked for by their name, and the state file (rule 9).
 
 A state file is read with the place of what is wrong, rewritten atomically and synced, and run by one at a time.
 """

@@ -1,4 +1,4 @@
-"""The state machine: an instance and an event give the next instance and what is to be done (seed 004, SPEC 9).
+"""The state machine: an instance and an event give the next instance and what is to be done (rule 9).
 
 Pure: nothing here reads a file or a clock, or runs a command. The runner saves the instance before it does what
 ``Transition.jobs`` ask for, and comes back with an event for each.
@@ -165,7 +165,7 @@ class _Machine:
                 return self._schedule(step)
 
     def _guarded(self, step: StepState, act: Callable[[], StepState | None]) -> StepState | None:
-        """An expression that fails fails its step, with the expression in the message (SPEC 9)."""
+        """An expression that fails fails its step, with the expression in the message (rule 9)."""
         try:
             return act()
         except ExpressionError as error:

@@ -1,4 +1,4 @@
-"""The template's model: metadata, parameters with their values, and steps (SPEC 9).
+"""The template's model: metadata, parameters with their values, and steps (rule 9).
 
 Pydantic checks it, and prints it as a JSON Schema.
 

@@ -1,4 +1,4 @@
-"""kr's own operations as steps: ``with`` becomes a request, the envelope becomes the ``result`` (SPEC 9)."""
+"""kr's own operations as steps: ``with`` becomes a request, the envelope becomes the ``result`` (rule 9)."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -53,7 +53,7 @@ class Operations:
                 return _enveloped(job, envelope, f"{envelope['status']}: {counted(given, 'lesson')}")
             case "lessons.record":
                 envelope = to_plain(self.record(_document(request)))
-                # Recording never stops its caller (SPEC 4.2).
+                # Recording never stops its caller (rule 4.2).
                 recorded = len(envelope["results"]["recorded_entries"])
                 details = f"{envelope['status']}: {counted(recorded, 'lesson')}"
                 return Finished(job.target, is_success=True, details=details, result=envelope)
@@ -89,7 +89,7 @@ class Operations:
         return Finished(job.target, is_success=True, details=details, result=result)
 
     def _whole(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Make a whole request of flat fields; what only a question says is derived, as at a terminal (SPEC 3.1)."""
+        """Make a whole request of flat fields; what only a question says is derived, as at a terminal (rule 3.1)."""
         if "research_query" in request:
             return {"mode": "research", **request}
         rest = {key: value for key, value in request.items() if key not in {*_QUERY, *_OVERRIDES}}

@@ -1,4 +1,4 @@
-"""Runs the commands of steps, each in a process group of its own, with bounded output (SPEC 9).
+"""Runs the commands of steps, each in a process group of its own, with bounded output (rule 9).
 
 A command waits at a gate until its process stands in the state file: ``spawn`` starts a shell that waits for a line,
 ``Command.run`` gives it that line. A runner that is killed before leaves a gate that closes, and no command that

@@ -1,4 +1,4 @@
-"""The Markdown report of an instance, made from its state alone (seed 004, SPEC 9)."""
+"""The Markdown report of an instance, made from its state alone (rule 9)."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Runs an instance: asks the state machine what is to be done, saves, does it, and tells the machine (SPEC 9).
+"""Runs an instance: asks the state machine what is to be done, saves, does it, and tells the machine (rule 9).
 
 The state is on the disk before anything is done that it speaks of. Whatever kills the runner, what the file calls
 completed is done and is never done again.

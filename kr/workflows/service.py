@@ -1,4 +1,4 @@
-"""The operations of ``kr workflow``: over templates, state files, and the rows in the database (SPEC 9)."""
+"""The operations of ``kr workflow``: over templates, state files, and the rows in the database (rule 9)."""
 
 import logging
 import re

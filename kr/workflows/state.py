@@ -1,6 +1,6 @@
-"""An instance of a workflow: what ``workflow_state.json`` holds, and what happens to it (seed 004, SPEC 9).
+"""An instance of a workflow: what ``workflow_state.json`` holds, and what happens to it (rule 9).
 
-The seed's fields come first, under the seed's names. Beyond them the file holds what an instance needs to go on by
+The older system's fields come first, under their names. Beyond them the file holds what an instance needs to go on by
 itself, whatever becomes of its template: the values it was started with and each step's definition.
 """
 
@@ -152,7 +152,7 @@ def _plain_step(step: dict[str, Any], *, definitions: bool) -> dict[str, Any]:
 
 
 def _in_order(run: dict[str, Any]) -> dict[str, Any]:
-    """Put the seed's fields first, in its order."""
+    """Put the older system's fields first, in its order."""
     return {name: run[name] for name in _SEED_ORDER if name in run} | run
 
 

@@ -1,4 +1,4 @@
-"""Reads a template: Markdown with two blocks of YAML front matter and a fenced ``yaml`` block of steps (SPEC 9).
+"""Reads a template: Markdown with two blocks of YAML front matter and a fenced ``yaml`` block of steps (rule 9).
 
 Everything wrong is told at once, each mistake with its line. The second front matter block may be left out where
 there are no parameters.

@@ -1,4 +1,4 @@
-"""What a step hands to the runner, and what is made of what comes back: texts filled in, variables set (SPEC 9).
+"""What a step hands to the runner, and what is made of what comes back: texts filled in, variables set (rule 9).
 
 A value reaches a shell command through an environment variable that the command expands as one quoted word. The shell
 never reads the value itself as code, so none can become a command. Inside quotes, a here-document or arithmetic the word
@@ -112,7 +112,7 @@ def result_of(event: Finished) -> dict[str, Any]:
 
 
 def told(run: StepState | SubTask, details: str) -> str:
-    """Say before the details of what ran that it was interrupted (SPEC 9)."""
+    """Say before the details of what ran that it was interrupted (rule 9)."""
     if not run.interruptions:
         return details
     times = "once" if run.interruptions == 1 else f"{run.interruptions} times"

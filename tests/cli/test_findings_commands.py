@@ -1,4 +1,4 @@
-"""``kr save``, ``kr rate`` and ``kr review`` as real processes: at a terminal they are a person's, on a pipe an agent's (SPEC 3.10)."""
+"""``kr save``, ``kr rate`` and ``kr review`` as real processes: at a terminal they are a person's, on a pipe an agent's (rule 3.10)."""
 
 import getpass
 import json

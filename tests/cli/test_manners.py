@@ -1,4 +1,4 @@
-"""What every command has in common for its reader (SPEC 6): formats, colours, messages, exit statuses."""
+"""What every command has in common for its reader (rule 6): formats, colours, messages, exit statuses."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""When two lessons say the same (seed 003, step 4): shared keywords, but never other numbers, a negation, or swapped roles."""
+"""When two lessons say the same (U5, step 4): shared keywords, but never other numbers, a negation, or swapped roles."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""LI-1 to LI-4 of seed 000, and rows 16 to 18 of its error matrix."""
+"""LI-1 to LI-4 of F1, and rows 16 to 18 of its error matrix."""
 
 import time
 import unicodedata

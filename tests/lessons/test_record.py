@@ -1,4 +1,4 @@
-"""U5 of seed 003: steps 1 to 6, every return field, every row of its error table; and lessons that were handed over."""
+"""U5: steps 1 to 6, every return field, every row of its error table; and lessons that were handed over."""
 
 import json
 import logging

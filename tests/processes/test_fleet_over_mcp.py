@@ -1,4 +1,4 @@
-"""Agents that ask and save over MCP at the same time lose nothing (SPEC 3.10, 11); ``scripts/bench_fleet.py`` with its figures."""
+"""Agents that ask and save over MCP at the same time lose nothing (rule 3.10, 11); ``scripts/bench_fleet.py`` with its figures."""
 
 import json
 import subprocess

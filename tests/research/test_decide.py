@@ -1,4 +1,4 @@
-"""Which entry is served, and in which order the others are offered (SPEC 3.2, 3.3). Pure."""
+"""Which entry is served, and in which order the others are offered (rule 3.2, 3.3). Pure."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

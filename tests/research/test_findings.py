@@ -1,4 +1,4 @@
-"""Findings and ratings: what is kept, what takes whose place, and when a report counts as confirmed or wrong (SPEC 3.8, 3.10)."""
+"""Findings and ratings: what is kept, what takes whose place, and when a report counts as confirmed or wrong (rule 3.8, 3.10)."""
 
 import re
 from itertools import pairwise
@@ -111,7 +111,7 @@ class TestWhatIsSaved:
         assert entry(app)["confidence"] == confidence
 
     def test_a_finding_costs_its_reader_little(self, app: App) -> None:
-        """One of usual size is an answer of at most 600 tokens, envelope and all (SPEC 11)."""
+        """One of usual size is an answer of at most 600 tokens, envelope and all (rule 11)."""
         saved(app, code="x = 1\n" * 60, caveats="It bites where " * 15, verified_by="npm test")
         asked = app.research.question("zod", QUESTION, include_report=True)
         assert tokens_of(str(to_plain(asked))) < 600

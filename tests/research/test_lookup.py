@@ -1,4 +1,4 @@
-"""Look up, serve or offer, on a real database (SPEC 3.2, 3.3)."""
+"""Look up, serve or offer, on a real database (rule 3.2, 3.3)."""
 
 import json
 from pathlib import Path

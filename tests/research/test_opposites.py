@@ -1,4 +1,4 @@
-"""A need and its opposite, or with the roles exchanged: offered at most, never served for one another (SPEC 3.2)."""
+"""A need and its opposite, or with the roles exchanged: offered at most, never served for one another (rule 3.2)."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The one benchmark of ranking, on one of its files (SPEC 3.2): ``scripts/ranking`` tells all eight."""
+"""The one benchmark of ranking, on one of its files (rule 3.2): ``scripts/ranking`` tells all eight."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What a row of ``requests`` keeps of requests that are no research (SPEC 5; docs/sql.md)."""
+"""What a row of ``requests`` keeps of requests that are no research (rule 5; docs/sql.md)."""
 
 import json
 from pathlib import Path

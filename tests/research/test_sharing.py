@@ -1,4 +1,4 @@
-"""How one answer serves other requests (SPEC 3.1 to 3.3): wordings, named entries, candidates, refresh, majors."""
+"""How one answer serves other requests (rule 3.1 to 3.3): wordings, named entries, candidates, refresh, majors."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Saving and rating over HTTP and MCP, and what careless clients send (SPEC 3.1, 3.10, 8)."""
+"""Saving and rating over HTTP and MCP, and what careless clients send (rule 3.1, 3.10, 8)."""
 
 import asyncio
 import json
@@ -90,7 +90,7 @@ def test_what_one_saves_over_http_another_gets(served: Served) -> None:
     assert b"Verified by: npm test" in report.body
     hit = served.post("/v1/research?include_report=true", request_of(FINDING["question"])).json
     assert (hit["status"], hit["results"]["cache_entry_id"]) == ("cache-hit", results["id"])
-    assert tokens_of(json.dumps(hit)) <= 600  # SPEC 11
+    assert tokens_of(json.dumps(hit)) <= 600  # rule 11
     improved = served.post(
         "/v1/findings", {**FINDING, "entry": results["id"], "answer": "Use `.strict()`."}
     ).json

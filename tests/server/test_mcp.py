@@ -26,7 +26,7 @@ from tests.support.servers import mcp_over_stdio
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
 
-ARGUMENTS = {  # SPEC 8; what may be left out ends with `?`
+ARGUMENTS = {  # rule 8; what may be left out ends with `?`
     "research": "framework question framework_version? topic? tags? story_key? session_id? max_calls? "
     "timeout_seconds? if_unsure? use? refresh? max_tokens?",
     "read_report": "id section? max_tokens?",

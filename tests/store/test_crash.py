@@ -1,4 +1,4 @@
-"""Row and file of a report after an end at any moment, and after a person's hand in the file (SPEC 3.8)."""
+"""Row and file of a report after an end at any moment, and after a person's hand in the file (rule 3.8)."""
 
 import hashlib
 import os

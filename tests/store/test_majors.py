@@ -1,4 +1,4 @@
-"""Two major versions of one topic, side by side (SPEC 3.3): none takes the place of another's report."""
+"""Two major versions of one topic, side by side (rule 3.3): none takes the place of another's report."""
 
 from datetime import timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every public view against a recount of its tables in plain Python (SPEC 5)."""
+"""Every public view against a recount of its tables in plain Python (rule 5)."""
 
 import random
 import sqlite3

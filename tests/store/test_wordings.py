@@ -1,4 +1,4 @@
-"""The wordings that an entry served (SPEC 3.2): twenty distinct ones, with it through the archive and back."""
+"""The wordings that an entry served (rule 3.2): twenty distinct ones, with it through the archive and back."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A knowledge base that is exported with its reports and imported elsewhere is the same there (SPEC 6.1)."""
+"""A knowledge base that is exported with its reports and imported elsewhere is the same there (rule 6.1)."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""kill -9 at random moments of the deployment, each time gone on with (SPEC 9): what completed is never done again."""
+"""kill -9 at random moments of the deployment, each time gone on with (rule 9): what completed is never done again."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Reports as HTML (SPEC 3.7: what comes from the network is untrusted; SPEC 8).
+"""Reports as HTML (rule 3.7: what comes from the network is untrusted; rule 8).
 
 Raw HTML stands there as text, links lead to http and https alone and images are links: nothing that a source wrote
 is loaded or run. Code is highlighted with class names, since the page allows no inline style.
@@ -29,7 +29,7 @@ _LONGEST_HIGHLIGHTED = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportPage:
-    """A report to look at: its header's lines, where it follows the template (SPEC 3.7), and the text without them."""
+    """A report to look at: its header's lines, where it follows the template (rule 3.7), and the text without them."""
 
     header: dict[str, Markup]
     body: Markup

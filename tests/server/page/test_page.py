@@ -1,4 +1,4 @@
-"""The page as its HTML: what each view says, what forms do, and what nobody may do (SPEC 8)."""
+"""The page as its HTML: what each view says, what forms do, and what nobody may do (rule 8)."""
 
 import json
 import re

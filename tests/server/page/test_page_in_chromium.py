@@ -1,4 +1,4 @@
-"""The page in a real browser: scripts that must not run, themes and widths, the keyboard, and no script at all (SPEC 8)."""
+"""The page in a real browser: scripts that must not run, themes and widths, the keyboard, and no script at all (rule 8)."""
 
 import shutil
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The pure parts of the page: Markdown of strangers, plots, numbers in words, signatures (SPEC 3.7, 8)."""
+"""The pure parts of the page: Markdown of strangers, plots, numbers in words, signatures (rule 3.7, 8)."""
 
 import time
 from datetime import UTC, date, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Review on the page: what waits for a person, and that a person alone decides on it (SPEC 3.10, 8)."""
+"""Review on the page: what waits for a person, and that a person alone decides on it (rule 3.10, 8)."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Review in a real browser: signing in, approving, improving a text, by keyboard-reachable forms, in both themes (SPEC 8)."""
+"""Review in a real browser: signing in, approving, improving a text, by keyboard-reachable forms, in both themes (rule 8)."""
 
 from collections.abc import Iterator
 from pathlib import Path
