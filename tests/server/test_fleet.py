@@ -193,7 +193,8 @@ def test_sixty_four_clients_at_once(project: Project, context7: StandIn, effort:
         crowd(work, clients, server, seconds=effort)
         after = memory(server)
     assert wrong == []
-    assert project.sql("SELECT count(*) FROM requests WHERE status = 'cache-hit'") == [(sent["hit"],)]
+    [(rows,)] = project.sql("SELECT count(*) FROM requests WHERE status = 'cache-hit'")
+    assert sent["hit"] <= rows <= sent["hit"] + sent["unwritten hit"]
     lines = (project.base / "lessons" / "_lessons-learned.md").read_text(encoding="utf-8").splitlines()
     assert sum(line.startswith("- [") for line in lines) == sent["lesson"]
     assert after < before * 1.2, (before, after)
