@@ -62,7 +62,10 @@ def create_http_app(workers: Workers, policy: Policy) -> Access:
         async with mcp.run():
             yield
 
+    # No GET of /mcp: kr says nothing to a client but in answer to its calls.
+    carrier, methods = StreamableHTTPASGIApp(mcp), ["POST", "DELETE"]
     api = FastAPI(
+        routes=[Route(path, carrier, methods=methods, include_in_schema=False) for path in MCP_PATHS],
         title="kr",
         version=__version__,
         summary=_SUMMARY,
@@ -77,10 +80,6 @@ def create_http_app(workers: Workers, policy: Policy) -> Access:
     api.include_router(_requests(workers))
     api.include_router(_knowledge(workers))
     api.include_router(_operation(workers, metrics))
-    for path in MCP_PATHS:
-        # No GET: kr says nothing to a client but in answer to its calls.
-        carrier = StreamableHTTPASGIApp(mcp)
-        api.router.routes.append(Route(path, carrier, methods=["POST", "DELETE"], include_in_schema=False))
     api.mount("/static", StaticFiles(packages=[("kr.server.page", "static")]))
     api.include_router(page_router(workers, access.sessions), include_in_schema=False)
     return access
