@@ -118,24 +118,28 @@ def processes(rounds: int, folder: Path, environ: dict[str, str]) -> None:
     (folder / "index.yaml").write_text(json.dumps(index), encoding="utf-8")
     plain = "\n".join(f"  {key}: {json.dumps(value)}" for key, value in document["research_query"].items())  # type: ignore[attr-defined]
     as_yaml = f"story_key: 1-1\nmode: research\nsession_id: bench\nresearch_query:\n{plain}\n"
-    completing = {"_KR_COMPLETE": "bash_complete", "COMP_WORDS": "kr research v", "COMP_CWORD": "2"}
     times: dict[str, list[tuple[float, float]]] = {}
     for number in range(rounds + 1):
         commands = {
             FLOOR: Timed([sys.executable, "-c", "import click, sqlite3"]),
             "the YAML practice, 200 entries": Timed([sys.executable, "-c", _PRACTICE]),
             "hit, equal topic": Timed(research, json.dumps(document)),
-            "hit, other words": Timed(
+            "candidates": Timed(
                 research,
-                json.dumps(request("scrolling virtual lists", "How is a long list scrolled virtually?")),
+                json.dumps(
+                    request("scrolling virtual lists", "How is a long list scrolled virtually?")
+                    | {"config_overrides": {"if_unsure": "candidates"}}
+                ),
             ),
             "hit, YAML in and out": Timed(research[:-2], as_yaml),
-            "hit at a terminal, other words": Timed(
-                [*KR, "research", "vue", "How is a long list scrolled virtually?", "--format", "text"]
+            "candidates at a terminal": Timed(
+                [
+                    *(*KR, "research", "vue", "How is a long list scrolled virtually?", "--format", "text"),
+                    *("--if-unsure", "candidates"),
+                ]
             ),
             "kr --version": Timed([*KR, "--version"]),
             "kr --help": Timed([*KR, "--help"]),
-            "completion of a framework": Timed(KR, environ=tuple(completing.items())),
             "lessons inject, 1,000 lines": Timed([*KR, "lessons", "inject", "--phase", "code-review"]),
             "miss, no source": Timed(research, json.dumps(request(f"matter{number} thing{number}"))),
         }

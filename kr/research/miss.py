@@ -27,7 +27,6 @@ from kr.settings.model import OwnSource
 from kr.slugs import fold
 from kr.source_kinds import is_package
 from kr.sources.base import Ask, Source
-from kr.sources.local_docs import LocalDocs
 from kr.sources.registry import build_source
 from kr.store import entries, ledger, saving, wordings
 from kr.store.places import pair_of
@@ -253,7 +252,11 @@ class Miss:
         return _source(name, self._settings, self._packages.environ) if name else None
 
     def _local_docs(self) -> Source | None:
-        return LocalDocs(self._packages.folders, self._packages.environ) if self._config.local_docs else None
+        if not self._config.local_docs:
+            return None
+        from kr.sources.local_docs import LocalDocs  # heavy
+
+        return LocalDocs(self._packages.folders, self._packages.environ)
 
 
 def configured_sources(settings: Settings, environ: Mapping[str, str]) -> list[Source]:

@@ -13,7 +13,6 @@ from kr.research.progress import Progress
 from kr.research.run import Run
 from kr.settings import Settings
 from kr.source_kinds import is_answer
-from kr.sources.llm import LanguageModel
 
 _NAME = "llm"
 """What the model's circuit breaker is called."""
@@ -39,6 +38,8 @@ class Model:
         config = self._config.llm
         if config.base_url is None or config.model is None:
             raise SourceNotAsked("not configured (knowledge_research.llm.base_url and llm.model)")
+        from kr.sources.llm import LanguageModel  # heavy
+
         model = LanguageModel(
             base_url=config.base_url,
             model=config.model,
