@@ -137,7 +137,9 @@ def _mask_cookies(found: re.Match[str]) -> str:
 
 def _is_about(name: str, value: str) -> bool:
     """Whether a name is that of what only has to do with a secret: ``max_tokens=4096``, ``secrets_dir=``."""
-    is_number = value.isdigit() and ("tokens" in name.lower() or len(value) < _SHORTEST_NUMBER)
+    is_number = value.rstrip(")]},;").isdigit() and (
+        "tokens" in name.lower() or len(value) < _SHORTEST_NUMBER
+    )
     return is_number or _pattern("about").search(name) is not None
 
 

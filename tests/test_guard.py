@@ -357,3 +357,24 @@ def test_twice_the_lines_take_about_twice_as_long(unit: str) -> None:
 
 def test_the_hints_are_those_of_the_patterns() -> None:
     assert guard_hints.PATH.read_text(encoding="utf-8") == guard_hints.render()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "export OPENAI_API_KEY=<your-api-key>\nclient = OpenAI()",
+        "TOKEN=<token> OTHER_NAME=1 make deploy-all",
+        "redis://:<password>@redis:6379/0",
+        "f(max_new_tokens=20)",
+    ],
+)
+def test_a_placeholder_takes_nothing_with_it(text: str) -> None:
+    assert mask_secrets(text) == text
+
+
+def test_an_element_of_xml_keeps_its_secret_to_itself() -> None:
+    assert mask_secrets("<password>s3cr3tpw</password>") == "<password><secret></password>"
+
+
+def test_what_was_not_needed_is_no_order() -> None:
+    assert reasons_to_hold("`--no-sandbox` was not needed once the user namespace was available.") == ()

@@ -219,9 +219,10 @@ def require_ours(path: Path, connection: sqlite3.Connection) -> int:
 
     Raises ``StoreTooNew`` for a newer kr's, ``StoreError`` for one of another program, or of a kr from before the first release.
     """
-    version = user_version(connection)
-    found = int(connection.execute("PRAGMA application_id").fetchone()[0])
-    is_empty = not found and connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+    with _snapshot(connection):  # another process may be making the tables at this moment
+        version = user_version(connection)
+        found = int(connection.execute("PRAGMA application_id").fetchone()[0])
+        is_empty = not found and connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
     if found != APPLICATION_ID and not is_empty:
         raise StoreError(
             f"{path}: is another program's database, or of a kr that was never released: export it with that one "
@@ -232,6 +233,19 @@ def require_ours(path: Path, connection: sqlite3.Connection) -> int:
             f"{path}: written by a newer kr (schema {version}, this one knows {SCHEMA_VERSION})"
         )
     return version
+
+
+@contextmanager
+def _snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """Read one state of the database, unless the connection is in a transaction already."""
+    is_outer = not connection.in_transaction
+    if is_outer:
+        connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if is_outer:
+            connection.execute("COMMIT")
 
 
 def until(deadline: float, step: Callable[[], T]) -> T:
