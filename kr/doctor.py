@@ -30,7 +30,7 @@ from kr.store.files import ReportFiles
 from kr.text import counted, one_line
 from kr.times import parse_time, to_text
 from kr.transfer import ARCHIVE, INDEX
-from kr.transfer.export_yaml import export_yaml, render_archive, render_index
+from kr.transfer.export_yaml import export_yaml, refresh_exports, render_archive, render_index
 from kr.transfer.import_yaml import import_report, import_yaml
 from kr.transfer.read_index import Item
 
@@ -403,3 +403,27 @@ def _plain(line: str) -> str:
 def _lasting(content: bytes) -> list[str]:
     lines = content.decode(errors="replace").splitlines()
     return [line for line in lines if not line.startswith(_VOLATILE)]
+
+
+def restore_backup(store: Store, folder: Path, file: Path, moment: str) -> Path | None:
+    """Put a backup in the database's place, and make reports and exports what it says; return the present database's copy.
+
+    A report or export that differs is kept beside its new text, as ``NAME.MOMENT.bak``: it may hold what somebody wrote since.
+    """
+    kept = backup.restore(store.path, file, moment)
+    for name in (INDEX, ARCHIVE):
+        if (folder / name).exists():
+            _set_aside(folder / name, moment)
+    with store.write() as tx:
+        for entry in entry_rows.all(tx):
+            text, present = revisions.text(tx, entry.sha256), store.files.read(entry.path)
+            if text is not None and present != text.encode():
+                if present is not None:
+                    _set_aside(folder / entry.path, moment)
+                store.files.write(entry.path, text)
+    refresh_exports(store, folder)
+    return kept
+
+
+def _set_aside(path: Path, moment: str) -> None:
+    path.rename(path.with_name(f"{path.name}.{moment}.bak"))

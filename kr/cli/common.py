@@ -59,6 +59,8 @@ class Common:
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    if value == "":
+        raise click.BadParameter("must not be empty.", ctx=ctx, param=param)
     if value is not None and value is not False:
         setattr(ctx.ensure_object(Common), str(param.name), value)
 

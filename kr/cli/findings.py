@@ -99,7 +99,7 @@ def save(
         if framework is None or question is None:
             raise click.UsageError("FRAMEWORK and QUESTION are needed (or --request).")
         if (answer_file is None) == (given["answer"] is None):
-            raise click.UsageError("give the answer with --file or with --answer.")
+            raise click.UsageError("give the answer with --file or with --answer, one of them.")
     with open_app(ctx, may_share=True) as app:
         if document is not None:
             try:

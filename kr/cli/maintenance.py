@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kr.cli.common import Group, common_options, emit, examples, open_app, with_context, wrapped
-from kr.doctor import Finding, remains
+from kr.doctor import Finding, remains, restore_backup
 from kr.store import backup as backups
 from kr.store import entries as entry_rows
 from kr.text import counted
@@ -123,10 +123,11 @@ def backup(ctx: click.Context, /, file: Path | None) -> None:
 def restore(ctx: click.Context, /, file: Path) -> None:
     """Put the backup FILE in the database's place.
 
-    FILE is checked first. The present database is kept beside it, and agents may go on working.
+    FILE is checked first. The present database is kept beside it, and agents may go on working. Reports and exports are
+    made anew from it; one that differs is kept beside its new text, with the time and .bak in its name.
     """
     with open_app(ctx) as app:
-        kept = backups.restore(app.store.path, file, _moment())
+        kept = restore_backup(app.store, app.settings.knowledge_base, file, _moment())
         with app.store.read() as tx:
             entries = entry_rows.count(tx)
         value = {

@@ -4,6 +4,7 @@ The SDK's own streams can't be interrupted while they read: a signal would not e
 for both descriptors, and the end comes at once.
 """
 
+import json
 import os
 import select
 import signal
@@ -13,6 +14,8 @@ from typing import Any, cast
 
 import anyio
 from mcp.server.stdio import stdio_server
+from mcp_types import PARSE_ERROR
+from pydantic_core import from_json
 
 from kr.app import App
 from kr.server.mcp import create_mcp_server
@@ -47,7 +50,8 @@ async def _serve(app: App) -> int:
                 group.cancel_scope.cancel()
 
             group.start_soon(end_at_signal)
-            lines, output = cast("Any", read_lines(stdin)), cast("Any", Output(stdout))
+            output = cast("Any", Output(stdout))
+            lines = cast("Any", readable(read_lines(stdin), output))
             async with stdio_server(stdin=lines, stdout=output) as (read, write):
                 await server.run(read, write, server.create_initialization_options())
             group.cancel_scope.cancel()
@@ -69,6 +73,28 @@ async def read_lines(descriptor: int) -> AsyncIterator[str]:
             rest, is_skipping = b"", True
 
 
+async def readable(lines: AsyncIterator[str], output: "Output") -> AsyncIterator[str]:
+    """Pass on what is JSON; answer anything else, which the SDK would leave without an answer."""
+    async for line in lines:
+        try:
+            from_json(line)
+        except ValueError as error:
+            problem = {"code": PARSE_ERROR, "message": f"the message is no JSON: {error}"}
+            await output.write(json.dumps({"jsonrpc": "2.0", "id": _id_in(line), "error": problem}) + "\n")
+        else:
+            yield line
+
+
+def _id_in(line: str) -> object:
+    """Return the id of a message that is JSON but for half a surrogate pair, which Python's reader takes."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    found = message.get("id") if isinstance(message, dict) else None
+    return found if isinstance(found, int | str) else None
+
+
 async def _read(descriptor: int) -> bytes:
     with suppress(PermissionError):  # a file: it can't be waited for, and is always there
         await anyio.wait_readable(descriptor)
@@ -80,15 +106,17 @@ class Output:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        self._turn = anyio.Lock()
 
     async def write(self, text: str) -> None:
         """Write all of a message. Raises ``ClosedResourceError``, which the SDK expects, when nobody reads any more."""
-        rest = memoryview(text.encode())
+        rest = memoryview(text.encode(errors="replace"))
         try:
-            while rest:
-                with suppress(PermissionError):
-                    await anyio.wait_writable(self._descriptor)
-                rest = rest[os.write(self._descriptor, rest[: select.PIPE_BUF]) :]  # so much never blocks
+            async with self._turn:
+                while rest:
+                    with suppress(PermissionError):
+                        await anyio.wait_writable(self._descriptor)
+                    rest = rest[os.write(self._descriptor, rest[: select.PIPE_BUF]) :]  # so much never blocks
         except OSError as error:
             raise anyio.ClosedResourceError from error
 

@@ -207,3 +207,26 @@ def test_a_mistyped_framework_is_answered_with_the_nearest(project: Project) -> 
     for words in (("entries", "list"), ("search", "option")):
         done = project.run(*words, "--framework", "clik")
         assert (done.returncode, done.stderr) == (0, b"warning: did you mean click?\n")
+
+
+def test_a_restored_database_is_not_undone_by_what_stands_beside_it(project: Project) -> None:
+    def save(question: str, answer: str) -> None:
+        assert (
+            project.run(
+                "save", "zod", question, "--answer", answer, more={"KR_AUTO_EXPORT": "true"}
+            ).returncode
+            == 0
+        )
+
+    save("What is strict?", "The good text.")
+    assert project.run("db", "backup", "kept.db").returncode == 0
+    save("What is strict?", "A bad text.")
+    save("What is evil?", "Evil.")
+    assert project.run("db", "restore", "kept.db").returncode == 0
+    save("What is harmless?", "Nothing.")
+    ids = {row["id"] for row in answer(project, "entries", "list")}
+    assert {"zod-strict", "zod-harmless"} <= ids
+    assert "zod-evil" not in ids
+    assert "The good text." in answer(project, "entries", "show", "zod-strict", "--report")["report"]
+    [aside] = (project.base / "frameworks" / "zod").glob("strict.md.*.bak")
+    assert "A bad text." in aside.read_text()

@@ -323,6 +323,24 @@ def test_a_message_larger_than_the_pipe_arrives_whole_and_holds_up_nobody() -> N
     assert received == [sent]
 
 
+def test_what_is_no_json_has_an_answer(project: Project) -> None:
+    process = start(project)
+    shake_hands(process)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    broken = '{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "search", "arguments": {"query": "\\ud800"}}}'
+    process.stdin.write(b"{not json\n" + broken.encode() + b"\n")
+    say(process, id=2, method="ping")
+    answers = [json.loads(process.stdout.readline()) for _ in range(3)]
+    by_id = {answer["id"]: answer for answer in answers}
+    assert by_id[2]["result"] == {}
+    assert by_id[None]["error"]["code"] == by_id[7]["error"]["code"] == -32700
+    process.stdin.close()
+    assert process.stderr is not None
+    with process.stdout, process.stderr:
+        assert process.wait(timeout=30) == 0
+
+
 def test_kr_serve_says_what_it_lacks(project: Project) -> None:
     refused = subprocess.run(
         [sys.executable, "-c", WITHOUT_EXTRA, "serve"],
