@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kr.catalog import Catalog
     from kr.doctor import Doctor, Finding
     from kr.findings import RateResults, SaveEnvelope
-    from kr.lessons.book import LessonBook
     from kr.lessons.events import EventLimits
     from kr.lessons.review import Lessons
     from kr.models import EventType, Writer
@@ -43,10 +42,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_LONGEST_PATIENCE = 60.0
+_LONGEST_TIMEOUT = 60.0
 _MOST_OPEN = 20
-_LESSONS_PATIENCE = 2.0
-"""Seconds that lessons wait for a busy database, which only counts them."""
 
 
 Research = TypeVar("Research", bound=ResearchService)
@@ -74,7 +71,7 @@ class App:
             settings.knowledge_base,
             max_entries=settings.knowledge_research.max_entries,
             archive_after_days=settings.knowledge_research.archive_after_days,
-            timeout=_patience(settings),
+            timeout=_store_timeout(settings),
         )
         self.environ = environ
         self._cwd = Path(cwd)
@@ -163,21 +160,12 @@ class App:
         return paused
 
     @contextmanager
-    def _lesson_book(self, patience: float, queue: float | None = None) -> "Iterator[LessonBook]":
-        """Open the lessons file with its database: wait ``patience`` seconds for that, ``queue`` (None: 60) for other writers."""
-        from kr.lessons.book import LessonBook  # heavy
-        from kr.lessons.file import LOCK_TIMEOUT, LessonsFile  # heavy
-
-        with self._brief_store(patience) as store:
-            lock_timeout = LOCK_TIMEOUT if queue is None else queue
-            yield LessonBook(LessonsFile(self.lessons_file, lock_timeout=lock_timeout), store)
-
-    @contextmanager
-    def lessons(self, *, patience: float = _LESSONS_PATIENCE) -> "Iterator[Lessons]":
-        """Open the project's lessons for people; they wait ``patience`` seconds for a busy database, which only counts them."""
+    def lessons(self, *, timeout: float | None = None) -> "Iterator[Lessons]":
+        """Open the project's lessons for people; ``timeout`` as in ``open_book``."""
+        from kr.lessons.book import open_book  # heavy
         from kr.lessons.review import Lessons  # heavy
 
-        with self._lesson_book(patience) as book:
+        with open_book(self.settings, timeout=timeout) as book:
             yield Lessons(book, clock=self.clock, phases=self.settings.knowledge_research.all_phases)
 
     def _event_limits(self) -> "EventLimits":
@@ -197,12 +185,13 @@ class App:
         return evident(phase, read_return(agent_return), self._event_limits())
 
     def record_lessons(
-        self, request: bytes, *, patience: float = _LONGEST_PATIENCE, queue: float | None = None
+        self, request: bytes, *, timeout: float | None = _LONGEST_TIMEOUT, lock_timeout: float | None = None
     ) -> "RecordEnvelope":
-        """Record what an agent's return teaches: any bytes in, an envelope out; it waits as ``_lesson_book`` says."""
+        """Record what an agent's return teaches: any bytes in, an envelope out; it waits as ``open_book`` says."""
+        from kr.lessons.book import open_book  # heavy
         from kr.lessons.record import record_document  # heavy
 
-        with self._lesson_book(patience, queue) as book:
+        with open_book(self.settings, timeout=timeout, lock_timeout=lock_timeout) as book:
             return record_document(
                 request,
                 book,
@@ -314,17 +303,6 @@ class App:
     def lessons_file(self) -> Path:
         return self.settings.lessons_file
 
-    @contextmanager
-    def _brief_store(self, patience: float = _LESSONS_PATIENCE) -> Iterator[Store]:
-        store = Store(self.settings.database_url, self.settings.knowledge_base, timeout=patience)
-        try:
-            yield store
-        finally:
-            try:
-                store.close()
-            except StoreError as error:
-                logger.warning("%s", error)
-
     @property
     def catalog(self) -> "Catalog":
         from kr.catalog import Catalog  # heavy
@@ -392,7 +370,7 @@ class App:
         operations = Operations(
             research=self.research.document,
             inject=self.research.inject,
-            record=lambda data: self.record_lessons(data, patience=_LESSONS_PATIENCE),
+            record=lambda data: self.record_lessons(data, timeout=None),
             save=lambda data: to_plain(self.save_finding(data)),
             question_data=self.research.question_data,
             export_yaml=self.export_yaml,
@@ -444,6 +422,6 @@ class App:
             logger.debug("%s", error)
 
 
-def _patience(settings: Settings) -> float:
+def _store_timeout(settings: Settings) -> float:
     """Seconds that a busy database is waited for: the overall deadline must leave time for an answer."""
-    return min(_LONGEST_PATIENCE, settings.overall_timeout / 2)
+    return min(_LONGEST_TIMEOUT, settings.overall_timeout / 2)

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 _INPUT_LIMIT = 8 * 1024 * 1024
 _NO_STORY = "0-0"
-_PATIENCE = 2.0
+_TIMEOUT = 2.0
 """Seconds to wait for a busy database, which only counts lessons."""
-_QUEUE = 5.0
+_LOCK_TIMEOUT = 5.0
 """Seconds to wait for others who record. A hook that takes longer is killed, and then says nothing."""
 _SERVER = 3.0
 """Seconds for the server of ``KR_SERVER``; behind one that gave no answer, what is waited for has half its time."""
@@ -151,7 +151,9 @@ def _record(app: "App", event: Failure, phase: str, identity: dict[str, str]) ->
         request = {**identity, "phase": phase, "event_type": declared, "agent_return": returned}
         part = 0.5 if os.environ.get("KR_SERVER") else 1.0
         data = json.dumps(request).encode()
-        for problem in app.record_lessons(data, patience=_PATIENCE * part, queue=_QUEUE * part).errors:
+        for problem in app.record_lessons(
+            data, timeout=_TIMEOUT * part, lock_timeout=_LOCK_TIMEOUT * part
+        ).errors:
             _warn(problem.message)
     return None
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kr.recording import RecordEnvelope
     from kr.store.lessons import LessonMark
 
-_RECORD_PATIENCE = 60.0
+_RECORD_TIMEOUT = 60.0
 """Seconds to wait for a busy database: the lessons are in the file by then, only their origin waits."""
 
 _PHASE = click.option(
@@ -204,7 +204,7 @@ def _marking(name: str, mark: "LessonMark", done: str, undone: str, summary: str
     @click.option("--undo", is_flag=True, help="Take it back.")
     @with_context
     def change(ctx: click.Context, /, lesson_id: str, *, undo: bool) -> None:
-        with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as lessons:
+        with open_app(ctx) as app, app.lessons(timeout=_RECORD_TIMEOUT) as lessons:
             _require_person_for_held(lessons, lesson_id)
             changed = lessons.mark(lesson_id, mark, is_set=not undo)
         click.echo(f"{undone if undo else done}: {changed['summary']}", err=True)
@@ -242,7 +242,7 @@ def add(
     ctx: click.Context, /, *, symptom: str, fix: str, phase: str, tags: tuple[str, ...], ref: str | None
 ) -> None:
     """Write a lesson yourself: what one sees, best in 60 characters, and what to do."""
-    with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as lessons:
+    with open_app(ctx) as app, app.lessons(timeout=_RECORD_TIMEOUT) as lessons:
         legal = _legal(app, phase) or phase
         added = lessons.add(symptom, fix, phase=legal, tags=tags, ref=ref, by_person=is_person())
     if added["status"] == "quarantined":
@@ -258,7 +258,7 @@ def add(
 @with_context
 def edit(ctx: click.Context, /, lesson_id: str, text: str) -> None:
     """Reword a lesson. The new line goes to the end of the file and takes the old one's place."""
-    with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as lessons:
+    with open_app(ctx) as app, app.lessons(timeout=_RECORD_TIMEOUT) as lessons:
         _require_person_for_held(lessons, lesson_id)
         changed = lessons.edit(lesson_id, text, by_person=is_person())
     emit(changed, ctx, lambda it: listing_view([it]))

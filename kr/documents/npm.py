@@ -12,9 +12,6 @@ _KINDS = r"class|interface|namespace|module|enum|function|const|let|var|type"
 _DECLARED = re.compile(
     rf"(?:(?:export|declare|default|abstract|async)\s+)*(?:(?P<kind>{_KINDS})\b\*?\s+)(?P<name>[A-Za-z_$][\w$.]*|[\"'][^\"'\n]+[\"'])"
 )
-_MEMBER = re.compile(
-    r"(?:(?:readonly|static|public|protected|private|abstract|async|get|set)\s+)*(?P<name>[A-Za-z_$][\w$]*|[\"'][^\"'\n]+[\"'])\??\s*[(:<]"
-)
 _SKIP = re.compile(r"\s+|//[^\n]*|/\*(?!\*).*?\*/", re.DOTALL)
 _DOC = re.compile(r"/\*\*.*?\*/", re.DOTALL)
 _STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`")

@@ -7,16 +7,18 @@ became of it; one that is busy, broken or absent costs counts and origins, and n
 import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 
 from kr.errors import StoreError
 from kr.guard import find_odd, mask_secrets, reasons_to_hold
-from kr.lessons.file import AppendFailed, FileMark, LessonsFile, LessonsUnreadable
+from kr.lessons.file import LOCK_TIMEOUT, AppendFailed, FileMark, LessonsFile, LessonsUnreadable
 from kr.lessons.line import KnownLessons, Lesson, format_line, is_duplicate, lesson_keywords, rarest
 from kr.models import EventType
+from kr.settings import Settings
 from kr.store import lessons as lesson_rows
 from kr.store import meta
 from kr.store.engine import Store, Transaction
@@ -27,6 +29,9 @@ logger = logging.getLogger(__name__)
 
 SYNC_LIMIT = 300
 """Lines of others that one recording takes in: a long file that is new to the database delays nobody for long."""
+
+_COUNT_TIMEOUT = 2.0
+"""Seconds that lessons wait for a busy database, which only counts them."""
 
 _PLAIN_SESSION = re.compile(r"[\w.:-]{0,15}|[0-9a-z._:-]*")
 
@@ -242,3 +247,17 @@ def session_name(session_id: str) -> str:
 
 def _warn(error: Exception) -> None:
     logger.warning("lessons are not counted: %s", error)
+
+
+@contextmanager
+def open_book(
+    settings: Settings, *, timeout: float | None = None, lock_timeout: float | None = None
+) -> Iterator[LessonBook]:
+    """Open a project's lessons file with its database.
+
+    A busy database is waited for ``timeout`` seconds (None: 2), other writers of the file ``lock_timeout`` (None: 60).
+    """
+    lock_timeout = LOCK_TIMEOUT if lock_timeout is None else lock_timeout
+    timeout = _COUNT_TIMEOUT if timeout is None else timeout
+    with Store(settings.database_url, settings.knowledge_base, timeout=timeout) as store:
+        yield LessonBook(LessonsFile(settings.lessons_file, lock_timeout=lock_timeout), store)

@@ -169,14 +169,11 @@ class Run:
     def offer(self, found: Lookup) -> ResearchEnvelope:
         """Leave the choice to the caller: nothing is asked, nothing charged; the best candidate's report goes along."""
         self.notes.append(OFFERED)
-        is_there = False
-        if found.report is not None:
-            best, now = found.related[0].id, self.clock()
-            is_there = self.shelf.write(
-                lambda tx: entry_rows.touch(tx, best, now) is not None, otherwise=False, timeout=HIT_TIMEOUT
-            )
-        outcome = Outcome(is_offer=True, related=found.related, text=found.report, index_updated=is_there)
-        return self.answer(outcome)
+        outcome = Outcome(is_offer=True, related=found.related, text=found.report)
+        if found.report is None:
+            return self.answer(outcome)
+        best, now = found.related[0].id, self.clock()
+        return self.answer(outcome, lambda tx: entry_rows.touch(tx, best, now) is not None)
 
     def serve(self, found: Lookup) -> ResearchEnvelope:
         """Step 3: touch the entry, keep wording and row in the same write, and return it; no network, no budget."""
@@ -202,12 +199,13 @@ class Run:
         if status in {"degraded", "budget-exhausted"}:
             self.notes.append(SAVE_HINT)
         text = _text_given(outcome)
+        shown = None if text is None else self.fitted(text)
         self._add_problem()
 
         def write(tx: Transaction) -> _Counted:
             is_updated = outcome.index_updated if touch is None else touch(tx)
             counted = _count(tx, self, is_updated=is_updated)
-            tokens = tokens_of(self.fitted(text)) if text else 0
+            tokens = tokens_of(shown) if shown else 0
             requests.record(tx, _row(self, status, outcome, tokens, counted))
             return counted
 
@@ -225,12 +223,11 @@ class Run:
             story_key=self.request.story_key,
             mode="research",
             session_id=self.request.session_id,
-            results=self._results(outcome, text, counted),
+            results=self._results(outcome, shown, counted),
             errors=[*self.errors],
         )
 
-    def _results(self, outcome: Outcome, text: str | None, counted: "_Counted") -> ResearchResults:
-        shown = self.fitted(text) if text is not None else None
+    def _results(self, outcome: Outcome, shown: str | None, counted: "_Counted") -> ResearchResults:
         is_whole = self.include_report or outcome.path is None
         candidate = None
         if outcome.is_offer and shown is not None:
@@ -340,8 +337,3 @@ def _match_view(outcome: Outcome) -> MatchView | None:
         wrong=outcome.ratings.wrong,
         score=match.score,
     )
-
-
-def _add_problem(run: Run) -> None:
-    if run.shelf.problem is not None:
-        run.add_error(run.shelf.problem)

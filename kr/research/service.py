@@ -3,7 +3,6 @@
 import logging
 import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -30,15 +29,8 @@ logger = logging.getLogger(__name__)
 
 DISABLED = "Knowledge research disabled in config"
 """The error of F1, "State Preconditions"."""
-SAVE_HINT = "what you find out otherwise and proves right: keep it with `kr save` (MCP: save_finding), so that the next one has it"
-"""What an answer says that holds no report."""
-OFFERED = "candidates: use: ID takes one of results.related, if_unsure: research has it researched; rate what worked"
-"""What an answer says that offers candidates."""
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_MOST_LESSONS = 3
-_LESSONS_PATIENCE = 2.0
-"""Seconds that lessons wait for a busy database, which only counts them."""
 _IN_A_ROW = ("framework", "framework_version", "topic", "question")
 
 
@@ -223,16 +215,13 @@ class ResearchService:
             logger.warning("%s", error)
 
     def _inject(self, request: LessonsInjectRequest) -> Envelope:
-        from kr.lessons.book import LessonBook  # heavy
-        from kr.lessons.file import LessonsFile  # heavy
+        from kr.lessons.book import open_book  # heavy
         from kr.lessons.inject import inject  # heavy
 
-        with closing(
-            Store(self.settings.database_url, self.settings.knowledge_base, timeout=_LESSONS_PATIENCE)
-        ) as store:
+        with open_book(self.settings) as book:
             return inject(
                 request,
-                book=LessonBook(LessonsFile(self.settings.lessons_file), store),
+                book=book,
                 budget=self.settings.knowledge_research.lessons_injection_budget,
                 now=self.clock(),
                 related=self._depends_on,

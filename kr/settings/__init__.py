@@ -278,11 +278,6 @@ def _merged(below: Tree, above: Tree, path: KeyPath = ()) -> Any:
     return {**below, **above, **both}
 
 
-def name_of(path: KeyPath) -> str:
-    """Return the variable that overrides a key below ``knowledge_research``."""
-    return "KR_" + "__".join(str(step).upper() for step in path[1:])
-
-
 def path_of(name: str) -> KeyPath:
     """Return the key that a variable overrides: in small letters, but for the names in a server's ``env``."""
     steps = name.removeprefix("KR_").split("__")

@@ -97,11 +97,6 @@ def settle(tx: Transaction, reservation: str | None, call: SourceCall) -> None:
     tx.execute(_CALL, **asdict(call))
 
 
-def release(tx: Transaction, reservation: str) -> None:
-    """Give a reserved call back; one that is gone already is no error."""
-    tx.execute("DELETE FROM reservations WHERE id = :id", id=reservation)
-
-
 def release_all(tx: Transaction, owner: str) -> int:
     """Give back everything that an owner holds; return how many."""
     return tx.execute("DELETE FROM reservations WHERE owner = :owner", owner=owner)

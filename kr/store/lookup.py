@@ -1,7 +1,6 @@
 """What a look-up reads: the entries that may be served, and those that may answer, with what sessions say of them."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 from kr.models import NO_RATINGS, Entry, Ratings
 from kr.store import search
@@ -86,21 +85,6 @@ def lessons(
         if number := sum(word in line for word in beginnings):
             found.append((number, (row["summary"], row["ref"])))
     return [lesson for _, lesson in sorted(found, key=lambda it: -it[0])[:most]]
-
-
-Completed = Literal["frameworks", "entry ids", "archived ids", "archived frameworks", "revisions"]
-_COMPLETED: dict[Completed, str] = {
-    "frameworks": "SELECT DISTINCT framework FROM entries ORDER BY framework",
-    "entry ids": "SELECT id FROM entries ORDER BY last_accessed DESC",
-    "archived ids": "SELECT id FROM archived_entries GROUP BY id ORDER BY max(archive_id) DESC",
-    "archived frameworks": "SELECT DISTINCT framework FROM archived_entries ORDER BY framework",
-    "revisions": "SELECT revision FROM revisions WHERE entry_id = :entry_id ORDER BY revision DESC",
-}
-
-
-def complete(tx: Transaction, what: Completed, **parameters: str) -> list[str]:
-    """Return what a shell completes, ids used last first, at most 200."""
-    return [str(row[0]) for row in tx.rows(f"{_COMPLETED[what]} LIMIT 200", **parameters)]
 
 
 def _some(tx: Transaction, entry_ids: Sequence[str]) -> list[Found]:
