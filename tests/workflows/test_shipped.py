@@ -88,7 +88,9 @@ class TestDeployment:
 
     def test_a_test_that_fails_ends_it(self, project: Project) -> None:
         sets = ("--set", "environment=staging")
-        failing = [part.replace("test_command=true", "test_command=echo 1 failed; false") for part in self.SETS]
+        failing = [
+            part.replace("test_command=true", "test_command=echo 1 failed; false") for part in self.SETS
+        ]
         state = start(project, "deployment", *sets, *failing, status=1)
         assert (state["status"], state["current_step"]) == ("failed", None)
         assert set(list(steps(state).values())[1:]) == {"pending"}
