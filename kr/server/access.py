@@ -20,7 +20,7 @@ from starlette.requests import ClientDisconnect, cookie_parser
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kr.fields import LIMIT
+from kr.requests import LIMIT
 from kr.server.metrics import Metrics
 from kr.server.page.session import COOKIE, SIGN_IN, Sessions
 
