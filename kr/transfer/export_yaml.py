@@ -13,8 +13,6 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +55,8 @@ def refresh_exports(store: Store, knowledge_base: Path) -> None:
             _write_own(store, knowledge_base)
 
 
-def export_yaml(
-    store: Store, knowledge_base: Path, folder: Path | None = None, *, index_only: bool = False
-) -> dict[str, Any]:
-    """Write both files into ``folder`` (default: the knowledge base); into another one reports and wordings too, or the ``index_only``.
+def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) -> dict[str, Any]:
+    """Write both files into ``folder`` (default: the knowledge base); into another one the reports and wordings too.
 
     Returns how many ``entries``, ``archived`` and ``reports`` were written, and the ``files``. What kr did not write is copied first, and
     the newest state of parallel writers stays. Raises ``ExportFailed`` naming the file, or a ``StoreError``.
@@ -73,7 +69,7 @@ def export_yaml(
     else:
         with _translated(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            reports = _write_elsewhere(store, folder, index_only=index_only)
+            reports = _write_elsewhere(store, folder)
             files += [folder / WORDINGS] if (folder / WORDINGS).exists() else []
     with store.read() as tx:
         counts = {"entries": entry_rows.count(tx), "archived": archive.count(tx), "reports": reports}
@@ -122,7 +118,9 @@ def _write_archive(store: Store, path: Path) -> None:
             with path.open("a", encoding="utf-8", newline="") as file:
                 file.writelines(_render(map(_archived_item, archive.since(tx, last))))
         else:
-            _replace(path, render_archive(archive.since(tx, 0)), keeps_others=not is_ours)
+            if not is_ours and path.is_file():
+                _keep_copy(path)
+            _replace(path, render_archive(archive.since(tx, 0)))
     _note(store, _ARCHIVE_STATE, json.dumps([*_file_state(path), *rows]))
 
 
@@ -139,17 +137,17 @@ def _note(store: Store, key: str, value: str) -> None:
         meta.put(tx, key, value)
 
 
-def _write_elsewhere(store: Store, folder: Path, *, index_only: bool) -> int:
+def _write_elsewhere(store: Store, folder: Path) -> int:
     """Write one snapshot into another folder, reports before the index that names them; return how many reports."""
     for name in (INDEX, ARCHIVE):
         file = folder / name
         if file.is_file() and not file.read_bytes().startswith(HEADER.encode()):
             _keep_copy(file)
     with store.read() as tx:
-        reports = 0 if index_only else _write_reports(tx, folder)
+        reports = _write_reports(tx, folder)
         if items := list(_wordings(tx)):
             _replace(folder / WORDINGS, _render(items, HEADER))
-        archived = (_archived_item(row, has_report=not index_only) for row in archive.since(tx, 0))
+        archived = (_archived_item(row, has_report=True) for row in archive.since(tx, 0))
         _replace(folder / ARCHIVE, _render(archived, HEADER))
         _replace(folder / INDEX, [render_index(entry_rows.all(tx))])
     return reports
@@ -182,35 +180,24 @@ def _translated(folder: Path) -> Iterator[None]:
 
 
 def _keep_copy(path: Path) -> Path:
-    """Copy to ``index.yaml.bak``, then ``.bak.1`` and so on: a name that is free, or holds these very bytes."""
+    """Copy a file to one beside it that is named by what is in it, such as ``index.yaml.5f70bf18.bak``."""
     content = path.read_bytes()
-    copies = (path.with_name(f"{path.name}.bak" + (f".{number}" if number else "")) for number in count())
-    copy = next(copy for copy in copies if not copy.exists() or copy.read_bytes() == content)
+    copy = path.with_name(f"{path.name}.{hashlib.sha256(content).hexdigest()[:8]}.bak")
     copy.write_bytes(content)
     return copy
 
 
-def _replace(path: Path, parts: Iterable[str], *, keeps_others: bool = False) -> None:
-    """Write a file whole or not at all; with ``keeps_others`` what stands there is copied, unless it is a beginning of the new one.
-
-    A beginning is what a killed export leaves.
-    """
+def _replace(path: Path, parts: Iterable[str]) -> None:
+    """Write a file whole or not at all."""
     staged = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         with staged.open("x", encoding="utf-8", newline="") as file:
             file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
-        if keeps_others and path.is_file() and not _begins_with(staged, path):
-            _keep_copy(path)
         staged.replace(path)
     finally:
         staged.unlink(missing_ok=True)
-
-
-def _begins_with(whole: Path, beginning: Path) -> bool:
-    with whole.open("rb") as one, beginning.open("rb") as other:
-        return all(one.read(len(part)) == part for part in iter(partial(other.read, 1024 * 1024), b""))
 
 
 def render_index(entries: Iterable[Entry]) -> str:
