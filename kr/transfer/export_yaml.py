@@ -8,10 +8,10 @@ imported before it is written over.
 import hashlib
 import json
 import logging
-import os
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -44,15 +44,29 @@ _ARCHIVE_STATE = "exported:archive"
 """The key of ``[size, mtime_ns, archive_id, removals]``: the exported archive's file as kr left it, the last row in it, and how
 often rows had left the archive."""
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 Item = Mapping[str, str | tuple[str, ...]]
 
 
 def refresh_exports(store: Store, knowledge_base: Path) -> None:
     """Bring both files of the knowledge base to what the database holds. Raises ``ExportFailed``, or a ``StoreError``."""
+    asked, lock = time.time(), knowledge_base / _LOCK
     with _translated(knowledge_base):
         knowledge_base.mkdir(parents=True, exist_ok=True)
-        with file_lock(knowledge_base / _LOCK, timeout=_WAIT_SECONDS):
+        with file_lock(lock, timeout=_WAIT_SECONDS):
+            if _was_exported_since(lock, asked):
+                return
+            began = time.time()
             _write_own(store, knowledge_base)
+            with suppress(OSError):  # another user's
+                lock.write_text(str(began))
+
+
+def _was_exported_since(lock: Path, asked: float) -> bool:
+    """Tell whether who held the lock before read the database after this time: of many who wait, one exports for all."""
+    with suppress(OSError, ValueError):
+        return asked < float(lock.read_text()) <= time.time()
+    return False
 
 
 def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) -> dict[str, Any]:
@@ -188,13 +202,11 @@ def _keep_copy(path: Path) -> Path:
 
 
 def _replace(path: Path, parts: Iterable[str]) -> None:
-    """Write a file whole or not at all."""
+    """Write a file whole or not at all. What a power failure takes of it is in the database."""
     staged = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         with staged.open("x", encoding="utf-8", newline="") as file:
             file.writelines(parts)
-            file.flush()
-            os.fsync(file.fileno())
         staged.replace(path)
     finally:
         staged.unlink(missing_ok=True)
@@ -277,7 +289,7 @@ def _value(value: str | tuple[str, ...]) -> str:
 
 def quoted(text: str) -> str:
     """Write a double-quoted scalar in one line, which every reader of YAML 1.1 and 1.2 takes; what can't be seen is escaped."""
-    written = json.dumps(text, ensure_ascii=False)
+    written = _ENCODER.encode(text)
     return written if written.isprintable() else "".join(map(_escaped, written))
 
 
