@@ -19,13 +19,11 @@ from pydantic import TypeAdapter
 
 from kr.app import App
 from kr.cancellation import sleep
-from kr.envelopes import Envelope, Problem, ResearchEnvelope
 from kr.errors import ConfigError, KrError, SourceTimeout, UnknownEntry
-from kr.fields import LIMIT
 from kr.findings import RateResults, SaveEnvelope
-from kr.models import Writer
+from kr.models import Envelope, Problem, ResearchEnvelope, Writer
 from kr.recording import RecordEnvelope
-from kr.requests import Mode
+from kr.requests import LIMIT, Mode
 from kr.research.service import ResearchService
 from kr.sources.event_loop import run
 from kr.store.requests import RequestRow

@@ -35,7 +35,7 @@ from kr.settings.project import (
     user_folder,
 )
 from kr.settings.trust import guarded, is_trusted, leave_out
-from kr.slugs import nearest
+from kr.text import nearest
 from kr.yaml_io import KeyPath, Tree, read_yaml, show_path
 
 if TYPE_CHECKING:
