@@ -156,7 +156,9 @@ class Cache:
         if not self.can_write:
             return otherwise
         try:
-            with self.store.write(timeout=timeout) as tx:
+            if timeout is not None:
+                return self.store.write_together(action, timeout=timeout)
+            with self.store.write() as tx:
                 return action(tx)
         except StoreBusy as error:
             if timeout is None:
