@@ -16,6 +16,8 @@ WEIGHTS = "0.0, 2.0, 2.0, 2.0, 2.0, 1.0"
 """For ``bm25``: of framework, topic, tags, question, wordings and report."""
 
 _LONGEST = 1000
+_MOST_WORDS = 64
+"""Words of a text that are searched: the time grows with their number."""
 _PASSAGE = 200
 _SUMMARY = "## Summary\n"
 
@@ -79,7 +81,7 @@ def rank(
     """
     if not words:
         return {}
-    wanted = (" AND " if every else " OR ").join(f'"{word}"' for word in words)
+    wanted = (" AND " if every else " OR ").join(f'"{word}"' for word in words[:_MOST_WORDS])
     query = f"{{topic tags question wordings report}} : ({wanted})"
     if keys:
         frameworks = " OR ".join(f'"{_framework_word(key)}"' for key in keys)
@@ -95,7 +97,7 @@ def rank(
 
 def find(tx: Transaction, text: str, *, keys: Sequence[str] = (), most: int) -> list[str]:
     """Return the ids of entries that hold all words of a text, best first, and after them those that hold some."""
-    words = search_words(text[:_LONGEST]) or tokens(text[:_LONGEST])
+    words = search_words(text[:_LONGEST]) or [*dict.fromkeys(tokens(text[:_LONGEST]))]
     found = [*rank(tx, keys, words, most=most, every=True)]
     if len(found) < most:
         found += rank(tx, keys, words, most=most)
