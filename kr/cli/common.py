@@ -221,10 +221,10 @@ def configure_logging(*, verbose: bool) -> None:
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
 
 
-def _show_plainly(record: logging.LogRecord) -> logging.LogRecord:
+def _show_plainly(record: logging.LogRecord) -> bool:
     """Take out of a message what a terminal would obey: names of files and of settings may be hostile."""
     record.msg, record.args = strip_invisible(record.getMessage()), None
-    return record
+    return True
 
 
 def is_person() -> bool:
