@@ -297,5 +297,6 @@ class KnownLessons:
         return [other for other in others.values() if is_duplicate(lesson, other)]
 
 
+@lru_cache(maxsize=4096)
 def _signature(summary: str) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(_NUMBER.findall(summary)), contraries(summary)

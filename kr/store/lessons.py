@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from kr.store.engine import Row, Transaction
@@ -76,7 +76,7 @@ def add(tx: Transaction, rows: Sequence[LessonRow], keywords: Mapping[str, Seque
 
     A line may be read in the file before its recorder says where it came from.
     """
-    data = [{**asdict(row), "tags": json_list(row.tags)} for row in rows]
+    data = [{name: getattr(row, name) for name in _NAMES} | {"tags": json_list(row.tags)} for row in rows]
     tx.execute_many(f"{insert_into('lessons', _NAMES)} ON CONFLICT (id) DO NOTHING", data)
     origin = ", ".join(f"{name} = :{name}" for name in _ORIGIN)
     tx.execute_many(
@@ -109,9 +109,17 @@ def frequency(tx: Transaction, words: Sequence[str]) -> list[tuple[str, int]]:
 
     A word in 100 lessons or more is common, however many have it: counting them all would cost more with each lesson.
     """
-    counted = "SELECT count(*) FROM (SELECT 1 FROM lesson_keywords WHERE keyword = :word LIMIT 100) AS some"
-    found = [(word, int(tx.value(counted, word=word))) for word in words]
-    return [(word, number) for word, number in found if number]
+    if not words:
+        return []
+    counted = (
+        "(SELECT count(*) FROM (SELECT 1 FROM lesson_keywords WHERE keyword = :{name} LIMIT 100) AS some)"
+    )
+    names = [f"word{at}" for at in range(len(words))]
+    counts = tx.row(
+        f"SELECT {', '.join(counted.format(name=name) for name in names)}",
+        **dict(zip(names, words, strict=True)),
+    )
+    return [(word, number) for word, number in zip(words, counts or (), strict=True) if number]
 
 
 def sharing(tx: Transaction, words: Sequence[str]) -> list[LessonRow]:
