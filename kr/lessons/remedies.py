@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from kr.fields import Bad, Fields, read_fields, scalars, text
+from kr.requests import Bad, Fields, read_fields, scalars, text
 
 LONGEST_FIX = 140
 """Characters of a remedy, so that it fits a lesson."""

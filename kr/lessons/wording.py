@@ -161,7 +161,9 @@ def _error_at(lines: Sequence[str]) -> int | None:
     if raised:
         return raised[-1] if any("Traceback" in line for line in lines) else raised[0]
     usable = [
-        at for at, line in enumerate(lines) if not _VERDICT.match(line) and not is_vague(_stripped(line))
+        at
+        for at, line in enumerate(lines)
+        if not (_VERDICT.match(line) or _VERDICT.match(_stripped(line)) or is_vague(_stripped(line)))
     ]
     spoken = [at for at in usable if _ERROR_WORD.search(lines[at])]
     return next(iter(spoken), usable[0] if len(usable) == 1 and len(lines) <= _MOST_REMARK_LINES else None)
