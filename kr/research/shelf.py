@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
-from kr.store.engine import Store, Transaction
+from kr.store.engine import ALONE, Store, Transaction, retried
 
 T = TypeVar("T")
 
@@ -49,13 +49,25 @@ class Shelf:
 
         return self.attempt(run, otherwise)
 
-    def write(self, action: Callable[[Transaction], T], otherwise: T, *, timeout: float | None = None) -> T:
+    def write(
+        self,
+        action: Callable[[Transaction], T],
+        otherwise: T,
+        *,
+        timeout: float | None = None,
+        scope: str | None = ALONE,
+    ) -> T:
         """Write in one transaction. After a ``timeout`` in seconds the run goes on without writing."""
         if not self.can_write:
             return otherwise
-        try:
-            with self._store.write(timeout=timeout) as tx:
+
+        @retried
+        def run() -> T:
+            with self._store.write(timeout=timeout, scope=scope) as tx:
                 return action(tx)
+
+        try:
+            return run()
         except StoreBusy as error:
             if timeout is None:
                 self.note(error)

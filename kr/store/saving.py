@@ -7,11 +7,11 @@ from datetime import datetime
 from pathlib import Path
 
 from kr import slugs
-from kr.errors import EntryConflict, ReportUnwritable, StoreError, UnknownEntry
+from kr.errors import EntryConflict, ReportUnwritable, StoreConflict, StoreError, UnknownEntry
 from kr.models import Confidence, Entry, EntryStatus, Origin
 from kr.slugs import Name
 from kr.store import archive, edits, entries, files, places, revisions, wordings
-from kr.store.engine import Store, Transaction
+from kr.store.engine import Store, Transaction, retried
 from kr.store.entries import STALE_BASELINE
 from kr.store.places import Subject
 from kr.store.requests import Need
@@ -81,7 +81,13 @@ def save(store: Store, draft: Draft, text: str, now: datetime) -> Saved:
     text = text.encode(errors="replace").decode()
     if not text.strip():
         raise ReportUnwritable(f"{draft.framework} - {draft.topic}: a report can't be empty")
-    with store.files.staged(text) as staged, store.write() as tx:
+    with store.files.staged(text) as staged:
+        return _write(store, draft, text, staged, now)
+
+
+@retried
+def _write(store: Store, draft: Draft, text: str, staged: Path, now: datetime) -> Saved:
+    with store.write() as tx:
         return _save(tx, draft, text, staged, now)
 
 
@@ -125,7 +131,9 @@ def finish(tx: Transaction, staged: Path, entry: Entry, now: datetime) -> Saved:
     try:
         with tx.savepoint():
             evicted = archive.guard(tx, now, keep=keep)
-    except sqlite3.Error as exc:
+    except StoreConflict:
+        raise
+    except (sqlite3.Error, StoreError) as exc:
         if not tx.connection.in_transaction:
             raise StoreError("the database gave up the transaction") from exc
         log.warning("the capacity guard failed: %s", exc)
