@@ -11,18 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kr.errors import FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
-from kr.fields import read_document
 from kr.models import to_plain
+from kr.requests import read_document
 from kr.research.cache import Cache, Clock
 from kr.research.decide import with_confidence
-from kr.research.progress import Progress
 from kr.research.run import limits_of, rules_of
-from kr.research.service import ResearchService
+from kr.research.service import Progress, ResearchService
 from kr.research.shelf import Shelf
-from kr.sections import fit, sections
-from kr.sections import section as section_of
 from kr.settings import Settings
 from kr.store.engine import Store
+from kr.text import fit, sections
+from kr.text import section as section_of
 from kr.transfer import has_export
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import Any
 
 from kr.errors import KrError, UnknownEntry
 from kr.frameworks import canonical
-from kr.freshness import MARKED, Limits, judge
 from kr.models import Entry, EntryStatus
+from kr.research.decide import MARKED, Limits, judge
 from kr.store import archive as archived_rows
 from kr.store import entries as entry_rows
 from kr.store import lookup, reports, restoring, wordings

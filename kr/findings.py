@@ -4,11 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from kr.envelopes import Problem, validation_problems
 from kr.errors import FieldError
-from kr.fields import Fields, block, checked, few_lines, line, one_of, optional, short_line
-from kr.models import Confidence, Origin, Outcome, Related
-from kr.requests import story_key
+from kr.models import Confidence, Origin, Outcome, Problem, Related, validation_problems
+from kr.requests import Fields, block, checked, few_lines, line, one_of, optional, short_line, story_key
 
 MOST_TOKENS = 1200
 """The longest that a finding may be: others pay for it."""

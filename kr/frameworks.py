@@ -5,20 +5,18 @@ Case, ``-``, ``_``, ``.`` and space don't count; other usual names come from ``f
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
-from kr.slugs import fold
+from kr.text import fold
 
 _SEPARATORS = str.maketrans("", "", "-_. ")
 _PACKAGE = r"@[\w.-]+/[\w.-]+|[^\s/:*]+"
 _VERSIONED = re.compile(r"(.*?[^\d\s._-])([\s._-]*)v?(\d+)(?:\.(?:\d+|x))*", re.DOTALL)
 _LONGEST = 200
-_SHORTEST_TYPO = 3
-_SHORTEST_CORRECTED = 5
 _MOST_ALIKE = 3
 _NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
@@ -71,44 +69,10 @@ def packages_named(name: str) -> list[str]:
     return [other for other in row if other != fold(name) and re.fullmatch(_PACKAGE, other)]
 
 
-def mistyped(name: str, known: Iterable[str]) -> list[str]:
-    """Return the known names that one typing error parts from a name which is none of them, and no usual one.
-
-    That is a letter more, less, another, or two swapped, in names of three letters or more; not the first letter, no digit.
-    """
-    typed, keys = canonical(name), {canonical(other): other for other in known}
-    if typed in keys or is_usual_name(name):
-        return []
-    return sorted(
-        other
-        for key, other in keys.items()
-        if any(_is_slip(typed, one) for one in {key, *map(_squashed, _rows().get(key, ()))})
-    )
-
-
-def meant(name: str, known: Iterable[str], packages: Collection[str] = ()) -> str | None:
-    """Return the key of the one known framework that a mistyped name means, or None; one of the ``packages`` is no slip."""
-    if len(canonical(name)) < _SHORTEST_CORRECTED or canonical(name) in map(canonical, packages):
-        return None
-    keys = {canonical(other) for other in mistyped(name, known)}
-    return keys.pop() if len(keys) == 1 else None
-
-
 def most_alike(wanted: str, names: Iterable[str]) -> list[str]:
     """Return the names most like ``wanted`` when folded, at most three, the most alike first."""
     by_fold = {fold(name): name for name in sorted(names)}
     return [by_fold[found] for found in get_close_matches(fold(wanted[:_LONGEST]), by_fold, n=_MOST_ALIKE)]
-
-
-def _is_slip(one: str, other: str) -> bool:
-    if min(len(one), len(other)) < _SHORTEST_TYPO or one[0] != other[0]:
-        return False
-    while one and other and one[0] == other[0]:
-        one, other = one[1:], other[1:]
-    while one and other and one[-1] == other[-1]:
-        one, other = one[:-1], other[:-1]
-    is_swap = one == other[::-1] and len(one) < _SHORTEST_TYPO
-    return (one + other).isalpha() and (is_swap or max(len(one), len(other)) == 1)
 
 
 def _squashed(name: str) -> str:

@@ -8,16 +8,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from kr.envelopes import Envelope
 from kr.frameworks import is_usual_name
-from kr.freshness import Limits, judge
-from kr.models import Entry
+from kr.models import Entry, Envelope
 from kr.packages.model import UNKNOWN, Dependency
 from kr.packages.usage import count_imports
 from kr.packages.versions import find_dependencies, fitting, project_root, version_of
-from kr.slugs import fold
+from kr.research.decide import Limits, judge
 from kr.store import entries as entry_rows
 from kr.store.engine import Store
+from kr.text import fold
 from kr.times import major_key, same_major
 
 logger = logging.getLogger(__name__)

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from kr.fields import Fields, bad, checked, decoded, loose_text, named, scalars
 from kr.models import EVENT_TYPES, PHASES, EventType, optional
-from kr.requests import IDENTITY
+from kr.requests import IDENTITY, Fields, bad, checked, decoded, loose_text, named, scalars
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

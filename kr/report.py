@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from kr.markdown import plain_line
-from kr.models import Confidence, ReportKind
-from kr.sections import PLACEHOLDER_MARK, fence_after
+from kr.models import PLACEHOLDER_MARK, Confidence, ReportKind
+from kr.text import fence_after
 from kr.times import parse_time
 
 HEADER = ("Framework", "Version", "Research Date", "Confidence", "Sources")

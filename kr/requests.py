@@ -1,39 +1,265 @@
-"""The requests that kr takes: research, injection and recording of lessons, findings, ratings.
+"""Reads request documents, YAML or JSON, and the fields in them; the requests of research and of lessons.
 
-Each is a record with a table of how its fields are read (``kr.fields``). ``parse_…`` takes the nested plain data of a
-document, in which scalars may be the text that was written, and returns the record, or raises ``InvalidRequest`` with
-every bad field at once. The rules are the "Input Validation Rules" of F1 and U5.
+A request is a record with a table of readers, one for a field: each takes what was given (None where nothing was), and
+returns the value or raises ``Bad``. ``parse_…`` takes the nested plain data of a document, in which scalars may be the text
+that was written, and returns the record, or raises ``InvalidRequest`` with every bad field at once. The rules are the "Input
+Validation Rules" of F1 and U5. What is odd but harmless, such as an unknown key, is logged as a warning.
 """
 
+import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from kr.errors import FieldError, InvalidRequest
-from kr.fields import (
-    Fields,
-    Reader,
-    bad,
-    count,
-    decoded,
-    line,
-    lines,
-    loose_text,
-    named,
-    one_of,
-    optional,
-    read_fields,
-    scalars,
-    shown,
-    text,
-    warn_of_unknown,
-    yes_no,
-)
+from kr.errors import BrokenYaml, FieldError, InvalidRequest
 from kr.models import PHASES, IfUnsure, Query
+from kr.text import first_control, is_blank
+from kr.yaml_io import DEPTH, Tree, read_yaml, show_path
 
 logger = logging.getLogger(__name__)
+
+LIMIT = 1024 * 1024
+"""Bytes that a request may have at most."""
+
+_LONGEST_LINE = 500
+_MOST_ITEMS = 20
+_COUNT = re.compile(r"(\d{1,18})(\.0+)?", re.ASCII)
+"""A longer number fits no integer column and no timer."""
+
+
+def read_document(data: bytes) -> dict[str, Tree]:
+    """Read one request, in which every scalar is the text that was written. Raises ``InvalidRequest``."""
+    if len(data) > LIMIT:
+        raise _unreadable(f"is larger than {LIMIT} bytes")
+    encoding = "utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8-sig"
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as exc:
+        raise _unreadable(f"is no {encoding} text (byte {exc.start})") from exc
+    try:
+        tree = _read_json(text) if text.lstrip().startswith("{") else read_yaml(text)[0]
+    except BrokenYaml as exc:
+        named = show_path(tuple(step for step in exc.path if isinstance(step, str)))
+        error = _unreadable(f"is broken: {exc}", named or "request")
+        error.read = exc.read
+        raise error from exc
+    if not isinstance(tree, dict):
+        found = "is empty" if tree is None else "is a list" if isinstance(tree, list) else "is plain text"
+        raise _unreadable(f"{found}; it must be a mapping in YAML or JSON")
+    return tree
+
+
+def _unreadable(problem: str, field: str = "request") -> InvalidRequest:
+    return InvalidRequest(FieldError(field, f"the request {problem}"))
+
+
+def _read_json(text: str) -> Tree:
+    """Read JSON; what is none, or has a key twice, is left to the reader of YAML, which names the place."""
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_mapping, parse_int=str, parse_float=str, parse_constant=str
+        )
+        return _as_tree(value, DEPTH)
+    except (ValueError, RecursionError):
+        return read_yaml(text)[0]
+
+
+def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        raise ValueError("a key is given twice")
+    return mapping
+
+
+def _as_tree(value: Any, depth: int) -> Tree:
+    if depth < 0:
+        raise RecursionError
+    if isinstance(value, dict):
+        return {_unicode(key): _as_tree(item, depth - 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_as_tree(item, depth - 1) for item in value]
+    return None if value is None else _unicode(as_text(value))
+
+
+def _unicode(text: str) -> str:
+    text.encode()  # a lone surrogate is a ValueError
+    return text
+
+
+class Bad(Exception):
+    """What was given is not allowed; the text is the whole message."""
+
+
+def bad(detail: str) -> Bad:
+    return Bad(f"Validation failed: {detail}")
+
+
+Reader = Callable[[Any], Any]
+Fields = Mapping[str, Reader]
+
+
+def read_fields(fields: Fields, data: object, prefix: str = "") -> tuple[dict[str, Any], list[FieldError]]:
+    """Read every field of a mapping: the values that are right, and an error for each that is wrong."""
+    given = data if isinstance(data, Mapping) else {}
+    values: dict[str, Any] = {}
+    errors: list[FieldError] = []
+    for name, read in fields.items():
+        try:
+            values[name] = read(given.get(name))
+        except Bad as wrong:
+            errors.append(FieldError(f"{prefix}{name}", str(wrong)))
+    return values, errors
+
+
+def checked(fields: Fields, data: object) -> dict[str, Any]:
+    """Read every field of a mapping, and warn of keys that are unknown. Raises ``InvalidRequest``."""
+    warn_of_unknown(data, fields)
+    values, errors = read_fields(fields, data)
+    if errors:
+        raise InvalidRequest(*errors)
+    return values
+
+
+def warn_of_unknown(data: object, known: Collection[str], prefix: str = "") -> None:
+    for key in data if isinstance(data, Mapping) else ():
+        if key not in known:
+            logger.warning("unknown key ignored: %s", shown(f"{prefix}{key}"))
+
+
+def optional(read: Reader, default: Any = None) -> Reader:
+    """Read a field that may be missing; an empty text or list is as if it were not there."""
+
+    def reader(value: object) -> Any:
+        is_absent = value is None or value in ([], ()) or (isinstance(value, str) and is_blank(value))
+        return default if is_absent else read(value)
+
+    return reader
+
+
+def as_text(value: object) -> str:
+    """Take a scalar as text; booleans and numbers read as YAML writes them."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    if value is None:
+        raise bad("required, but missing")
+    raise bad(f"must be text, not a {'mapping' if isinstance(value, Mapping) else 'list'}")
+
+
+def text(value: object) -> str:
+    """Take text that shows something."""
+    taken = as_text(value)
+    if is_blank(taken):
+        raise bad("must not be empty")
+    return taken
+
+
+def block(value: object) -> str:
+    """Take text of several lines, without the line breaks around it."""
+    return text(value).strip("\n")
+
+
+def line(value: object) -> str:
+    """Take one line without control characters, trimmed."""
+    taken = text(value)
+    if (control := first_control(taken)) is not None:
+        raise bad(f"must not contain line breaks or control characters (found U+{ord(control):04X})")
+    return taken.strip()
+
+
+def short_line(value: object) -> str:
+    taken = line(value)
+    if len(taken) > _LONGEST_LINE:
+        raise bad(f"has {len(taken)} characters; at most {_LONGEST_LINE}")
+    return taken
+
+
+def decoded(value: object) -> object:
+    """Read JSON text where a list or a mapping is expected: MCP clients send such."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in {"[", "{"}:
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def lines(value: object) -> tuple[str, ...]:
+    """Take a list of lines, or a single one; blank and repeated ones are passed over."""
+    value = decoded(value)
+    if isinstance(value, Mapping):
+        raise bad("must be a list of texts, not a mapping")
+    given = value if isinstance(value, list | tuple) else [value]
+    shown_ones = (item for item in given if item is not None and not is_blank(as_text(item)))
+    return tuple(dict.fromkeys(map(line, shown_ones)))
+
+
+def few_lines(value: object) -> tuple[str, ...]:
+    found = tuple(map(short_line, lines(value)))
+    if len(found) > _MOST_ITEMS:
+        raise bad(f"has {len(found)} items; at most {_MOST_ITEMS}")
+    return found
+
+
+def one_of(*names: str) -> Reader:
+    def read(value: object) -> str:
+        if value not in names:
+            raise bad(f"must be one of {', '.join(names)}, not {shown(value)}")
+        return str(value)
+
+    return read
+
+
+def named(what: str, names: Sequence[str]) -> Reader:
+    """Take one of these names; the message has F1's words, such as ``Invalid phase tag``."""
+
+    def read(value: object) -> str:
+        if value in names:
+            return str(value)
+        given = shown(value) if value else "required, but missing"
+        raise Bad(f"Invalid {what}: {given}; allowed: {', '.join(names)}")
+
+    return read
+
+
+def yes_no(value: object) -> bool:
+    word = as_text(value).strip().lower()
+    if word not in {"true", "false"}:
+        raise bad(f"must be true or false, not {shown(value)}")
+    return word == "true"
+
+
+def scalars(value: object) -> tuple[str, ...]:
+    """Take texts or a single one, and pass over what is none: such fields never stop a recording."""
+    value = decoded(value)
+    given = value if isinstance(value, list | tuple) else (value,)
+    texts = (as_text(item) for item in given if item is not None and not isinstance(item, Mapping | list))
+    return tuple(item for item in texts if item.strip())
+
+
+def loose_text(value: object) -> str:
+    """Take text that may be missing; members of a list stand side by side."""
+    return ", ".join(scalars(value)).strip()
+
+
+def count(value: object, *, least: int = 1) -> int | None:
+    """Take a whole number in any form (``3``, ``"3"``, ``3.0``); None where it is none, or less than ``least``."""
+    match = None if isinstance(value, bool) else _COUNT.fullmatch(str(value).strip())
+    number = int(match[1]) if match else -1
+    return number if number >= least else None
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """Quote what was given in one line, shortened, for a message."""
+    given = "".join(it if it.isprintable() else "\ufffd" for it in str(value)[: limit + 1])
+    return f'"{given[:limit]}…"' if len(given) > limit else f'"{given}"'
+
+
+# --- research, and lessons for a phase
+
 
 Mode = Literal["research", "lessons-inject"]
 MODES: tuple[Mode, ...] = get_args(Mode)

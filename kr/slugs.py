@@ -1,15 +1,14 @@
-"""Ids and paths of reports (F1, step 6.4 and step 7), and the folded form by which texts are compared.
+"""Ids and paths of reports (F1, step 6.4 and step 7).
 
 A name is the kebab form of what an agent typed, made into one path segment that Linux, macOS and Windows take alike. Two different
 pairs may ask for one base name; the store gives it to the first and the suffixed name to the later.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
-from functools import lru_cache
 from hashlib import sha256
-from unicodedata import category, normalize
+from unicodedata import category
+
+from kr.text import fold
 
 _MAX_SEGMENT_BYTES = 100
 _DIGEST_CHARS = 12
@@ -25,12 +24,6 @@ _RESERVED = {
     *(f"{port}{number}" for port in ("com", "lpt") for number in range(10)),
 }
 """Names of devices on Windows."""
-# Letters and marks that show nothing: grapheme joiner, Hangul fillers, Khmer vowels, variation selectors.
-_INVISIBLE = {
-    *"\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0",
-    *map(chr, range(0xFE00, 0xFE10)),
-    *map(chr, range(0xE0100, 0xE01F0)),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,35 +32,6 @@ class Name:
 
     id: str
     path: str
-
-
-def fold(text: str) -> str:
-    """Return the form in which frameworks and topics are compared: NFKC, trimmed, case folded, without characters that show nothing.
-
-    Folding twice changes nothing (Unicode's caseless match for identifiers, D145).
-    """
-    if text.isascii():
-        return text.lower().strip()
-    text = "".join(char for char in text if char not in _INVISIBLE and category(char) != "Cf")
-    once = normalize("NFKC", normalize("NFD", text).casefold())
-    return normalize("NFKC", once.casefold()).strip()
-
-
-@lru_cache(maxsize=2048)
-def tag_key(tag: str) -> str:
-    """Return the form in which tags are compared: NFKC, case folded, ``-``, ``_`` and space alike."""
-    return " ".join(fold(tag).replace("-", " ").replace("_", " ").split())
-
-
-def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """Return the one of ``known`` that is spelt most like ``name``, if one is alike (``cutoff``: from there on, to 1.0)."""
-    return next(iter(get_close_matches(name, list(known), n=1, cutoff=cutoff)), None)
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Ask back with the nearest name; empty where none is near."""
-    near = nearest(name, known)
-    return f"did you mean {near}?" if near is not None else ""
 
 
 def kebab(text: str) -> str:

@@ -12,12 +12,12 @@ from typing import Any
 from kr.errors import UnknownEntry
 from kr.models import Entry
 from kr.settings import Settings
-from kr.slugs import fold
 from kr.store import counts, entries, ledger, wordings, workflows
 from kr.store import requests as request_rows
 from kr.store.archive import unknown_entry
 from kr.store.engine import Store, Transaction
 from kr.store.requests import Need, Unanswered
+from kr.text import fold
 from kr.times import parse_time, to_text
 
 Row = dict[str, Any]

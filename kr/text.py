@@ -1,4 +1,4 @@
-"""Plain text: what must not come through from strangers, how wide and how long it is, and the words of a need. Pure.
+"""Plain text: what must not come through from strangers, how it is compared, cut and measured, and the words of a need. Pure.
 
 Nothing here knows what a word means. Small words are left out, inflections are cut off, and a short list of opposites keeps
 "on" from being taken for "off".
@@ -6,6 +6,8 @@ Nothing here knows what a word means. Small words are left out, inflections are 
 
 import re
 import unicodedata
+from collections.abc import Iterable
+from difflib import get_close_matches
 from functools import lru_cache
 
 CHARACTERS_PER_TOKEN = 4
@@ -34,6 +36,12 @@ _NOT_SHOWN = re.compile(
     # in a row, they can carry hidden data.
     "|(?<![#*0-9\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff])[\ufe0e\ufe0f]"
 )
+# Letters and marks that show nothing: grapheme joiner, Hangul fillers, Khmer vowels, variation selectors.
+_INVISIBLE = {
+    *"\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0",
+    *map(chr, range(0xFE00, 0xFE10)),
+    *map(chr, range(0xE0100, 0xE01F0)),
+}
 _FILLERS = "\u115f\u1160\u2800\u3164\uffa0"
 """Letters and a symbol that are blank."""
 
@@ -47,6 +55,35 @@ def strip_invisible(text: str) -> str:
         return text
     # Removing one may bring an emoji selector behind a sign that it does not belong to, which is harmless.
     return _NOT_SHOWN.sub("", _LINE_BREAK.sub("\n", _TERMINAL.sub("", text)))
+
+
+def fold(text: str) -> str:
+    """Return the form in which frameworks and topics are compared: NFKC, trimmed, case folded, without characters that show nothing.
+
+    Folding twice changes nothing (Unicode's caseless match for identifiers, D145).
+    """
+    if text.isascii():
+        return text.lower().strip()
+    text = "".join(char for char in text if char not in _INVISIBLE and unicodedata.category(char) != "Cf")
+    once = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", text).casefold())
+    return unicodedata.normalize("NFKC", once.casefold()).strip()
+
+
+@lru_cache(maxsize=2048)
+def tag_key(tag: str) -> str:
+    """Return the form in which tags are compared: NFKC, case folded, ``-``, ``_`` and space alike."""
+    return " ".join(fold(tag).replace("-", " ").replace("_", " ").split())
+
+
+def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """Return the one of ``known`` that is spelt most like ``name``, if one is alike (``cutoff``: from there on, to 1.0)."""
+    return next(iter(get_close_matches(name, list(known), n=1, cutoff=cutoff)), None)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Ask back with the nearest name; empty where none is near."""
+    near = nearest(name, known)
+    return f"did you mean {near}?" if near is not None else ""
 
 
 def is_blank(text: str) -> bool:
@@ -262,3 +299,61 @@ def derive_tags(framework: str, topic: str) -> tuple[str, ...]:
     ]
     longest = sorted(words, key=lambda word: -len(word))[:_MOST_TAGS]
     return tuple(word for word in words if word in longest) or (framework,)
+
+
+CUT = "\n[… cut here]\n"
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+
+
+def fence_after(line: str, opened: str) -> str:
+    """Return the fence that is open behind a line, before which ``opened`` was ("" for none)."""
+    match = _FENCE.match(line)
+    if match is None:
+        return opened
+    if not opened:
+        # Behind backticks that open a block no backtick may stand: it is code in a line then.
+        return "" if match[1][0] == "`" and "`" in line[match.end() :] else match[1]
+    closes = match[1].startswith(opened) and not line[match.end() :].strip()
+    return "" if closes else opened
+
+
+def sections(text: str) -> dict[str, str]:
+    """Return the parts of a text under ``## name`` by their names, each with its heading."""
+    found: dict[str, str] = {}
+    opened = name = ""
+    for line in text.splitlines(keepends=True):
+        if not opened and line.startswith("## "):
+            name = line[3:].strip()
+            found[name] = ""
+        opened = fence_after(line, opened)
+        if name in found:
+            found[name] += line
+    return found
+
+
+def section(text: str, name: str) -> str | None:
+    """Return the section of that name, in any case; None where there is none."""
+    folded = {heading.casefold(): part for heading, part in sections(text).items()}
+    return folded.get(name.strip().casefold())
+
+
+def fit(text: str, max_tokens: int) -> tuple[str, bool]:
+    """Cut a text to ``max_tokens``, at a line's end or within a longer line; returns it and whether it was cut.
+
+    A block of code that is cut through is closed.
+    """
+    room = max_tokens * CHARACTERS_PER_TOKEN
+    if len(text) <= room:
+        return text, False
+    room = max(room - len(CUT), 0)
+    kept, opened, size = "", "", 0
+    for line in text[: room + 1].splitlines(keepends=True):
+        after = fence_after(line, opened)
+        if size + len(line) + (len(after) + 1 if after else 0) > room:
+            break
+        opened = after
+        kept += line
+        size += len(line)
+    closed = kept + (f"{opened}\n" if opened else "")
+    return (closed or text[:room]) + CUT, True

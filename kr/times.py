@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
-from kr.slugs import fold
+from kr.text import fold
 
 UNKNOWN_VERSION = "unknown"
 """The version where none was detected. It goes with any major version."""

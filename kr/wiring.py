@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kr.app import App
 from kr.errors import ConfigError
-from kr.research.progress import Progress
+from kr.research.service import Progress
 from kr.settings import load_settings
 
 logger = logging.getLogger(__name__)

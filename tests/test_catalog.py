@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kr.app import App
 from kr.errors import EntryConflict, KrError, UnknownEntry
 from kr.frameworks import most_alike
-from kr.sections import PLACEHOLDER_MARK
+from kr.models import PLACEHOLDER_MARK
 from kr.store import entries, saving
 from kr.text import strip_invisible
 from tests.support.program import Project

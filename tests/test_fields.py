@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kr.errors import InvalidRequest
-from kr.fields import LIMIT, read_document
+from kr.requests import LIMIT, read_document
 from kr.yaml_io import Tree
 
 

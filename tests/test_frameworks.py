@@ -10,8 +10,6 @@ from kr import frameworks
 from kr.frameworks import (
     canonical,
     lookup_keys,
-    meant,
-    mistyped,
     names,
     same_framework,
 )
@@ -231,57 +229,6 @@ class TestAliases:
     def test_a_circle_is_one_framework(self) -> None:
         aliases = {"b": "c++", "c++": "acme", "acme": "b"}
         assert len({canonical(name, aliases) for name in ("b", "cpp", "c++", "acme")}) == 1
-
-
-class TestNearest:
-    KNOWN = ("django", "PostgreSQL", "react", "tailwindcss", "kubernetes", "next.js", "node")
-
-    @pytest.mark.parametrize(
-        ("typed", "framework"),
-        [
-            ("djnago", "django"),
-            ("Djang0", None),
-            ("djang", "django"),
-            ("postgers", "postgresql"),
-            ("postgressql", "postgresql"),
-            ("raect", "react"),
-            ("reactt", "react"),
-            ("Tailwnd CSS", "tailwindcss"),
-            ("kuberentes", "kubernetes"),
-            ("nextj", "nextjs"),
-            ("tialwnd", None),
-            ("eract", None),
-            ("nod", None),
-        ],
-    )
-    def test_one_typing_error(self, typed: str, framework: str | None) -> None:
-        assert meant(typed, self.KNOWN) == framework
-
-    @pytest.mark.parametrize("name", ["preact", "djongo", "React", "vue.js", "nestjs", "", "未知"])
-    def test_a_name_that_is_right_is_not_corrected(self, name: str) -> None:
-        assert meant(name, self.KNOWN) is None
-
-    def test_a_package_of_the_project_is_no_typing_error(self) -> None:
-        assert meant("reacts", self.KNOWN) == "react"
-        assert meant("reacts", self.KNOWN, packages=["Reacts"]) is None
-
-    def test_two_that_fit_are_none(self) -> None:
-        assert meant("mokito", ["mockito"]) == "mockito"
-        assert meant("nesxtjs", ["next.js"]) == "nextjs"
-        assert meant("nesxtjs", ["next.js", "nestjs"]) is None
-
-    @given(st.sampled_from(USUAL), st.sets(st.sampled_from(USUAL), max_size=8))
-    def test_it_names_one_that_is_known_and_leaves_usual_names_alone(
-        self, name: str, known: set[str]
-    ) -> None:
-        assert meant(name, known) is None
-        found = meant(name + "q", known)
-        assert found is None or found in {canonical(other) for other in known}
-
-
-def test_a_name_of_three_letters_is_asked_back_too() -> None:
-    assert mistyped("zodd", ["zod", "rich"]) == ["zod"]
-    assert mistyped("zod", ["rod", "zo"]) == []
 
 
 def test_a_long_name_costs_little() -> None:

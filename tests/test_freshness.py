@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.freshness import PLACEHOLDER, Limits, judge
-from kr.models import Entry, EntryStatus, Origin
+from kr.models import PLACEHOLDER, Entry, EntryStatus, Origin
+from kr.research.decide import Limits, judge
 from kr.times import major, major_key, oldest_live, parse_time, same_major
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)

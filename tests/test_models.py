@@ -1,5 +1,4 @@
-from kr.envelopes import Problem
-from kr.models import Related, ServerConfig, to_plain
+from kr.models import Problem, Related, ServerConfig, to_plain
 from kr.recording import RecordedEntry, RecordEnvelope, RecordResults, skip
 
 

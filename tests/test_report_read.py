@@ -2,10 +2,9 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from kr.models import Answer, Entry, Passage, Query
+from kr.models import PLACEHOLDER_MARK, Answer, Entry, Passage, Query
 from kr.report import STALE_MARK, fresh_until, origin_of
 from kr.research.report import build_report
-from kr.sections import PLACEHOLDER_MARK
 
 NOW = datetime(2026, 10, 1, 12, tzinfo=UTC)
 QUERY = Query(framework="vue", framework_version="3", topic="slots", tags=("a",), question="What is a slot?")

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.slugs import Name, base_name, fold, kebab, suffixed_name
+from kr.slugs import Name, base_name, kebab, suffixed_name
+from kr.text import fold
 
 _ANY_TEXT = st.text(st.characters(codec=None), max_size=400)
 _NASTY = [

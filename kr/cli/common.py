@@ -17,20 +17,18 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import click
 
-from kr.envelopes import Problem, failure
 from kr.errors import OutputFailed, RequestUnreadable
-from kr.fields import LIMIT
-from kr.models import PHASES
-from kr.slugs import did_you_mean
-from kr.text import one_line, strip_invisible
+from kr.models import PHASES, Problem, failure
+from kr.requests import LIMIT
+from kr.text import did_you_mean, one_line, strip_invisible
 from kr.yaml_io import write_yaml
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from kr.app import App
-    from kr.envelopes import Envelope
-    from kr.research.progress import Progress
+    from kr.models import Envelope
+    from kr.research.service import Progress
 
 View = Callable[[Any], str]
 Format = Literal["yaml", "json", "text"]
@@ -199,7 +197,8 @@ def open_app(
             from kr.remote import SharedApp  # heavy
 
             app = build(config=given.config, knowledge_base=given.kb, progress=progress, kind=SharedApp)
-            cast("SharedApp", app).hurry = server_seconds
+            if server_seconds is not None:
+                cast("SharedApp", app).hurry = server_seconds
             return app
         warn(f"KR_SERVER is set; {ctx.command_path} works on the local knowledge base")
     app = build(config=given.config, knowledge_base=given.kb, progress=progress)

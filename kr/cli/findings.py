@@ -19,9 +19,9 @@ from kr.cli.common import (
     wrapped,
 )
 from kr.errors import InvalidRequest, KrError
-from kr.fields import read_document
 from kr.findings import save_failure
 from kr.models import Writer, person, to_plain
+from kr.requests import read_document
 from kr.schemas import finding_request
 from kr.text import counted
 

@@ -21,11 +21,10 @@ from kr.cli.common import (
     wrapped,
 )
 from kr.errors import InvalidRequest, KrError
-from kr.models import IfUnsure, to_plain
+from kr.models import PLACEHOLDER_MARK, IfUnsure, to_plain
 from kr.schemas import research_request
-from kr.sections import PLACEHOLDER_MARK, section
 from kr.source_kinds import LOCAL_DOCS
-from kr.text import counted
+from kr.text import counted, section
 
 _question_parameters = together(
     click.argument("framework", required=False),

@@ -48,7 +48,7 @@ _SIMULATE = click.option(
     cls=Group,
     epilog=examples(
         "kr workflow validate deployment",
-        """kr workflow start deployment --set environment=staging --set servers=a,b""",
+        "kr workflow start sprint-warmup --set max_calls=5",
         "kr workflow approve approve_deployment --note 'change 4711'",
         "kr workflow run",
         "kr workflow report",
@@ -78,7 +78,7 @@ def validate(ctx: click.Context, /, template: str) -> int:
 @command.command(
     "start",
     epilog=examples(
-        "kr workflow start deployment --set environment=staging",
+        "kr workflow start sprint-warmup --state warmup.json",
         "kr workflow start release --set version=2 --simulate",
     ),
 )

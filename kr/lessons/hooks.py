@@ -11,9 +11,9 @@ from itertools import islice
 from typing import Any
 
 from kr.errors import InvalidRequest
-from kr.fields import read_document
 from kr.lessons.events import Finding, as_mapping, text_of
 from kr.lessons.wording import word_finding
+from kr.requests import read_document
 
 CONTEXT_LIMIT = 10_000
 """Characters that ``additionalContext`` may have at most."""

@@ -12,14 +12,13 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from kr.envelopes import Envelope, InjectedLesson, InjectResults, Problem
 from kr.errors import StoreError
 from kr.frameworks import canonical
 from kr.guard import safe
 from kr.lessons.book import LessonBook, held_because, judged_rows, session_name
 from kr.lessons.file import LessonsUnreadable
 from kr.lessons.line import LINE_COLUMNS, Lesson, cut_start, fit_summary, one_line
-from kr.models import PHASES, to_plain
+from kr.models import PHASES, Envelope, InjectedLesson, InjectResults, Problem, to_plain
 from kr.requests import LessonsInjectRequest
 from kr.store import lessons as lesson_rows
 from kr.store import requests

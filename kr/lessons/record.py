@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kr.errors import FieldError, InvalidRequest
-from kr.fields import bad, decoded, loose_text, read_document, read_fields, scalars, text
 from kr.guard import mask_secrets, safe
 from kr.lessons.book import Candidate, LessonBook, Recorded, held_because
 from kr.lessons.events import (
@@ -35,6 +34,7 @@ from kr.recording import (
     parse_record,
     skip,
 )
+from kr.requests import bad, decoded, loose_text, read_document, read_fields, scalars, text
 from kr.text import columns
 
 logger = logging.getLogger(__name__)

@@ -9,11 +9,11 @@ from typing import NoReturn
 
 from kr.errors import FieldError, InvalidRequest
 from kr.frameworks import lookup_keys, same_framework
-from kr.freshness import Limits
 from kr.models import MatchRules, Query, Related, Tier
 from kr.research.decide import (
     Candidate,
     Known,
+    Limits,
     Lookup,
     choose,
     judge_all,

@@ -8,13 +8,12 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from kr import cancellation
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.markdown import split
 from kr.models import Answer, Learned, SourceAttempt, SourceOutcome
-from kr.research.progress import Progress
 from kr.research.run import Run
 from kr.settings.model import CircuitBreaker
 from kr.sources.base import Ask, Source
@@ -23,6 +22,9 @@ from kr.store.engine import Transaction
 from kr.store.ledger import Reservation, SourceCall
 from kr.text import tokens_of
 from kr.times import to_text
+
+if TYPE_CHECKING:
+    from kr.research.service import Progress
 
 logger = logging.getLogger(__name__)
 
@@ -188,7 +190,7 @@ class Chain:
         self,
         run: Run,
         breaker: Breaker,
-        progress: Progress,
+        progress: "Progress",
         *,
         timeout: float,
         covers: Callable[[Answer], bool],

@@ -19,7 +19,7 @@ from kr.report import (
     render_report,
     title_of,
 )
-from kr.sections import fence_after
+from kr.text import fence_after
 
 _FENCED = re.compile(r"\s*(`{3,}|~{3,})")
 _CODE = re.compile(

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kr import cancellation
 from kr.errors import KrError, ReportUnwritable, StoreError
-from kr.frameworks import canonical, meant
+from kr.frameworks import canonical
 from kr.models import SourceAttempt
 from kr.report import INSTALLED_DOCS_LAST
 from kr.research.chain import Breaker, Chain, Result
@@ -19,23 +20,25 @@ from kr.research.decide import Lookup, Outcome, outcome_of
 from kr.research.model import Model
 from kr.research.packages import Packages
 from kr.research.persona import Persona, chosen_persona
-from kr.research.progress import Progress
 from kr.research.report import Report, build_report
 from kr.research.run import Run
 from kr.settings import Settings
 from kr.settings.model import OwnSource
-from kr.slugs import fold
 from kr.source_kinds import is_package
 from kr.sources.base import Ask, Source
 from kr.sources.registry import build_source
-from kr.store import entries, ledger, saving, wordings
+from kr.store import ledger, saving, wordings
 from kr.store.engine import INDEX
 from kr.store.places import pair_of
 from kr.store.saving import Draft, Saved
+from kr.text import fold
 from kr.times import major_key, parse_time, same_major, to_text
 from kr.transfer import has_export
 from kr.transfer.export_yaml import refresh_exports
 from kr.transfer.import_yaml import import_on_first_use
+
+if TYPE_CHECKING:
+    from kr.research.service import Progress
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +56,7 @@ _POLL_SECONDS = 0.1
 class Miss:
     """Researches over one configuration."""
 
-    def __init__(self, settings: Settings, packages: Packages, progress: Progress) -> None:
+    def __init__(self, settings: Settings, packages: Packages, progress: "Progress") -> None:
         self._settings = settings
         self._config = settings.knowledge_research
         self._packages = packages
@@ -88,11 +91,9 @@ class Miss:
         ):
             found = run.cache.look_up(run.query)
         aliases = self._packages.aliases()
-        other = meant(run.query.framework, _frameworks(run), aliases)
-        if found.match is not None or found.related or (other is None and not aliases):
+        if found.match is not None or found.related or not aliases:
             return run.cache.readable(found) if found.is_offer else found
-        query = run.query if other is None else replace(run.query, framework=other)
-        further = run.cache.look_up(query, {**aliases, **run.rules.aliases})
+        further = run.cache.look_up(run.query, {**aliases, **run.rules.aliases})
         return run.cache.readable(further) if further.is_offer else further
 
     def _research(self, run: Run, found: Lookup) -> Outcome | Lookup:
@@ -116,7 +117,7 @@ class Miss:
                 max_tokens=self._config.report_max_tokens,
                 sources={attempt.source for attempt in result.attempts},
             )
-            saved = self._save(run, found, report, is_gap=result.gap is not None)  # steps 7 and 8
+            saved = self._save(run, found, report)  # steps 7 and 8
         return _outcome(found, result, report, saved)
 
     def _share(self, run: Run, found: Lookup) -> Outcome:
@@ -187,10 +188,8 @@ class Miss:
 
     # --- steps 7 and 8 ---
 
-    def _save(self, run: Run, found: Lookup, report: Report, *, is_gap: bool) -> Saved | None:
+    def _save(self, run: Run, found: Lookup, report: Report) -> Saved | None:
         """Write and index the report; None where it is not kept. A failure is noted and degrades the answer."""
-        if report.origin == "skeleton" and not is_gap and self._is_mistyped(run):
-            return None
         is_of_finding = found.match is not None and found.match.entry.is_written
         if not run.shelf.can_write or (report.origin == "baseline" and is_of_finding):
             return None
@@ -220,15 +219,6 @@ class Miss:
             except KrError as error:
                 run.notes.append(f"export_failed: {error}")
         return saved
-
-    def _is_mistyped(self, run: Run) -> bool:
-        """Whether a framework of which nobody knows anything is probably another one: a placeholder would only be in the way."""
-        names = self._packages.mistyped(run.query.framework, _frameworks(run))
-        if names:
-            run.notes.append(
-                f"nothing is known of {run.query.framework}, and no entry was made; did you mean {' or '.join(names)}?"
-            )
-        return bool(names)
 
     # --- what the settings name ---
 
@@ -271,14 +261,8 @@ def _source(name: str | OwnSource, settings: Settings, environ: Mapping[str, str
     return build_source(name, settings.knowledge_research, environ, settings.project_root)
 
 
-def _frameworks(run: Run) -> list[str]:
-    """Return the frameworks that the cache has entries of."""
-    nothing: list[str] = []
-    return run.shelf.read(entries.frameworks, nothing)
-
-
 @contextmanager
-def lease(run: Run, progress: Progress) -> Iterator[bool]:
+def lease(run: Run, progress: "Progress") -> Iterator[bool]:
     """Hold the right to research a question; yields whether another held it before. Without a database there is none."""
     key = lease_key(run)
 

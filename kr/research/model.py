@@ -1,6 +1,7 @@
 """What a configured language model does for a research: it writes reports and chooses among candidates."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from kr import cancellation
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
@@ -9,10 +10,12 @@ from kr.research import llm
 from kr.research.chain import Breaker
 from kr.research.decide import Lookup
 from kr.research.persona import Persona
-from kr.research.progress import Progress
 from kr.research.run import Run
 from kr.settings import Settings
 from kr.source_kinds import is_answer
+
+if TYPE_CHECKING:
+    from kr.research.service import Progress
 
 _NAME = "llm"
 """What the model's circuit breaker is called."""
@@ -52,7 +55,7 @@ class Model:
     def name(self) -> str:
         return self._config.llm.model or ""
 
-    def choose(self, run: Run, related: Sequence[Related], progress: Progress) -> Lookup | None:
+    def choose(self, run: Run, related: Sequence[Related], progress: "Progress") -> Lookup | None:
         """Return the candidate that the model takes; None where it takes none, fails, or is not to be asked."""
         candidates = [it for it in related if it.note is None]
         if self._config.judge != "llm" or not candidates or run.overrides.refresh or run.asks_nobody:
@@ -68,7 +71,7 @@ class Model:
         run.notes.append(f"the language model took {taken.match.entry.id} (judge: llm)")
         return taken
 
-    def _chosen(self, run: Run, candidates: Sequence[Related], progress: Progress) -> Related | None:
+    def _chosen(self, run: Run, candidates: Sequence[Related], progress: "Progress") -> Related | None:
         timeout = min(_CHOICE_SECONDS, float(self._config.timeout_seconds), run.time_left())
         breaker = Breaker(run, self._config.circuit_breaker, timeout=timeout)
         if breaker.is_open(_NAME):

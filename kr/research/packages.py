@@ -1,15 +1,14 @@
 """The packages of the project around a request: what it depends on, and what of it is installed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from kr.frameworks import is_usual_name, mistyped, same_framework
 from kr.packages.installed import find_installed
-from kr.packages.versions import find_dependencies, project_aliases
+from kr.packages.versions import project_aliases
 from kr.settings import Settings
-from kr.slugs import fold
+from kr.text import fold
 
 
 @dataclass(frozen=True)
@@ -34,16 +33,6 @@ class Packages:
             for folder in reversed(self.folders)
             for name, package in project_aliases(folder).items()
         }
-
-    def mistyped(self, framework: str, known: Iterable[str]) -> list[str]:
-        """Return the frameworks that are ``known`` or declared, of which a name that is none of them may be a typing error."""
-        names = [*known]
-        if is_usual_name(framework) or any(same_framework(framework, name) for name in names):
-            return []
-        declared = (find_dependencies(folder).dependencies for folder in self.folders)
-        return mistyped(
-            framework, [*names, *(row.framework for rows in declared for row in rows if row.direct)]
-        )
 
     def repository(self, framework: str) -> str | None:
         """Return a framework's ``owner/repo``: configured, or named by the installed package."""

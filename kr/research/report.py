@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from datetime import date
 
 from kr.markdown import Block, fence, plain_line, render, safe_url, split
-from kr.models import Answer, Confidence, Passage, Query, ReportKind
+from kr.models import PLACEHOLDER_MARK, Answer, Confidence, Passage, Query, ReportKind
 from kr.report import ATTRIBUTION, CAVEATS, CODE, DETAILS, SUMMARY, ParsedReport, render_report, title_of
 from kr.research.baseline import carried_over
 from kr.research.llm import Synthesis, address_of
-from kr.sections import PLACEHOLDER_MARK
 from kr.source_kinds import SOURCES, is_package, is_pages, kind_of
 from kr.text import beginning, search_words, tokens_of
 

@@ -8,30 +8,31 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from kr.envelopes import (
-    CandidateReport,
-    LessonView,
-    MatchView,
-    Problem,
-    ResearchEnvelope,
-    ResearchResults,
-    in_one_line,
-)
 from kr.errors import KrError
 from kr.frameworks import canonical, lookup_keys
-from kr.freshness import Limits
-from kr.models import Match, MatchRules, Query, ResearchStatus
+from kr.models import (
+    CandidateReport,
+    LessonView,
+    Match,
+    MatchRules,
+    MatchView,
+    Problem,
+    Query,
+    ResearchEnvelope,
+    ResearchResults,
+    ResearchStatus,
+    in_one_line,
+)
 from kr.requests import ResearchOverrides, ResearchRequest
 from kr.research.cache import Aliases, Cache, Clock, Rules
-from kr.research.decide import Lookup, Outcome, outcome_of, research_status, with_confidence
+from kr.research.decide import Limits, Lookup, Outcome, outcome_of, research_status, with_confidence
 from kr.research.shelf import HIT_TIMEOUT, Shelf
-from kr.sections import fit
 from kr.settings import Settings
 from kr.store import entries as entry_rows
 from kr.store import lookup, requests, wordings
 from kr.store.engine import Store, Transaction
 from kr.store.requests import Need, RequestRow
-from kr.text import search_words, tokens_of
+from kr.text import fit, search_words, tokens_of
 from kr.times import parse_time, to_text
 
 SAVE_HINT = "what you find out otherwise and proves right: keep it with `kr save` (MCP: save_finding), so that the next one has it"

@@ -5,15 +5,20 @@ import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from kr.envelopes import Envelope, Problem, ResearchEnvelope, failure, in_one_line, validation_problems
 from kr.errors import FieldError, InvalidRequest, StoreError
-from kr.fields import read_document
-from kr.requests import LessonsInjectRequest, Mode, ResearchRequest, parse_request, with_overrides
+from kr.models import Envelope, Problem, ResearchEnvelope, failure, in_one_line, validation_problems
+from kr.requests import (
+    LessonsInjectRequest,
+    Mode,
+    ResearchRequest,
+    parse_request,
+    read_document,
+    with_overrides,
+)
 from kr.research.cache import Clock
 from kr.research.decide import Lookup, Outcome
-from kr.research.progress import Progress
 from kr.research.run import Run, rules_of
 from kr.settings import Settings
 from kr.store import requests
@@ -32,6 +37,19 @@ DISABLED = "Knowledge research disabled in config"
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _IN_A_ROW = ("framework", "framework_version", "topic", "question")
+
+
+class Progress(Protocol):
+    """Hears what a request waits for."""
+
+    def asking(self, source: str) -> None:
+        """``source`` is being asked."""
+
+    def waiting(self) -> None:
+        """Another process researches the same, and its report is waited for."""
+
+    def done(self) -> None:
+        """Nothing is being asked, or waited for, any more."""
 
 
 class ResearchService:

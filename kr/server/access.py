@@ -2,7 +2,7 @@
 
 A request is refused, in this order, for a ``Host`` that is no name of this server or an ``Origin`` of another site (403:
 a web page in the user's browser cannot call it, not even under a name of its own that it lets point here), without the
-token (401), for a body that is too large (413) or too slow (408), and when too many are at work (429).
+token (401), for a body that is too large (413), and when too many are at work (429).
 """
 
 import hmac
@@ -20,7 +20,7 @@ from starlette.requests import ClientDisconnect, cookie_parser
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kr.fields import LIMIT
+from kr.requests import LIMIT
 from kr.server.metrics import Metrics
 from kr.server.page.session import COOKIE, SIGN_IN, Sessions
 
@@ -30,11 +30,7 @@ PROBLEM = "application/problem+json"
 """The media type of an error that is no envelope (RFC 9457)."""
 
 MAX_BODY = LIMIT
-MAX_OPEN_BODY = 64 * 1024
-"""Of a request that nobody has to be known for."""
-
 RETRY_AFTER = {"Retry-After": "1"}
-_CLOSE = {"Connection": "close"}
 _HEALTH = "/healthz"
 _HUNG_UP = 499
 """What the log says of a request whose client hung up first, as nginx does."""
@@ -67,7 +63,6 @@ class Policy:
     token: str | None
     max_requests: int
     review_token: str | None = None
-    body_seconds: float = 20.0
 
 
 class Access:
@@ -145,21 +140,17 @@ class Access:
         if scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode()):
             return True
         session_id = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
-        return self.sessions.get(session_id).is_signed_in
+        return self.sessions.get(session_id) is not None
 
     async def _read_and_work(self, scope: Scope, receive: Receive, send: Send) -> None:
-        limit = MAX_OPEN_BODY if _is_open(scope["path"]) else MAX_BODY
         try:
             # Before the request takes a place: bodies that never come must not keep others out.
-            with anyio.fail_after(self._policy.body_seconds):
-                body = await _read_body(receive, limit)
+            body = await _read_body(receive)
         except ClientDisconnect:
             return
-        except TimeoutError:
-            await problem(408, "the body did not come in time", headers=_CLOSE)(scope, receive, send)
-            return
         if body is None:
-            await problem(413, f"a body is at most {limit} bytes", headers=_CLOSE)(scope, receive, send)
+            too_large = problem(413, f"a body is at most {MAX_BODY} bytes", headers={"Connection": "close"})
+            await too_large(scope, receive, send)
         elif self._at_work >= self._policy.max_requests:
             self._metrics.refused.inc()
             busy = problem(429, f"{self._at_work} requests are at work; try again", headers=RETRY_AFTER)
@@ -216,21 +207,21 @@ def _is_of(origin: str, host: tuple[str, int | None]) -> bool:
     return scheme in {"http", "https"} and _address(address) == host
 
 
-async def _read_body(receive: Receive, limit: int) -> bytes | None:
-    """Read a body; None where it is over ``limit``. Raises ``ClientDisconnect``.
+async def _read_body(receive: Receive) -> bytes | None:
+    """Read a body; None where it is too large. Raises ``ClientDisconnect``.
 
     What is too long is read on and dropped for a while: its sender would not see an answer that comes before.
     """
     body, size, more = bytearray(), 0, True
-    while more and size <= 8 * limit:
+    while more and size <= 8 * MAX_BODY:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         piece, more = message.get("body", b""), message.get("more_body", False)
         size += len(piece)
-        if size <= limit:
+        if size <= MAX_BODY:
             body += piece
-    return bytes(body) if size <= limit else None
+    return bytes(body) if size <= MAX_BODY else None
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

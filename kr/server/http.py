@@ -19,12 +19,11 @@ from starlette.staticfiles import StaticFiles
 
 from kr import __version__, schemas
 from kr.app import App
-from kr.envelopes import Envelope, ResearchEnvelope
 from kr.errors import InvalidRequest, KrError, Overloaded
-from kr.fields import read_document
 from kr.findings import RateResults, SaveEnvelope, save_failure
-from kr.models import EntryStatus, IfUnsure, to_plain
+from kr.models import EntryStatus, Envelope, IfUnsure, ResearchEnvelope, to_plain
 from kr.recording import RecordEnvelope
+from kr.requests import read_document
 from kr.server.access import MAX_BODY, PROBLEM, RETRY_AFTER, Access, Policy, problem
 from kr.server.mcp import InjectEnvelope, create_mcp_server
 from kr.server.metrics import CONTENT_TYPE, MCP_PATHS, Metrics

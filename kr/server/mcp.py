@@ -28,12 +28,11 @@ from pydantic import TypeAdapter
 
 from kr import __version__
 from kr.app import App
-from kr.envelopes import Envelope, InjectResults, ResearchEnvelope
 from kr.errors import KrError
-from kr.fields import Bad, Reader, bad, checked, count, line, optional, text
 from kr.findings import RateResults, SaveEnvelope
-from kr.models import EVENT_TYPES, IfUnsure, Outcome, to_plain
+from kr.models import EVENT_TYPES, Envelope, IfUnsure, InjectResults, Outcome, ResearchEnvelope, to_plain
 from kr.recording import RecordEnvelope
+from kr.requests import Bad, Reader, bad, checked, count, line, optional, text
 from kr.server.worker import Workers
 
 logger = logging.getLogger(__name__)

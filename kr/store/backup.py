@@ -66,7 +66,7 @@ def inspect(path: Path, *, is_locked: bool = False) -> Inspection:
         with _reading(path, is_locked=is_locked) as connection:
             return _judge(path, connection)
     except StoreCorrupt as error:
-        return Inspection("corrupt", problem=str(error))
+        return Inspection("corrupt", problem=error.problem)
     except StoreBusy:
         raise
     except StoreError as error:
@@ -218,12 +218,22 @@ def _copy(connection: Connection, copy: Path, *, mode: int) -> None:
 
 
 def _publish(copy: Path, target: Path) -> None:
+    """Give a copy its name, in one step, unless something has it."""
     try:
-        target.touch(exist_ok=False)  # the name is ours
+        _link(copy, target)
     except FileExistsError as exc:
         why = f"{target}: exists already, and a backup never overwrites; name another file"
         raise StoreUnwritable(why) from exc
-    copy.replace(target)
+
+
+def _link(copy: Path, target: Path) -> None:
+    try:
+        target.hardlink_to(copy)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        target.touch(exist_ok=False)
+        copy.replace(target)
 
 
 def _write_over(path: Path, source: Path) -> None:

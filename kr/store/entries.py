@@ -5,13 +5,12 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any, get_args
 
-from kr import slugs
 from kr.frameworks import canonical
 from kr.models import Confidence, Entry, Origin
 from kr.store import search
 from kr.store.engine import Row, Transaction
 from kr.store.sql import json_list, named, texts_of, upsert_into
-from kr.text import keywords
+from kr.text import fold, keywords
 from kr.times import after, major_key, same_major
 
 COLUMNS = tuple(field.name for field in fields(Entry))
@@ -32,12 +31,12 @@ def framework_key(framework: str) -> str:
 
 
 def topic_key(topic: str) -> str:
-    return " ".join(slugs.fold(topic).split())
+    return " ".join(fold(topic).split())
 
 
 def question_key(question: str) -> str:
     """Return the form in which questions are compared: folded, on one line, without the mark at its end."""
-    return " ".join(slugs.fold(question).split()).rstrip(" ?？!.。")
+    return " ".join(fold(question).split()).rstrip(" ?？!.。")
 
 
 def keywords_key(topic: str) -> str:
@@ -104,12 +103,6 @@ def of_major(same: Iterable[Entry], version: str) -> Entry | None:
         key=lambda it: (major_key(it.framework_version) == wanted, it.last_accessed, it.id),
         default=None,
     )
-
-
-def frameworks(tx: Transaction) -> list[str]:
-    """Return the frameworks that have entries which say something, each under one of its names."""
-    rows = tx.rows("SELECT min(framework) FROM entries WHERE origin <> 'placeholder' GROUP BY framework_key")
-    return [row[0] for row in rows]
 
 
 def ids(tx: Transaction) -> list[str]:

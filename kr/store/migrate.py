@@ -47,7 +47,10 @@ def upgrade(path: Path, timeout: float) -> None:
             return
         if version:
             kept = unused_name(path, f"schema-{version}.bak")
-            connection.execute("VACUUM INTO :path", {"path": str(kept)})
+            staged = path.with_name(f".{path.name}.bak")  # a copy that was killed bears no copy's name
+            staged.unlink(missing_ok=True)
+            connection.execute("VACUUM INTO :path", {"path": str(staged)})
+            staged.replace(kept)
             log.info("%s: backed up to %s before the upgrade", path, kept.name)
         # A change of the journal mode does not wait for others by itself.
         until(deadline, lambda: connection.execute("PRAGMA journal_mode = WAL"))

@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import get_args
 
 from kr.errors import EntryConflict
-from kr.freshness import PLACEHOLDER
-from kr.models import Confidence, Entry, Origin
+from kr.models import PLACEHOLDER, Confidence, Entry, Origin
 from kr.slugs import Name
 from kr.store import archive, edits, entries, places, revisions, saving, wordings
 from kr.store.archive import Archived

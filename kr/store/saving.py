@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from kr import slugs
 from kr.errors import EntryConflict, ReportUnwritable, StoreConflict, StoreError, UnknownEntry
 from kr.models import Confidence, Entry, EntryStatus, Origin
 from kr.slugs import Name
@@ -15,6 +14,7 @@ from kr.store.engine import Store, Transaction, retried
 from kr.store.entries import STALE_BASELINE
 from kr.store.places import Subject
 from kr.store.requests import Need
+from kr.text import tag_key
 from kr.times import major_key, same_major, to_text
 
 log = logging.getLogger(__name__)
@@ -222,7 +222,7 @@ def _joined(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
     """Join tags: a renewed entry is still found by those that it had; of tags that compare alike the first stays."""
     tags: dict[str, str] = {}
     for tag in (*old, *new):
-        tags.setdefault(slugs.tag_key(tag), tag)
+        tags.setdefault(tag_key(tag), tag)
     return tuple(tags.values())
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kr.slugs import did_you_mean
+from kr.text import did_you_mean
 from kr.workflows.expressions import (
     OUTPUT_SCOPE,
     SCOPE,

@@ -193,7 +193,7 @@ def read_value(text: str, kind: ParameterType) -> Any:
         )
     if kind == "list":
         if not stripped.startswith("["):
-            return [item.strip() for item in text.split(",")] if stripped else []
+            return list(filter(None, map(str.strip, text.split(","))))
         value = _json(stripped)
         if isinstance(value, list):
             return value
@@ -231,37 +231,40 @@ def _resolved(value: Tree, places: Mapping[KeyPath, Place], path: KeyPath) -> An
 
 
 def given_values(
-    parameters: Mapping[str, Parameter], given: Mapping[str, str]
+    parameters: Mapping[str, Parameter], given: Mapping[str, str], *, is_simulated: bool = False
 ) -> tuple[dict[str, Any], list[str]]:
-    """Read the values of ``--set``, and fill in defaults: the values, and a sentence for each mistake."""
-    problems = []
+    """Read the values of ``--set``, and fill in defaults: the values, and a sentence for each mistake.
+
+    What is required must not be empty either. A simulation runs nothing: a text that it lacks is the parameter's name in
+    angle brackets.
+    """
+    allowed = ", ".join(parameters) or "none"
+    problems = [
+        f"{name}: the template has no such parameter; it has: {allowed}"
+        for name in given
+        if name not in parameters
+    ]
     values: dict[str, Any] = {}
-    for name in given:
-        if name not in parameters:
-            allowed = ", ".join(parameters) or "none"
-            problems.append(f"{name}: the template has no such parameter; it has: {allowed}")
     for name, parameter in parameters.items():
-        if name in given:
-            try:
-                value = read_value(given[name], parameter.type)
-            except BadValue as error:
-                problems.append(f"{name}: {error}")
-                continue
-            if parameter.enum is not None and value not in parameter.enum:
-                problems.append(
-                    f"{name}: {_shown(value)} is not allowed; allowed: {_choices(parameter.enum)}"
-                )
-            values[name] = value
-        elif parameter.default is None and parameter.required:
-            told = f" ({parameter.description})" if parameter.description else ""
-            problems.append(f"{name}: is required{told}; say --set {name}=…")
-        else:
-            values[name] = parameter.default
+        try:
+            values[name] = _given_value(name, parameter, given.get(name), is_simulated=is_simulated)
+        except BadValue as error:
+            problems.append(f"{name}: {error}")
     return values, problems
 
 
-def _choices(values: list[Any]) -> str:
-    return ", ".join(map(_shown, values))
+def _given_value(name: str, parameter: Parameter, text: str | None, *, is_simulated: bool) -> Any:
+    value = parameter.default if text is None else read_value(text, parameter.type)
+    is_empty = value in (None, [], {}) or (isinstance(value, str) and not value.strip())
+    if parameter.required and is_empty:
+        if is_simulated and parameter.type == "string" and parameter.enum is None:
+            return f"<{name}>"
+        about = f" ({parameter.description})" if parameter.description else ""
+        raise BadValue(f"is required{about}; say --set {name}=…")
+    if text is not None and parameter.enum is not None and value not in parameter.enum:
+        allowed = ", ".join(map(_shown, parameter.enum))
+        raise BadValue(f"{_shown(value)} is not allowed; allowed: {allowed}")
+    return value
 
 
 def _shown(value: Any) -> str:

@@ -12,7 +12,7 @@ from kr.text import counted
 from kr.workflows.state import Finished, Instance, Job
 
 if TYPE_CHECKING:
-    from kr.envelopes import Envelope
+    from kr.models import Envelope
     from kr.recording import RecordEnvelope
 
 _QUERY = ("framework", "framework_version", "topic", "tags", "question")

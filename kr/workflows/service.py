@@ -84,7 +84,7 @@ class Workflows:
         require_cel()
         path = find_template(name, self.cwd)
         template = _sound(path, read_template(read_bytes(path)))
-        values, problems = given_values(template.parameters, given)
+        values, problems = given_values(template.parameters, given, is_simulated=simulate)
         if problems:
             raise BadParameters("\n".join(f"{path.name}: {problem}" for problem in problems))
         now = self.clock()

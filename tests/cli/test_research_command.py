@@ -48,20 +48,6 @@ def test_a_request_from_a_file(project: Project) -> None:
     assert yaml.safe_load(done.stdout)["session_id"] == "s-1"
 
 
-def test_a_framework_that_is_mistyped_is_asked_back_and_leaves_no_placeholder(project: Project) -> None:
-    (project.root / "requirements.txt").write_text("click\n")
-    done = project.run("research", "clik", "How do I ask for a password?", "--format", "text")
-    told = done.stdout.decode()
-    assert told.startswith("degraded  nothing was found;")
-    assert "did you mean click?" in told
-    assert "manual research required" in told
-    assert project.sql("SELECT count(*) FROM entries") == [(0,)]
-    project.know("passwords")
-    assert project.run("research", "zzfoo", "How do I ask for passwords?").returncode == 0
-    found = yaml.safe_load(project.run("search", "passwords", "ask").stdout)
-    assert {row["id"] for row in found["entries"]} == {"vue-passwords", "zzfoo-ask-passwords"}
-
-
 @pytest.mark.parametrize(
     ("framework", "question", "why"),
     [

@@ -17,9 +17,8 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from kr import __version__
-from kr.envelopes import ResearchEnvelope, ResearchResults
 from kr.findings import SaveEnvelope
-from kr.models import Confidence, IfUnsure, Outcome, ResearchStatus
+from kr.models import Confidence, IfUnsure, Outcome, ResearchEnvelope, ResearchResults, ResearchStatus
 from kr.server.mcp import INSTRUCTIONS, TOOLS
 from kr.text import tokens_of
 from tests.support.forked import shared

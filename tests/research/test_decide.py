@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.freshness import Limits
 from kr.models import TIERS, Entry, MatchRules, Query, Ratings
-from kr.research.decide import Known, choose, judge_all, most_offered, offered, overlap, rank, tier_of
+from kr.research.decide import Known, Limits, choose, judge_all, most_offered, offered, overlap, rank, tier_of
 from kr.times import to_text
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.models import Answer, Passage, Query
+from kr.models import PLACEHOLDER_MARK, Answer, Passage, Query
 from kr.report import SECTIONS, STALE_MARK, parse_report
 from kr.research.llm import Synthesis
 from kr.research.report import Report, build_report, confidence
-from kr.sections import PLACEHOLDER_MARK
 from kr.text import tokens_of
 
 QUERY = Query(

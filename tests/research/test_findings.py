@@ -17,8 +17,7 @@ from kr.guard import clean
 from kr.models import Writer, agent, person, to_plain
 from kr.report import HEADER, SECTIONS, parse_report
 from kr.research.finding_text import contained, render_finding
-from kr.sections import section
-from kr.text import tokens_of
+from kr.text import section, tokens_of
 from tests.support.program import Project
 
 QUESTION = "How do I reject unknown keys?"

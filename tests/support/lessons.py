@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kr.envelopes import Envelope
 from kr.lessons.book import LessonBook
 from kr.lessons.events import EventLimits
 from kr.lessons.file import LOCK_TIMEOUT, LessonsFile
 from kr.lessons.inject import inject
 from kr.lessons.record import record
+from kr.models import Envelope
 from kr.recording import RecordEnvelope
 from kr.requests import LessonsInjectRequest, parse_request
 from kr.store.engine import Store

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from kr.freshness import Limits
 from kr.models import MatchRules
 from kr.requests import ResearchRequest, parse_request
 from kr.research.cache import Rules
+from kr.research.decide import Limits
 from kr.research.run import Run
 from kr.store.engine import Store
 from tests.support.program import request

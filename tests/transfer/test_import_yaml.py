@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.errors import EntryConflict
-from kr.sections import PLACEHOLDER_MARK
+from kr.models import PLACEHOLDER_MARK
 from kr.store import meta
 from kr.store.engine import Store
 from kr.transfer.import_yaml import Imported

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kr.sections import PLACEHOLDER_MARK
+from kr.models import PLACEHOLDER_MARK
 from kr.store import archive, entries, quarantine, reports, restoring, revisions, saving
 from kr.store import wordings as wording_rows
 from kr.store.engine import Store

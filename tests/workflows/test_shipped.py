@@ -41,7 +41,23 @@ def test_the_three_are_shipped_without_mistakes() -> None:
 
 
 class TestDeployment:
-    SETS = ("--set", 'servers=["a","b"]', "--set", "deploy_command=echo $IMAGE > $SERVER")
+    COMMANDS = ("--set", "test_command=true", "--set", "build_command=true")
+    SETS = (*COMMANDS, "--set", 'servers=["a","b"]', "--set", "deploy_command=echo $IMAGE > $SERVER")
+
+    @pytest.mark.parametrize("environment", ["development", "production"])
+    def test_nothing_starts_before_its_commands_are_set(self, project: Project, environment: str) -> None:
+        sets = ("--set", f"environment={environment}", "--set", "servers=,", "--set", "build_command= ")
+        done = project.run("workflow", "start", "deployment", *sets)
+        assert (done.returncode, done.stdout) == (2, b"")
+        for name in ("servers", "test_command", "build_command", "deploy_command"):
+            assert f"{name}: is required (The s" in done.stderr.decode()
+        assert not (project.root / "workflow_state.json").exists()
+
+    def test_simulated_it_needs_no_command(self, project: Project) -> None:
+        state = start(
+            project, "deployment", "--set", "environment=production", "--set", "servers=a,b", "--simulate"
+        )
+        assert (state["status"], state["params"]["deploy_command"]) == ("completed", "<deploy_command>")
 
     def test_production_waits_for_its_approval(self, project: Project) -> None:
         state = start(project, "deployment", "--set", "environment=production", *self.SETS)
@@ -71,8 +87,11 @@ class TestDeployment:
         assert (project.root / "b").exists()
 
     def test_a_test_that_fails_ends_it(self, project: Project) -> None:
-        sets = ("--set", "environment=staging", "--set", "test_command=echo 1 failed; false")
-        state = start(project, "deployment", *sets, *self.SETS, status=1)
+        sets = ("--set", "environment=staging")
+        failing = [
+            part.replace("test_command=true", "test_command=echo 1 failed; false") for part in self.SETS
+        ]
+        state = start(project, "deployment", *sets, *failing, status=1)
         assert (state["status"], state["current_step"]) == ("failed", None)
         assert set(list(steps(state).values())[1:]) == {"pending"}
 
@@ -81,6 +100,7 @@ class TestDeployment:
         sets = (
             "--set",
             "environment=staging",
+            *self.COMMANDS,
             "--set",
             f"servers={hostile}",
             "--set",
@@ -95,11 +115,10 @@ class TestDeployment:
         assert not (project.root / "pwned").exists()
 
     def test_simulated_it_runs_nothing_and_says_so(self, project: Project) -> None:
-        sets = ("--set", "environment=production", "--set", "test_command=touch ran")
-        state = start(project, "deployment", *sets, *self.SETS, "--simulate")
+        state = start(project, "deployment", "--set", "environment=production", *self.SETS, "--simulate")
         assert (state["status"], state["is_simulated"]) == ("completed", True)
         assert set(steps(state).values()) == {"completed"}
-        assert not [name for name in ("ran", "a", "b") if (project.root / name).exists()]
+        assert not [name for name in ("a", "b") if (project.root / name).exists()]
         text = report(project, "deployment")
         assert "> **Simulated**" in text
         assert "| approved | simulation |" in text

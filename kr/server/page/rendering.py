@@ -14,22 +14,21 @@ from kr import __version__
 from kr.times import parse_time
 
 DONE = {
-    "answered": "Kept. From now on this wording finds {of}.",
+    "answered": "Kept. From now on these words find this entry.",
     "none": "Noted: none of them answers.",
-    "restored": "{of} is live again.",
-    "removed": "{of} is in the archive now.",
-    "approved": "{of} is approved: agents get it from now on.",
-    "rejected": "{of} is rejected, and given to nobody.",
-    "rated": "Noted what you say of {of}.",
-    "saved": "Your text of {of} is kept, and served from now on.",
-    "held": "Your text waits as {of}: it gives orders, or switches a safeguard off.",
-    "no-reviewer": "You don't review any more.",
+    "restored": "Restored. It is live again.",
+    "removed": "It is in the archive now.",
+    "approved": "Approved. Agents get it from now on.",
+    "rejected": "Rejected. It is given to nobody.",
+    "rated": "Noted what you say of it.",
+    "saved": "Your text is kept, and served from now on.",
+    "held": "Your text is held back: it gives orders, or switches a safeguard off.",
     "retire": "Retired. It is not given to agents any more.",
     "bring-back": "Brought back. It is given to agents again.",
     "pin": "Pinned. It goes before others of its phase.",
     "unpin": "Not pinned any more.",
 }
-"""What an action says when it is done, by its code; ``of`` is the entry."""
+"""What an action says when it is done, by its word in the address."""
 
 NAVIGATION = (
     ("/", "Overview"),
@@ -50,6 +49,7 @@ def render(template: str, request: Request, **context: Any) -> str:
         "path": request.url.path,
         "query": dict(request.query_params),
         "ago": lambda text: ago(text, now),
+        "said": DONE.get(request.query_params.get("said", "")),
     }
     return environment().get_template(template).render(**known, **context)
 
@@ -80,7 +80,7 @@ def environment() -> Environment:
 def with_query(query: dict[str, str], **changes: Any) -> str:
     """Return a query with some of its values changed (an empty one goes), for links to the same view."""
     both = {**query, **{name: str(value) for name, value in changes.items()}}
-    kept = {name: value for name, value in both.items() if value and name not in {"said", "of", "by"}}
+    kept = {name: value for name, value in both.items() if value and name != "said"}
     return f"?{urlencode(kept)}"
 
 

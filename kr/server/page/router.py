@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -12,8 +12,8 @@ from starlette.exceptions import HTTPException
 from kr.errors import EntryConflict, InvalidRequest, KrError, ReviewerNeeded
 from kr.models import Writer, person
 from kr.server.page import views
-from kr.server.page.rendering import DONE, render
-from kr.server.page.session import COOKIE, SIGN_IN, SIGNED_IN_SECONDS, Sessions, name_of
+from kr.server.page.rendering import render
+from kr.server.page.session import COOKIE, REVIEW_SECONDS, SIGN_IN, USE_SECONDS, Session, Sessions, name_of
 from kr.server.worker import Workers
 
 _CONTENT_SECURITY = (
@@ -27,9 +27,6 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 """Of every page: nothing inline, nothing from elsewhere, no frame around it. ``Access`` adds those of every answer."""
-
-_URLENCODED = "application/x-www-form-urlencoded"
-_REVIEW = "/review"
 
 Handler = Callable[[Request], Awaitable[Response]]
 View = Callable[[Any, views.Params], views.Context]
@@ -72,7 +69,6 @@ def page_router(workers: Workers, sessions: Sessions) -> APIRouter:
     add(SIGN_IN, "GET", page.ask_to_sign_in)
     add(SIGN_IN, "POST", page.sign_in)
     add("/sign-out", "POST", page.sign_out)
-    add("/review/sign-out", "POST", page.stop_reviewing)
     return router
 
 
@@ -107,9 +103,10 @@ class _Page:
         return await self.show(view, "entry.html", request)
 
     async def act(self, path: str, action: Action, request: Request) -> Response:
-        form = await self._read_form(request)
-        reviewer = self._sessions.get(_id_of(request)).reviewer
-        if path.startswith(f"{_REVIEW}/") and reviewer is None:
+        form = await _read_form(request)
+        session = self._session(request)
+        reviewer = session.reviewer if session else None
+        if path.startswith("/review/") and reviewer is None:
             raise ReviewerNeeded(
                 "Only a person who signed in to review may do this: the page Review says how."
             )
@@ -126,7 +123,7 @@ class _Page:
             again = {**context, "draft": form, "problem": str(error)}
             return self._render(request, "entry.html", again, status=422)
         kept = {name: form[name] for name in ("phase", "worth", "page") if form.get(name)}
-        return self._redirect(_id_of(request), done, **kept)
+        return RedirectResponse(f"{done.address}?{urlencode({**kept, 'said': done.what})}", status_code=303)
 
     async def ask_to_sign_in(self, request: Request) -> Response:
         address = _local(request.query_params.get("next", "/"))
@@ -134,53 +131,33 @@ class _Page:
 
     async def sign_in(self, request: Request) -> Response:
         """Let who knows one of the two tokens go on: to use the server, or under a name to review."""
-        form = await self._read_form(request)
+        form = await _read_form(request)
         name = name_of(form["name"]) if "name" in form else None
-        session_id = self._sessions.sign_in(_id_of(request), form.get("token", ""), name)
+        if "name" in form and name is None:
+            raise HTTPException(403, "That is no name. Go back, and try again.")
+        session_id = self._sessions.sign_in(form.get("token", ""), name)
         if session_id is None:
-            why = "That is no name" if "name" in form and name is None else "That is not the token"
-            raise HTTPException(403, f"{why}. Go back, and try again.")
+            raise HTTPException(403, "That is not the token. Go back, and try again.")
         response = RedirectResponse(_local(form.get("next", "/")), status_code=303)
-        return self._with_cookie(request, response, session_id)
+        response.set_cookie(
+            COOKIE,
+            session_id,
+            max_age=USE_SECONDS if name is None else REVIEW_SECONDS,
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
+        return response
 
     async def sign_out(self, request: Request) -> Response:
-        await self._read_form(request)
-        self._sessions.sign_out(_id_of(request))
-        response = RedirectResponse(SIGN_IN, status_code=303)
+        await _read_form(request)
+        self._sessions.sign_out(request.cookies.get(COOKIE, ""))
+        response = RedirectResponse("/", status_code=303)
         response.delete_cookie(COOKIE)
         return response
 
-    async def stop_reviewing(self, request: Request) -> Response:
-        await self._read_form(request)
-        self._sessions.stop_reviewing(_id_of(request))
-        return self._redirect(_id_of(request), views.Done("no-reviewer", "", _REVIEW))
-
-    async def _read_form(self, request: Request) -> dict[str, str]:
-        """Read a form that this page gave to this browser; another one is refused.
-
-        A browser sends it urlencoded, as the page's forms ask. Of multipart the sender chooses the charset, and with it what
-        a text may be.
-        """
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _URLENCODED:
-            raise HTTPException(415, f"A form is sent as {_URLENCODED}.")
-        async with request.form() as given:
-            form = {name: value for name, value in given.items() if isinstance(value, str)}
-        if not self._sessions.has_signed(form.pop("form_token", ""), _id_of(request)):
-            raise HTTPException(
-                403, "This form is not from this page, or kr was restarted since. Go back, reload, try again."
-            )
-        return form
-
-    def _redirect(self, session_id: str, done: views.Done, **query: str) -> Response:
-        """Lead to the view that says what was done; the signature shows that this server says so."""
-        signature = self._sessions.sign(session_id, f"{done.what} {done.of}")
-        query |= {"said": done.what, "of": done.of, "by": signature}
-        return RedirectResponse(f"{done.address}?{urlencode(query)}", status_code=303)
-
-    def _said(self, request: Request) -> str | None:
-        what, of, by = (request.query_params.get(name, "") for name in ("said", "of", "by"))
-        is_ours = what in DONE and self._sessions.has_signed(by, _id_of(request), f"{what} {of}")
-        return DONE[what].format(of=of[:200]) if is_ours else None
+    def _session(self, request: Request) -> Session | None:
+        return self._sessions.get(request.cookies.get(COOKIE, ""))
 
     def _problem(self, request: Request, status: int, message: str) -> Response:
         return self._render(request, "problem.html", {"status": status, "message": message}, status=status)
@@ -188,35 +165,21 @@ class _Page:
     def _render(
         self, request: Request, template: str, context: views.Context, *, status: int = 200
     ) -> Response:
-        known_id = _id_of(request)
-        session_id, session = known_id or self._sessions.new_id(), self._sessions.get(known_id)
-        html = render(
-            template,
-            request,
-            said=self._said(request),
-            form_token=self._sessions.sign(session_id),
-            is_signed_in=session.is_signed_in,
-            reviewer=session.reviewer,
-            can_review=self._sessions.can_review,
-            **context,
-        )
-        response = HTMLResponse(html, status_code=status, headers=_HEADERS)
-        return response if known_id else self._with_cookie(request, response, session_id)
-
-    def _with_cookie(self, request: Request, response: Response, session_id: str) -> Response:
-        response.set_cookie(
-            COOKIE,
-            session_id,
-            max_age=SIGNED_IN_SECONDS if self._sessions.get(session_id).is_signed_in else None,
-            httponly=True,
-            samesite="strict",
-            secure=request.url.scheme == "https",
-        )
-        return response
+        session = self._session(request)
+        known = {
+            "is_signed_in": session is not None,
+            "reviewer": session.reviewer if session else None,
+            "can_review": self._sessions.can_review,
+        }
+        html = render(template, request, **known, **context)
+        return HTMLResponse(html, status_code=status, headers=_HEADERS)
 
 
-def _id_of(request: Request) -> str:
-    return request.cookies.get(COOKIE, "")
+async def _read_form(request: Request) -> dict[str, str]:
+    """Read a form of this page. A browser says where a form comes from, and ``Access`` has refused other sites."""
+    if "origin" not in request.headers:
+        raise HTTPException(403, "A form is sent by a browser, from this page.")
+    return dict(parse_qsl((await request.body()).decode(errors="replace"), keep_blank_values=True))
 
 
 def _local(address: str) -> str:

@@ -65,10 +65,9 @@ class Params:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a form did, as ``rendering.DONE`` names it; ``of`` which entry or lesson; and the address to go on with."""
+    """What a form did, as ``rendering.DONE`` names it, and the address to go on with."""
 
     what: str
-    of: str
     address: str
 
 
@@ -211,9 +210,9 @@ def sources(app: App, _params: Params) -> Context:
 
 
 def lessons(app: App, params: Params) -> Context:
-    """Show lessons by phase with what they are worth, and those that wait for a person."""
+    """Show lessons by phase, with what they are worth."""
     with app.lessons() as service:
-        everything, waiting = service.lessons(limit=100_000), service.quarantined()
+        everything, held_back = service.lessons(limit=100_000), len(service.quarantined())
     phases = app.settings.knowledge_research.all_phases
     phase, worth = params.one_of("phase", phases), params.one_of("worth", _WORTHS)
     found = [
@@ -228,7 +227,7 @@ def lessons(app: App, params: Params) -> Context:
         "worth": worth,
         "worths": _WORTHS,
         "phases": [_phase(name, everything) for name in phases],
-        "quarantined": waiting,
+        "held_back": held_back,
         "all": len(everything),
         "lessons": found[params.offset(FEW) : params.offset(FEW) + FEW],
         **params.paging(len(found), FEW),
@@ -249,7 +248,7 @@ def settle(app: App, form: Form, _writer: Writer | None) -> Done:
     """Note which entry answers a need, or that none does."""
     entry_id = form.get("entry", "")
     numbers.settle(app.store, form.get("request", ""), entry_id or None, app.clock())
-    return Done("answered" if entry_id else "none", entry_id, "/candidates")
+    return Done("answered" if entry_id else "none", "/candidates")
 
 
 def restore(app: App, form: Form, _writer: Writer | None) -> Done:
@@ -257,14 +256,14 @@ def restore(app: App, form: Form, _writer: Writer | None) -> Done:
     entry_id, number = form.get("id", ""), form.get("archive_id", "")
     archive_id = int(number) if number.isdecimal() and len(number) < 19 else -1
     app.catalog.restore(entry_id, archive_id=archive_id, replace_live=form.get("replace") == "yes")
-    return Done("restored", entry_id, "/archive")
+    return Done("restored", "/archive")
 
 
 def remove(app: App, form: Form, _writer: Writer | None) -> Done:
     """Move an entry to the archive."""
     entry_id = form.get("id", "")
     app.catalog.remove([entry_id])
-    return Done("removed", entry_id, "/entries")
+    return Done("removed", "/entries")
 
 
 def judge_lesson(app: App, form: Form, _writer: Writer | None) -> Done:
@@ -279,27 +278,26 @@ def judge_lesson(app: App, form: Form, _writer: Writer | None) -> Done:
                 "It waits for a person: the page Review has what was held back, and says who may judge it."
             )
         service.mark(lesson_id, mark, is_set=is_set)  # type: ignore[arg-type]
-    return Done(word, lesson_id, "/lessons")
+    return Done(word, "/lessons")
 
 
 def approve(app: App, form: Form, _writer: Writer | None) -> Done:
     """Let through a finding or a lesson that was held back."""
-    waiting_id = form.get("id", "")
-    results = app.approve(waiting_id).get("results")
-    return Done("approved", results["id"] if results else waiting_id, "/review")
+    app.approve(form.get("id", ""))
+    return Done("approved", "/review")
 
 
 def reject(app: App, form: Form, _writer: Writer | None) -> Done:
     """Drop a finding or a lesson that was held back."""
     app.reject(form.get("id", ""))
-    return Done("rejected", form.get("id", ""), "/review")
+    return Done("rejected", "/review")
 
 
 def rate(app: App, form: Form, writer: Writer | None) -> Done:
     """Say as a person whether an entry's report worked."""
     entry_id = form.get("id", "")
     app.rate_report(entry_id, {name: form.get(name) for name in ("outcome", "note")}, writer)
-    return Done("rated", entry_id, _address(entry_id))
+    return Done("rated", _address(entry_id))
 
 
 def save(app: App, form: Form, writer: Writer | None) -> Done:
@@ -318,10 +316,9 @@ def save(app: App, form: Form, writer: Writer | None) -> Done:
     if envelope.results is None:
         problems = (FieldError(error.field or "answer", error.message) for error in envelope.errors)
         raise InvalidRequest(*problems)
-    saved_id = envelope.results.id
     if envelope.status == "quarantined":
-        return Done("held", saved_id, "/review")
-    return Done("saved", saved_id, _address(saved_id))
+        return Done("held", "/review")
+    return Done("saved", _address(envelope.results.id))
 
 
 def _address(entry_id: str) -> str:

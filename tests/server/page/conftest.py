@@ -2,8 +2,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from bs4 import BeautifulSoup, Tag
 from starlette.testclient import TestClient
 
 from kr.server.access import Access, Policy
@@ -36,6 +38,34 @@ def empty(tmp_path: Path) -> Iterator[Site]:
     """A page where nobody has asked anything."""
     with site(tmp_path) as found:
         yield found
+
+
+def soup(of: Site, path: str, status: int = 200) -> BeautifulSoup:
+    response = of.client.get(path)
+    assert response.status_code == status, response.text
+    return BeautifulSoup(response.text, "html.parser")
+
+
+def one(within: Tag, selector: str) -> Tag:
+    found = within.select_one(selector)
+    assert found is not None, f"{selector} in {within.get_text(' ', strip=True)}"
+    return found
+
+
+def post(of: Site, form: Tag, **changes: str) -> Any:
+    """Send a form as a browser does."""
+    fields = {str(field["name"]): str(field.get("value", "")) for field in form.select("input[name]")}
+    texts = {str(field["name"]): field.get_text() for field in form.select("textarea")}
+    return send(of, str(form["action"]), {**fields, **texts, **changes})
+
+
+def send(of: Site, path: str, form: dict[str, str]) -> Any:
+    return of.client.post(path, data=form, headers={"Origin": "http://localhost"})
+
+
+def said(of: Site, response: Any) -> str:
+    assert response.status_code == 303, response.text
+    return one(soup(of, response.headers["location"]), ".said").get_text()
 
 
 class site:  # noqa: N801 - a context manager

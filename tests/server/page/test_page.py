@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bs4 import BeautifulSoup, Tag
+from bs4 import BeautifulSoup
 
 from kr.server.page.router import ACTIONS, VIEWS
 from kr.store import saving
 from kr.store.saving import Draft
-from tests.server.page.conftest import Site, site
+from tests.server.page.conftest import Site, one, post, said, site, soup
 from tests.support.program import request
 from tests.support.sprint import SCRIPT
 from tests.support.stores import draft
@@ -23,30 +23,6 @@ OURS = re.compile(
     "|ol|blockquote|i|b|em|mark"
 )
 """The elements of the page: a hostile text brings none of its own."""
-
-
-def soup(site: Site, path: str, status: int = 200) -> BeautifulSoup:
-    response = site.client.get(path)
-    assert response.status_code == status, response.text
-    return BeautifulSoup(response.text, "html.parser")
-
-
-def one(within: Tag, selector: str) -> Tag:
-    found = within.select_one(selector)
-    assert found is not None, selector
-    return found
-
-
-def post(site: Site, form: Tag, **changes: str) -> Any:
-    """Send a form as a browser does."""
-    fields = {str(field["name"]): str(field.get("value", "")) for field in form.select("input[name]")}
-    return site.client.post(str(form["action"]), data={**fields, **changes})
-
-
-def said(site: Site, response: Any) -> str:
-    assert response.status_code == 303, response.text
-    status = one(soup(site, response.headers["location"]), ".said")
-    return status.get_text()
 
 
 @pytest.mark.parametrize("path", VIEWS)
@@ -152,28 +128,17 @@ def test_from_a_question_that_candidates_were_offered_to_to_a_hit_by_its_wording
     assert [near["id"] for near in ask()["results"]["related"]] == ["vue-repeatable-options"]
     need = one(soup(empty, "/candidates"), "article.need")
     assert "Can an argument be given twice?" in need.get_text()
-    assert "vue-repeatable-options" in said(empty, post(empty, one(need, ".near form")))
+    assert "find this entry" in said(empty, post(empty, one(need, ".near form")))
     answer = ask()
     assert (answer["status"], answer["results"]["cache_entry_id"]) == ("cache-hit", "vue-repeatable-options")
     assert "Can an argument be given twice?" in soup(empty, "/entries/vue-repeatable-options").get_text()
 
 
-def test_saying_that_none_answers_settles_it_without_a_wording_and_nobody_else_can_say_so(
-    sprint: Site,
-) -> None:
+def test_saying_that_none_answers_settles_it_without_a_wording(sprint: Site) -> None:
     before = sprint.project.sql("SELECT count(*) FROM wordings")
     settled = post(sprint, soup(sprint, "/candidates").select("article.need > form")[-1])
     assert "none of them" in said(sprint, settled)
     assert sprint.project.sql("SELECT count(*) FROM wordings") == before
-    genuine = settled.headers["location"]
-    for crafted in (
-        "/candidates?said=answered&of=x",
-        genuine.replace("=none", "=answered"),
-        f"{genuine}&of=x",
-    ):
-        assert not one(soup(sprint, crafted), ".said").get_text()
-    sprint.client.cookies.clear()
-    assert not one(soup(sprint, genuine), ".said").get_text()
 
 
 def test_an_entry_that_was_not_near_cannot_be_the_answer(sprint: Site) -> None:
@@ -236,7 +201,7 @@ def test_lessons_are_shown_by_phase_and_judged(sprint: Site) -> None:
         "code-review",
         "e2e-inspection",
     ]
-    assert not page.select("#review .lesson.quarantined form")  # test_review.py: a reviewer judges them
+    assert "2 lessons held back" in one(page, ".notice").get_text()  # test_review.py: a reviewer judges them
     item = one(soup(sprint, "/lessons?phase=code-review"), "#list .lesson.live")
     text = one(item, ".summary").get_text()
     retire = next(form for form in item.select("form") if "Retire" in form.get_text())
@@ -259,25 +224,14 @@ def test_stories_and_sources_tell_what_they_cost(sprint: Site) -> None:
     assert cards == {"context7 working", "deepwiki paused", "web_search working"}
 
 
-@pytest.mark.parametrize("path", ACTIONS)
-@pytest.mark.parametrize("given", ["", "0" * 64, "of another browser"])
-def test_a_form_of_strangers_is_refused(sprint: Site, path: str, given: str) -> None:
-    if given == "of another browser":
-        page = soup(sprint, "/candidates")
-        given = str(one(page, "input[name=form_token]")["value"])
-        sprint.client.cookies.clear()
-        sprint.client.get("/")
+@pytest.mark.parametrize("path", [*ACTIONS, "/sign-in", "/sign-out"])
+@pytest.mark.parametrize("origin", [None, "null", "http://evil.example", "http://localhost:1"])
+def test_a_form_of_another_page_is_refused(sprint: Site, path: str, origin: str | None) -> None:
     before = list(sprint.project.sql("SELECT * FROM requests"))
-    response = sprint.client.post(path, data={"form_token": given, "id": "x", "request": "r0000"})
+    headers = {} if origin is None else {"Origin": origin}
+    response = sprint.client.post(path, data={"id": "x", "request": "r0000"}, headers=headers)
     assert response.status_code == 403
-    assert "form is not from this page" in response.text
     assert sprint.project.sql("SELECT * FROM requests") == before
-
-
-def test_the_cookie_of_forms_is_for_this_site_alone(empty: Site) -> None:
-    cookie = empty.client.get("/").headers["set-cookie"].lower()
-    assert "httponly" in cookie
-    assert "samesite=strict" in cookie
 
 
 @pytest.mark.parametrize("entry_id", ["none", "..%2f..%2fetc%2fpasswd", "a/b", "%00", SCRIPT])
@@ -322,9 +276,6 @@ def test_outside_loopback_a_person_signs_in_with_the_token(tmp_path: Path) -> No
         assert TOKEN not in cookie
         leave = one(soup(closed, "/entries"), "form.sign-out")
         copied = dict(client.cookies)
-        assert (
-            post(closed, form, token=TOKEN).status_code == 403
-        )  # of before: it belongs to the browser's former id
         assert post(closed, leave).status_code == 303
         assert (
             client.get("/entries", headers={"Cookie": f"kr_session={copied['kr_session']}"}).status_code
@@ -349,15 +300,13 @@ def test_the_interface_still_answers_in_json(sprint: Site) -> None:
     assert "/candidates" not in sprint.client.get("/openapi.json").json()["paths"]
 
 
-@pytest.mark.parametrize("charset", ["unicode_escape", "utf-7", "nonsense"])
-def test_a_form_is_urlencoded_alone(tmp_path: Path, charset: str) -> None:
-    body = '--b\r\nContent-Disposition: form-data; name="form_token"\r\n\r\n\\ud800\r\n--b--\r\n'
-    kind = f"multipart/form-data; boundary=b; charset={charset}"
+@pytest.mark.parametrize(
+    "body", [b"", b"token=\xff", b"--b\r\nContent-Disposition: form-data\r\n", b"&&&=%zz"]
+)
+def test_a_form_that_is_none_signs_nobody_in(tmp_path: Path, body: bytes) -> None:
     with site(tmp_path, token=TOKEN) as closed:
-        closed.client.get("/sign-in")
-        sent = closed.client.post("/sign-in", content=body, headers={"Content-Type": kind})
-        assert sent.status_code == 415
-        assert closed.client.post("/sign-in").status_code == 415
+        sent = closed.client.post("/sign-in", content=body, headers={"Origin": "http://localhost"})
+        assert (sent.status_code, "not the token" in sent.text) == (403, True)
 
 
 def test_a_page_number_is_bounded(sprint: Site) -> None:

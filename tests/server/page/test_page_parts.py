@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kr.server.page import rendering as texts
 from kr.server.page.charts import HEIGHT, Chart, bar_chart, rate_chart, scale
 from kr.server.page.markdown import report_page, to_html
-from kr.server.page.session import Session, Sessions
+from kr.server.page.session import Sessions
 from tests.support.sprint import SCRIPT
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -171,31 +171,24 @@ def test_numbers_are_short_and_whole() -> None:
 @given(st.text(".0é"), st.text("ab"))
 def test_only_who_knows_the_token_is_signed_in_and_until_signing_out(forged: str, other: str) -> None:
     sessions = Sessions("ab")
-    genuine = sessions.sign_in("before", "ab")
+    genuine = sessions.sign_in("ab")
     assert genuine is not None
-    assert sessions.get(genuine).is_signed_in
-    assert (sessions.sign_in("before", other) is None) == (other != "ab")
-    assert not sessions.get(forged).is_signed_in
-    assert not Sessions("ab").get(genuine).is_signed_in  # another process
+    assert sessions.get(genuine)
+    assert (sessions.sign_in(other) is None) == (other != "ab")
+    assert sessions.get(forged) is None
+    assert Sessions("ab").get(genuine) is None  # another process
     sessions.sign_out(genuine)
-    assert not sessions.get(genuine).is_signed_in
-    assert Sessions(None).sign_in("before", "") is None
+    assert sessions.get(genuine) is None
+    assert Sessions(None).sign_in("") is None
 
 
-def test_rights_end_in_time_and_apart() -> None:
-    now = time.time()
-    assert not Session(signed_in_until=now - 1).is_signed_in
-    reviewing = Session(signed_in_until=now + 60, review_until=now - 1, reviewer_name="Ann")
-    assert (reviewing.is_signed_in, reviewing.reviewer) == (True, None)
-
-
-def test_a_signature_is_of_one_session_and_one_text() -> None:
-    sessions = Sessions(None)
-    mine, theirs = sessions.new_id(), sessions.new_id()
-    assert sessions.has_signed(sessions.sign(mine), mine)
-    assert not sessions.has_signed(sessions.sign(theirs), mine)
-    assert not sessions.has_signed(sessions.sign(mine, "said"), mine)
-    assert not sessions.has_signed(sessions.sign(""), "")
+def test_a_session_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    sessions, now = Sessions("use", "review"), time.time()
+    use, review = sessions.sign_in("use") or "", sessions.sign_in("review", "Ann") or ""
+    for hours, names in ((11, ["", "Ann"]), (13, [""]), (30 * 24 + 1, [])):
+        monkeypatch.setattr("time.time", lambda late=now + hours * 3600: late)
+        found = [session.reviewer or "" for it in (use, review) if (session := sessions.get(it))]
+        assert found == names
 
 
 def test_a_passage_is_plain_text_with_the_words_marked() -> None:

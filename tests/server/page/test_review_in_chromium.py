@@ -71,7 +71,7 @@ def test_a_person_signs_in_approves_rates_and_improves(
         text.fill(text.input_value().replace("z.strictObject`", "z.object(...).strict()`"))
         page.get_by_label("What verified it").fill("npm test")
         page.get_by_role("button", name="Save as yours").click()
-        page.get_by_text("Your text of").wait_for()
+        page.get_by_text("Your text is kept").wait_for()
         assert page.locator("aside").get_by_text("person:Ann Example").first.is_visible()
         page.get_by_label("Note", exact=True).fill("in our gateway")
         page.get_by_role("button", name="It worked").click()

@@ -1,0 +1,334 @@
+"""What is left of a knowledge base when a command dies, or its disk fails, at any system call that changes a file.
+
+``python -m tests.proof.crashes [NAME…]`` runs each command once to count its points, then once more for each point and each way of
+ending there, on a copy of the same project; ``--points N`` takes N of them, evenly. It prints a table, and ends with 1 where a promise
+was broken. See docs/reliability.md.
+"""
+
+import argparse
+import errno
+import hashlib
+import importlib
+import json
+import os
+import pkgutil
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import yaml
+
+import kr
+from kr.store.sql import SCHEMA_VERSION
+from kr.transfer import ARCHIVE
+from tests.proof.scenarios import (
+    LESSON,
+    MARKS,
+    SCENARIOS,
+    SOURCES,
+    Scenario,
+    count,
+    execute,
+    is_sound,
+    lessons,
+    prepare,
+    printed,
+    redirect,
+    run,
+    sql,
+    texts,
+)
+from tests.support.program import Project
+from tests.support.stores import ROOT
+from tests.support.tracer import CannotTrace, How, Trace, trace
+
+WAYS: dict[str, tuple[How, int]] = {
+    "kill": ("kill", 0),
+    "tear": ("tear", 0),
+    "EIO": ("fail", errno.EIO),
+    "ENOSPC": ("fail", errno.ENOSPC),
+}
+MIGRATION = """
+from alembic import op
+
+revision, down_revision = "0002", "0001"
+
+
+def upgrade():
+    op.execute("ALTER TABLE entries ADD COLUMN added TEXT")
+    op.execute("UPDATE entries SET added = 'yes'")
+    op.execute("CREATE TABLE more (id TEXT PRIMARY KEY)")
+"""
+_LATE = ("alembic.command", "rich.table", "sqlalchemy.dialects.sqlite")
+
+
+@dataclass(slots=True)
+class Tally:
+    points: Counter[str] = field(default_factory=Counter)
+    runs: int = 0
+    struck: int = 0
+    acknowledged: int = 0
+    repaired: int = 0
+    left_over: int = 0
+    faults: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+# --- the promises
+
+
+def broken(project: Project, scenario: Scenario, ended: Trace, way: str, tally: Tally) -> Iterator[str]:
+    """Say which promises do not hold after a run."""
+    out, err = printed(project)
+    if "Traceback" in err:
+        yield f"traceback: {err.strip().splitlines()[-1]}"
+    if way not in {"kill", "tear"} and ended.status not in {0, 1}:
+        yield f"exit status {ended.status}: {err.strip()[-200:]}"
+    is_acknowledged = is_answer(out) and (way in {"kill", "tear"} or ended.status == 0)
+    tally.acknowledged += is_acknowledged
+    yield from torn(project, way)
+    if is_acknowledged and not kept(lambda: scenario.promised(project)):
+        yield f"acknowledged, and not there: {out[:200]}"
+    yield from lost(project, scenario)
+    yield from examined(project, tally)
+    yield from lost(project, scenario)
+    if count(project, "sqlite_master WHERE name = 'leases'"):
+        sql(project.database, "DELETE FROM leases")  # that of the dead expires by itself, after 15 s
+    is_begun = scenario.begun and (project.root / scenario.begun).exists()
+    status, out, err = run(project, *(scenario.go_on if is_begun else scenario.command), stdin=scenario.stdin)
+    if status != 0 or "Traceback" in err:
+        yield f"can't go on: exit status {status}, {(err or out).strip()[-200:]}"
+    elif not kept(lambda: scenario.promised(project)):
+        yield f"went on, and it is not there: {out[:200]}"
+    yield from lost(project, scenario)
+    tally.left_over += sum(
+        1 for path in project.root.rglob(".*") if path.name.startswith((".kr-", ".index.yaml.", "._archived"))
+    )
+
+
+def kept(holds: Callable[[], bool]) -> bool:
+    try:
+        return holds()
+    except (OSError, ValueError, sqlite3.Error, yaml.YAMLError):
+        return False
+
+
+def is_answer(out: str) -> bool:
+    try:
+        answer = json.loads(out)
+    except ValueError:
+        return False
+    results = answer.get("results", {})
+    is_refused = answer.get("status") in {"failure", "skipped", "failed"} or answer.get("refused", 0)
+    return not is_refused and results is not None and results.get("index_updated", True)
+
+
+def lost(project: Project, scenario: Scenario) -> Iterator[str]:
+    """Name what was acknowledged before the run and can't be reached."""
+    if LESSON not in lessons(project):
+        yield "the earlier lesson is gone"
+    if scenario.is_new:
+        return
+    try:
+        present = texts(project)
+        if (found := sql(project.database, "PRAGMA integrity_check")) != [("ok",)]:
+            yield f"integrity_check: {found[0][0]}"
+    except sqlite3.Error as error:
+        yield f"the database can't be read: {error}"
+        return
+    expected = MARKS - (
+        {"Mark-second"} if "restore" in scenario.command and "earlier.db" in scenario.command else set()
+    )
+    yield from (f"{mark} is gone" for mark in sorted(expected) if mark not in present)
+
+
+def torn(project: Project, way: str) -> Iterator[str]:
+    """Name the files that are neither what they were nor what they are to be.
+
+    Appends are allowed one thing: a write that was torn may leave a part of them.
+    """
+    known = known_texts(project)
+    for path in (project.base / "frameworks").rglob("*.md"):
+        if digest(path) not in known:
+            yield f"{path.name} is torn"
+    for path in project.root.rglob("*.yaml"):
+        if not kept(partial(is_yaml, path)) and (way == "kill" or path.name != ARCHIVE):
+            yield f"{path.name} is torn"
+    if way == "kill" and not lessons(project).endswith("\n"):
+        yield "the lessons file ends within a line"
+    for path in project.root.glob("workflow_state.json"):
+        if not is_answer(path.read_text()):
+            yield "workflow_state.json is torn"
+    for path in (*project.base.glob("kr.db.schema-*"), *project.root.glob("kept.db")):
+        if not kept(partial(is_sound, path)):
+            yield f"{path.name} is a torn copy of the database"
+
+
+def known_texts(project: Project) -> set[str]:
+    """Return the digests of the texts that the database has, and of the files that were there before."""
+    known = {digest(path) for path in (project.root.parent / "ready" / ".kr").rglob("*.md")}
+    if project.database.exists() and count(project, "sqlite_master WHERE name = 'report_texts'"):
+        known |= {row[0] for row in sql(project.database, "SELECT sha256 FROM report_texts")}
+    return known
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def is_yaml(path: Path) -> bool:
+    yaml.safe_load(path.read_text())
+    return True
+
+
+def examined(project: Project, tally: Tally) -> Iterator[str]:
+    """Have the doctor look, and repair what it finds."""
+    status, out, err = run(project, "doctor")
+    if "Traceback" in err or not is_answer(out):
+        yield f"kr doctor: exit status {status}, {err.strip()[-200:]}"
+        return
+    problems = [row for row in json.loads(out)["findings"] if row["severity"] != "information"]
+    yield from (f"not repairable: {row['check']}: {row['message']}" for row in problems if not row["repair"])
+    tally.repaired += bool(problems)
+    if problems:
+        _, out, err = run(project, "doctor", "--repair")
+        left = (
+            json.loads(out)["findings"]
+            if is_answer(out)
+            else [{"severity": "error", "check": err[-200:], "message": ""}]
+        )
+        yield from (
+            f"not repaired: {row['check']}: {row['message']}"
+            for row in left
+            if row["severity"] != "information"
+        )
+
+
+# --- the sweep
+
+
+def sweep(name: str, folder: Path, *, ways: Sequence[str], most: int | None, start: int = 0) -> Tally:
+    """Run one scenario at its points. ``most``: so many of all points and ways, evenly, from the ``start``-th on.
+
+    ``folder`` may be another scenario's before: the projects that are copied stay in it.
+    """
+    scenario, tally, began = SCENARIOS[name], Tally(), time.monotonic()
+    ready = folder / ("new" if scenario.is_new else "ready")
+    if not ready.exists():
+        prepare(ready, is_new=scenario.is_new)
+
+    def once(at: int | None, way: str) -> tuple[Project, Trace]:
+        shutil.rmtree(folder / "run", ignore_errors=True)
+        shutil.copytree(ready, folder / "run")
+        project = Project(folder / "run", env={**SOURCES, **scenario.env})
+        how, error = WAYS[way]
+        return project, trace(
+            lambda: execute(scenario.command),
+            before=lambda: redirect(project, scenario.stdin),
+            at=at,
+            how=how,
+            error=error,
+        )
+
+    project, whole = once(None, "kill")
+    assert whole.status == 0, printed(project)
+    tally.points.update(whole.points)
+    tally.faults += [f"undisturbed: {fault}" for fault in broken(project, scenario, whole, "EIO", Tally())]
+    turns = [
+        (at, way)
+        for at, point in enumerate(whole.points)
+        for way in ways
+        if not (way == "tear" and point not in {"write", "pwrite64"})
+        if not (WAYS[way][0] == "fail" and point in {"flock", "fcntl"})
+    ]
+    step = max(1, len(turns) // most) if most else 1
+    for at, way in turns[(start + step // 2) % step :: step]:
+        project, ended = once(at, way)
+        tally.runs += 1
+        tally.struck += ended.is_struck
+        for fault in broken(project, scenario, ended, way, tally):
+            tally.faults.append(f"{way} at {at} ({whole.points[at]}): {fault}")
+    tally.seconds = time.monotonic() - began
+    return tally
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def warm() -> None:
+    """Import what a command may import, so that a fork does not."""
+    for module in pkgutil.walk_packages(kr.__path__, "kr."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    for name in _LATE:
+        importlib.import_module(name)
+
+
+def sweep_upgrade(arguments: Sequence[str]) -> int:
+    """Run the scenario ``upgrade`` with a newer kr: this one's source, with one migration more."""
+    with tempfile.TemporaryDirectory(prefix="kr-") as place:
+        for name in ("kr", "migrations", "tests/support", "tests/proof"):
+            shutil.copytree(ROOT / name, Path(place, name), ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "alembic.ini", place)
+        file = Path(place, "kr/store/sqlite.py")
+        file.write_text(file.read_text().replace("SCHEMA_VERSION = 1\n", "SCHEMA_VERSION = 2\n"))
+        Path(place, "migrations/versions/0002_added.py").write_text(MIGRATION)
+        command = [sys.executable, "-m", "tests.proof.crashes", "upgrade", *arguments]
+        return subprocess.run(
+            command, cwd=place, check=False, env={**os.environ, "PYTHONPATH": place}
+        ).returncode
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(SCENARIOS))
+    parser.add_argument("--ways", default=",".join(WAYS))
+    parser.add_argument("--points", type=int, help="how many of all points and ways of a command")
+    parser.add_argument("--start", type=int, default=0, help="which of them is the first")
+    given = parser.parse_args()
+    try:
+        trace(lambda: 0)
+    except CannotTrace as error:
+        say(f"skipped: {error}")
+        return 0
+    warm()
+    if SCHEMA_VERSION == 1:
+        say("| command | points | runs | acknowledged | repaired | left over | broken | seconds |")
+        say("|---|---|---|---|---|---|---|---|")
+    is_broken = False
+    with tempfile.TemporaryDirectory(prefix="kr-") as place:
+        for name in given.names or SCENARIOS:
+            if name == "upgrade" and SCHEMA_VERSION == 1:
+                options = {
+                    key: value for key, value in vars(given).items() if key != "names" and value is not None
+                }
+                is_broken |= bool(sweep_upgrade([f"--{key}={value}" for key, value in options.items()]))
+                continue
+            found = sweep(name, Path(place), ways=given.ways.split(","), most=given.points, start=given.start)
+            numbers = (
+                found.points.total(),
+                found.runs,
+                found.acknowledged,
+                found.repaired,
+                found.left_over,
+                len(found.faults),
+            )
+            say(f"| {name} | {' | '.join(map(str, numbers))} | {found.seconds:.0f} |")
+            for fault in found.faults:
+                is_broken = True
+                sys.stderr.write(f"  {name}: {fault}\n")
+    return int(is_broken)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
