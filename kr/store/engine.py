@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from kr.errors import StoreConflict, StoreError
@@ -16,7 +15,6 @@ from kr.store import sqlite
 from kr.store.files import ReportFiles
 from kr.store.sqlite import SqliteDatabase
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 INDEX = "index"
@@ -63,21 +61,6 @@ class Database(Protocol):
         self, after_commit: list[Callable[[], None]], timeout: float | None, scope: str | None
     ) -> AbstractContextManager[Connection]: ...
     def close(self) -> None: ...
-
-
-def retried(action: Callable[P, T]) -> Callable[P, T]:
-    """Run a function that makes one write, again where PostgreSQL ended it for another's sake (``StoreConflict``)."""
-
-    @wraps(action)
-    def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        for turn in range(1, _TRIES):
-            try:
-                return action(*args, **kwargs)
-            except StoreConflict:
-                time.sleep(random.uniform(0.0, 0.02 * 2**turn))  # noqa: S311 - not for secrets
-        return action(*args, **kwargs)
-
-    return run
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,13 +198,32 @@ class Store:
         """Open a transaction that other writers wait for; rolled back unless the block ends normally.
 
         On PostgreSQL those of the same ``scope`` wait for each other. No network and no slow work belongs in it. Raises ``StoreBusy``
-        after ``timeout`` seconds, and ``StoreConflict`` (see ``retried``).
+        after ``timeout`` seconds, and ``StoreConflict`` (see ``change``).
         """
         after_commit: list[Callable[[], None]] = []
         with self._database.transaction(after_commit, timeout, scope) as connection:
             tx = Transaction(connection, self.files, self.capacity)
             tx.after_commit = after_commit
             yield tx
+
+    def change(
+        self,
+        action: Callable[[Transaction], T],
+        *,
+        timeout: float | None = None,
+        scope: str | None = INDEX,
+    ) -> T:
+        """Run ``action`` in a write, again where PostgreSQL ended it for another's sake: some times, then ``StoreConflict``."""
+        turn = 0
+        while True:
+            try:
+                with self.write(timeout=timeout, scope=scope) as tx:
+                    return action(tx)
+            except StoreConflict:
+                turn += 1
+                if turn == _TRIES:
+                    raise
+                time.sleep(random.uniform(0.0, 0.02 * 2**turn))  # noqa: S311 - not for secrets
 
     def close(self) -> None:
         """Close the database; it opens again when used again."""

@@ -10,7 +10,7 @@ from kr.errors import EntryConflict, ReportUnwritable, StoreConflict, StoreError
 from kr.models import Confidence, Entry, EntryStatus, Origin
 from kr.slugs import Name
 from kr.store import archive, edits, entries, files, places, revisions, wordings
-from kr.store.engine import Store, Transaction, retried
+from kr.store.engine import Store, Transaction
 from kr.store.entries import STALE_BASELINE
 from kr.store.places import Subject
 from kr.store.requests import Need
@@ -82,13 +82,7 @@ def save(store: Store, draft: Draft, text: str, now: datetime) -> Saved:
     if not text.strip():
         raise ReportUnwritable(f"{draft.framework} - {draft.topic}: a report can't be empty")
     with store.files.staged(text) as staged:
-        return _write(store, draft, text, staged, now)
-
-
-@retried
-def _write(store: Store, draft: Draft, text: str, staged: Path, now: datetime) -> Saved:
-    with store.write() as tx:
-        return _save(tx, draft, text, staged, now)
+        return store.change(lambda tx: _save(tx, draft, text, staged, now))
 
 
 def _save(tx: Transaction, draft: Draft, text: str, staged: Path, now: datetime) -> Saved:

@@ -16,7 +16,7 @@ from sqlalchemy.pool import NullPool
 
 from kr.errors import StoreBusy, StoreConflict, StoreError, StoreTooNew, StoreUnwritable
 from kr.store import entries, meta, saving
-from kr.store.engine import Store, Transaction, retried
+from kr.store.engine import Store, Transaction
 from kr.store.postgresql import MOST_CONNECTIONS
 from tests.support.postgresql import Databases, Server, started
 from tests.support.stores import NOW, ROOT, draft, on_server, sql, together
@@ -152,32 +152,31 @@ def test_a_deadlock_is_tried_again(store: Store) -> None:
     met = threading.Barrier(2, timeout=10)
     tries: list[str] = []
 
-    @retried
-    def turn(first: str, second: str) -> None:
+    def turn(tx: Transaction, first: str, second: str) -> None:
         tries.append(first)
-        with store.write(scope=None) as tx:
-            meta.put(tx, first, first)
-            if len(tries) < 3:
-                met.wait()
-            meta.put(tx, second, first)
+        meta.put(tx, first, first)
+        if len(tries) < 3:
+            met.wait()
+        meta.put(tx, second, first)
+
+    def change(first: str, second: str) -> None:
+        store.change(lambda tx: turn(tx, first, second), scope=None)
 
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(turn, "ab", "ba"))
+        list(pool.map(change, "ab", "ba"))
     assert len(tries) == 3
 
 
 def test_what_never_succeeds_is_given_up(store: Store) -> None:
     tries = 0
 
-    @retried
-    def turn() -> None:
+    def turn(tx: Transaction) -> None:
         nonlocal tries
         tries += 1
-        with store.write() as tx:
-            tx.execute("DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = 'serialization_failure'; END $$")
+        tx.execute("DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = 'serialization_failure'; END $$")
 
     with pytest.raises(StoreConflict):
-        turn()
+        store.change(turn)
     assert 2 < tries < 10
 
 
