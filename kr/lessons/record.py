@@ -194,6 +194,10 @@ def confirmation(envelope: RecordEnvelope) -> str | None:
 # --- candidates ---
 
 
+_MOST_READ = 4000
+"""Characters of a symptom that are looked at: far more than are kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class LessonWords:
     """A lesson in the words of who learned it."""
@@ -235,7 +239,7 @@ def keep_words(symptom: str, fix: str) -> str:
         logger.warning(
             "the symptom is cut: with its fix it takes %d columns, at most %d", taken, KEPT_COLUMNS
         )
-    return word_lesson(safe(symptom), safe(fix), KEPT_COLUMNS)
+    return word_lesson(safe(symptom[:_MOST_READ]), safe(fix[:_MOST_READ]), KEPT_COLUMNS)
 
 
 def _handed_over(
@@ -289,8 +293,7 @@ def _worded(
         used.add((phase, word.summary))
         ref = _ref((finding.path or "", *request.code_paths, *returned.artifacts), root)
         tags = (phase, *(_frameworks(request) or word.tags))
-        summary = word.fallback if word.fallback and held_because(word.summary, ref) else word.summary
-        if candidate := make_candidate(event, day, tags, summary, ref=ref, source=word.source):
+        if candidate := make_candidate(event, day, tags, word.summary, ref=ref, source=word.source):
             yield candidate
 
 
