@@ -193,6 +193,10 @@ def confirmation(envelope: RecordEnvelope) -> str | None:
 # --- candidates ---
 
 
+_MOST_READ = 4000
+"""Characters of a symptom that are looked at: far more than are kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class LessonWords:
     """A lesson in the words of who learned it."""
@@ -234,7 +238,7 @@ def keep_words(symptom: str, fix: str) -> str:
         logger.warning(
             "the symptom is cut: with its fix it takes %d columns, at most %d", taken, KEPT_COLUMNS
         )
-    return word_lesson(safe(symptom), safe(fix), KEPT_COLUMNS)
+    return word_lesson(safe(symptom[:_MOST_READ]), safe(fix[:_MOST_READ]), KEPT_COLUMNS)
 
 
 def _handed_over(
