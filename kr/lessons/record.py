@@ -23,7 +23,6 @@ from kr.lessons.events import (
 from kr.lessons.file import AppendFailed
 from kr.lessons.line import FIX_COLUMNS, KEPT_COLUMNS, make_lesson, one_line, word_lesson
 from kr.lessons.remedies import Remedy, read_own
-from kr.lessons.wording import is_vague, word_finding
 from kr.models import PHASES, EventType
 from kr.recording import (
     RecordedEntry,
@@ -278,6 +277,8 @@ def _worded(
     day: str,
 ) -> Iterator[Candidate]:
     """Word one lesson for each event, from what its author reported."""
+    from kr.lessons.wording import word_finding  # heavy
+
     used: set[tuple[str, str]] = set()
     for event in events:
         phase = phase_tag(event, request.phase)
@@ -307,6 +308,8 @@ def make_candidate(
 
 def _findings(event: EventType, returned: AgentReturn, more: str) -> list[Finding]:
     """Return what an event is about, the worst first; what the agent says in all only where that is all there is."""
+    from kr.lessons.wording import is_vague  # heavy
+
     issues = sorted(returned.issues, key=lambda issue: issue not in returned.severe)
     if event == "high_severity_issues":
         found = list(returned.severe)
