@@ -1,7 +1,6 @@
 """The operations of kr over one configuration, each once: what the command line, MCP and HTTP call."""
 
 import logging
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -18,7 +17,7 @@ from kr.research.decide import with_confidence
 from kr.research.service import Progress, ResearchService
 from kr.settings import Settings
 from kr.store.engine import Store
-from kr.text import fit, sections
+from kr.text import fit, new_id, sections
 from kr.text import section as section_of
 from kr.transfer import has_export
 
@@ -353,7 +352,7 @@ class App:
         from kr.project import research_needs  # heavy
 
         found = self._needs(project, names)
-        ask = partial(self.research.question, session_id=f"warm-{uuid.uuid4().hex}")
+        ask = partial(self.research.question, session_id=f"warm-{new_id()}")
         return research_needs(found, ask, max_calls=max_calls, limit=limit, tell=tell, may_spend=may_spend)
 
     def workflows(self) -> "Workflows":

@@ -1,6 +1,5 @@
 """Findings and ratings: what an agent or a person found out and proved goes back in, and what waits for a person."""
 
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -29,10 +28,9 @@ from kr.store.engine import Store, Transaction
 from kr.store.entries import framework_key
 from kr.store.quarantine import Quarantined
 from kr.store.requests import RequestRow
-from kr.store.revisions import digest
 from kr.store.saving import Draft
 from kr.store.wordings import Rating
-from kr.text import derive_tags, derive_topic, tokens_of
+from kr.text import derive_tags, derive_topic, digest, new_id, tokens_of
 from kr.times import UNKNOWN_VERSION, same_major, to_text
 
 _HELD = "held-"
@@ -189,7 +187,7 @@ class Findings:
         with self._store.write() as tx:
             given = requests.given_before(tx, by.session, finding.framework)
             row = RequestRow(
-                id=uuid.uuid4().hex,
+                id=new_id(),
                 at=to_text(now),
                 mode="save",
                 story_key=finding.story_key,

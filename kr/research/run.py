@@ -2,7 +2,6 @@
 
 import json
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -26,7 +25,7 @@ from kr.research.decide import Outcome, research_status, with_confidence
 from kr.store import entries, lookup, requests, wordings
 from kr.store.engine import Transaction
 from kr.store.requests import Need, RequestRow
-from kr.text import fit, search_words, tokens_of
+from kr.text import fit, new_id, search_words, tokens_of
 from kr.times import parse_time, to_text
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class Run:
         self.request = request
         self.clock = service.clock
         self.started = service.clock()
-        self.id = uuid.uuid4().hex
+        self.id = new_id()
         self.query = under_its_name(request.research_query, service.rules.aliases)
         self.cache = Cache(service.store, service.rules, service.clock)
         self.notes: list[str] = []

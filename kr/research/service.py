@@ -1,7 +1,6 @@
 """Requests of F1: any bytes in, an envelope out. What the cache answers ends here; a miss goes to ``kr.research.miss``."""
 
 import logging
-import uuid
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -30,7 +29,7 @@ from kr.settings import Settings
 from kr.store import requests
 from kr.store.engine import Store
 from kr.store.requests import RequestRow
-from kr.text import derive_tags, derive_topic
+from kr.text import derive_tags, derive_topic, new_id
 from kr.times import UNKNOWN_VERSION, to_text
 
 logger = logging.getLogger(__name__)
@@ -100,7 +99,7 @@ class ResearchService:
         """Answer a framework and a question; what is not said is derived (``more``: see ``question_data``)."""
         said = {
             "story_key": story_key,
-            "session_id": session_id or f"terminal-{uuid.uuid4().hex}",
+            "session_id": session_id or f"terminal-{new_id()}",
             "config_overrides": {"max_calls": max_calls, "timeout_seconds": timeout, **overrides},
         }
         typed = {"framework": framework, "question": question}
@@ -208,7 +207,7 @@ class ResearchService:
         given: Mapping[str, Any] = query if isinstance(query, Mapping) else {}
         known: dict[str, Any] = {name: _text(given.get(name)) for name in _IN_A_ROW}
         row = RequestRow(
-            id=uuid.uuid4().hex,
+            id=new_id(),
             at=to_text(self.clock()),
             mode=_text(envelope.mode),
             status="failure",
