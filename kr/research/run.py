@@ -153,11 +153,11 @@ class Run:
     def offer(self, found: Lookup) -> ResearchEnvelope:
         """Leave the choice to the caller: nothing is asked, nothing charged; the best candidate's report goes along."""
         self.notes.append(OFFERED)
-        outcome = Outcome(is_offer=True, related=found.related, text=found.report)
-        if found.report is None:
+        text, now = self.cache.report_of_best(found), self.clock()
+        outcome = Outcome(is_offer=True, related=found.related, text=text)
+        if text is None:
             return self.answer(outcome)
-        best, now = found.related[0].id, self.clock()
-        return self.answer(outcome, lambda tx: entries.touch(tx, best, now) is not None)
+        return self.answer(outcome, lambda tx: entries.touch(tx, found.related[0].id, now) is not None)
 
     def serve(self, found: Lookup) -> ResearchEnvelope:
         """Step 3: touch the entry, keep wording and row in the same write, and return it; no network, no budget."""

@@ -245,8 +245,8 @@ class ResearchService:
             found = run.look_up()
             if run.may_serve(found):
                 return run.serve(found)
-            if run.may_offer(found) and (readable := run.cache.readable(found)).is_offer:
-                return run.offer(readable)
+            if run.may_offer(found):
+                return run.offer(found)
             from kr.research.miss import Miss  # heavy
 
             return Miss(run).perform(found)
