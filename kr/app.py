@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from kr.errors import FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
 from kr.models import to_plain
 from kr.requests import read_document
-from kr.research.cache import Cache, Clock, limits_of, rules_of
+from kr.research.cache import Cache, Clock
 from kr.research.decide import with_confidence
 from kr.research.service import Progress, ResearchService
 from kr.settings import Settings
@@ -109,7 +109,7 @@ class App:
         from kr.research.explain import explain  # heavy
 
         data = read_document(request) if isinstance(request, bytes) else request
-        return explain(self.store, data, rules_of(self.settings), now=self.clock())
+        return explain(self.store, data, self.research.rules, now=self.clock())
 
     def stats(self) -> dict[str, Any]:
         from kr.stats import collect  # heavy
@@ -221,20 +221,19 @@ class App:
         cut, is_cut = fit(shown, max_tokens)
         return {**{key: found[key] for key in names}, "text": cut, "is_cut": is_cut}
 
-    def search(self, query: str, *, framework: str | None = None, limit: int = 10) -> dict[str, Any]:
-        """Find live entries, best first: ``{entries: [{id, framework, framework_version, topic, status, passage}]}``."""
-        return {"entries": self.catalog.search(query, framework=framework, limit=limit)}
-
     def search_all(self, query: str, *, framework: str | None = None, limit: int = 10) -> dict[str, Any]:
-        """Find entries as ``search`` does, and lessons: ``{entries: [...], lessons: [{id, phase, passage}]}``."""
+        """Find entries and lessons, best first.
+
+        ``{entries: [{id, framework, framework_version, topic, status, passage}], lessons: [{id, phase, passage}]}``.
+        """
         catalog, shown = self.catalog, set[str]()
         if self.store.exists():
             with self.lessons() as service:
                 service.refresh()
                 shown = service.injectable()
-        found = self.search(query, framework=framework, limit=limit)
+        found = catalog.search(query, framework=framework, limit=limit)
         lessons = (row for row in catalog.search_lessons(query) if row["id"] in shown)
-        return {**found, "lessons": [*islice(lessons, limit)]}
+        return {"entries": found, "lessons": [*islice(lessons, limit)]}
 
     @cached_property
     def findings(self) -> "Findings":
@@ -243,7 +242,7 @@ class App:
 
         return Findings(
             self.store,
-            Cache(self.store, rules_of(self.settings), self.clock),
+            Cache(self.store, self.research.rules, self.clock),
             version_of=self.research.version_of,
             export=self._export_after_change,
             clock=self.clock,
@@ -296,17 +295,13 @@ class App:
         return {**waiting, "lessons": lessons, "candidates": candidates, "open_candidates": total}
 
     @property
-    def lessons_file(self) -> Path:
-        return self.settings.lessons_file
-
-    @property
     def catalog(self) -> "Catalog":
         from kr.catalog import Catalog  # heavy
 
         self.import_on_first_use()
         return Catalog(
             store=self.store,
-            limits=limits_of(self.settings),
+            limits=self.research.rules.limits,
             clock=self.clock,
             export=self._export_after_change,
         )
@@ -331,7 +326,7 @@ class App:
         self.import_on_first_use()
         folder = self._cwd / (project or ".")
         return needs(
-            folder, self.store, limits_of(self.settings), self.clock(), names=names, environ=self.environ
+            folder, self.store, self.research.rules.limits, self.clock(), names=names, environ=self.environ
         )
 
     def warm(self, project: Path | None = None, *, names: Sequence[str] = ()) -> list[dict[str, Any]]:
