@@ -73,6 +73,7 @@ class ResearchService:
         self.progress = progress
         self.clock = clock
         self.rules = rules_of(settings)
+        self._phases = settings.knowledge_research.all_phases
 
     def document(self, data: bytes, *, overrides: Mapping[str, Any] = _NOTHING, **answer: Any) -> Envelope:
         """Answer a request document of either mode; ``overrides`` win over its ``config_overrides``. ``answer``: see there."""
@@ -187,10 +188,9 @@ class ResearchService:
         default_mode: Mode | None = None,
     ) -> Envelope:
         """Check a request of either mode, given as plain data, and answer it. A report in the answer has at most ``max_tokens``."""
-        config = self.settings.knowledge_research
         try:
-            request = parse_request(data, default_mode=default_mode, phases=config.all_phases)
-            if not config.enabled:
+            request = parse_request(data, default_mode=default_mode, phases=self._phases)
+            if not self.settings.knowledge_research.enabled:
                 return self._refuse(data, [Problem(type="disabled", message=DISABLED)], mode=default_mode)
             if isinstance(request, LessonsInjectRequest):
                 return self._inject(request)
