@@ -317,7 +317,7 @@ class App:
             folder, self.store, everything=everything, mark_stale=mark_stale, environ=self.environ
         )
         if any(row.get("marked_stale") for row in rows):
-            catalog.exported()
+            catalog.export()
         return rows
 
     def _needs(self, project: Path | None, names: Sequence[str]) -> "list[Need]":
@@ -385,18 +385,21 @@ class App:
         paths = [self._cwd / source for source in sources]
         result = import_yaml(self.store, self.settings.knowledge_base, paths, now=self.clock())
         if result.has_changed:
-            try:
-                self._export_after_change()
-            except KrError as error:
-                result.warnings.append(f"export failed: {error}")
+            result.warnings += self._export_after_change()
         return result
 
-    def _export_after_change(self) -> None:
-        """Write the YAML files, where that is wanted. Raises ``ExportFailed``, or a ``StoreError``."""
-        if self.settings.knowledge_research.auto_export:
-            from kr.transfer.export_yaml import refresh_exports  # heavy
+    def _export_after_change(self) -> list[str]:
+        """Write the YAML files, where that is wanted; return what went wrong, which changes nothing else."""
+        if not self.settings.knowledge_research.auto_export:
+            return []
+        from kr.transfer.export_yaml import refresh_exports  # heavy
 
+        try:
             refresh_exports(self.store, self.settings.knowledge_base)
+        except KrError as error:
+            logger.warning("%s", error)
+            return [f"export_failed: {error}"]
+        return []
 
     def import_on_first_use(self) -> None:
         """Take in an ``index.yaml`` beside an empty database, looked for until it went well once."""

@@ -52,7 +52,7 @@ class Findings:
         cache: Cache,
         *,
         version_of: Callable[[str], str],
-        export: Callable[[], None],
+        export: Callable[[], list[str]],
         clock: Clock,
         project: str,
         serves_one: bool = False,
@@ -108,7 +108,7 @@ class Findings:
             )
         related = [it for it in self._cache.alike(query) if it.id != entry.id]
         self._log(finding, by, now, status="saved", entry_id=entry.id, topic=query.topic)
-        self._export_into(notes)
+        notes += self._export()
         results = SaveResults(
             id=entry.id,
             path=entry.path,
@@ -120,12 +120,6 @@ class Findings:
             notes=notes,
         )
         return SaveEnvelope(status="saved", results=results, errors=[])
-
-    def _export_into(self, notes: list[str]) -> None:
-        try:
-            self._export()
-        except KrError as error:
-            notes.append(f"export_failed: {error}")
 
     def _named(self, finding: Finding) -> Entry | None:
         if finding.entry is None:
@@ -224,7 +218,7 @@ class Findings:
                 by = self._saved_here.get((entry.id, entry.revision), by)
             results = _rate(tx, entry, replace(given, note=note), by, now)
         if given.outcome == "worked" and entry.status == "stale":  # nothing else of it stands in the index
-            self._export_into([])
+            self._export()
         return results
 
     def review(self) -> dict[str, Any]:
