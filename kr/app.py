@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from kr.errors import FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
 from kr.models import to_plain
 from kr.requests import read_document
-from kr.research.cache import Cache, Clock
+from kr.research.cache import Clock
 from kr.research.decide import with_confidence
 from kr.research.service import Progress, ResearchService
 from kr.settings import Settings
@@ -240,15 +240,7 @@ class App:
         """Saving findings, and ratings."""
         from kr.research.findings import Findings  # heavy
 
-        return Findings(
-            self.store,
-            Cache(self.store, self.research.rules, self.clock),
-            version_of=self.research.version_of,
-            export=self._export_after_change,
-            clock=self.clock,
-            project=str(self._cwd),
-            serves_one=self.serves_one,
-        )
+        return Findings(self.research, export=self._export_after_change, serves_one=self.serves_one)
 
     def save_finding(self, data: Mapping[str, Any], writer: "Writer | None" = None) -> "SaveEnvelope":
         """Keep what was found out and proved. ``writer`` is a person; None: the agent of the session that ``data`` names."""
