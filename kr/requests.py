@@ -281,6 +281,8 @@ class ResearchOverrides:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchRequest:
+    """A request of mode ``research``."""
+
     story_key: str
     session_id: str
     research_query: Query
@@ -301,6 +303,8 @@ class LessonsInject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonsInjectRequest:
+    """A request of mode ``lessons-inject``."""
+
     story_key: str
     session_id: str
     lessons_inject: LessonsInject
