@@ -4,7 +4,6 @@ Nothing here knows what a word means. Small words are left out, inflections are 
 "on" from being taken for "off".
 """
 
-import os
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -87,11 +86,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Ask back with the nearest name; empty where none is near."""
     near = nearest(name, known)
     return f"did you mean {near}?" if near is not None else ""
-
-
-def new_id() -> str:
-    """Return 32 random hexadecimal digits."""
-    return os.urandom(16).hex()
 
 
 def digest(data: str | bytes) -> str:

@@ -22,7 +22,7 @@ from kr.models import Confidence, Entry, Query, Writer, agent, to_plain
 from kr.report import INSTALLED_DOCS_LAST, read_confidence
 from kr.research.cache import Cache
 from kr.research.finding_text import cleaned, render_finding
-from kr.store import entries, lookup, quarantine, requests, revisions, saving, wordings
+from kr.store import entries, lookup, new_id, quarantine, requests, revisions, saving, wordings
 from kr.store.archive import unknown_entry
 from kr.store.engine import Transaction
 from kr.store.entries import framework_key
@@ -30,7 +30,7 @@ from kr.store.quarantine import Quarantined
 from kr.store.requests import RequestRow
 from kr.store.saving import Draft
 from kr.store.wordings import Rating
-from kr.text import derive_tags, derive_topic, digest, new_id, tokens_of
+from kr.text import derive_tags, derive_topic, digest, tokens_of
 from kr.times import UNKNOWN_VERSION, same_major, to_text
 
 if TYPE_CHECKING:

@@ -22,10 +22,10 @@ from kr.models import (
 from kr.requests import ResearchOverrides, ResearchRequest
 from kr.research.cache import HIT_TIMEOUT, Aliases, Cache, Lookup
 from kr.research.decide import Outcome, research_status, with_confidence
-from kr.store import entries, lookup, requests, wordings
+from kr.store import entries, lookup, new_id, requests, wordings
 from kr.store.engine import Transaction
 from kr.store.requests import Need, RequestRow
-from kr.text import fit, new_id, search_words, tokens_of
+from kr.text import fit, search_words, tokens_of
 from kr.times import parse_time, to_text
 
 if TYPE_CHECKING:

@@ -26,10 +26,10 @@ from kr.requests import (
 from kr.research.cache import Clock, rules_of
 from kr.research.run import Run
 from kr.settings import Settings
-from kr.store import requests
+from kr.store import new_id, requests
 from kr.store.engine import Store
 from kr.store.requests import RequestRow
-from kr.text import derive_tags, derive_topic, new_id
+from kr.text import derive_tags, derive_topic
 from kr.times import UNKNOWN_VERSION, to_text
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from kr.errors import ReportUnwritable
-from kr.text import new_id
+from kr.store import new_id
 
 _STAGED = ".kr-tmp-"
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
