@@ -163,7 +163,7 @@ class App:
         from kr.lessons.review import Lessons  # heavy
 
         with open_book(self.settings, timeout=timeout) as book:
-            yield Lessons(book, clock=self.clock, phases=self.settings.knowledge_research.all_phases)
+            yield Lessons(book, clock=self.clock)
 
     def _event_limits(self) -> "EventLimits":
         from kr.lessons.events import EventLimits  # heavy
@@ -363,12 +363,12 @@ class App:
         )
         return Workflows(self.store, operations, self._cwd, self.environ, self.clock)
 
-    def export_yaml(self, output: Path | None = None, *, index_only: bool = False) -> dict[str, Any]:
+    def export_yaml(self, output: Path | None = None) -> dict[str, Any]:
         from kr.transfer.export_yaml import export_yaml  # heavy
 
         self.import_on_first_use()
         folder = None if output is None else self._cwd / output
-        return export_yaml(self.store, self.settings.knowledge_base, folder, index_only=index_only)
+        return export_yaml(self.store, self.settings.knowledge_base, folder)
 
     def import_yaml(self, sources: Sequence[Path]) -> "Imported":
         """Take folders or single index files in, then export what came of it, where that is wanted."""
@@ -378,7 +378,7 @@ class App:
         paths = [self._cwd / source for source in sources]
         result = import_yaml(self.store, self.settings.knowledge_base, paths, now=self.clock())
         if result.has_changed:
-            result.warnings += self._export_after_change()
+            self._export_after_change()
         return result
 
     def _export_after_change(self) -> list[str]:
