@@ -44,6 +44,7 @@ _INVISIBLE = {
     *map(chr, range(0xFE00, 0xFE10)),
     *map(chr, range(0xE0100, 0xE01F0)),
 }
+_LONGEST_NAME = 200
 _FILLERS = "\u115f\u1160\u2800\u3164\uffa0"
 """Letters and a symbol that are blank."""
 
@@ -77,15 +78,15 @@ def tag_key(tag: str) -> str:
     return " ".join(fold(tag).replace("-", " ").replace("_", " ").split())
 
 
-def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """Return the one of ``known`` that is spelt most like ``name``, if one is alike (``cutoff``: from there on, to 1.0)."""
-    return next(iter(get_close_matches(name, list(known), n=1, cutoff=cutoff)), None)
+def nearest(name: str, known: Iterable[str], *, most: int = 1) -> list[str]:
+    """Return the names most like ``name`` when folded, at most so many, the most alike first."""
+    by_fold = {fold(one): one for one in sorted(known)}
+    return [by_fold[found] for found in get_close_matches(fold(name[:_LONGEST_NAME]), by_fold, n=most)]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Ask back with the nearest name; empty where none is near."""
-    near = nearest(name, known)
-    return f"did you mean {near}?" if near is not None else ""
+    return "".join(f"did you mean {near}?" for near in nearest(name, known))
 
 
 def digest(data: str | bytes) -> str:
