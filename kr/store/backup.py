@@ -18,8 +18,8 @@ from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnw
 from kr.store import entries, migrate, search
 from kr.store.engine import Transaction
 from kr.store.lock import file_lock
+from kr.store.sql import SCHEMA_VERSION
 from kr.store.sqlite import (
-    SCHEMA_VERSION,
     Connection,
     connect,
     identity,

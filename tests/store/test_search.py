@@ -86,7 +86,7 @@ def test_an_entry_whose_text_is_lost_is_found_no_more(store: Store, base: Path, 
         entry = entries.get(tx, entry_id)
     assert entry is not None
     (base / entry.path).unlink()
-    sql(store.path, "UPDATE entries SET sha256 = NULL")
+    sql(store, "UPDATE entries SET sha256 = NULL")
     assert reports.drop_lost(store, entry)
     assert keys(store, "repeatable") == []
     with store.read() as tx:
