@@ -17,12 +17,8 @@ from kr.store import archive, entries, reports, restoring, revisions, saving, wo
 from kr.store.archive import Archived
 from kr.store.engine import Store
 from kr.store.wordings import Rating
-<<<<<<< HEAD
 from kr.text import digest
-from tests.support.stores import NOW, draft, insert_entry, sql, start, together
-=======
 from tests.support.stores import NOW, draft, insert_entry, refuse_commits, sql, start, together
->>>>>>> main
 
 LATER = NOW + timedelta(days=1)
 MUCH_LATER = NOW + timedelta(days=40)
