@@ -146,7 +146,7 @@ def import_yaml(
         importer.import_index(file)
     importer.import_archived()
     for source in sources:
-        if (source / WORDINGS).is_file():
+        if (source / WORDINGS).is_file() and not (source / WORDINGS).is_symlink():
             importer.import_wordings(source / WORDINGS)
     order = {str(file): number for number, file in enumerate(files)}
     result.refused.sort(key=lambda refused: (order[refused.file], refused.line))
@@ -174,7 +174,11 @@ def _files(sources: Sequence[Path], result: Imported) -> Iterator[Path]:
         found = [source / name for name in (INDEX, ARCHIVE) if (source / name).exists()]
         if not found:
             result.unreadable.append(Unreadable(str(source), f"holds neither {INDEX} nor {ARCHIVE}"))
-        yield from found
+        for file in found:  # a repository may bring them: no link is followed out of the folder
+            if file.is_symlink():
+                result.unreadable.append(Unreadable(str(file), "is a symbolic link, and is not followed"))
+            else:
+                yield file
 
 
 class _Importer:
