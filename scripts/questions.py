@@ -87,7 +87,9 @@ def rows(docs: LocalDocs, framework: str | None, made: dict[str, float]) -> Iter
     for ecosystem, kind, query, each in questions(framework):
         if query.framework not in made:
             made[query.framework] = ask(docs, query)[2]
-        answer, rarest, seconds = ask(docs, query)
+        _, rarest, first = ask(docs, query)  # which may make the index of a dependency
+        answer, _, seconds = ask(docs, query)
+        made[query.framework] = max(made[query.framework], first)
         shown = answer and Answer(source=answer.source, passages=answer.passages, version=answer.version)
         report = build_report(query, answer=shown, today=date(2026, 1, 1), max_tokens=1_500)
         passages = "\n".join(one.text for one in answer.passages) if answer else ""
@@ -124,16 +126,17 @@ def table(found: Sequence[Row]) -> Iterator[str]:
 
 
 def curve(found: Sequence[Row]) -> Iterator[str]:
-    """Yield, for each share of words that are taken to be rare ones, how many are refused, foreign ones and others."""
+    """Yield, for each share of words that are taken to be rare ones, what is refused, and what whole answers are left."""
+    yield "| rare words | foreign ones refused | answerable ones refused | all of it, Python | all of it, npm |"
+    yield "|---:|---:|---:|---:|---:|"
     own = [row for row in found if not row.is_foreign]
-    whole = [row for row in own if row.grade == "all"]
     foreign = [row for row in found if row.is_foreign]
-    yield "| rare words | foreign ones refused | answerable ones refused | whole answers refused |"
-    yield "|---:|---:|---:|---:|"
     for share in SHARES:
-        counts = [
-            f"{sum(row.rarest > share for row in rows)} of {len(rows)}" for rows in (foreign, own, whole)
-        ]
+        counts = [f"{sum(row.rarest > share for row in rows)} of {len(rows)}" for rows in (foreign, own)]
+        for ecosystem in ("python", "npm"):
+            of_it = [row for row in own if row.ecosystem == ecosystem]
+            whole = sum(row.grade == "all" and row.rarest <= share for row in of_it)
+            counts.append(f"{whole / (len(of_it) or 1):.3f}")
         yield f"| {share:.2f} | {' | '.join(counts)} |"
 
 

@@ -38,6 +38,10 @@ _UNTELLING = re.compile(
     r"(licen[cs]e|copying|notice|change|history|news|authors|contribut|security|code_of_conduct|third|governance|sponsor|top_level)",
     re.IGNORECASE,
 )
+_UNTELLING_HEADING = re.compile(
+    r"(?:: | > )\W*(?:sponsors?|backers|licen[cs]e|contribut(?:ors|ing)|acknowledge?ments?)\b[^>]*$",
+    re.IGNORECASE,
+)
 _TRANSLATED = re.compile(
     r"[._-](?:zh|cn|tw|ja|jp|ko|kr|de|fr|es|pt|br|ru|it|pl|tr|uk|vi|ar|fa|hi|nl|cs)(?:[_-][a-z]{2,4})?$"
 )
@@ -76,7 +80,9 @@ def package_sections(package: InstalledPackage, files: Sequence[str]) -> Iterato
     """Yield all sections of a package: what it says of itself, its documents, its public names."""
     if package.description is not None:
         ending = "md" if "markdown" in package.description.content_type else "rst"
-        yield from sections(package.description.text, place=f"METADATA.{ending}", title="README")
+        yield from filter(
+            _is_telling, sections(package.description.text, place=f"METADATA.{ending}", title="README")
+        )
     sources: list[tuple[str, str]] = []
     for file, text in _read(package.root, files):
         if file.endswith((".py", ".pyi")):
@@ -84,8 +90,12 @@ def package_sections(package: InstalledPackage, files: Sequence[str]) -> Iterato
         elif file.endswith(_DECLARATIONS):
             yield from npm.declarations(text, place=file, prefix=package.name.removeprefix("@types/"))
         else:
-            yield from sections(text, place=file, title=file)
+            yield from filter(_is_telling, sections(text, place=file, title=file))
     yield from python.python_sections(sources)
+
+
+def _is_telling(section: Section) -> bool:
+    return not _UNTELLING_HEADING.search(section.name)
 
 
 def folder_index(folder: Path, cache: Path | None) -> sqlite3.Connection:
