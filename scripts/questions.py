@@ -26,7 +26,7 @@ from kr.sources.local_docs import LocalDocs
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 FILES = {"usual": DATA / "installed-questions.yaml", "natural": DATA / "natural-questions.yaml"}
-SHARES = (0.25, 0.33, 0.4, 0.5, 0.6, RARE, 0.75, 0.85, 1.0)
+SHARES = (0.25, 0.4, 0.5, 0.6, 0.67, RARE, 0.85, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,8 +18,8 @@ logger = logging.getLogger(__name__)
 MAX_DOCUMENT = 1024 * 1024
 """Bytes of one document that are read."""
 
-MAX_SOURCE = 4_000_000
-"""Bytes of a source; a longer one is none that somebody wrote, and is not read."""
+MAX_PYTHON, MAX_DECLARATIONS = 1_500_000, 4_000_000
+"""Bytes of a source; a longer one is none that somebody wrote, and is not read: its tree would take hundreds of megabytes."""
 
 MAX_DOCUMENTS = 2_000
 MAX_SOURCES = 1_500
@@ -195,7 +195,9 @@ def _read(root: Path, files: Sequence[str], *, warn: bool = False) -> Iterator[t
 def _bytes_of(root: Path, file: str, left: int) -> bytes | None:
     """Read a file, of a document one byte more than counts; None for what is not read."""
     path = contained(root / file, root)
-    most = MAX_SOURCE if file.endswith(_SOURCES) else MAX_DOCUMENT
+    most = MAX_DOCUMENT
+    if file.endswith(_SOURCES):
+        most = MAX_DECLARATIONS if file.endswith(_DECLARATIONS) else MAX_PYTHON
     if path is None or left <= 0:
         return None
     try:

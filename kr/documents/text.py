@@ -47,7 +47,7 @@ def sections(text: str, *, place: str, title: str) -> Iterator[Section]:
     text = text[:MAX_TEXT]
     ending = place.lower().rpartition(".")[2]
     if ending in {"html", "htm"}:
-        found = to_markdown(text, url="")
+        found = to_markdown(text)
         yield from markdown_sections(found.text, place=place, title=found.title or title)
         return
     text = strip_invisible(text)

@@ -149,16 +149,15 @@ class _Excerpt:
         numbers = {piece.number for piece in (self._pieces[0], *(piece for piece, _ in examples))}
         left = room - len(code) - len(summary) - _NAMES
         details: list[str] = []
-        at = 0
         for at, piece in enumerate(self._pieces):
             if left < _LEAST:
+                details += self._named_besides(at)
                 break
             text = self._passage(piece, taken, min(left, _LONG if at < _AT_LENGTH else _SHORT))
             if text:
                 details.append(f"{piece.line}\n\n{text}")
                 numbers.add(piece.number)
                 left -= len(details[-1]) + 2
-        details += self._named_besides(self._pieces[at:])
         elsewhere = "What code there is stands in Summary and Details." if self._has_code else _NO_CODE
         return {
             SUMMARY: summary,
@@ -168,11 +167,11 @@ class _Excerpt:
             ATTRIBUTION: self._attribution(numbers),
         }
 
-    def _named_besides(self, pieces: Sequence[_Piece]) -> list[str]:
+    def _named_besides(self, shown: int) -> list[str]:
         """Return a line of the symbols for whose passages there is no room: often the name alone is what was missing."""
-        names = dict.fromkeys(
-            piece.line.rstrip(":") for piece in pieces if _NAME.fullmatch(piece.passage.title or "")
-        )
+        lines = dict.fromkeys(one.line for one in self._pieces if _NAME.fullmatch(one.passage.title or ""))
+        known = {one.line for one in self._pieces[:shown]}
+        names = [line.rstrip(":") for line in lines if line not in known]
         fitting = ", ".join([*names, ""])[: _NAMES - len(_BESIDES)].rpartition(", ")[0]
         return [f"{_BESIDES}{fitting}."] if fitting else []
 

@@ -229,7 +229,7 @@ async def _page(result: Result, network: Network) -> Passage | SourceFailure:
     """Read one page; what goes wrong is returned, so that the other pages are still read."""
     try:
         page = await fetch_page(result.url, network=network)
-        markdown = await in_thread(lambda: to_markdown(page.text, media_type=page.media_type, url=page.url))
+        markdown = await in_thread(lambda: to_markdown(page.text, media_type=page.media_type))
     except SourceFailure as failure:
         return failure
     except Exception as error:  # noqa: BLE001  # a stranger's page; the other pages are still read
