@@ -14,7 +14,7 @@ from kr.models import Query
 _BEST = 5
 """Passages of which at least one has to hold one of the question's rare words, or the question is left open."""
 
-RARE = 0.75
+RARE = 0.85
 """The share of the question's words, those that the fewest passages hold first, that are its rare ones."""
 
 _MOST_ROWS = 80

@@ -183,7 +183,7 @@ def test_symbols_without_room_are_named() -> None:
             title=f"tool.call_{n}",
             url="tool 2.0",
         )
-        for n in range(12)
+        for n in range(40)
     ]
     details = sections(build(USAGE, *others, max_tokens=700))["Details"]
     assert "Named besides: `tool.call_" in details
