@@ -1,6 +1,6 @@
 """A finding and a rating: what is read of a document, and what saving and rating give back."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -84,13 +84,13 @@ class SaveResults:
     """
 
     id: str
-    path: str | None
-    revision: int | None
-    replaced: int | None
-    confidence: Confidence | None
-    index_count: int | None
-    related: list[Related]
-    notes: list[str]
+    path: str | None = None
+    revision: int | None = None
+    replaced: int | None = None
+    confidence: Confidence | None = None
+    index_count: int | None = None
+    related: Sequence[Related] = ()
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

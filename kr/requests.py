@@ -287,6 +287,8 @@ class ResearchOverrides:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchRequest:
+    """A request of mode ``research``."""
+
     story_key: str
     session_id: str
     research_query: Query
@@ -307,6 +309,8 @@ class LessonsInject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonsInjectRequest:
+    """A request of mode ``lessons-inject``."""
+
     story_key: str
     session_id: str
     lessons_inject: LessonsInject

@@ -202,7 +202,7 @@ def open_app(
             return app
         warn(f"KR_SERVER is set; {ctx.command_path} works on the local knowledge base")
     app = build(config=given.config, knowledge_base=given.kb, progress=progress)
-    if only_reads and not (app.store.exists() or app.lessons_file.exists()):
+    if only_reads and not (app.store.exists() or app.settings.lessons_file.exists()):
         warn(f"there is no knowledge base at {app.settings.knowledge_base}: `kr init` makes one")
     return app
 

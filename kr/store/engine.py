@@ -258,7 +258,12 @@ def database_path(database_url: str | None, knowledge_base: Path | str) -> Path:
     Another scheme, a host, or a database in memory raises ``StoreError`` (a password in the URL is not repeated).
     """
     if database_url is None:
-        return Path(knowledge_base, "kr.db")
+        own = Path(knowledge_base, "kr.db")
+        if own.is_symlink():  # a repository may bring it
+            raise StoreError(
+                f"{own}: is a symbolic link, and is not followed; KR_DATABASE_URL names a database elsewhere"
+            )
+        return own
     scheme, _, rest = database_url.partition("://")
     if scheme not in {"sqlite", "sqlite+pysqlite"}:
         raise StoreError(
