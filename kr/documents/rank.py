@@ -43,7 +43,7 @@ a an the how do does did i my me we our us you your it its is are was were be be
 can could will would should shall may might must when what which who whom whose where why as at by from into if then than so but such
 about only any each every all some more most very also both other another no not there their they them he she his her one two have has had
 having get got gets make makes made making let lets use uses used using want wants need needs way ways like just again still instead
-while before after without within between
+while before after without within between up
 """
 _STOP = frozenset(_SMALL_WORDS.split())
 
