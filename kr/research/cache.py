@@ -157,7 +157,9 @@ class Cache:
         if not self.can_write:
             return otherwise
         try:
-            return self.store.change(action, timeout=timeout, scope=scope)
+            if timeout is not None:
+                return self.store.write_together(action, timeout=timeout, scope=scope)
+            return self.store.change(action, scope=scope)
         except StoreBusy as error:
             if timeout is None:
                 self.note(error)
