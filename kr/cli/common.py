@@ -35,7 +35,7 @@ Format = Literal["yaml", "json", "text"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 MOST = 1_000_000
-"""The largest number that counts of rows and calls may be: no more can be meant."""
+"""The upper bound of options that count rows and calls."""
 
 _FORMATS = get_args(Format)
 _LONGEST_CELL = 300

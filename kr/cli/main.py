@@ -47,7 +47,11 @@ GROUPS = {
     ),
     "Set up and look after": (
         ("init", "init:init", "Write kr.yaml and create the knowledge base."),
-        ("trust", "trust:trust", "Let what a project's kr.yaml starts, expands and calls take effect."),
+        (
+            "trust",
+            "trust:trust",
+            "Trust a project's kr.yaml: allow the programs, variables and addresses that it names.",
+        ),
         ("stats", "stats:stats", "Count what the cache saves, costs and holds."),
         ("doctor", "maintenance:doctor", "Find what is wrong with the knowledge base, and repair it."),
         ("db", "maintenance:db", "Find, check, upgrade, back up and restore the database."),

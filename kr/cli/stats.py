@@ -16,8 +16,8 @@ _MOST_ROWS = 12
 def stats(ctx: click.Context) -> None:
     """Count hits, tokens spared, spending, source reliability, and what the index holds.
 
-    An answer from the cache spares what finding out had cost before, less the answer: the tokens that a research read, or that the
-    session which saved the finding had been given, and the seconds that they waited. Nothing counts that was not measured.
+    Tokens spared are what finding out had cost, less what the answer from the cache contained: what a research read, or what the session
+    that saved a finding had been given. Seconds are counted alike. What was not measured counts as nothing.
     No database is made.
     """
     with open_app(ctx, may_share=True, only_reads=True) as app:

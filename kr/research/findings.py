@@ -250,7 +250,7 @@ def _texts(finding: Finding) -> list[str]:
 
 
 def _check_length(finding: Finding) -> None:
-    """Refuse what says nothing, or is too long: before secrets are taken out, as a line that is too long to be looked at is one."""
+    """Refuse an empty or too long answer. This comes before masking, which replaces a line that is too long by ``<secret>``."""
     if not any(character.isalnum() for character in finding.answer):
         raise InvalidRequest(FieldError("answer", "has no letter and no digit"))
     tokens = sum(map(tokens_of, _texts(finding)))

@@ -31,7 +31,9 @@ from kr.times import parse_time, to_text
 if TYPE_CHECKING:
     from kr.research.service import ResearchService
 
-SAVE_HINT = "what you find out otherwise and proves right: keep it with `kr save` (MCP: save_finding), so that the next one has it"
+SAVE_HINT = (
+    "found the answer elsewhere, and it worked? Save it for the next agent with `kr save` (MCP: save_finding)"
+)
 """What an answer says that holds no report."""
 OFFERED = "candidates: use: ID takes one of results.related, if_unsure: research has it researched; rate what worked"
 """What an answer says that offers candidates."""

@@ -288,13 +288,17 @@ class KnowledgeResearch:
     cache_match: CacheMatch = setting(
         "sure",
         choice(*get_args(CacheMatch)),
-        "seed serves each tier at or above cache_match_floor by itself.",
+        "seed: every tier down to cache_match_floor is served without a choice.",
     )
     cache_match_floor: Tier = setting(
-        "framework+tags", choice(*reversed(TIERS)), "With seed: the least tier."
+        "framework+tags",
+        choice(*reversed(TIERS)),
+        "The weakest tier that is served by itself where cache_match is seed.",
     )
     judge: Literal["llm"] | None = setting(
-        None, or_null(choice("llm")), "llm: its model chooses among candidates for who does not read them."
+        None,
+        or_null(choice("llm")),
+        "llm: the configured model chooses among candidates for callers that do not choose themselves.",
     )
     aliases: Mapping[str, str] = setting(
         {}, mapping_of(text(), "other names to frameworks"), "Other names of frameworks: {nuxtjs: nuxt}."

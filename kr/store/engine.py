@@ -42,7 +42,7 @@ class Connection(Protocol):
     dialect: str
     for_update: str
     skip_locked: str
-    """What a query ends with that keeps others from changing its rows; which passes over those that others are changing."""
+    """Ends of a query: lock its rows; lock them, and pass over those that others have locked."""
 
     @property
     def in_transaction(self) -> bool: ...

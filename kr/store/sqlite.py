@@ -60,7 +60,7 @@ class Connection(sqlite3.Connection):
         """Every write has the lock of the file already."""
 
     def next_time(self, wanted: str) -> str:
-        """Return the time that is ``wanted``: who writes is alone."""
+        """Return ``wanted`` as it is: SQLite has one writer at a time."""
         return wanted
 
 
