@@ -182,7 +182,7 @@ class Doctor:
             entry_rows.count(tx)
         if not any((self._folder / name).is_file() for name in (INDEX, ARCHIVE)):
             return "an empty database was made"
-        result = import_yaml(self._store, self._folder, [self._folder], now=self._clock())
+        result = import_yaml(self._store, self._folder, [self._folder], now=self._clock(), adopts=True)
         counts = ", ".join(f"{number} {name}" for name, number in result.counts.items() if number)
         problems = [*map(str, result.unreadable), *map(str, result.refused)]
         refused = f" (not imported: {_some(problems)})" if problems else ""
