@@ -121,6 +121,7 @@ class Doctor:
             return
         yield self.check_permissions
         yield self.check_database
+        yield self.check_tracked
         if backup.inspect(path).state == "current":
             yield from (self.check_integrity, self.check_reports, self.check_orphans, self.check_export)
 
@@ -170,6 +171,17 @@ class Doctor:
             yield about("information", message=why)
         elif found.problem is not None:
             yield about("error", message=found.problem + _ADVICE.get(found.state, ""))
+
+    def check_tracked(self) -> Iterator[Finding]:
+        """A database that git keeps: whoever may commit may put anything into it."""
+        path = self._store.path
+        for folder in path.parents:
+            if not (index := folder / ".git" / "index").is_file():
+                continue
+            if os.fsencode(path.relative_to(folder)) + b"\0" in index.read_bytes():
+                why = f"is tracked by git, and is trusted like code: `git rm --cached {path.relative_to(folder)}`, and ignore it"
+                yield Finding("tracked", "warning", str(path), why)
+            return
 
     def _replace(self) -> str:
         self._store.close()

@@ -170,7 +170,11 @@ def _problems(connection: Connection) -> Iterator[str]:
         yield f"{table}: row {row} refers to a row of {parent} that is not there"
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as new:
         migrate.create(new)
-        missing = set(new.execute(_OBJECTS)) - set(map(tuple, connection.execute(_OBJECTS)))
+        ours, found = set(new.execute(_OBJECTS)), set(map(tuple, connection.execute(_OBJECTS)))
+    missing = ours - found
+    for kind, name in sorted(found - ours):
+        if kind != "index":
+            yield f"{kind} {name} is not kr's: what a {kind} does, a database that came with a repository may do to you"
     for kind, name in sorted(missing):
         yield f"{kind} {name} is missing"
     if missing:

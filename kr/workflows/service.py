@@ -85,6 +85,8 @@ class Workflows:
         require_cel()
         path = find_template(name, self.cwd)
         template = _sound(path, read_template(read_bytes(path)))
+        if path.stem in shipped_names() and path.parent != shipped_folder():
+            logger.warning("%s stands in the place of the template that kr ships under this name", path)
         values, problems = given_values(template.parameters, given, is_simulated=simulate)
         if problems:
             raise BadParameters("\n".join(f"{path.name}: {problem}" for problem in problems))
