@@ -222,7 +222,9 @@ class Miss:
         is_of_finding = found.match is not None and found.match.entry.is_written
         if not run.cache.can_write or (report.origin == "baseline" and is_of_finding):
             return None
-        if reasons := reasons_to_hold("\n".join((run.query.framework, run.query.topic, run.query.question, *run.query.tags))):
+        if reasons := reasons_to_hold(
+            "\n".join((run.query.framework, run.query.topic, run.query.question, *run.query.tags))
+        ):
             run.notes.append(f"not_kept: the request {'; it '.join(reasons)}")
             return None
         now = run.clock()

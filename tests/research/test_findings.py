@@ -584,11 +584,11 @@ class TestWhatAStrangerFound:
     def test_no_session_alone_has_an_unrelated_question_answered(self, app: App) -> None:
         saved(app)
         unrelated = "Where do I store production passwords?"
-        ask(app, unrelated, use=ID, session_id="evil")
+        ask(app, unrelated, use=ID, session="evil")
         app.findings.rate(ID, {"outcome": "worked", "session_id": "evil"})
-        assert ask(app, unrelated, session_id="c")["status"] != "cache-hit"
-        ask(app, unrelated, use=ID, session_id="c")
-        assert ask(app, unrelated, session_id="d")["status"] == "cache-hit", "two of them chose it"
+        assert ask(app, unrelated, session="c")["status"] != "cache-hit"
+        ask(app, unrelated, use=ID, session="c")
+        assert ask(app, unrelated, session="d")["status"] == "cache-hit", "two of them chose it"
 
     @pytest.mark.parametrize(
         "line",
