@@ -282,8 +282,11 @@ class Store:
                     taken.append(self._jobs.popleft())
                     taken[-1].run(tx, self.path)
         except BaseException as error:
+            is_theirs = isinstance(error, Exception)  # an interrupt is this thread's alone
             for job in taken:
-                job.error = error
+                job.error = (
+                    error if is_theirs else StoreBusy("the thread that wrote for others was interrupted")
+                )
             raise
         finally:
             for job in taken:
