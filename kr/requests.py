@@ -24,6 +24,8 @@ LIMIT = 1024 * 1024
 """Bytes that a request may have at most."""
 
 _LONGEST_LINE = 500
+LONGEST_QUESTION = 1000
+"""Characters of a question, which stands as the entry's title in every list: in a request as in a finding."""
 _MOST_ITEMS = 20
 _COUNT = re.compile(r"(\d{1,18})(\.0+)?", re.ASCII)
 """A longer number fits no integer column and no timer."""
@@ -174,6 +176,14 @@ def short_line(value: object) -> str:
     taken = line(value)
     if len(taken) > _LONGEST_LINE:
         raise bad(f"has {len(taken)} characters; at most {_LONGEST_LINE}")
+    return taken
+
+
+def question(value: object) -> str:
+    """Take a question; it may have lines."""
+    taken = text(value).strip()
+    if len(taken) > LONGEST_QUESTION:
+        raise bad(f"has {len(taken)} characters; at most {LONGEST_QUESTION}")
     return taken
 
 
@@ -332,7 +342,7 @@ _QUERY: Fields = {
     "framework_version": line,
     "topic": line,
     "tags": _tags,
-    "question": lambda value: text(value).strip(),
+    "question": question,
 }
 _INJECT: Fields = {
     "phase": named("phase tag", PHASES),

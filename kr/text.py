@@ -57,6 +57,12 @@ def strip_invisible(text: str) -> str:
     return _NOT_SHOWN.sub("", _LINE_BREAK.sub("\n", _TERMINAL.sub("", text)))
 
 
+def has_invisible(text: str) -> bool:
+    """Tell whether ``strip_invisible`` would take more from a text than its kinds of line breaks."""
+    shown = _LINE_BREAK.sub("\n", text)
+    return strip_invisible(shown) != shown
+
+
 def fold(text: str) -> str:
     """Return the form in which frameworks and topics are compared: NFKC, trimmed, case folded, without characters that show nothing.
 

@@ -43,12 +43,13 @@ def read_yaml(text: str, *, depth: int = DEPTH) -> tuple[Tree, dict[KeyPath, Pla
     try:
         return reader.read(), reader.places
     except (BrokenYaml, yaml.YAMLError) as exc:
-        error = exc if isinstance(exc, BrokenYaml) else _broken(exc, text)
+        error = exc if isinstance(exc, BrokenYaml) else broken_yaml(exc, text)
         error.read = {key: value for key, value in reader.top.items() if isinstance(value, str)}
         raise error from exc.__cause__ or exc
 
 
-def _broken(error: yaml.YAMLError, text: str) -> BrokenYaml:
+def broken_yaml(error: yaml.YAMLError, text: str) -> BrokenYaml:
+    """Say what PyYAML found wrong with a text, and where: never past its last line."""
     if isinstance(error, yaml.reader.ReaderError):
         before = text.encode()[: error.position].decode(errors="ignore")
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
@@ -62,7 +63,12 @@ def _broken(error: yaml.YAMLError, text: str) -> BrokenYaml:
     ):  # a quote or bracket that is never closed is noticed far below
         problem += f" {error.context}, which begins in line {begun.line + 1}"
     problem += "; a text with special characters needs quotes"
-    return BrokenYaml(mark.line + 1, mark.column + 1, problem) if mark else BrokenYaml(1, 1, problem)
+    if mark is None:
+        return BrokenYaml(1, 1, problem)
+    lines = text.splitlines() or [""]
+    if mark.line >= len(lines):
+        return BrokenYaml(len(lines), len(lines[-1]) + 1, problem)
+    return BrokenYaml(mark.line + 1, mark.column + 1, problem)
 
 
 def show_path(path: KeyPath) -> str:

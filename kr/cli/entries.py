@@ -280,9 +280,11 @@ def changed_view(value: Row) -> str:
     if "entry" in value:
         entry = value["entry"]
         lines.append(f"restored  {cell(entry['id'])}, {entry['status']}: {cell(entry['path'])}")
+        if value["replaced"] is not None:
+            lines.append(f"the text that it replaces is revision {value['replaced']} (kr entries history)")
         lines += [
             f"archived  {cell(row['id'])}, which was live (archive id {row['archive_id']})"
-            for row in value["replaced"]
+            for row in value["archived"]
         ]
         if moved := max(value["lru_evicted"], 0) + value["auto_archived"]:
             lines.append(f"{counted(moved, 'other entry', 'other entries')} went to the archive, for room")

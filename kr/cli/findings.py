@@ -19,9 +19,9 @@ from kr.cli.common import (
     wrapped,
 )
 from kr.errors import InvalidRequest, KrError
-from kr.findings import save_failure
+from kr.findings import MOST_TOKENS, save_failure
 from kr.models import Writer, person, to_plain
-from kr.requests import read_document
+from kr.requests import LIMIT, read_document
 from kr.schemas import finding_request
 from kr.text import counted
 
@@ -120,6 +120,8 @@ def save(
 
 def _text_of(source: str) -> str:
     content = read_request(source)
+    if len(content) > LIMIT:
+        raise KrError(f"{source}: is larger than 1 MiB; a finding has at most {MOST_TOKENS} tokens")
     try:
         return content.decode()
     except UnicodeDecodeError as error:

@@ -141,8 +141,7 @@ def research_view(value: dict[str, Any], *, is_whole: bool, is_typed: bool = Tru
     lines = [f"{click.style(value['status'], bold=True)}  {_outcome(results)}"]
     for problem in value["errors"]:
         named = f"{_named(str(problem['field']), is_typed)}: " if problem.get("field") else ""
-        message = str(problem["message"]).removeprefix("Validation failed: ")
-        lines.append(f"  {click.style('error', fg='red')}  {named}{message}")
+        lines.append(f"  {click.style('error', fg='red')}  {named}{_brief(problem['message'])}")
     if results is None:
         return "\n".join(lines)
     lines += [f"  {click.style('note', fg='yellow')}  {note}" for note in results["degradation_notes"]]
@@ -161,6 +160,10 @@ def research_view(value: dict[str, Any], *, is_whole: bool, is_typed: bool = Tru
 
 _OPTIONS = {"framework": "FRAMEWORK", "question": "QUESTION", "tags": "--tag", "timeout_seconds": "--timeout"}
 """Fields of a request whose option on the command line is called otherwise."""
+
+
+def _brief(message: str) -> str:
+    return message.removeprefix("Validation failed: ")
 
 
 def _named(field: str, is_typed: bool) -> str:
@@ -257,13 +260,16 @@ def explain(
     options = {name: value for name, value in given.items() if value is not None and value != ()}
     _check_form(framework, question, document, options, "explain")
     with open_app(ctx, only_reads=True) as app:
-        if document is None:
-            value = app.explain(app.research.question_data(str(framework), str(question), **options))
-        else:
-            try:
+        try:
+            if document is None:
+                value = app.explain(app.research.question_data(str(framework), str(question), **options))
+            else:
                 value = app.explain(read_request(document))
-            except InvalidRequest as error:
-                raise KrError(f"{document}: {str(error).removeprefix('request: ')}") from error
+        except InvalidRequest as error:
+            told = "; ".join(
+                f"{_named(it.field, document is None)}: {_brief(it.message)}" for it in error.fields
+            )
+            raise KrError(told if document is None else f"{document}: {told}") from error
     emit(value, ctx, explained_view)
 
 

@@ -32,7 +32,7 @@ from kr.store.requests import RequestRow
 from kr.store.revisions import digest
 from kr.store.saving import Draft
 from kr.store.wordings import Rating
-from kr.text import derive_tags, derive_topic, tokens_of
+from kr.text import derive_tags, derive_topic, has_invisible, tokens_of
 from kr.times import UNKNOWN_VERSION, same_major, to_text
 
 _HELD = "held-"
@@ -76,6 +76,8 @@ class Findings:
             finding = cleaned(given)
             if _masked(finding) > _masked(given):
                 notes.append(f"what may be a secret was taken out: {SECRET} stands in its place")
+            if has_invisible(_all_texts(given)):
+                notes.append("control characters, or others that nobody sees, were taken out")
             by = writer(finding.session_id)
             if reasons := reasons_to_hold(_all_texts(finding)):
                 return self._hold(finding, by, reasons)

@@ -73,6 +73,8 @@ class ResearchService:
         self.clock = clock
         self._rules = rules_of(settings)
         self._packages: Packages | None = None
+        self._unread: tuple[str, ...] = ()
+        """The project's dependency files that could not be read, where a version was looked for in vain."""
 
     def document(
         self,
@@ -115,15 +117,14 @@ class ResearchService:
             "session_id": session_id or f"terminal-{uuid.uuid4().hex}",
             "config_overrides": {"max_calls": max_calls, "timeout_seconds": timeout, **overrides},
         }
-        typed = {"framework": framework, "question": question}
-        if wrong := [name for name, text in typed.items() if not any(map(str.isalnum, text))]:
+        try:
+            data = self.question_data(
+                framework, question, framework_version=framework_version, topic=topic, tag=tag
+            )
+        except InvalidRequest as error:
+            typed = {"framework": framework, "question": question}
             given = {"mode": "research", "research_query": typed, **said}
-            why = "Validation failed: must hold a letter or a digit"
-            errors = [FieldError(f"research_query.{name}", why) for name in wrong]
-            return self._refuse(given, validation_problems(errors))
-        data = self.question_data(
-            framework, question, framework_version=framework_version, topic=topic, tag=tag
-        )
+            return self._refuse(given, validation_problems(error.fields))
         return self.answer({**data, **said}, include_report=include_report, max_tokens=max_tokens)
 
     def question_data(
@@ -135,7 +136,11 @@ class ResearchService:
         topic: str | None = None,
         tag: tuple[str, ...] = (),
     ) -> dict[str, Any]:
-        """Make the request that a framework and a question stand for."""
+        """Make the request that a framework and a question stand for. Raises ``InvalidRequest`` where one of them says nothing."""
+        typed = {"framework": framework, "question": question}
+        if wrong := [name for name, text in typed.items() if not any(map(str.isalnum, text))]:
+            why = "Validation failed: must hold a letter or a digit"
+            raise InvalidRequest(*(FieldError(f"research_query.{name}", why) for name in wrong))
         topic = derive_topic(framework, question) if topic is None else topic
         return {
             "story_key": "0-0",
@@ -152,7 +157,7 @@ class ResearchService:
 
     def version_of(self, framework: str) -> str:
         """Return the version of a framework that the project uses, or ``unknown``."""
-        from kr.packages.versions import version_of  # heavy
+        from kr.packages.versions import find_dependencies, version_of  # heavy
 
         folders = dict.fromkeys((self.cwd, self.settings.project_root))
         found = (version_of(folder, framework, self.environ) for folder in folders)
@@ -162,6 +167,7 @@ class ResearchService:
                 "no version of %s was found in the project's files; give it with --framework-version",
                 framework,
             )
+            self._unread = find_dependencies(self.cwd, self.environ).warnings
         return version or UNKNOWN_VERSION
 
     def inject(self, data: bytes, more: Mapping[str, Any] = _NOTHING) -> Envelope:
@@ -273,6 +279,8 @@ class ResearchService:
             include_report=include_report,
             max_tokens=max_tokens,
         )
+        if run.query.framework_version == UNKNOWN_VERSION:
+            run.notes += [f"not read: {warning}" for warning in self._unread]
         try:
             found = self._look_up(run)
             if run.may_serve(found):

@@ -17,6 +17,7 @@ from kr.errors import IndexUnreadable, KrError
 from kr.models import EntryStatus
 from kr.store.archive import ArchiveReason
 from kr.times import parse_time, to_text
+from kr.yaml_io import broken_yaml
 
 Tree: TypeAlias = "dict[str, Tree] | list[Tree] | str | None"
 Fields = Mapping[str, Tree]
@@ -83,9 +84,10 @@ def read_items(file: BinaryIO) -> Iterator[tuple[int, Fields | BadItem]]:
         line = file.read(exc.position).count(b"\n") + 1
         raise IndexUnreadable(f"line {line}: no text: {exc.reason}") from exc
     except yaml.MarkedYAMLError as exc:
-        mark = exc.problem_mark or exc.context_mark
-        place = f"line {mark.line + 1}: " if mark else ""
-        raise IndexUnreadable(f"{place}broken YAML: {exc.problem or exc.context}") from exc
+        file.seek(0)
+        wrong = broken_yaml(exc, file.read().decode(errors="replace"))
+        place = f"line {wrong.line}, column {wrong.column}"
+        raise IndexUnreadable(f"{place}: broken YAML: {wrong.problem}") from exc
 
 
 def _items(events: Iterator[yaml.Event]) -> Iterator[tuple[int, Fields | BadItem]]:

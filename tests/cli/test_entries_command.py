@@ -60,7 +60,9 @@ def test_looking_makes_no_database_where_none_is(tmp_path: Path) -> None:
 
 
 def test_every_command_in_every_format(project: Project) -> None:
-    assert [row["id"] for row in answer(project, "entries", "list")] == ["vue-virtual-scrolling", "vue-slots"]
+    rows = answer(project, "entries", "list")
+    assert [row["id"] for row in rows] == ["vue-virtual-scrolling", "vue-slots"]
+    assert all("question" in row for row in rows)
     as_json = project.run("--format", "json", "entries", "show", "vue-slots", "--report")
     assert json.loads(as_json.stdout)["report"].startswith("# two")
     between = project.run("--format", "json", "search", "scroll")
@@ -71,7 +73,8 @@ def test_every_command_in_every_format(project: Project) -> None:
     assert b"\x1b" not in text
     assert answer(project, "entries", "history", "vue-slots")[0]["revision"] == 1
     assert answer(project, "entries", "history", "vue-slots", "--revision", "1")["text"] == "# one\n"
-    assert answer(project, "entries", "restore", "vue-slots", "1")["entry"]["status"] == "fresh"
+    restored = answer(project, "entries", "restore", "vue-slots", "1")
+    assert (restored["entry"]["status"], restored["replaced"], restored["archived"]) == ("fresh", 2, [])
 
 
 def test_remove_and_restore_without_a_terminal(project: Project) -> None:

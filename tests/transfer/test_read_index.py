@@ -37,7 +37,7 @@ def broken(text: str) -> tuple[list[object], int]:
         for _, fields in read_items(io.BytesIO(text.encode())):
             found.append(fields["id"] if isinstance(fields, dict) else fields)
     except IndexUnreadable as error:
-        return found, int(re.match(r"line (\d+): ", str(error))[1])  # type: ignore[index]
+        return found, int(re.match(r"line (\d+)\b", str(error))[1])  # type: ignore[index]
     raise AssertionError("it is not broken")
 
 
