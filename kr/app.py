@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from kr.errors import FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
 from kr.models import to_plain
 from kr.requests import read_document
-from kr.research.cache import Cache, Clock
+from kr.research.cache import Cache, Clock, limits_of, rules_of
 from kr.research.decide import with_confidence
-from kr.research.run import limits_of, rules_of
 from kr.research.service import Progress, ResearchService
-from kr.research.shelf import Shelf
 from kr.settings import Settings
 from kr.store.engine import Store
 from kr.text import fit, sections
@@ -134,8 +132,8 @@ class App:
     def check_sources(self, *, timeout: float = 20.0) -> "Iterator[Finding]":
         """Ask each configured source and model one cheap question; nothing is charged or kept."""
         from kr.doctor import check_sources  # heavy
+        from kr.research.llm import Model  # heavy
         from kr.research.miss import configured_sources  # heavy
-        from kr.research.model import Model  # heavy
 
         model = Model(self.settings, self.environ)
         models = [("llm", lambda: model.write("Answer with one word.", "Say yes.", timeout=timeout))]
@@ -246,7 +244,7 @@ class App:
 
         return Findings(
             self.store,
-            Cache(Shelf(self.store), rules_of(self.settings), self.clock),
+            Cache(self.store, rules_of(self.settings), self.clock),
             version_of=self.research.version_of,
             export=self._export_after_change,
             clock=self.clock,
@@ -378,12 +376,12 @@ class App:
         )
         return Workflows(self.store, operations, self._cwd, self.environ, self.clock)
 
-    def export_yaml(self, output: Path | None = None, *, index_only: bool = False) -> dict[str, Any]:
+    def export_yaml(self, output: Path | None = None) -> dict[str, Any]:
         from kr.transfer.export_yaml import export_yaml  # heavy
 
         self.import_on_first_use()
         folder = None if output is None else self._cwd / output
-        return export_yaml(self.store, self.settings.knowledge_base, folder, index_only=index_only)
+        return export_yaml(self.store, self.settings.knowledge_base, folder)
 
     def import_yaml(self, sources: Sequence[Path]) -> "Imported":
         """Take folders or single index files in, then export what came of it, where that is wanted."""
@@ -396,7 +394,7 @@ class App:
             try:
                 self._export_after_change()
             except KrError as error:
-                result.warnings.append(f"export failed: {error}")
+                logger.warning("export failed: %s", error)
         return result
 
     def _export_after_change(self) -> None:
