@@ -163,7 +163,7 @@ class App:
         from kr.lessons.review import Lessons  # heavy
 
         with open_book(self.settings, timeout=timeout) as book:
-            yield Lessons(book, clock=self.clock, phases=self.settings.knowledge_research.all_phases)
+            yield Lessons(book, clock=self.clock)
 
     def _event_limits(self) -> "EventLimits":
         from kr.lessons.events import EventLimits  # heavy

@@ -14,7 +14,7 @@ import yaml
 from kr.app import App
 from kr.doctor import Finding
 from kr.store import archive, backup, entries, reports, saving
-from kr.store.sqlite import SCHEMA_VERSION
+from kr.store.sql import SCHEMA_VERSION
 from kr.transfer.export_yaml import export_yaml
 from tests.support.older import make_unreleased
 from tests.support.program import Project

@@ -61,11 +61,11 @@ def test_what_was_interrupted_is_taken_up_again(project: Project) -> None:
     class Interrupted(Store):
         writes = 0
 
-        def write(self, *, timeout: float | None = None) -> Any:
+        def write(self, *, timeout: float | None = None, scope: str | None = None) -> Any:
             self.writes += 1
             if self.writes == 3:  # after the live entries, before the archived ones
                 raise KeyboardInterrupt
-            return super().write(timeout=timeout)
+            return super().write(timeout=timeout, scope=scope)
 
     with Interrupted(None, project.base) as store, pytest.raises(KeyboardInterrupt):
         import_on_first_use(store, project.base, now=Clock()())
