@@ -8,7 +8,6 @@ import io
 import json
 import logging
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +20,6 @@ from kr.errors import OutputFailed, RequestUnreadable
 from kr.models import PHASES, Problem, failure
 from kr.requests import LIMIT
 from kr.text import did_you_mean, one_line, strip_invisible
-from kr.yaml_io import write_yaml
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -269,6 +267,8 @@ def emit(value: Any, ctx: click.Context, view: View, *, is_line: bool = False) -
     elif given.format == "json":
         text = to_json(value)
     else:
+        from kr.yaml_io import write_yaml  # heavy: PyYAML, which JSON does without
+
         text = write_yaml(value)
     write_out(text.rstrip("\n"))
 
@@ -348,7 +348,9 @@ def width() -> int:
     """Return the columns of the terminal. Where none reads, nothing is cut or wrapped: as wide as it takes."""
     if sys.stdout is None or not sys.stdout.isatty():
         return _WITHOUT_A_TERMINAL
-    return max(shutil.get_terminal_size((80, 24)).columns, 40)
+    from shutil import get_terminal_size  # heavy: it imports three compressors
+
+    return max(get_terminal_size((80, 24)).columns, 40)
 
 
 def cell(value: object) -> str:

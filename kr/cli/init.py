@@ -13,8 +13,8 @@ from kr.cli.common import common, emit, examples, open_app, with_context
 from kr.errors import ConfigError
 from kr.research.persona import chosen_persona, fitting_persona
 from kr.settings import Settings, load_settings
-from kr.settings.model import render_config
 from kr.settings.project import CONFIG, Project, find_project, main_checkout, read_config
+from kr.settings.template import render_config
 from kr.settings.trust import trust
 from kr.store import entries
 
