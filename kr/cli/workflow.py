@@ -9,19 +9,7 @@ from typing import Any
 
 import click
 
-from kr.cli.common import (
-    MOST,
-    Group,
-    common_options,
-    emit,
-    examples,
-    open_app,
-    to_json,
-    together,
-    with_context,
-    wrapped,
-    write_out,
-)
+from kr.cli.common import MOST, emit, kr_command, kr_group, open_app, to_json, together, wrapped, write_out
 from kr.text import one_line
 from kr.workflows.model import template_schema
 from kr.workflows.report import duration
@@ -43,18 +31,14 @@ _SIMULATE = click.option(
 )
 
 
-@click.group(
+@kr_group(
     "workflow",
-    cls=Group,
-    epilog=examples(
-        "kr workflow validate deployment",
-        "kr workflow start sprint-warmup --set max_calls=5",
-        "kr workflow approve approve_deployment --note 'change 4711'",
-        "kr workflow run",
-        "kr workflow report",
-    ),
+    "kr workflow validate deployment",
+    "kr workflow start sprint-warmup --set max_calls=5",
+    "kr workflow approve approve_deployment --note 'change 4711'",
+    "kr workflow run",
+    "kr workflow report",
 )
-@common_options
 def command() -> None:
     """Workflows: templates of steps that run, stop, wait for an approval and go on.
 
@@ -64,9 +48,8 @@ def command() -> None:
     """
 
 
-@command.command("validate", epilog=examples("kr workflow validate release.md"))
+@kr_command("validate", "kr workflow validate release.md", group=command)
 @click.argument("template")
-@with_context
 def validate(ctx: click.Context, /, template: str) -> int:
     """Report every mistake in a template in one run. The exit status is 1 if there is one."""
     with open_app(ctx) as app:
@@ -75,12 +58,11 @@ def validate(ctx: click.Context, /, template: str) -> int:
     return 1 if value["problems"] else 0
 
 
-@command.command(
+@kr_command(
     "start",
-    epilog=examples(
-        "kr workflow start sprint-warmup --state warmup.json",
-        "kr workflow start release --set version=2 --simulate",
-    ),
+    "kr workflow start sprint-warmup --state warmup.json",
+    "kr workflow start release --set version=2 --simulate",
+    group=command,
 )
 @click.argument("template")
 @click.option(
@@ -94,7 +76,6 @@ def validate(ctx: click.Context, /, template: str) -> int:
 @_STATE
 @click.option("--no-run", is_flag=True, help="Only write the state file.")
 @_SIMULATE
-@with_context
 def start(
     ctx: click.Context,
     /,
@@ -113,7 +94,7 @@ def start(
     return _act(ctx, lambda it: it.start(template, given, state=state, simulate=simulate, run=not no_run))
 
 
-@command.command("run", epilog=examples("kr workflow run", "kr workflow run --retry --state release.json"))
+@kr_command("run", "kr workflow run", "kr workflow run --retry --state release.json", group=command)
 @click.option(
     "--retry",
     is_flag=True,
@@ -121,7 +102,6 @@ def start(
 )
 @_STATE
 @_SIMULATE
-@with_context
 def run(ctx: click.Context, /, state: Path | None, *, retry: bool, simulate: bool) -> int:
     """Continue an instance from its first unfinished step, whatever stopped or killed it."""
     return _act(ctx, lambda it: it.run(state=state, retry=retry, simulate=simulate))
@@ -135,34 +115,31 @@ _deciding = together(
 )
 
 
-@command.command("approve", epilog=examples('kr workflow approve approve_deployment --note "change 4711"'))
+@kr_command("approve", 'kr workflow approve approve_deployment --note "change 4711"', group=command)
 @_deciding
-@with_context
 def approve(ctx: click.Context, /, step: str, by: str | None, note: str, state: Path | None) -> int:
     """Approve the step that waits, and continue."""
     who = by or _user()
     return _act(ctx, lambda it: it.decide(step, is_approved=True, by=who, note=note, state=state))
 
 
-@command.command("reject", epilog=examples('kr workflow reject approve_deployment --note "not on a Friday"'))
+@kr_command("reject", 'kr workflow reject approve_deployment --note "not on a Friday"', group=command)
 @_deciding
-@with_context
 def reject(ctx: click.Context, /, step: str, by: str | None, note: str, state: Path | None) -> None:
     """Reject the step that waits: the instance fails for good."""
     who = by or _user()
     _act(ctx, lambda it: it.decide(step, is_approved=False, by=who, note=note, state=state))
 
 
-@command.command("status", epilog=examples("kr workflow status --state release.json"))
+@kr_command("status", "kr workflow status --state release.json", group=command)
 @_STATE
-@with_context
 def status(ctx: click.Context, /, state: Path | None) -> None:
     """Show an instance as it stands. The exit status is 0 whatever its status is."""
     with open_app(ctx) as app:
         _emit(ctx, app.workflows().instance(state))
 
 
-@command.command("report", epilog=examples("kr workflow report --output release.md"))
+@kr_command("report", "kr workflow report --output release.md", group=command)
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -170,7 +147,6 @@ def status(ctx: click.Context, /, state: Path | None) -> None:
     help="Where it is written. Default: <template_id>_report.md beside the state file.",
 )
 @_STATE
-@with_context
 def report(ctx: click.Context, /, state: Path | None, output: Path | None) -> None:
     """Write the Markdown report: timeline, durations, approvals, results, and a diagram of the path taken."""
     with open_app(ctx) as app:
@@ -178,11 +154,10 @@ def report(ctx: click.Context, /, state: Path | None, output: Path | None) -> No
     emit({"report": str(path)}, ctx, lambda value: str(value["report"]))
 
 
-@command.command("list", epilog=examples("kr workflow list --limit 5"))
+@kr_command("list", "kr workflow list --limit 5", group=command)
 @click.option(
     "--limit", type=click.IntRange(1, MOST), default=50, show_default=True, help="Instances at most."
 )
-@with_context
 def list_(ctx: click.Context, /, limit: int) -> None:
     """List the instances that the knowledge base knows, the newest first."""
     with open_app(ctx) as app:
@@ -190,9 +165,8 @@ def list_(ctx: click.Context, /, limit: int) -> None:
     emit(rows, ctx, _table)
 
 
-@command.command("schema", epilog=examples("kr workflow schema > template.schema.json"))
-@common_options
-def schema() -> None:
+@kr_command("schema", "kr workflow schema > template.schema.json", group=command)
+def schema(_: click.Context) -> None:
     """Print the JSON Schema of a template, for completion in editors."""
     write_out(to_json(template_schema()))
 

@@ -57,10 +57,8 @@ def refresh_exports(store: Store, knowledge_base: Path) -> None:
             _write_own(store, knowledge_base)
 
 
-def export_yaml(
-    store: Store, knowledge_base: Path, folder: Path | None = None, *, index_only: bool = False
-) -> dict[str, Any]:
-    """Write both files into ``folder`` (default: the knowledge base); into another one reports and wordings too, or the ``index_only``.
+def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) -> dict[str, Any]:
+    """Write both files into ``folder`` (default: the knowledge base); into another one reports and wordings too.
 
     Returns how many ``entries``, ``archived`` and ``reports`` were written, and the ``files``. What kr did not write is copied first, and
     the newest state of parallel writers stays. Raises ``ExportFailed`` naming the file, or a ``StoreError``.
@@ -73,7 +71,7 @@ def export_yaml(
     else:
         with _translated(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            reports = _write_elsewhere(store, folder, index_only=index_only)
+            reports = _write_elsewhere(store, folder)
             files += [folder / WORDINGS] if (folder / WORDINGS).exists() else []
     with store.read() as tx:
         counts = {"entries": entry_rows.count(tx), "archived": archive.count(tx), "reports": reports}
@@ -139,17 +137,17 @@ def _note(store: Store, key: str, value: str) -> None:
         meta.put(tx, key, value)
 
 
-def _write_elsewhere(store: Store, folder: Path, *, index_only: bool) -> int:
+def _write_elsewhere(store: Store, folder: Path) -> int:
     """Write one snapshot into another folder, reports before the index that names them; return how many reports."""
     for name in (INDEX, ARCHIVE):
         file = folder / name
         if file.is_file() and not file.read_bytes().startswith(HEADER.encode()):
             _keep_copy(file)
     with store.read() as tx:
-        reports = 0 if index_only else _write_reports(tx, folder)
+        reports = _write_reports(tx, folder)
         if items := list(_wordings(tx)):
             _replace(folder / WORDINGS, _render(items, HEADER))
-        archived = (_archived_item(row, has_report=not index_only) for row in archive.since(tx, 0))
+        archived = (_archived_item(row, has_report=True) for row in archive.since(tx, 0))
         _replace(folder / ARCHIVE, _render(archived, HEADER))
         _replace(folder / INDEX, [render_index(entry_rows.all(tx))])
     return reports
