@@ -402,7 +402,7 @@ def wrapped(label: str, text: str, *, indent: int) -> list[str]:
 
 
 def facts_view(value: dict[str, Any]) -> str:
-    """Show a mapping, a line for each key; the text of a report comes last, as it stands."""
+    """Show a mapping, a line for each key; the text of a report comes last, as it stands. Tables in it are for programs."""
     facts = {name: it for name, it in value.items() if name not in {"report", "text"} and not _is_table(it)}
     columns = max(map(len, facts))
     lines: list[str] = []
@@ -415,7 +415,8 @@ def facts_view(value: dict[str, Any]) -> str:
 
 
 def _is_table(value: object) -> bool:
-    return isinstance(value, list) and any(isinstance(row, dict) for row in value)
+    rows = value if isinstance(value, list) else [value]
+    return any(isinstance(row, dict) for row in rows)
 
 
 # --- progress

@@ -47,7 +47,7 @@ def versions(ctx: click.Context, /, project: Path | None, *, everything: bool, m
     The project is the nearest folder upwards with a dependency file, up to the repository's root; where there is none,
     the projects in the two levels below. Members of its workspace are read too.
 
-    Read are package.json (package-lock.json, npm-shrinkwrap.json, yarn.lock, pnpm-lock.yaml, pnpm-workspace.yaml),
+    Read are package.json (package-lock.json, npm-shrinkwrap.json, yarn.lock, pnpm-lock.yaml, pnpm-workspace.yaml, bun.lock),
     pyproject.toml (uv.lock, poetry.lock, pylock.toml), setup.cfg, requirements*.txt, pom.xml, build.gradle and
     settings.gradle (also .kts, with version catalogs), go.mod and go.work, Cargo.toml (Cargo.lock), composer.json
     (composer.lock), Gemfile.lock. What is installed (node_modules, VIRTUAL_ENV, .venv, venv) wins over a lock file, a
@@ -153,8 +153,8 @@ def export_yaml(ctx: click.Context, output: Path | None) -> None:
     An export into another folder has the reports too, also those of archived entries, and the questions and exact
     times of the entries (_wordings.yaml): kr import-yaml of that folder makes the same index, archive and reports
     elsewhere. Lessons, earlier texts of reports and the record of requests are not exported: `kr lessons import` takes
-    lessons, `kr db backup` everything. The same state gives the same bytes. A file that kr did not write is first
-    kept beside it as .bak.
+    lessons, `kr db backup` everything. The same state gives the same bytes. Of a file that kr did not write a copy is
+    first kept beside it, its name ending with .bak.
     """
     with open_app(ctx, only_reads=True) as app:
         emit(app.export_yaml(output), ctx, facts_view)
@@ -175,8 +175,6 @@ def import_yaml(ctx: click.Context, sources: tuple[Path, ...]) -> int:
     """
     with open_app(ctx) as app:
         result = app.import_yaml(sources)
-        for line in result.warnings:
-            warn(_printable(line))
         for item in result.refused:
             warn(f"refused: {_printable(str(item))}")
         for file in result.unreadable:

@@ -45,7 +45,7 @@ def test_bad_items_are_named_on_standard_error(project: Project) -> None:
     ]
     told = done.stderr.decode().splitlines()
     assert told[0] == f"warning: refused: {file}:4: topic: must be text, not a list"
-    assert told[1].startswith(f"warning: refused: {file}:7: topic: must not contain control characters")
+    assert told[1].startswith(f"warning: refused: {file}:7: topic: must not contain line breaks or control")
     missing = "path: there is no report at lost.md, so that it is not indexed"
     assert told[2] == f"warning: refused: {file}:8: {missing}"
     assert len(told) == 3
@@ -76,13 +76,7 @@ def test_export_answers_with_its_files(project: Project) -> None:
     project.run("import-yaml", "old")
     done = project.run("export-yaml", "--output", "out", "--format", "text")
     assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.decode().splitlines() == [
-        "1 entry, 1 archived",
-        *(
-            str(project.root / "out" / name)
-            for name in ("index.yaml", "_archived-index.yaml", "_wordings.yaml")
-        ),
-        "1 report",
-    ]
+    assert done.stdout.decode().splitlines()[:3] == ["entries   1", "archived  1", "reports   1"]
+    assert str(project.root / "out" / "_wordings.yaml") in done.stdout.decode()
     (item,) = yaml.safe_load((project.root / "out" / "index.yaml").read_text())
     assert item["id"] == "vue-slots"
