@@ -407,7 +407,8 @@ def facts_view(value: dict[str, Any]) -> str:
     columns = max(map(len, facts))
     lines: list[str] = []
     for name, it in facts.items():
-        lines += wrapped(f"{name.replace('_', ' '):<{columns}}  ", cell(it), indent=columns + 2)
+        shown = ", ".join(map(str, it)) if isinstance(it, list) else "-" if it is None else str(it)
+        lines += wrapped(f"{name.replace('_', ' '):<{columns}}  ", shown or "-", indent=columns + 2)
     text = value.get("report", value.get("text", ""))
     if text is None or text:
         lines += ["", text or "Its text is lost."]

@@ -3,7 +3,7 @@
 import getpass
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from kr.text import one_line
 from kr.workflows.model import template_schema
 from kr.workflows.report import duration
 from kr.workflows.service import Workflows
-from kr.workflows.state import Instance, StepState, SubTask, Target
+from kr.workflows.state import Instance, StepState, SubTask
 
 Act = Callable[[Workflows], Instance]
 
@@ -175,7 +175,7 @@ def _act(ctx: click.Context, act: Act) -> int:
     """Run something that changes an instance, watched on standard error."""
     with open_app(ctx) as app:
         workflows = app.workflows()
-        workflows.on_change = LineWatcher().changed
+        workflows.on_change = StepWatcher().changed
         instance = act(workflows)
     _emit(ctx, instance)
     return 1 if instance.status == "failed" else 0
@@ -225,50 +225,43 @@ def _table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(line for told in lines for line in told)
 
 
-_COLOURS = {"completed": "green", "failed": "red", "running": "cyan", "waiting": "yellow", "skipped": "dim"}
+_COLOURS = {"completed": "green", "failed": "red", "running": "cyan", "waiting": "yellow"}
 _MARKS = {"completed": "✓", "failed": "✗", "running": "•", "waiting": "?", "skipped": "–", "pending": " "}
 
 
-def _inner_first(instance: Instance) -> list[tuple[Target, StepState | SubTask]]:
-    found: list[tuple[Target, StepState | SubTask]] = []
-    for step in instance.steps:
-        tasks = [(Target(step.id, at), task) for at, task in enumerate(step.sub_tasks)]
-        is_open = step.status in {"pending", "running"}
-        found += [(Target(step.id), step), *tasks] if is_open else [*tasks, (Target(step.id), step)]
-    return found
+class StepWatcher:
+    """Tells on standard error how steps and sub-tasks change; what had ended before is not told."""
 
-
-class LineWatcher:
     def __init__(self) -> None:
-        self._told: dict[Target, str] = {}
-        self._status = ""
-        self._is_new = True
+        self._told: dict[str, str] = {}
 
     def changed(self, instance: Instance) -> None:
-        for target, run in _inner_first(instance):
-            known = self._told.get(target, "pending")
-            shown = (
-                run.status
-                if run.attempts < 2 or run.status != "running"
-                else f"running, attempt {run.attempts}"
-            )
-            if shown != known and not (self._is_new and run.status in {"completed", "skipped"}):
-                self._tell(
-                    target.step_id if target.task is None else f"{target.step_id}: {run.name}", shown, run
-                )
-            self._told[target] = shown
-        if instance.status != self._status and instance.status in {"completed", "failed", "waiting"}:
-            self._tell(instance.workflow_id, instance.status, None)
-        self._status, self._is_new = instance.status, False
+        states = dict(_states(instance))
+        is_first = not self._told
+        for name, state in states.items():
+            is_old = is_first and state.startswith(("completed", "skipped"))
+            if state != self._told.get(name, "pending") and not is_old:
+                click.echo(f"{time.strftime('%H:%M:%S')} {one_line(f'{name}: {state}', 200)}", err=True)
+        self._told = states
 
-    def _tell(self, name: str, status: str, run: StepState | SubTask | None) -> None:
-        told = run is not None and run.status not in {"running", "pending"} and run.details
-        line = one_line(f"{name}: {status}" + (f": {run.details}" if run is not None and told else ""), 200)
-        click.echo(f"{time.strftime('%H:%M:%S')} {line}", err=True)
+
+def _states(instance: Instance) -> Iterator[tuple[str, str]]:
+    """Yield each sub-task, step, and the instance once it rests, with what is to be told of it."""
+    for step in instance.steps:
+        yield from ((f"{step.id}: {task.name}", _state(task)) for task in step.sub_tasks)
+        yield step.id, _state(step)
+    if instance.status in {"completed", "failed", "waiting"}:
+        yield instance.workflow_id, instance.status
+
+
+def _state(run: StepState | SubTask) -> str:
+    if run.status in {"running", "pending"}:
+        return f"running, attempt {run.attempts}" if run.attempts > 1 else run.status
+    return f"{run.status}: {run.details}" if run.details else run.status
 
 
 def view(instance: Instance, state: Path | None = None) -> str:
-    status = click.style(instance.status, fg=_colour(instance.status), bold=True)
+    status = click.style(instance.status, fg=_COLOURS.get(instance.status), bold=True)
     simulated = " (simulated)" if instance.is_simulated else ""
     lines = [f"{instance.workflow_id}  {status}{simulated}"]
     for step in instance.steps:
@@ -286,13 +279,8 @@ def view(instance: Instance, state: Path | None = None) -> str:
 
 def _line(indent: str, name: str, run: StepState | SubTask) -> str:
     took = duration(run.started_at, run.completed_at) if run.completed_at else ""
-    mark = click.style(_MARKS[run.status], fg=_colour(run.status))
+    mark = click.style(_MARKS[run.status], fg=_COLOURS.get(run.status))
     return f"{indent}  {mark} {one_line(name, 60)}  {run.status}  {took}".rstrip()
-
-
-def _colour(status: str) -> str | None:
-    colour = _COLOURS.get(status)
-    return None if colour == "dim" else colour
 
 
 def _next(instance: Instance) -> str | None:
