@@ -15,8 +15,8 @@ from typing import Any, Literal, get_args
 
 from kr.errors import BrokenYaml, FieldError, InvalidRequest
 from kr.models import PHASES, IfUnsure, Query
+from kr.nested import Tree, read_json, show_path
 from kr.text import first_control, is_blank
-from kr.yaml_io import DEPTH, Tree, read_yaml, show_path
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ def read_document(data: bytes) -> dict[str, Tree]:
     except UnicodeDecodeError as exc:
         raise _unreadable(f"is no {encoding} text (byte {exc.start})") from exc
     try:
-        tree = _read_json(text) if text.lstrip().startswith("{") else read_yaml(text)[0]
+        tree = _read_json(text) if text.lstrip().startswith("{") else _read_yaml(text)
     except BrokenYaml as exc:
         named = show_path(tuple(step for step in exc.path if isinstance(step, str)))
         error = _unreadable(f"is broken: {exc}", named or "request")
@@ -58,36 +58,17 @@ def _unreadable(problem: str, field: str = "request") -> InvalidRequest:
 
 
 def _read_json(text: str) -> Tree:
-    """Read JSON; what is none, or has a key twice, is left to the reader of YAML, which names the place."""
+    """Read JSON; what is none is left to the reader of YAML, which names the place."""
     try:
-        value = json.loads(
-            text, object_pairs_hook=_mapping, parse_int=str, parse_float=str, parse_constant=str
-        )
-        return _as_tree(value, DEPTH)
+        return read_json(text)
     except (ValueError, RecursionError):
-        return read_yaml(text)[0]
+        return _read_yaml(text)
 
 
-def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(pairs)
-    if len(mapping) < len(pairs):
-        raise ValueError("a key is given twice")
-    return mapping
+def _read_yaml(text: str) -> Tree:
+    from kr.yaml_io import read_yaml  # heavy: PyYAML, which JSON does without
 
-
-def _as_tree(value: Any, depth: int) -> Tree:
-    if depth < 0:
-        raise RecursionError
-    if isinstance(value, dict):
-        return {_unicode(key): _as_tree(item, depth - 1) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_as_tree(item, depth - 1) for item in value]
-    return None if value is None else _unicode(as_text(value))
-
-
-def _unicode(text: str) -> str:
-    text.encode()  # a lone surrogate is a ValueError
-    return text
+    return read_yaml(text)[0]
 
 
 class Bad(Exception):

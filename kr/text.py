@@ -62,7 +62,7 @@ def strip_invisible(text: str) -> str:
 
 def has_invisible(text: str) -> bool:
     """Tell whether ``strip_invisible`` would take more from a text than its kinds of line breaks."""
-    shown = _LINE_BREAK.sub("\n", text)
+    shown = re.sub(_LINE_BREAK, "\n", text)
     return strip_invisible(shown) != shown
 
 

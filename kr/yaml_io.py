@@ -8,17 +8,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any, BinaryIO, NoReturn, TypeAlias
+from typing import Any, BinaryIO, NoReturn
 
 import yaml
 
 from kr.errors import BrokenYaml
-
-Tree: TypeAlias = "dict[str, Tree] | list[Tree] | str | None"
-KeyPath: TypeAlias = tuple[str | int, ...]
-
-DEPTH = 32
-"""How deep mappings and lists may be nested."""
+from kr.nested import DEPTH, KeyPath, Tree, shown_key
 
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _TAGS = frozenset({None, "!", *(f"tag:yaml.org,2002:{name}" for name in ("str", "seq", "map"))})
@@ -81,17 +76,6 @@ def _broken(error: yaml.YAMLError, text: str) -> BrokenYaml:
     if mark.line >= len(lines):
         return BrokenYaml(len(lines), len(lines[-1]) + 1, problem)
     return BrokenYaml(mark.line + 1, mark.column + 1, problem)
-
-
-def show_path(path: KeyPath) -> str:
-    """Write ``("a", "b", 0)`` as ``a.b[0]``, printable and bounded whatever the keys hold."""
-    steps = (f"[{step}]" if isinstance(step, int) else f".{_shown(step)}" for step in path)
-    return "".join(steps).removeprefix(".")
-
-
-def _shown(key: str) -> str:
-    cut = key if len(key) <= 60 else key[:59] + "…"
-    return cut if cut.isprintable() else ascii(cut)[1:-1]
 
 
 class _Reader:
@@ -164,7 +148,7 @@ class _Reader:
             self._refuse(event, path, "aliases are not allowed; a text that begins with * needs quotes")
         tag = getattr(event, "tag", None)
         if tag not in _TAGS:
-            self._refuse(event, path, f"the tag {_shown(str(tag))} is not allowed")
+            self._refuse(event, path, f"the tag {shown_key(str(tag))} is not allowed")
 
     def _refuse(self, event: yaml.Event, path: KeyPath, problem: str) -> NoReturn:
         place = _place(event)

@@ -5,17 +5,16 @@ from typing import Any
 import click
 
 from kr.cli.common import (
-    Group,
     cell,
-    common_options,
     emit,
-    examples,
+    facts_view,
     is_person,
+    kr_command,
+    kr_group,
     open_app,
     read_request,
     request_option,
     schema_option,
-    with_context,
     wrapped,
 )
 from kr.errors import InvalidRequest, KrError
@@ -40,17 +39,15 @@ def _writer(session_id: str | None) -> Writer | None:
     return person() if session_id is None and is_person() else None
 
 
-@click.command(
+@kr_command(
     "save",
-    epilog=examples(
-        "kr save zod \"How do I reject unknown keys?\" --file - <<'END'",
-        "Use z.strictObject(…): unknown keys are errors then.",
-        "END",
-        "kr save --request finding.yaml",
-        'kr save zod "Strict objects?" --file b.md --entry zod-reject-unknown-keys',
-        'kr save zod "Strict objects?" --answer "…" --code-file strict.ts \\',
-        '  --caveats "not of version 3" --verified-by "npm test" --session-id s-1',
-    ),
+    "kr save zod \"How do I reject unknown keys?\" --file - <<'END'",
+    "Use z.strictObject(…): unknown keys are errors then.",
+    "END",
+    "kr save --request finding.yaml",
+    'kr save zod "Strict objects?" --file b.md --entry zod-reject-unknown-keys',
+    'kr save zod "Strict objects?" --answer "…" --code-file strict.ts \\',
+    '  --caveats "not of version 3" --verified-by "npm test" --session-id s-1',
 )
 @click.argument("framework", required=False)
 @click.argument("question", required=False)
@@ -74,7 +71,6 @@ def _writer(session_id: str | None) -> Writer | None:
 @_SESSION
 @request_option
 @schema_option(finding_request)
-@with_context
 def save(
     ctx: click.Context,
     /,
@@ -148,12 +144,10 @@ def _saved_view(value: Row) -> str:
     return "\n".join(lines)
 
 
-@click.command(
+@kr_command(
     "rate",
-    epilog=examples(
-        "kr rate zod-reject-unknown-keys --worked",
-        'kr rate zod-reject-unknown-keys --wrong --note "gone in version 4"',
-    ),
+    "kr rate zod-reject-unknown-keys --worked",
+    'kr rate zod-reject-unknown-keys --wrong --note "gone in version 4"',
 )
 @_ENTRY
 @click.option("--worked", is_flag=True, help="It worked: it is confirmed, and fresh again.")
@@ -161,7 +155,6 @@ def _saved_view(value: Row) -> str:
 @click.option("--note", help="What is wrong, in a sentence.")
 @_STORY
 @_SESSION
-@with_context
 def rate(ctx: click.Context, /, entry_id: str, *, worked: bool, wrong: bool, **given: Any) -> None:
     """Say whether the report of entry ID worked.
 
@@ -172,22 +165,10 @@ def rate(ctx: click.Context, /, entry_id: str, *, worked: bool, wrong: bool, **g
     given["outcome"] = "worked" if worked else "wrong"
     with open_app(ctx, may_share=True) as app:
         value = to_plain(app.rate_report(entry_id, given, _writer(given["session_id"])))
-    emit(value, ctx, _rated_view)
+    emit(value, ctx, facts_view)
 
 
-def _rated_view(value: Row) -> str:
-    counts = f"worked for {value['worked']}, wrong for {value['wrong']}"
-    line = f"{value['id']}  {counts}; confidence {value['confidence']}"
-    return f"{line}\n  it is served to nobody until it is improved" if value["withdrawn"] else line
-
-
-@click.group(
-    "review",
-    cls=Group,
-    invoke_without_command=True,
-    epilog=examples("kr review", "kr review approve held-1f2e3d4c5b6a"),
-)
-@common_options
+@kr_group("review", "kr review", "kr review approve held-1f2e3d4c5b6a", invoke_without_command=True)
 @click.pass_context
 def review(ctx: click.Context) -> None:
     """Show what waits for a person: findings and lessons held back, reports rated wrong, candidates nobody chose."""
@@ -197,26 +178,24 @@ def review(ctx: click.Context) -> None:
         emit(value, ctx, _review_view)
 
 
-@review.command("approve", epilog=examples("kr review approve held-1f2e3d4c5b6a"))
+@kr_command("approve", "kr review approve held-1f2e3d4c5b6a", group=review)
 @_ENTRY
-@with_context
 def approve(ctx: click.Context, /, entry_id: str) -> None:
     """Save a finding, or record a lesson, that was held back. At a terminal only."""
     _require_person("approve")
     with open_app(ctx) as app:
         value = app.approve(entry_id)
-    emit(value, ctx, _saved_view if "results" in value else _done_view)
+    emit(value, ctx, _saved_view if "results" in value else facts_view)
 
 
-@review.command("reject", epilog=examples("kr review reject held-1f2e3d4c5b6a"))
+@kr_command("reject", "kr review reject held-1f2e3d4c5b6a", group=review)
 @_ENTRY
-@with_context
 def reject(ctx: click.Context, /, entry_id: str) -> None:
     """Drop a finding, or a lesson, that was held back. At a terminal only."""
     _require_person("reject")
     with open_app(ctx) as app:
         value = app.reject(entry_id)
-    emit(value, ctx, _done_view)
+    emit(value, ctx, facts_view)
 
 
 def _require_person(command: str) -> None:
@@ -224,10 +203,6 @@ def _require_person(command: str) -> None:
         raise KrError(
             f"kr review {command} works at a terminal alone: what was held back is for a person to read"
         )
-
-
-def _done_view(value: Row) -> str:
-    return f"done: {value.get('id', '')}"
 
 
 def _review_view(value: Row) -> str:

@@ -10,14 +10,13 @@ from kr.cli.common import (
     answer_request,
     common,
     emit,
-    examples,
+    kr_command,
     open_app,
     read_request,
     request_option,
     schema_option,
     together,
     wants_text,
-    with_context,
     wrapped,
 )
 from kr.errors import InvalidRequest, KrError
@@ -55,16 +54,14 @@ def _check_form(
         raise click.UsageError(f"{names} cannot be combined with --request: put it into the document.")
 
 
-@click.command(
+@kr_command(
     "research",
-    epilog=examples(
-        'kr research click "How do I make an option repeatable?"',
-        'kr research vue "When do I need a watcher?" --framework-version 3 --tag ref',
-        'kr research vue "Should I watch a ref?" --if-unsure candidates',
-        'kr research vue "Should I watch a ref?" --use vue-need-watcher',
-        "kr research --request request.yaml",
-        'echo \'{"mode": "research", ...}\' | kr research --request - --format json',
-    ),
+    'kr research click "How do I make an option repeatable?"',
+    'kr research vue "When do I need a watcher?" --framework-version 3 --tag ref',
+    'kr research vue "Should I watch a ref?" --if-unsure candidates',
+    'kr research vue "Should I watch a ref?" --use vue-need-watcher',
+    "kr research --request request.yaml",
+    'echo \'{"mode": "research", ...}\' | kr research --request - --format json',
 )
 @_question_parameters
 @click.option("--story-key", help="The story whose budget pays for it, such as 3-1.")
@@ -87,7 +84,6 @@ def _check_form(
     "--max-tokens", type=click.IntRange(1, MOST), help="The most tokens of the report's text in the answer."
 )
 @schema_option(research_request)
-@with_context
 def command(
     ctx: click.Context,
     /,
@@ -238,17 +234,14 @@ _COLOURS = {"hit": "green", "stale": "yellow", "candidates": "yellow", "miss": "
 _MOST_ENTRIES = 5
 
 
-@click.command(
+@kr_command(
     "explain",
-    epilog=examples(
-        'kr explain click "How do I ask for a password without showing it?"',
-        'kr explain vue "When do I need a watcher?" --topic watchers --tag reactivity',
-        "kr explain --request request.yaml --format json",
-    ),
+    'kr explain click "How do I ask for a password without showing it?"',
+    'kr explain vue "When do I need a watcher?" --topic watchers --tag reactivity',
+    "kr explain --request request.yaml --format json",
 )
 @_question_parameters
 @schema_option(research_request)
-@with_context
 def explain(
     ctx: click.Context, /, framework: str | None, question: str | None, document: str | None, **given: Any
 ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kr.errors import BrokenYaml, ConfigError
+from kr.nested import KeyPath, Tree, read_json, show_path
 from kr.settings.model import (
     Configuration,
     Defaults,
@@ -37,7 +38,6 @@ from kr.settings.project import (
 )
 from kr.settings.trust import guarded, is_trusted, leave_out
 from kr.text import nearest
-from kr.yaml_io import KeyPath, Tree, read_yaml, show_path
 
 if TYPE_CHECKING:
     from _typeshed import StrPath
@@ -299,6 +299,10 @@ def _value_of(text: str) -> Tree:
         return None
     if not text.startswith(("[", "{")) or text.startswith(("{project-root}", "{output_folder}")):
         return text
+    try:
+        return read_json(text)
+    except (ValueError, RecursionError):
+        from kr.yaml_io import read_yaml  # heavy: as in read_config
     try:
         return read_yaml(text)[0]
     except (BrokenYaml, UnicodeError):  # whose words could quote a secret

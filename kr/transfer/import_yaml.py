@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 from kr.errors import IndexUnreadable, ReportUnwritable
 from kr.models import Entry
+from kr.nested import Tree
 from kr.store import archive, entries, meta, wordings
 from kr.store.engine import Store, Transaction
 from kr.store.files import ReportFiles
@@ -25,7 +26,6 @@ from kr.times import to_text
 from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
 from kr.transfer.place import Outcome, Placer
 from kr.transfer.read_index import BadItem, Item, check_item, check_wording, read_items
-from kr.yaml_io import Tree
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ import yaml
 
 from kr.errors import UnknownEntry
 from kr.store import saving
-from tests.support.program import Project, request
+from tests.support.program import Project
 from tests.support.stores import draft
 from tests.support.terminals import at_terminal, seen
 
@@ -99,7 +99,7 @@ def test_an_unknown_id_is_status_one_with_the_nearest(project: Project) -> None:
     as_json = project.run("entries", "show", "nope", "--format", "json")
     assert (as_json.returncode, as_json.stdout) == (1, b"")
     assert "standard output stays" in project.run("entries", "--help").stdout.decode()
-    assert "nearest: vue-slots" in answer(project, "entries", "remove", "vue-slot", "--yes", status=1)
+    assert "nearest: vue-slots" in answer(project, "entries", "remove", "vue-slot", status=1)
 
 
 @pytest.mark.parametrize(
@@ -122,20 +122,6 @@ def test_a_wrong_command_line_is_status_two(project: Project, arguments: list[st
     assert (done.returncode, done.stdout) == (2, b"")
     assert b"Traceback" not in done.stderr
     assert done.stderr
-
-
-def test_remove_asks_at_a_terminal_alone(project: Project) -> None:
-    status, seen = at_a_terminal(project, "n\n", "entries", "remove", "vue-slots")
-    assert status == 1
-    assert "Move to the archive?" in seen
-    assert "Nothing was removed" in seen
-    assert len(project.sql("SELECT id FROM entries")) == 2
-    status, seen = at_a_terminal(project, "y\n", "entries", "remove", "vue-slots")
-    assert status == 0
-    assert "kr archive restore vue-slots" in seen
-    status, seen = at_a_terminal(project, "", "entries", "remove", "vue-virtual-scrolling", "--yes")
-    assert (status, "Move to the archive?" in seen) == (0, False)
-    assert project.sql("SELECT id FROM entries") == []
 
 
 def test_odd_ids_from_the_command_line_are_harmless(project: Project) -> None:
@@ -203,13 +189,6 @@ def test_the_help_lists_and_explains(project: Project) -> None:
     for name in ("entries", "archive", "versions", "warm"):
         assert f"  {name} " in top
     assert "kr entries restore vue-slots 1" in project.run("entries", "restore", "--help").stdout.decode()
-
-
-def test_a_mistyped_framework_is_answered_with_the_nearest(project: Project) -> None:
-    project.ask(request(framework="click"))
-    for words in (("entries", "list"), ("search", "option")):
-        done = project.run(*words, "--framework", "clik")
-        assert (done.returncode, done.stderr) == (0, b"warning: did you mean click?\n")
 
 
 def test_a_restored_database_is_not_undone_by_what_stands_beside_it(project: Project) -> None:
