@@ -15,8 +15,7 @@ from typing import Any, Literal, get_args
 
 from kr.errors import BrokenYaml, FieldError, InvalidRequest
 from kr.models import PHASES, IfUnsure, Query
-from kr.nested import Tree, read_json, show_path
-from kr.text import first_control, is_blank
+from kr.text import Tree, first_control, is_blank, read_json, show_path
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, NoReturn
 import yaml
 
 from kr.errors import BrokenYaml
-from kr.nested import DEPTH, KeyPath, Tree, shown_key
+from kr.text import DEPTH, KeyPath, Tree, shown_key
 
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _TAGS = frozenset({None, "!", *(f"tag:yaml.org,2002:{name}" for name in ("str", "seq", "map"))})

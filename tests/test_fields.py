@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kr.errors import InvalidRequest
-from kr.nested import Tree
 from kr.requests import LIMIT, read_document
+from kr.text import Tree
 
 
 def refused(data: bytes | str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from kr.errors import BrokenYaml
-from kr.nested import Tree, show_path
+from kr.text import Tree, show_path
 from kr.yaml_io import Place, read_yaml, write_yaml
 
 

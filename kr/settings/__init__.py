@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kr.errors import BrokenYaml, ConfigError
-from kr.nested import KeyPath, Tree, read_json, show_path
 from kr.settings.model import (
     Configuration,
     Defaults,
@@ -37,7 +36,7 @@ from kr.settings.project import (
     user_folder,
 )
 from kr.settings.trust import guarded, is_trusted, leave_out
-from kr.text import nearest
+from kr.text import KeyPath, Tree, nearest, read_json, show_path
 
 if TYPE_CHECKING:
     from _typeshed import StrPath

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, Literal, TypeVar, get_args
 
 from kr.models import PHASES, TIERS, CacheMatch, Tier
-from kr.nested import KeyPath, Tree
 from kr.source_kinds import CHAIN, DEFAULT_SERVERS, SOURCES
+from kr.text import KeyPath, Tree
 
 S = TypeVar("S")
 _LONGEST_SHOWN = 60

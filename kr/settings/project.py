@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kr.errors import BrokenYaml, ConfigError, KrError
-from kr.nested import KeyPath, Tree
-from kr.text import digest
+from kr.text import KeyPath, Tree, digest
 
 CONFIG = "kr.yaml"
 MAIN_SECTION = "knowledge_research"

@@ -12,10 +12,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from kr.errors import KrError
-from kr.nested import KeyPath, Tree, show_path
 from kr.settings.project import MAIN_SECTION, ConfigFile, user_folder
 from kr.source_kinds import DEFAULT_SERVERS
-from kr.text import digest
+from kr.text import KeyPath, Tree, digest, show_path
 
 _GUARDED = (
     *(("web_search", key) for key in ("url", "api_key_env", "allow_private_addresses")),

@@ -13,7 +13,6 @@ from typing import Any, get_args
 
 from kr.errors import IndexUnreadable, ReportUnwritable
 from kr.models import Entry
-from kr.nested import Tree
 from kr.store import archive, entries, meta, wordings
 from kr.store.engine import Store, Transaction
 from kr.store.files import ReportFiles
@@ -21,7 +20,7 @@ from kr.store.lock import file_lock
 from kr.store.meta import FIRST_IMPORT
 from kr.store.places import pair_of
 from kr.store.requests import Need
-from kr.text import counted
+from kr.text import Tree, counted
 from kr.times import to_text
 from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
 from kr.transfer.place import Outcome, Placer

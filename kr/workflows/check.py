@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kr.nested import KeyPath, Tree
-from kr.text import did_you_mean
+from kr.text import KeyPath, Tree, did_you_mean
 from kr.workflows.expressions import (
     OUTPUT_SCOPE,
     SCOPE,

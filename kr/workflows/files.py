@@ -17,8 +17,8 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from kr.errors import BrokenYaml, StoreBusy, StoreError, WorkflowError
-from kr.nested import KeyPath, show_path
 from kr.store.lock import file_lock
+from kr.text import KeyPath, show_path
 from kr.workflows.state import ENDED, Instance
 from kr.workflows.template import LIMIT
 from kr.yaml_io import Place, read_yaml

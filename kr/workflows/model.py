@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints
 
-from kr.nested import KeyPath, Tree
+from kr.text import KeyPath, Tree
 from kr.workflows.expressions import as_json
 from kr.yaml_io import Place
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kr.nested import KeyPath
+from kr.text import KeyPath
 from kr.workflows.model import END, ConditionStep, Step, StepType, Template, TemplateId
 
 InstanceStatus = Literal["pending", "running", "waiting", "completed", "failed"]

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from kr.errors import BrokenYaml
-from kr.nested import KeyPath, Tree, show_path
+from kr.text import KeyPath, Tree, show_path
 from kr.workflows.check import check_steps
 from kr.workflows.expressions import as_text
 from kr.workflows.model import STEP_MODELS, STEP_TYPES, BadValue, Metadata, Parameter, Template, read_default

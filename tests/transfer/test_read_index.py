@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kr.errors import BrokenYaml
-from kr.nested import Tree
 from kr.slugs import base_name, suffixed_name
+from kr.text import Tree
 from kr.transfer.read_index import BadItem, Item, check_item
 from kr.yaml_io import read_list
 
