@@ -17,6 +17,7 @@ from kr.settings.project import CONFIG, Project, find_project, main_checkout, re
 from kr.settings.template import render_config
 from kr.settings.trust import trust
 from kr.store import entries
+from kr.store.files import open_own, refuse_link
 
 _DEFAULT = ".kr"
 
@@ -105,10 +106,13 @@ def _version_control(settings: Settings, files: list[dict[str, str]]) -> str:
 def _ignore(file: Path, line: str) -> dict[str, str]:
     """Add a line to .gitignore where none names the folder yet. Raises ``ConfigError``."""
     try:
+        refuse_link(file)
         text = file.read_text(encoding="utf-8", errors="surrogateescape") if file.exists() else ""
         if any(known.strip().strip("/") == line.strip("/") for known in text.splitlines()):
             return {"path": str(file), "state": "exists"}
-        with file.open("a", encoding="utf-8") as stream:
+        with os.fdopen(
+            open_own(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "a", encoding="utf-8"
+        ) as stream:
             stream.write(f"\n{line}\n" if text and not text.endswith("\n") else f"{line}\n")
     except OSError as error:
         raise ConfigError(f"{file}: can't be changed: {error.strerror}") from error
