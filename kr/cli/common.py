@@ -76,7 +76,7 @@ COMMON_OPTIONS = [
         metavar="FILE",
         callback=_remember,
         expose_value=False,
-        help="Configuration file. Default: KR_CONFIG, or the nearest kr.yaml or config.yaml upwards.",
+        help="Configuration, not KR_CONFIG or the nearest kr.yaml.",
     ),
     click.Option(
         ["--kb"], metavar="DIR", callback=_remember, expose_value=False, help="Knowledge base folder."
@@ -86,14 +86,14 @@ COMMON_OPTIONS = [
         type=click.Choice(_FORMATS),
         callback=_remember,
         expose_value=False,
-        help="Output format. Default: KR_FORMAT, else text at a terminal, else YAML.",
+        help="Default: text at a terminal, else yaml.",
     ),
     click.Option(
         ["--verbose", "-v"],
         is_flag=True,
         callback=_remember,
         expose_value=False,
-        help="Report on standard error what is being done.",
+        help="Say on standard error what is being done.",
     ),
 ]
 """What every command takes; the values go to the context's ``Common``."""
@@ -172,7 +172,7 @@ request_option = click.option(
     "--request",
     "document",
     metavar="FILE|-",
-    help="Read a request (YAML or JSON) from a file, or from standard input.",
+    help="Read a request in YAML or JSON; - is standard input.",
 )
 limit_option = click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help="At most N.")
 

@@ -35,8 +35,7 @@ _FRAMEWORK = click.option("--framework", help="Entries of this framework alone."
 def search(ctx: click.Context, /, words: tuple[str, ...], framework: str | None, limit: int) -> None:
     """Find WORDS in topics, tags, questions, reports and lessons, the best first, each with the passage.
 
-    What holds only some of the words comes last. kr entries show ID --report shows the whole report. Nothing
-    counts as read.
+    What holds only some of the words comes last. kr entries show ID --report shows a whole report.
     """
     with open_app(ctx, may_share=True, only_reads=True) as app:
         found = app.search_all(" ".join(words), framework=framework, limit=limit + 1)
@@ -70,8 +69,7 @@ def _without_marks(passage: str) -> str:
 def command() -> None:
     """Look through the index, and change it by hand.
 
-    An id that no entry has is an error on standard error, which names the nearest ids; standard output stays empty, and the
-    exit status is 1.
+    An unknown id is an error that names the nearest ones.
     """
 
 
@@ -94,7 +92,7 @@ def list_entries(ctx: click.Context, /, **page: Any) -> None:
 @_ENTRY
 @_REPORT
 def show(ctx: click.Context, /, entry_id: str, *, report: bool) -> None:
-    """Show one entry: its row, why it is stale, and how many earlier texts there are."""
+    """Show one entry: what is known of it, and why it is stale."""
     with open_app(ctx, may_share=True, only_reads=True) as app:
         emit(app.entry(entry_id, report=report), ctx, facts_view)
 
@@ -130,7 +128,7 @@ def history(ctx: click.Context, /, entry_id: str, revision: int | None) -> None:
 @_ENTRY
 @click.argument("revision", type=int)
 def restore(ctx: click.Context, /, entry_id: str, revision: int) -> None:
-    """Bring the text of REVISION back; the text that it replaces becomes a revision itself.
+    """Bring an earlier text of an entry back; the present one becomes a revision itself.
 
     To bring an archived entry back, see kr archive restore.
     """

@@ -29,8 +29,8 @@ Row = dict[str, Any]
 _MOST_LINES = 20
 """Of one text that waits; the others are seen with ``--format yaml``."""
 
-_SESSION = click.option("--session-id", metavar="ID", help="The session of the agent that found it out.")
-_STORY = click.option("--story-key", metavar="KEY", help="The story it was found out for, such as 3-1.")
+_SESSION = click.option("--session-id", metavar="ID", help="The session of the agent.")
+_STORY = click.option("--story-key", metavar="KEY", help="The story that it belongs to, such as 3-1.")
 _ENTRY = click.argument("entry_id", metavar="ID")
 
 
@@ -46,7 +46,7 @@ def _writer(session_id: str | None) -> Writer | None:
     "END",
     "kr save --request finding.yaml",
     'kr save zod "Strict objects?" --file b.md --entry zod-reject-unknown-keys',
-    'kr save zod "Strict objects?" --answer "…" --code-file strict.ts \\',
+    'kr save zod "Strict objects?" --answer "Use z.strictObject." --code-file strict.ts \\',
     '  --caveats "not of version 3" --verified-by "npm test" --session-id s-1',
 )
 @click.argument("framework", required=False)
@@ -60,7 +60,7 @@ def _writer(session_id: str | None) -> Writer | None:
 @click.option("--answer", help="The answer, in a sentence or two.")
 @click.option("--code", help="The snippet that proved it.")
 @click.option("--code-file", metavar="FILE", help="Read the snippet from a file.")
-@click.option("--caveats", help="What bites.")
+@click.option("--caveats", help="What to watch out for.")
 @click.option("--source", "sources", multiple=True, metavar="URL|PATH", help="Where it is from; repeatable.")
 @click.option("--verified-by", help="What proved it: a test, a command, production.")
 @click.option("--framework-version", help="Default: the project's.")
@@ -85,9 +85,9 @@ def save(
     """Keep what you found out about FRAMEWORK and proved, so that whoever asks next has it.
 
     QUESTION is what somebody would ask. The answer is Markdown, or a whole report of kr's template; with code and
-    caveats at most 1,200 tokens. An entry of the same topic gets it as its new text, and the earlier one stays in its
-    history; --entry names another one. What gives its reader orders, or switches a safeguard off, waits for a person:
-    `kr review`.
+    caveats at most 1,200 tokens. An entry of the same topic, or the one that --entry names, gets it as its new text;
+    the earlier text stays in its history. What gives orders to its reader, or switches a safeguard off, waits for a
+    person: kr review.
     """
     if document is not None and framework is not None:
         raise click.UsageError("give a request, or FRAMEWORK and QUESTION, not both.")
@@ -158,7 +158,7 @@ def _saved_view(value: Row) -> str:
 def rate(ctx: click.Context, /, entry_id: str, *, worked: bool, wrong: bool, **given: Any) -> None:
     """Say whether the report of entry ID worked.
 
-    A session counts once for a text, by its last word. A new text begins anew.
+    Of each session the last rating of a text counts. Ratings are of the text that stands now: a new one has none.
     """
     if worked == wrong:
         raise click.UsageError("say --worked or --wrong, one of them.")
@@ -171,7 +171,7 @@ def rate(ctx: click.Context, /, entry_id: str, *, worked: bool, wrong: bool, **g
 @kr_group("review", "kr review", "kr review approve held-1f2e3d4c5b6a", invoke_without_command=True)
 @click.pass_context
 def review(ctx: click.Context) -> None:
-    """Show what waits for a person: findings and lessons held back, reports rated wrong, candidates nobody chose."""
+    """Show what waits for a person: what was held back, reports rated wrong, and questions that no entry was chosen for."""
     if ctx.invoked_subcommand is None:
         with open_app(ctx, only_reads=True) as app:
             value = app.review()

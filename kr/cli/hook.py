@@ -64,8 +64,8 @@ def command(ctx: click.Context, /, phase: str | None, story_key: str) -> None:
     """Answer a hook whose JSON comes on standard input.
 
     SessionStart and SubagentStart get the lessons of the agent's phase, those first that fit its task;
-    PostToolUseFailure and SubagentStop are recorded; an agent that returns a failure without lessons is asked once for
-    its words. An agent's phase follows from its type (dev, review, e2e, story), else from --phase or KR_PHASE, else it is
+    PostToolUseFailure and SubagentStop are recorded; an agent that returns a failure without lessons is asked once
+    what it learned. An agent's phase follows from its type (dev, review, e2e, story), else from --phase or KR_PHASE, else it is
     dev-execution. The project is that of the event's cwd. Whatever happens, the exit status is 0.
     """
     try:

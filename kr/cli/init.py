@@ -27,7 +27,7 @@ def init(ctx: click.Context) -> None:
     """Write kr.yaml and create the knowledge base.
 
     Nothing is overwritten, and it may be run again: where a file exists already, it says what to add. In a git checkout the
-    knowledge base .kr is added to .gitignore; of another one it says what to commit. The folder becomes a project by it.
+    knowledge base .kr is added to .gitignore; of another one it says what to commit. It makes the folder a project.
     """
     given, environ = common(ctx), dict(os.environ)
     config = Path(given.config) if given.config else None

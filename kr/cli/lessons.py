@@ -228,7 +228,7 @@ _marking("pin", "pinned_at", "pinned", "no longer pinned", "Give a lesson before
 def add(
     ctx: click.Context, /, *, symptom: str, fix: str, phase: str, tags: tuple[str, ...], ref: str | None
 ) -> None:
-    """Write a lesson yourself: what one sees, best in 60 characters, and what to do."""
+    """Write a lesson yourself: what one sees, in some 60 characters, and what to do."""
     with open_app(ctx) as app, app.lessons(timeout=_RECORD_TIMEOUT) as lessons:
         legal = _legal(app, phase) or phase
         added = lessons.add(symptom, fix, phase=legal, tags=tags, ref=ref, by_person=is_person())
@@ -253,7 +253,7 @@ def edit(ctx: click.Context, /, lesson_id: str, text: str) -> None:
 @kr_command("import", "kr lessons import ../shop/lessons/_lessons-learned.md", group=command)
 @click.argument("files", nargs=-1, required=True)
 def import_(ctx: click.Context, /, files: tuple[str, ...]) -> None:
-    """Import the lessons of other lessons files, of all or of none; those that are known already are not added again."""
+    """Add the lessons of other lessons files, those that are not known yet."""
     with open_app(ctx) as app, app.lessons() as lessons:
         done = lessons.import_files([*map(Path, files)])
     emit(done, ctx, facts_view)

@@ -61,7 +61,7 @@ def _check_form(
     'kr research vue "Should I watch a ref?" --if-unsure candidates',
     'kr research vue "Should I watch a ref?" --use vue-need-watcher',
     "kr research --request request.yaml",
-    'echo \'{"mode": "research", ...}\' | kr research --request - --format json',
+    "kr research --request - --format json < request.yaml",
 )
 @_question_parameters
 @click.option("--story-key", help="The story whose budget pays for it, such as 3-1.")
@@ -71,18 +71,14 @@ def _check_form(
     "--timeout", type=click.IntRange(min=1), metavar="SECONDS", help="Time that one source may take."
 )
 @click.option("--refresh", is_flag=True, help="Research again, whatever the cache holds.")
-@click.option("--use", metavar="ID", help="Take this entry, with its report; the wording is kept with it.")
+@click.option("--use", metavar="ID", help="Answer with this entry; the question is kept with it.")
 @click.option(
     "--if-unsure",
     type=click.Choice(get_args(IfUnsure)),
     help="Where nothing is served by itself: research (the default), or list the candidates at once.",
 )
-@click.option(
-    "--include-report", is_flag=True, help="Put the report's text into the answer, not its summary alone."
-)
-@click.option(
-    "--max-tokens", type=click.IntRange(1, MOST), help="The most tokens of the report's text in the answer."
-)
+@click.option("--include-report", is_flag=True, help="Put the report's text into the answer.")
+@click.option("--max-tokens", type=click.IntRange(1, MOST), help="The most tokens of the report's text.")
 @schema_option(research_request)
 def command(
     ctx: click.Context,
@@ -104,9 +100,9 @@ def command(
     story; without a network the documentation of the installed package answers. The answer is a Markdown
     report in the knowledge base.
 
-    A story is a piece of work with a budget of its own, a session is one run of an agent; both may be left out.
-    Entries that may answer are listed as related: --use takes one of them. --refresh, --use and --if-unsure go with
-    both forms, and win over what a document says.
+    Entries that may answer are listed as related: --use takes one of them. A story is a piece of work with a budget of
+    its own, a session is one run of an agent; both may be left out. A request document says all of it; only --refresh,
+    --use, --if-unsure and what is printed can be said beside it.
     """
     options = {name: value for name, value in given.items() if value is not None and value != ()}
     _check_form(framework, question, document, options, "research")
@@ -247,7 +243,7 @@ def explain(
 ) -> None:
     """Show what the cache would answer to a question about FRAMEWORK, and why.
 
-    Of every entry of the framework: its score, its freshness, by what it is served, or why it is not. No source is
+    Each entry of the framework is listed with its score, whether it is fresh, and why it is served or not. No source is
     asked and nothing is changed.
     """
     options = {name: value for name, value in given.items() if value is not None and value != ()}
