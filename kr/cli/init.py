@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def _write_config(project: Project, kb: str | None, environ: Mapping[str, str]) 
         raise ConfigError(f"{path}: exists and is not a file; move it away and run kr init again") from None
     except OSError as error:
         raise ConfigError(f"{path}: can't be written: {error.strerror}") from error
-    trust(read_config(path), environ)
+    trust(replace(project, file=read_config(path)), environ)
 
 
 def _chosen_base(project: Project, kb: str | None, environ: Mapping[str, str]) -> str | None:

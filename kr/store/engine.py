@@ -282,8 +282,11 @@ class Store:
                     taken.append(self._jobs.popleft())
                     taken[-1].run(tx, self.path)
         except BaseException as error:
+            is_theirs = isinstance(error, Exception)  # an interrupt is this thread's alone
             for job in taken:
-                job.error = error
+                job.error = (
+                    error if is_theirs else StoreBusy("the thread that wrote for others was interrupted")
+                )
             raise
         finally:
             for job in taken:
@@ -316,6 +319,14 @@ def _upgrade(path: Path, timeout: float) -> None:
     migrate.upgrade(path, timeout)
 
 
+def _is_link(path: Path) -> bool:
+    with suppress(
+        OSError
+    ):  # a name that is too long, a folder that may not be entered: whoever opens it says so
+        return path.is_symlink()
+    return False
+
+
 def database_path(database_url: str | None, knowledge_base: Path | str) -> Path:
     """Return the SQLite file that a URL names, else ``kr.db`` in the knowledge base.
 
@@ -323,7 +334,7 @@ def database_path(database_url: str | None, knowledge_base: Path | str) -> Path:
     """
     if database_url is None:
         own = Path(knowledge_base, "kr.db")
-        if own.is_symlink():  # a repository may bring it
+        if _is_link(own):  # a repository may bring it
             raise StoreError(
                 f"{own}: is a symbolic link, and is not followed; KR_DATABASE_URL names a database elsewhere"
             )

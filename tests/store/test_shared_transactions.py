@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -76,6 +76,34 @@ def test_who_waited_too_long_has_written_nothing_then_or_later(store: Store) -> 
     assert len(busy) == 6
     store.write_together(lambda tx: meta.put(tx, "by-last", "yes"), timeout=20)
     assert kept(store) == {"by-last"}
+
+
+def test_an_interrupt_is_that_of_the_thread_that_writes_alone(store: Store) -> None:
+    errors: list[BaseException] = []
+    has_begun, is_there = threading.Event(), threading.Event()
+
+    def interrupted(_: Transaction) -> None:
+        has_begun.set()
+        is_there.wait(20)
+        raise KeyboardInterrupt
+
+    def work(action: Callable[[Transaction], object]) -> None:
+        try:
+            store.write_together(action, timeout=20)
+        except BaseException as error:  # noqa: BLE001 - told by the test
+            errors.append(error)
+
+    first = threading.Thread(target=work, args=(interrupted,))
+    first.start()
+    assert has_begun.wait(20)
+    second = threading.Thread(target=work, args=(lambda tx: meta.put(tx, "by-second", "yes"),))
+    second.start()
+    time.sleep(0.2)
+    is_there.set()
+    for thread in (first, second):
+        thread.join(60)
+    assert [type(error) for error in errors] == [KeyboardInterrupt]
+    assert kept(store) == {"by-second"}
 
 
 def test_a_commit_that_fails_is_told_to_all_who_shared_it(store: Store) -> None:
