@@ -165,7 +165,13 @@ def rate(ctx: click.Context, /, entry_id: str, *, worked: bool, wrong: bool, **g
     given["outcome"] = "worked" if worked else "wrong"
     with open_app(ctx, may_share=True) as app:
         value = to_plain(app.rate_report(entry_id, given, _writer(given["session_id"])))
-    emit(value, ctx, facts_view)
+    emit(value, ctx, _rated_view)
+
+
+def _rated_view(value: Row) -> str:
+    counts = f"worked for {value['worked']}, wrong for {value['wrong']}"
+    line = f"{value['id']}  {counts}; confidence {value['confidence']}"
+    return f"{line}\n  it is served to nobody until it is improved" if value["withdrawn"] else line
 
 
 @kr_group("review", "kr review", "kr review approve held-1f2e3d4c5b6a", invoke_without_command=True)
