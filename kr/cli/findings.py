@@ -46,8 +46,8 @@ def _writer(session_id: str | None) -> Writer | None:
     "END",
     "kr save --request finding.yaml",
     'kr save zod "Strict objects?" --file b.md --entry zod-reject-unknown-keys',
-    'kr save zod "Strict objects?" --answer "Use z.strictObject." --code-file strict.ts \\',
-    '  --caveats "not of version 3" --verified-by "npm test" --session-id s-1',
+    'kr save zod "Strict objects?" --answer "Use z.strictObject." \\',
+    '  --code-file strict.ts --verified-by "npm test" --session-id s-1',
 )
 @click.argument("framework", required=False)
 @click.argument("question", required=False)
