@@ -150,7 +150,7 @@ class App:
     def reset_circuits(self) -> list[str]:
         from kr.store import ledger  # heavy
 
-        with self.store.write() as tx:
+        with self.store.write(scope=None) as tx:
             paused = [circuit.source for circuit in ledger.circuits(tx)]
             for source in paused:
                 ledger.record_success(tx, source)
