@@ -12,7 +12,6 @@ from typing import Any
 
 from kr.errors import InvalidRequest
 from kr.lessons.events import Finding, as_mapping, text_of
-from kr.lessons.wording import word_finding
 from kr.requests import read_document
 
 CONTEXT_LIMIT = 10_000
@@ -45,10 +44,11 @@ _MANY_FILES = 50
 _MOST_DOCUMENTS = 8
 _MOST_TRIES = 50
 _EXIT_CODE = re.compile(r"^Exit code -?\d+\n?")
-# What an agent mends in its next step and nobody else need know: a slip of the pen, formatting, an unused import.
+# What an agent mends in its next step and nobody else need know: a slip of the pen, formatting, an unused import, a wrong path.
 _SLIP = re.compile(
     r"\b(?:SyntaxError|IndentationError|TabError)\b|\bF401\b|unused import|imported but unused|would be reformatted|\bTS1\d{3}\b"
-    r"|pathspec .* did not match|command not found|: line \d+: +\d+ (?:Killed|Terminated)"
+    r"|pathspec .* did not match|command not found|: line \d+: +\d+ (?:Killed|Terminated)|^usage: "
+    r"|^(?:ls|cat|cp|mv|rm|mkdir|rmdir|touch|head|tail|sed|grep|find|wc|diff): "
 )
 _FENCED = re.compile(
     r"^[ \t>]*(?P<mark>`{3,}|~{3,})[^\n]*\n(?P<body>.*?)(?:^[ \t>]*(?P=mark)[`~ \t]*$|\Z)",
@@ -131,6 +131,8 @@ def _tool_error(data: Mapping[str, Any]) -> str:
 
 def teaching_part(error: str) -> str:
     """Return what of a tool's error may teach others: without the agent's slips, and only what makes a lesson."""
+    from kr.lessons.wording import word_finding  # heavy
+
     lines = text_of(_EXIT_CODE.sub("", error)).splitlines()
     rest = "\n".join(line for line in lines if not _SLIP.search(line))
     worded = word_finding(Finding(message=rest)) if len(rest.split()) > 2 else None

@@ -1,10 +1,9 @@
 """Findings and ratings: what an agent or a person found out and proved goes back in, and what waits for a person."""
 
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kr.errors import FieldError, InvalidRequest, KrError, UnknownEntry
 from kr.findings import (
@@ -21,62 +20,54 @@ from kr.findings import (
 from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
 from kr.models import Confidence, Entry, Query, Writer, agent, to_plain
 from kr.report import INSTALLED_DOCS_LAST, read_confidence
-from kr.research.cache import Cache, Clock
+from kr.research.cache import Cache
 from kr.research.finding_text import cleaned, render_finding
-from kr.store import entries, lookup, quarantine, requests, revisions, saving, wordings
+from kr.store import entries, lookup, new_id, quarantine, requests, revisions, saving, wordings
 from kr.store.archive import unknown_entry
-from kr.store.engine import Store, Transaction
+from kr.store.engine import Transaction
 from kr.store.entries import framework_key
 from kr.store.quarantine import Quarantined
 from kr.store.requests import RequestRow
-from kr.store.revisions import digest
 from kr.store.saving import Draft
 from kr.store.wordings import Rating
-from kr.text import derive_tags, derive_topic, tokens_of
+from kr.text import derive_tags, derive_topic, digest, tokens_of
 from kr.times import UNKNOWN_VERSION, same_major, to_text
+
+if TYPE_CHECKING:
+    from kr.research.service import ResearchService
 
 _HELD = "held-"
 """How the ids of findings that wait begin."""
-
-Writers = Callable[[str | None], Writer]
-"""Says who hands something over, by the session that it names."""
 
 
 class Findings:
     """Saves findings, takes ratings, and keeps what waits for a person.
 
-    ``version_of`` gives a framework's version in the project; ``serves_one``: all that is handed over comes from one client.
+    ``export`` writes the YAML files and returns what went wrong; ``serves_one``: all that is handed over comes from one client.
     """
 
     def __init__(
-        self,
-        store: Store,
-        cache: Cache,
-        *,
-        version_of: Callable[[str], str],
-        export: Callable[[], None],
-        clock: Clock,
-        project: str,
-        serves_one: bool = False,
+        self, service: "ResearchService", *, export: Callable[[], list[str]], serves_one: bool = False
     ) -> None:
-        self._store = store
-        self._cache = cache
-        self._version_of = version_of
+        self._service = service
+        self._store = service.store
+        self._clock = service.clock
         self._export = export
-        self._clock = clock
-        self._project = project
         self._serves_one = serves_one
         self._saved_here: dict[tuple[str, int], Writer] = {}
 
-    def save(self, data: Mapping[str, Any], writer: Writers = agent) -> SaveEnvelope:
-        """Keep a finding as its entry's new text; what is wrong with it stands in the envelope. Raises a ``StoreError``."""
+    def save(self, data: Mapping[str, Any], writer: Writer | None = None) -> SaveEnvelope:
+        """Keep a finding as its entry's new text; what is wrong with it stands in the envelope. Raises a ``StoreError``.
+
+        ``writer`` is a person; None: the agent of the session that ``data`` names.
+        """
         try:
             given, notes = parse_finding(data), list[str]()
             _check_length(given)
             finding = cleaned(given)
             if _masked(finding) > _masked(given):
                 notes.append(f"what may be a secret was taken out: {SECRET} stands in its place")
-            by = writer(finding.session_id)
+            by = writer or agent(finding.session_id)
             if reasons := reasons_to_hold(_all_texts(finding)):
                 return self._hold(finding, by, reasons)
             return self._save(finding, by, notes)
@@ -108,9 +99,10 @@ class Findings:
             notes.append(
                 f"{entry.id} was written by {entry.written_by}, and stays; this text is its revision {saved.revision}"
             )
-        related = [it for it in self._cache.alike(query) if it.id != entry.id]
+        cache = Cache(self._store, self._service.rules, self._clock)
+        related = [it for it in cache.alike(query) if it.id != entry.id]
         self._log(finding, by, now, status="saved", entry_id=entry.id, topic=query.topic)
-        self._export_into(notes)
+        notes += self._export()
         results = SaveResults(
             id=entry.id,
             path=entry.path,
@@ -122,12 +114,6 @@ class Findings:
             notes=notes,
         )
         return SaveEnvelope(status="saved", results=results, errors=[])
-
-    def _export_into(self, notes: list[str]) -> None:
-        try:
-            self._export()
-        except KrError as error:
-            notes.append(f"export_failed: {error}")
 
     def _named(self, finding: Finding) -> Entry | None:
         if finding.entry is None:
@@ -144,7 +130,7 @@ class Findings:
         """Say what the text is about. One that improves an entry has its topic, also where it is for another major."""
         version = finding.framework_version
         if version is None:
-            version = known.framework_version if known else self._version_of(finding.framework)
+            version = known.framework_version if known else self._service.version_of(finding.framework)
         topic = known.topic if known else finding.topic or derive_topic(finding.framework, finding.question)
         return Query(
             framework=finding.framework,
@@ -172,16 +158,7 @@ class Findings:
             if quarantine.get(tx, held_id) is None:
                 quarantine.add(tx, held)
         self._log(finding, by, now, status="quarantined")
-        results = SaveResults(
-            id=held_id,
-            path=None,
-            revision=None,
-            replaced=None,
-            confidence=None,
-            index_count=None,
-            related=[],
-            notes=[f"it waits for a person (kr review): {'; '.join(reasons)}"],
-        )
+        results = SaveResults(id=held_id, notes=[f"it waits for a person (kr review): {'; '.join(reasons)}"])
         return SaveEnvelope(status="quarantined", results=results, errors=[])
 
     def _log(self, finding: Finding, by: Writer, now: datetime, **more: Any) -> None:
@@ -189,7 +166,7 @@ class Findings:
         with self._store.write() as tx:
             given = requests.given_before(tx, by.session, finding.framework)
             row = RequestRow(
-                id=uuid.uuid4().hex,
+                id=new_id(),
                 at=to_text(now),
                 mode="save",
                 story_key=finding.story_key,
@@ -197,14 +174,14 @@ class Findings:
                 framework=finding.framework,
                 framework_version=finding.framework_version,
                 question=finding.question,
-                project=self._project,
+                project=str(self._service.cwd),
                 duration_ms=given.milliseconds,
                 answer_tokens=given.tokens,
                 **more,
             )
             requests.record(tx, row)
 
-    def rate(self, entry_id: str, data: Mapping[str, Any], writer: Writers = agent) -> RateResults:
+    def rate(self, entry_id: str, data: Mapping[str, Any], writer: Writer | None = None) -> RateResults:
         """Note whether an entry's current text worked. A session counts once for it, by its last word.
 
         Raises ``InvalidRequest``, ``UnknownEntry``, or a ``StoreError``.
@@ -213,7 +190,7 @@ class Findings:
         note = None if given.note is None else mask_secrets(clean(given.note))
         if note is not None and (reasons := reasons_to_hold(note)):
             raise InvalidRequest(FieldError("note", f"is not taken: {'; '.join(reasons)}"))
-        by, now = writer(given.session_id), self._clock()
+        by, now = writer or agent(given.session_id), self._clock()
         with self._store.write() as tx:
             entry = entries.get(tx, entry_id)
             if entry is None:
@@ -226,7 +203,7 @@ class Findings:
                 by = self._saved_here.get((entry.id, entry.revision), by)
             results = _rate(tx, entry, replace(given, note=note), by, now)
         if given.outcome == "worked" and entry.status == "stale":  # nothing else of it stands in the index
-            self._export_into([])
+            self._export()
         return results
 
     def review(self) -> dict[str, Any]:

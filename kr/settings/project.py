@@ -6,11 +6,11 @@ Nothing here makes a folder, and no git process is started.
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from kr.errors import BrokenYaml, ConfigError, KrError
+from kr.text import digest
 from kr.yaml_io import KeyPath, Tree, read_yaml
 
 CONFIG = "kr.yaml"
@@ -62,7 +62,7 @@ def read_config(path: Path) -> ConfigFile:
     if tree is not None and not isinstance(tree, dict):
         raise ConfigError(f"{path}: must be a mapping of keys to values")
     lines = {key: place.line for key, place in places.items()}
-    return ConfigFile(path=path, data=tree or {}, lines=lines, sha256=sha256(data).hexdigest())
+    return ConfigFile(path=path, data=tree or {}, lines=lines, sha256=digest(data))
 
 
 def _read(path: Path) -> bytes:
@@ -90,6 +90,10 @@ class Project:
     file: ConfigFile | None = None
     is_named: bool = False
     """``--config`` or ``KR_CONFIG`` named the file."""
+
+    def holds(self, place: Path) -> bool:
+        """Tell whether a resolved path lies in the project, or where its knowledge base is by default."""
+        return any(place.is_relative_to(folder) for folder in (self.root, self.base) if folder is not None)
 
 
 def find_project(*, config: Path | None, environ: Mapping[str, str], cwd: Path) -> Project:

@@ -1,5 +1,7 @@
 """The report files of a knowledge base. Each is made from its row, whole; nothing is read or written through a link that leads out.
 
+``open_own`` is how everything else that kr keeps in a file of a project is opened.
+
 Paths are as in the index: relative, with forward slashes.
 """
 
@@ -10,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Literal
-from uuid import uuid4
 
 from kr.errors import ReportUnwritable
+from kr.store import new_id
 
 _STAGED = ".kr-tmp-"
 _ID = ".kr-folder"
@@ -30,7 +32,7 @@ class ReportFiles:
         try:
             with suppress(FileExistsError):
                 self.folder.mkdir(parents=True, exist_ok=True)
-                with self.staged(uuid4().hex) as staged:
+                with self.staged(new_id()) as staged:
                     os.link(staged, place)
             return place.read_text()
         except OSError as exc:
@@ -103,7 +105,7 @@ class ReportFiles:
     @contextmanager
     def staged(self, text: str) -> Iterator[Path]:
         """Write a text to a temporary file, which is gone when the block ends. Raises ``ReportUnwritable``."""
-        staged = self.folder / f"{_STAGED}{uuid4().hex}"
+        staged = self.folder / f"{_STAGED}{new_id()}"
         try:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
@@ -123,7 +125,7 @@ class ReportFiles:
             folder.mkdir(parents=True, exist_ok=True)
             for part in relative.parent.parts:
                 folder /= part
-                _refuse_link(folder)
+                refuse_link(folder)
                 folder.mkdir(exist_ok=True)
         except (OSError, ValueError) as exc:
             raise _unwritable(self.folder / path, exc) from exc
@@ -144,9 +146,39 @@ def publish(staged: Path, target: Path) -> None:
         raise _unwritable(target, exc) from exc
 
 
-def _refuse_link(folder: Path) -> None:
-    if folder.is_symlink():
-        raise ValueError(f"{folder.name} is a symbolic link, and nothing is written through links")
+def open_own(path: Path, flags: int) -> int:
+    """Open a file of kr's for ``os``; who calls closes it.
+
+    A repository may bring a symbolic link in the place of the file or of its folder: neither is followed. Raises ``OSError``.
+    """
+    refuse_link(path.parent)
+    refuse_link(path)
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Write a file of kr's, flushed to disk, in the place of what a killed process left there. Raises ``OSError``."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(open_own(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush a folder to disk: a file that was new in it stays there. Raises ``OSError``."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def refuse_link(path: Path) -> None:
+    """Raise ``OSError`` for a symbolic link."""
+    if path.is_symlink():
+        why = f"{path.name} is a symbolic link, and nothing is read or written through links"
+        raise OSError(errno.ELOOP, why, str(path))
 
 
 def _relative(path: str) -> PurePosixPath:
