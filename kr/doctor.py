@@ -121,7 +121,8 @@ class Doctor:
             return
         yield self.check_permissions
         yield self.check_database
-        yield self.check_tracked
+        if is_file:
+            yield self.check_tracked
         if backup.inspect_store(self._store).state != "current":
             return
         yield self.check_integrity
