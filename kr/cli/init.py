@@ -43,7 +43,7 @@ def init(ctx: click.Context) -> None:
             entries.count(tx)
         files = [
             {"path": str(settings.config_file), "state": state},
-            {"path": str(app.store.path), "state": "exists" if existed else "created"},
+            {"path": app.store.location, "state": "exists" if existed else "created"},
         ]
         hints = [_version_control(settings, files)]
         emit({"files": files, "hints": hints, "next": _next(app)}, ctx, initialized)

@@ -1,5 +1,6 @@
 """``kr doctor`` and ``kr db``: looking after a knowledge base and its database."""
 
+import logging
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,10 @@ from kr.cli.common import emit, facts_view, kr_command, kr_group, open_app, wrap
 from kr.doctor import Finding, remains, restore_backup
 from kr.store import backup as backups
 from kr.store import entries as entry_rows
+from kr.store.engine import store_of
 from kr.text import counted
+
+logger = logging.getLogger(__name__)
 
 _FILE = click.Path(path_type=Path, dir_okay=True)
 _COLOURS = {"error": "red", "warning": "yellow", "information": "cyan"}
@@ -23,14 +27,15 @@ _COLOURS = {"error": "red", "warning": "yellow", "information": "cyan"}
     "kr db restore kr-20261121T120000Z.db",
 )
 def db() -> None:
-    """Find, check, upgrade, back up and restore the database."""
+    """Find, check, upgrade, back up, restore and copy the database."""
 
 
 @kr_command("path", 'sqlite3 "$(kr db path)" "SELECT * FROM hit_rate_by_day"', group=db)
 def path(ctx: click.Context) -> None:
     """Print where the database is: one line for the shell, unless --format asks for more."""
     with open_app(ctx, only_reads=True) as app:
-        value = {"path": str(app.store.path.absolute()), "exists": app.store.exists()}
+        place = app.store.location if app.store.is_shared else str(app.store.path.absolute())
+        value = {"path": place, "exists": app.store.exists()}
         emit(value, ctx, lambda it: str(it["path"]), is_line=True)
 
 
@@ -38,12 +43,12 @@ def path(ctx: click.Context) -> None:
 def upgrade(ctx: click.Context) -> None:
     """Bring the database to this kr's schema; an older one is backed up beside it first. One is made where none is."""
     with open_app(ctx) as app:
-        before = backups.inspect(app.store.path)
+        before = backups.inspect_store(app.store)
         if before.state != "current":  # one that is may well be write-protected
             with app.store.write() as tx:
                 entry_rows.count(tx)
         value = {
-            "path": str(app.store.path),
+            "path": app.store.location,
             "upgraded": before.state != "current",
             "from_version": before.version,
         }
@@ -54,17 +59,16 @@ def upgrade(ctx: click.Context) -> None:
 def check(ctx: click.Context) -> int:
     """Examine pages, indexes, references, tables and texts. Exit status 1 when the database is not sound."""
     with open_app(ctx) as app:
-        database = app.store.path
-        found = backups.inspect(database)
+        found = backups.inspect_store(app.store)
         problems = [found.problem] if found.problem else []
         if found.state == "absent" and (left := remains(app.settings.knowledge_base)):
             problems = [
                 f"there is no database, but there are {left}; `kr doctor --repair` makes one from them"
             ]
         elif found.state in {"current", "older"}:
-            problems = backups.check(database)
+            problems = backups.check_store(app.store)
         value = {
-            "path": str(database),
+            "path": app.store.location,
             "sound": not problems,
             "state": found.state,
             "schema_version": found.version,
@@ -89,7 +93,7 @@ def _checked(value: dict[str, Any]) -> str:
 @kr_command("backup", "kr db backup", "kr db backup ~/backups", group=db)
 @click.argument("file", type=_FILE, required=False)
 def backup(ctx: click.Context, /, file: Path | None) -> None:
-    """Copy the database to FILE while agents go on.
+    """Copy the database file to FILE while agents go on; one on PostgreSQL is left to pg_dump.
 
     Without FILE the copy stands beside the database, with the time in its name. A file that exists is never
     overwritten; a folder gets a copy with the time in its name. Reports are files of their own: copy the
@@ -104,7 +108,7 @@ def backup(ctx: click.Context, /, file: Path | None) -> None:
 @kr_command("restore", "kr db restore kr-20261121T120000Z.db", group=db)
 @click.argument("file", type=_FILE)
 def restore(ctx: click.Context, /, file: Path) -> None:
-    """Put the backup FILE in the database's place.
+    """Put the backup FILE in the database file's place; a database on PostgreSQL is left to pg_restore.
 
     FILE is checked first. The present database is kept beside it, and agents may go on working. Reports and exports are
     made anew from it; one that differs is kept beside its new text, with the time and .bak in its name.
@@ -120,6 +124,40 @@ def restore(ctx: click.Context, /, file: Path) -> None:
             "entries": entries,
         }
         emit(value, ctx, facts_view)
+
+
+@db.command(
+    "copy",
+    epilog=examples(
+        'kr db copy "$(kr db path)" postgresql+psycopg://kr@db.example/kr',
+        "kr db copy postgresql+psycopg://kr@db.example/kr .kr/kr.db",
+    ),
+)
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@with_context
+def copy(ctx: click.Context, /, source: str, target: str) -> None:
+    """Copy a knowledge base from one database into another, empty one: from a file to PostgreSQL, or back.
+
+    FROM and TO are files, or URLs as in KR_DATABASE_URL (a password is better kept in ~/.pgpass: others see what is typed here).
+    Let nobody use either meanwhile. An interrupted copy goes on when it is called again; at the end every row of both sides is
+    compared. Reports are written again as kr answers.
+    """
+    from kr.store import copying  # heavy
+
+    with (
+        open_app(ctx, only_reads=True) as app,
+        store_of(source, app.store.folder) as old,
+        store_of(target, app.store.folder) as new,
+    ):
+        copied = copying.copy(old, new, lambda table, number: logger.info("%s: %d rows", table, number))
+        value = {"from": old.location, "to": new.location, "resumed": copied.resumed, "rows": copied.rows}
+        emit(value, ctx, _copied)
+
+
+def _copied(value: dict[str, Any]) -> str:
+    number = counted(sum(value["rows"].values()), "row")
+    return f"{value['to']} holds {number} of {value['from']}; each was compared"
 
 
 def _moment() -> str:

@@ -232,7 +232,7 @@ class ResearchService:
 
     def _keep_row(self, row: RequestRow) -> None:
         try:
-            with self.store.write() as tx:
+            with self.store.write(scope=None) as tx:
                 requests.record(tx, row)
         except StoreError as error:
             logger.warning("%s", error)
