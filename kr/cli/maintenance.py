@@ -126,16 +126,14 @@ def restore(ctx: click.Context, /, file: Path) -> None:
         emit(value, ctx, facts_view)
 
 
-@db.command(
+@kr_command(
     "copy",
-    epilog=examples(
-        'kr db copy "$(kr db path)" postgresql+psycopg://kr@db.example/kr',
-        "kr db copy postgresql+psycopg://kr@db.example/kr .kr/kr.db",
-    ),
+    'kr db copy "$(kr db path)" postgresql+psycopg://kr@db.example/kr',
+    "kr db copy postgresql+psycopg://kr@db.example/kr .kr/kr.db",
+    group=db,
 )
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
-@with_context
 def copy(ctx: click.Context, /, source: str, target: str) -> None:
     """Copy a knowledge base from one database into another, empty one: from a file to PostgreSQL, or back.
 
