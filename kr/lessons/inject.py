@@ -23,6 +23,7 @@ from kr.models import PHASES, Envelope, InjectedLesson, InjectResults, Problem, 
 from kr.requests import LessonsInjectRequest
 from kr.store import lessons as lesson_rows
 from kr.store import requests
+from kr.store.engine import LESSONS
 from kr.store.lessons import LessonState
 from kr.store.requests import RequestRow
 from kr.text import columns, keywords, tokens
@@ -92,6 +93,8 @@ def inject(
     began = time.monotonic()
     asked = request.lessons_inject
     chosen: list[Lesson] = []
+    if book.store.is_shared:
+        book.refresh(now)
     try:
         parsed = book.file.read()
     except LessonsUnreadable as error:
@@ -143,7 +146,7 @@ def _note(
     states = book.states(lessons)
     rows = judged_rows([lesson for lesson in lessons if lesson.id not in states])
     try:
-        with book.store.write() as tx:
+        with book.store.write(scope=LESSONS) as tx:
             requests.record(tx, row)
             lesson_rows.add(tx, rows)
             ids = [lesson.id for lesson in lessons]
