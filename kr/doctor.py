@@ -191,7 +191,26 @@ class Doctor:
     def _replace(self) -> str:
         self._store.close()
         aside = backup.set_aside(self._store.path, self._moment())
-        return f"{self._rebuild()}; the corrupt file is {aside}"
+        made = self._rebuild()
+        return f"{made}; {self._not_kept(aside)}; the corrupt file is {aside}"
+
+    def _not_kept(self, aside: Path) -> str:
+        """Say what the new database lacks of what the old one held, as far as that can still be counted."""
+        now = backup.unexported(self._store.path)
+        old = backup.unexported(aside)
+        lost = [
+            counted(before - (now[name] or 0), name)
+            for name, before in old.items()
+            if before and before > (now[name] or 0)
+        ]
+        unknown = [f"{name}s" for name, before in old.items() if before is None]
+        if unknown:
+            lost.append(f"{', '.join(unknown)} (how many can't be read any more)")
+        return (
+            f"not in the exports, so not kept: {', '.join(lost)}"
+            if lost
+            else "no question, wording, rating or earlier text was lost"
+        )
 
     def _rebuild(self) -> str:
         """Import the exports into a new database; the reports that they don't name follow as orphans."""

@@ -6,7 +6,8 @@ from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from kr.settings import OWN_NAMES
-from kr.settings.model import Configuration, plain
+from kr.settings.model import Configuration
+from kr.settings.template import plain
 
 VARIABLES = {
     "KR_CONFIG": "The configuration file, where `--config` does not name one.",

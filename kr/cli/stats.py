@@ -5,14 +5,13 @@ from typing import Any
 
 import click
 
-from kr.cli.common import emit, examples, open_app, table, with_context
+from kr.cli.common import emit, kr_command, open_app, table
 from kr.text import counted
 
 _MOST_ROWS = 12
 
 
-@click.command("stats", epilog=examples("kr stats", "kr stats --format json"))
-@with_context
+@kr_command("stats", "kr stats", "kr stats --format json")
 def stats(ctx: click.Context) -> None:
     """Count hits, tokens spared, spending, source reliability, and what the index holds.
 

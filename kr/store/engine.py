@@ -329,6 +329,12 @@ def _upgrade(path: Path, timeout: float) -> None:
     migrate.upgrade(path, timeout)
 
 
+def _is_link(path: Path) -> bool:
+    with suppress(OSError):  # a name that is too long, a folder that may not be entered: its opening says so
+        return path.is_symlink()
+    return False
+
+
 def store_of(database: str, folder: Path) -> Store:
     """Return the store of a database that is named by its URL, or as a file. Raises ``StoreError``."""
     is_url = "://" in database
@@ -342,7 +348,7 @@ def database_path(database_url: str | None, knowledge_base: Path | str) -> Path:
     """
     if database_url is None:
         own = Path(knowledge_base, "kr.db")
-        if own.is_symlink():  # a repository may bring it
+        if _is_link(own):  # a repository may bring it
             raise StoreError(
                 f"{own}: is a symbolic link, and is not followed; KR_DATABASE_URL names a database elsewhere"
             )
