@@ -18,7 +18,7 @@ from tests.support.mcp_servers import (
     context7_server,
 )
 from tests.support.program import Project, request
-from tests.support.stores import refuse
+from tests.support.stores import leave_no_room
 from tests.support.web_servers import Reply, Request, WebServer, as_json, page, web_server
 
 pytestmark = pytest.mark.usefixtures("database_url")
@@ -353,7 +353,6 @@ def test_a_report_whose_text_is_nowhere_makes_a_miss(project: Project, context7:
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_a_text_file_as_database_is_left_alone_and_research_goes_on(
     project: Project, context7: StandIn
 ) -> None:
@@ -369,7 +368,6 @@ def test_a_text_file_as_database_is_left_alone_and_research_goes_on(
     assert context7.calls()
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_an_unwritable_knowledge_base_still_answers(project: Project, context7: StandIn) -> None:
     # Nobody can make a folder there, root included.
@@ -396,7 +394,7 @@ def test_a_report_that_cannot_be_written_is_in_the_answer(project: Project, cont
 
 def test_an_index_that_cannot_be_written_leaves_no_report_behind(project: Project, context7: StandIn) -> None:
     project.know("slots")
-    refuse(project.store(), "INSERT ON entries")
+    leave_no_room(project.store(), "entries")
     answer = project.research()
     assert answer["status"] == "partial"
     assert results(answer)["index_updated"] is False
@@ -411,7 +409,7 @@ def test_a_failing_guard_is_told_by_minus_one_and_changes_no_status(
 ) -> None:
     project.env["KR_MAX_ENTRIES"] = "1"
     project.know("slots")
-    refuse(project.store(), "INSERT ON archived_entries")
+    leave_no_room(project.store(), "archived_entries")
     answer = project.research()
     assert (answer["status"], results(answer)["lru_evicted"]) == ("success", -1)
     assert results(answer)["index_count"] == 2
@@ -596,7 +594,7 @@ def test_after_a_failed_write_the_rest_of_the_run_is_still_counted(
     project: Project, context7: StandIn
 ) -> None:
     project.know("slots")
-    refuse(project.store(), "INSERT ON entries")
+    leave_no_room(project.store(), "entries")
     answer = project.research()
     assert results(answer)["index_count"] == 1
     assert project.sql("SELECT status FROM requests ORDER BY at") == [("partial",)]
