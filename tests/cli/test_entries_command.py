@@ -98,7 +98,7 @@ def test_an_unknown_id_is_status_one_with_the_nearest(project: Project) -> None:
     assert "nearest: vue-slots" in answer(project, "entries", "show", "vue-slot", status=1)
     as_json = project.run("entries", "show", "nope", "--format", "json")
     assert (as_json.returncode, as_json.stdout) == (1, b"")
-    assert "standard output stays" in project.run("entries", "--help").stdout.decode()
+    assert "names the nearest ones" in project.run("entries", "--help").stdout.decode()
     assert "nearest: vue-slots" in answer(project, "entries", "remove", "vue-slot", status=1)
 
 
