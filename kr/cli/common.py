@@ -214,7 +214,7 @@ def open_app(
 
             app = build(config=given.config, knowledge_base=given.kb, progress=progress, kind=SharedApp)
             if server_seconds is not None:
-                cast("SharedApp", app).hurry = server_seconds
+                cast("SharedApp", app).server_timeout = server_seconds
             return app
         warn(f"KR_SERVER is set; {ctx.command_path} works on the local knowledge base")
     app = build(config=given.config, knowledge_base=given.kb, progress=progress)

@@ -8,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.models import TIERS, Entry, MatchRules, Query, Ratings
-from kr.research.decide import Known, Limits, choose, judge_all, most_offered, offered, overlap, rank, tier_of
+from kr.research.decide import (
+    JudgedEntry,
+    Limits,
+    choose,
+    judge_all,
+    most_offered,
+    offered,
+    overlap,
+    rank,
+    tier_of,
+)
 from kr.times import to_text
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
@@ -36,7 +46,7 @@ def entry(topic: str = "virtual scrolling", **changes: Any) -> Entry:
     return Entry(**(values | changes))
 
 
-def known(one: Entry, ratings: Ratings = Ratings(), *, is_wording: bool = False) -> Known:  # noqa: B008 - frozen
+def known(one: Entry, ratings: Ratings = Ratings(), *, is_wording: bool = False) -> JudgedEntry:  # noqa: B008 - frozen
     (found,) = judge_all([(one, ratings, is_wording)], "3.5", Limits(), NOW)
     return found
 
