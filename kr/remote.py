@@ -140,7 +140,7 @@ class SharedServer:
         try:
             return run(exchange, timeout=seconds)
         except SourceTimeout as error:
-            raise ServerGone(f"gave no answer within {seconds:.3g} s") from error
+            raise ServerGone(f"gave no answer within {seconds:.2g} s") from error
         except httpx.HTTPError as error:
             raise ServerGone(f"can't be reached: {str(error) or type(error).__name__}") from error
         finally:
