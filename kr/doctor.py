@@ -19,6 +19,7 @@ from typing import Any, Literal
 from kr.errors import KrError, SourceFailure, SourceNotAsked, StoreError
 from kr.models import Entry, Query
 from kr.report import origin_of, parse_report
+from kr.settings.project import tracked_name
 from kr.sources.base import Ask, Source
 from kr.sources.local_docs import Folder
 from kr.store import archive, backup, revisions
@@ -30,7 +31,7 @@ from kr.store.files import ReportFiles
 from kr.text import counted, one_line
 from kr.times import parse_time, to_text
 from kr.transfer import ARCHIVE, INDEX
-from kr.transfer.export_yaml import export_yaml, refresh_exports, render_archive, render_index
+from kr.transfer.export_yaml import export_yaml, render_archive, render_index
 from kr.transfer.import_yaml import import_report, import_yaml
 from kr.transfer.read_index import Item
 
@@ -180,13 +181,9 @@ class Doctor:
     def check_tracked(self) -> Iterator[Diagnosis]:
         """A database that git keeps: whoever may commit may put anything into it."""
         path = self._store.path
-        for folder in path.parents:
-            if not (index := folder / ".git" / "index").is_file():
-                continue
-            if os.fsencode(path.relative_to(folder)) + b"\0" in index.read_bytes():
-                why = f"is tracked by git, and is trusted like code: `git rm --cached {path.relative_to(folder)}`, and ignore it"
-                yield Diagnosis("tracked", "warning", str(path), why)
-            return
+        if (name := tracked_name(path)) is not None:
+            why = f"is tracked by git, and is trusted like code: `git rm --cached {name}`, and ignore it"
+            yield Diagnosis("tracked", "warning", str(path), why)
 
     def _replace(self) -> str:
         self._store.close()
@@ -439,27 +436,3 @@ def _plain(line: str) -> str:
 def _lasting(content: bytes) -> list[str]:
     lines = content.decode(errors="replace").splitlines()
     return [line for line in lines if not line.startswith(_VOLATILE)]
-
-
-def restore_backup(store: Store, folder: Path, file: Path, moment: str) -> Path | None:
-    """Put a backup in the database's place, and make reports and exports what it says; return the present database's copy.
-
-    A report or export that differs is kept beside its new text, as ``NAME.MOMENT.bak``: it may hold what somebody wrote since.
-    """
-    kept = backup.restore(store.path, file, moment)
-    for name in (INDEX, ARCHIVE):
-        if (folder / name).exists():
-            _set_aside(folder / name, moment)
-    with store.write() as tx:
-        for entry in entry_rows.all(tx):
-            text, present = revisions.text(tx, entry.sha256), store.files.read(entry.path)
-            if text is not None and present != text.encode():
-                if present is not None:
-                    _set_aside(folder / entry.path, moment)
-                store.files.write(entry.path, text)
-    refresh_exports(store, folder)
-    return kept
-
-
-def _set_aside(path: Path, moment: str) -> None:
-    path.rename(path.with_name(f"{path.name}.{moment}.bak"))

@@ -8,11 +8,12 @@ from typing import Any
 import click
 
 from kr.cli.common import emit, facts_view, kr_command, kr_group, open_app, wrapped
-from kr.doctor import Diagnosis, remains, restore_backup
+from kr.doctor import Diagnosis, remains
 from kr.store import backup as backups
 from kr.store import entries as entry_rows
 from kr.store.engine import store_of
 from kr.text import counted
+from kr.transfer.restore_backup import restore_backup
 
 logger = logging.getLogger(__name__)
 
