@@ -190,13 +190,12 @@ def is_yaml(path: Path) -> bool:
 
 
 def examined(project: Project, tally: Tally) -> Iterator[str]:
-    """Have the doctor look, and repair what it finds."""
+    """Have the doctor look, and name what is left of what it finds when it has repaired it."""
     status, out, err = run(project, "doctor")
     if "Traceback" in err or not is_answer(out):
         yield f"kr doctor: exit status {status}, {err.strip()[-200:]}"
         return
     problems = [row for row in json.loads(out)["findings"] if row["severity"] != "information"]
-    yield from (f"not repairable: {row['check']}: {row['message']}" for row in problems if not row["repair"])
     tally.repaired += bool(problems)
     if problems:
         _, out, err = run(project, "doctor", "--repair")

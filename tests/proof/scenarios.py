@@ -207,6 +207,7 @@ def redirect(project: Project, stdin: str) -> None:
         file = os.open(path, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(file, number)
         os.close(file)
+    sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115 - whatever they were before
     os.chdir(project.root)
     os.environ.clear()
     os.environ.update(project.environ())
