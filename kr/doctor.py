@@ -140,10 +140,6 @@ class Doctor:
     def check_permissions(self) -> Iterator[Finding]:
         """What kr must read and write and may not; of a whole tree its top-most folder."""
         place = _nearest(self._folder)
-        if not place.is_dir():
-            why = f"is no folder, and {self._folder} is to be one: move it away, or name another place (--kb)"
-            yield Finding("permissions", "error", str(place), why)
-            return
         files = (self._folder / name for name in (INDEX, ARCHIVE, "lessons", "frameworks"))
         paths = [place, self._store.path.parent, self._store.path, *files]
         with suppress(OSError):
@@ -163,7 +159,7 @@ class Doctor:
         if found.state == "absent" and (left := remains(self._folder)):
             why = f"there is no database, but there are {left}"
             yield about("error", message=why, repair="make a new database from them", fix=self._rebuild)
-        elif found.state == "absent" and _nearest(self._folder).is_dir():
+        elif found.state == "absent":
             why = "there is no knowledge base yet; `kr init` or the first research makes it"
             yield about("information", message=why)
         elif found.state == "corrupt":

@@ -85,8 +85,14 @@ class BrokenYaml(KrError):
 
 
 class StoreError(KrError):
+    """``problem`` is the message without what to do about it."""
+
     code = "database_error"
     http_status = 503
+
+    def __init__(self, problem: str, advice: str = "") -> None:
+        super().__init__(f"{problem}; {advice}" if advice else problem)
+        self.problem = problem
 
 
 class StoreBusy(StoreError):

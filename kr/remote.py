@@ -1,27 +1,28 @@
 """A shared ``kr serve`` in place of a knowledge base of one's own: what ``KR_SERVER`` names.
 
 ``SharedApp`` is an ``App`` whose operations go over HTTP. A server that is gone means the local path, with a note; one that
-refuses (the token, the address) is an error, or a fleet would fall apart unseen. Redirects are never followed: the token
-goes to the server that was named, and nowhere else.
+refuses (the token, the address), or that is no ``kr serve``, is an error, or a fleet would fall apart unseen. Redirects are never
+followed: the token goes to the server that was named, and nowhere else.
 """
 
+import asyncio
 import json
 import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, TypeVar
+from functools import cached_property, partial
+from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote, urlsplit
 
 import httpx
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from kr.app import App
 from kr.cancellation import sleep
 from kr.errors import ConfigError, KrError, SourceTimeout, UnknownEntry
 from kr.findings import RateResults, SaveEnvelope
-from kr.models import Envelope, Problem, ResearchEnvelope, Writer
+from kr.models import Envelope, ResearchEnvelope, Writer
 from kr.recording import RecordEnvelope
 from kr.requests import LIMIT, Mode
 from kr.research.service import ResearchService
@@ -31,17 +32,19 @@ from kr.store.requests import RequestRow
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Value = dict[str, Any]
 
 _CONNECT_SECONDS = 3.0
 _SECONDS = 60.0
 """For whatever is no research."""
 _MARGIN_SECONDS = 15.0
 """That a research has beyond its own deadline."""
+_SILENT_SECONDS, _HEALTH_SECONDS = 2.0, 8.0
+"""After the first a person is told that we wait, and the server is asked whether it lives; then it has the second."""
 _LARGEST_ANSWER = 16 * 1024 * 1024
 _MORE_TRIES = 2
 _LONGEST_PAUSE = 5.0
 _BUSY = frozenset({429, 503})
-_NO_REASON = "no reason given"
 _NO_SUCH_PATH = "Not Found"
 """What a server says of a path that it does not have; of an entry that it does not have it says more."""
 
@@ -53,113 +56,126 @@ class ServerGone(KrError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedServer:
-    """The server of ``KR_SERVER``. ``timeout`` is how long an answer may take in all, in seconds, ``research_timeout`` a research's."""
+    """The server of ``KR_SERVER``; an answer has ``timeout`` seconds. ``waiting`` hears of one that takes long, ``done`` of its end."""
 
     url: str
     token: str | None
-    timeout: float
-    research_timeout: float | None = None
+    timeout: float = _SECONDS
+    waiting: Callable[[str], None] = lambda _: None
+    done: Callable[[], None] = lambda: None
 
-    def get(self, path: str, **query: Any) -> Any:
-        return self._value(path, self._ask("GET", path, query))
+    def get(self, path: str, key: str, **query: Any) -> Value:
+        """Return the mapping that stands at a path; it has ``key``. Raises what ``_ask`` raises."""
+        value = self._ask(path, None, self.timeout, query)
+        return value if key in value else self._is_no_kr(f"its answer to {path} is another one")
 
-    def post(self, path: str, value: Mapping[str, Any]) -> Any:
-        """Post a value for which the server answers with one that is no envelope."""
-        return self._value(path, self._ask("POST", path, {}, json.dumps(value).encode()))
+    def post(
+        self, kind: type[T], path: str, body: bytes | Mapping[str, Any], *, seconds: float = 0, **query: Any
+    ) -> T:
+        """Post a request and return its answer as a record of ``kind``: an envelope also where it failed. Raises what ``_ask`` raises."""
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        value = self._ask(path, content, seconds or self.timeout, query)
+        try:
+            return TypeAdapter(kind).validate_python(value)
+        except ValidationError:
+            return self._is_no_kr(f"its answer to {path} is another one")
 
-    def envelope(self, path: str, body: bytes, *, is_research: bool = False, **query: Any) -> dict[str, Any]:
-        """Post a request; its answer is an envelope, also where it failed."""
-        reply = self._ask("POST", path, query, body, seconds=self.research_timeout if is_research else None)
-        value = _json(reply)
-        if not isinstance(value, dict) or not isinstance(value.get("status"), str):
-            raise ServerGone(f"answers HTTP {reply.status_code} and no envelope")
-        return value
-
-    def _value(self, path: str, reply: httpx.Response) -> Any:
-        if reply.is_success:
-            return _json(reply)
-        detail = _detail(reply)
-        if reply.status_code != httpx.codes.NOT_FOUND:
-            raise KrError(f"KR_SERVER: {detail}")
-        if detail in {_NO_SUCH_PATH, _NO_REASON}:
-            raise KrError(f"KR_SERVER: {self.url} has no {path}; is this the address of a `kr serve`?")
-        raise UnknownEntry(detail)
-
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, Any],
-        body: bytes | None = None,
-        *,
-        seconds: float | None = None,
-    ) -> httpx.Response:
-        """Ask, again where the server is busy. Raises ``ServerGone``, and ``ConfigError`` where it refuses."""
-        headers = {
-            "Content-Type": "application/json",
-            "Accept": "application/json",
-            "Accept-Encoding": "identity",
-        }
-        if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
-        given = {name: value for name, value in query.items() if value is not None}
-        request = httpx.Request(method, f"{self.url}{path}", params=given, content=body, headers=headers)
-        seconds = seconds or self.timeout
-        end = time.monotonic() + seconds
-        reply = _exchange(request, seconds)
-        for _ in range(_MORE_TRIES):
-            after = reply.headers.get("Retry-After", "")
-            pause = min(float(after) if after.isdecimal() else 1.0, _LONGEST_PAUSE)
-            if reply.status_code not in _BUSY or time.monotonic() + pause >= end:
-                break
-            sleep(pause)
-            reply = _exchange(request, end - time.monotonic())
+    def _ask(self, path: str, content: bytes | None, seconds: float, query: Mapping[str, Any]) -> Value:
+        """Raises ``ServerGone``, ``UnknownEntry``, and ``ConfigError`` where it refuses or is no ``kr serve``."""
+        reply = self._send(path, content, query, time.monotonic() + seconds)
+        status, value = reply.status_code, _json(reply)
+        detail = value.get("detail")
         if reply.is_redirect:
             place = reply.headers.get("Location", "another address")
             raise ConfigError(f"KR_SERVER: {self.url} sends on to {place}; name the server itself")
-        if reply.status_code in {401, 403}:
-            raise ConfigError(f"KR_SERVER: {self.url} refuses: {_detail(reply)}; is KR_TOKEN its token?")
-        if reply.status_code in _BUSY or reply.is_server_error:
-            raise ServerGone(f"answers HTTP {reply.status_code}: {_detail(reply)}")
-        return reply
+        if status in {401, 403}:
+            why = detail or f"it answers HTTP {status}"
+            raise ConfigError(f"KR_SERVER: {self.url} refuses: {why}; is KR_TOKEN its token?")
+        if status in _BUSY or (reply.is_server_error and status != httpx.codes.NOT_IMPLEMENTED):
+            raise ServerGone(f"answers HTTP {status}: {detail or 'no reason given'}")
+        if value and detail is None:
+            return value
+        if not isinstance(detail, str) or detail == _NO_SUCH_PATH:
+            self._is_no_kr(f"it answers HTTP {status} to {path}")
+        raise UnknownEntry(detail) if status == httpx.codes.NOT_FOUND else KrError(f"KR_SERVER: {detail}")
+
+    def _is_no_kr(self, why: str) -> NoReturn:
+        raise ConfigError(
+            f"KR_SERVER: {self.url} is no `kr serve` of this version: {why}; name another one, or unset it"
+        )
+
+    def _send(self, path: str, content: bytes | None, query: Mapping[str, Any], end: float) -> httpx.Response:
+        """Send a request, again where the server is busy."""
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        given = {name: value for name, value in query.items() if value is not None}
+        method = "GET" if content is None else "POST"
+        request = httpx.Request(method, f"{self.url}{path}", params=given, content=content, headers=headers)
+        tries = _MORE_TRIES
+        while True:
+            reply = self._exchange(request, end - time.monotonic())
+            after = reply.headers.get("Retry-After", "")
+            pause = min(float(after) if after.isdecimal() else 1.0, _LONGEST_PAUSE)
+            if reply.status_code not in _BUSY or not tries or time.monotonic() + pause >= end:
+                return reply
+            tries -= 1
+            sleep(pause)
+
+    def _exchange(self, request: httpx.Request, seconds: float) -> httpx.Response:
+        async def exchange() -> httpx.Response:
+            timeout = httpx.Timeout(None, connect=_CONNECT_SECONDS)  # ``run`` ends all of it
+            async with httpx.AsyncClient(timeout=timeout, trust_env=False) as client:
+                reply = asyncio.ensure_future(_read(client, request))
+                silence = asyncio.ensure_future(self._silence(client, seconds))
+                try:
+                    await asyncio.wait((reply, silence), return_when=asyncio.FIRST_COMPLETED)
+                    if not reply.done():
+                        raise ServerGone("takes what it is sent and answers nothing")
+                    return await reply
+                finally:
+                    reply.cancel()
+                    silence.cancel()
+
+        try:
+            return run(exchange, timeout=seconds)
+        except SourceTimeout as error:
+            raise ServerGone(f"gave no answer within {seconds:.3g} s") from error
+        except httpx.HTTPError as error:
+            raise ServerGone(f"can't be reached: {str(error) or type(error).__name__}") from error
+        finally:
+            self.done()
+
+    async def _silence(self, client: httpx.AsyncClient, seconds: float) -> None:
+        """Return once the server does not even say that it lives; one that is merely slow is waited for."""
+        await asyncio.sleep(_SILENT_SECONDS)
+        self.waiting(self.url)
+        try:
+            if seconds > _SILENT_SECONDS + _HEALTH_SECONDS:
+                await client.get(f"{self.url}/healthz", timeout=_HEALTH_SECONDS)
+            await asyncio.Event().wait()
+        except httpx.HTTPError:
+            return
 
 
-def _exchange(request: httpx.Request, seconds: float) -> httpx.Response:
-    async def exchange() -> httpx.Response:
-        timeout = httpx.Timeout(None, connect=_CONNECT_SECONDS)  # ``run`` ends all of it
-        async with httpx.AsyncClient(timeout=timeout, trust_env=False) as client:
-            answer = await client.send(request, stream=True)
-            data = bytearray()
-            async for piece in answer.aiter_bytes():
-                data += piece
-                if len(data) > _LARGEST_ANSWER:
-                    raise ServerGone(f"gave an answer of more than {_LARGEST_ANSWER // 1024**2} MiB")
-            kept = {
-                name: answer.headers[name] for name in ("Retry-After", "Location") if name in answer.headers
-            }
-            return httpx.Response(answer.status_code, headers=kept, content=bytes(data))
+async def _read(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+    reply = await client.send(request, stream=True)
+    data = bytearray()
+    async for piece in reply.aiter_bytes():
+        data += piece
+        if len(data) > _LARGEST_ANSWER:
+            raise ServerGone(f"gave an answer of more than {_LARGEST_ANSWER // 1024**2} MiB")
+    kept = {name: reply.headers[name] for name in ("Retry-After", "Location") if name in reply.headers}
+    return httpx.Response(reply.status_code, headers=kept, content=bytes(data))
 
+
+def _json(reply: httpx.Response) -> Value:
+    """Return the mapping that a server answered; empty where it answered something else."""
     try:
-        return run(exchange, timeout=seconds)
-    except SourceTimeout as error:
-        raise ServerGone(f"gave no answer within {seconds:.3g} s") from error
-    except httpx.HTTPError as error:
-        raise ServerGone(f"can't be reached: {str(error) or type(error).__name__}") from error
-
-
-def _json(reply: httpx.Response) -> Any:
-    try:
-        return reply.json()
-    except (ValueError, RecursionError) as error:
-        raise ServerGone(f"answers HTTP {reply.status_code}, and no JSON") from error
-
-
-def _detail(reply: httpx.Response) -> str:
-    """Return what the answer of an error says."""
-    try:
-        return str(reply.json()["detail"])
-    except (ValueError, KeyError, TypeError):
-        return _NO_REASON
+        value = reply.json()
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def check_url(url: str) -> str:
@@ -197,20 +213,19 @@ class SharedResearch(ResearchService):
     ) -> Envelope:
         is_research = default_mode != "lessons-inject"
         path = "/v1/research" if is_research else "/v1/lessons/inject"
-        query = {"include_report": "true" if include_report else None, "max_tokens": max_tokens}
-        body = json.dumps(data).encode()
+        seconds = self.settings.overall_timeout + _MARGIN_SECONDS if is_research else 0
+        wanted = {"include_report": "true" if include_report else None, "max_tokens": max_tokens}
         try:
-            value = self.server.envelope(path, body, is_research=is_research, **query)
+            return self.server.post(Envelope, path, data, seconds=seconds, **wanted)
         except ServerGone as gone:
             note = _fall_back(gone, self.server)
-            self._is_local = True
-            envelope = super().answer(
-                data, include_report=include_report, max_tokens=max_tokens, default_mode=default_mode
-            )
-            if isinstance(envelope, ResearchEnvelope) and envelope.results is not None:
-                envelope.results.degradation_notes.append(note)
-            return envelope
-        return Envelope(**{**value, "errors": [Problem(**problem) for problem in value["errors"]]})
+        self._is_local = True
+        envelope = super().answer(
+            data, include_report=include_report, max_tokens=max_tokens, default_mode=default_mode
+        )
+        if isinstance(envelope, ResearchEnvelope) and envelope.results is not None:
+            envelope.results.degradation_notes.append(note)
+        return envelope
 
     def _keep_row(self, row: RequestRow) -> None:
         if self._is_local:
@@ -223,16 +238,16 @@ class SharedApp(App):
     ``hurry`` is how many seconds the server has where somebody waits who won't wait long.
     """
 
-    hurry: float | None = None
+    hurry: float = _SECONDS
 
     @cached_property
     def server(self) -> SharedServer:
-        overall = self.settings.defaults.agent_timeout_seconds.knowledge_research
         return SharedServer(
             url=check_url(self.environ["KR_SERVER"]),
             token=self.environ.get("KR_TOKEN") or None,
-            timeout=self.hurry or _SECONDS,
-            research_timeout=overall + _MARGIN_SECONDS,
+            timeout=self.hurry,
+            waiting=self._progress.asking,
+            done=self._progress.done,
         )
 
     @cached_property
@@ -242,15 +257,10 @@ class SharedApp(App):
         return research
 
     def record_lessons(self, request: bytes, **waits: Any) -> RecordEnvelope:
-        local = super().record_lessons
+        local = partial(super().record_lessons, request, **waits)
         if len(request) > LIMIT:
-            return local(request, **waits)
-
-        def ask() -> RecordEnvelope:
-            value = self.server.envelope("/v1/lessons/record", request)
-            return TypeAdapter(RecordEnvelope).validate_python(value)
-
-        envelope = self._asked(ask, lambda: local(request, **waits))
+            return local()
+        envelope = self._asked(local, lambda: self.server.post(RecordEnvelope, "/v1/lessons/record", request))
         why = (envelope.results.message or "").partition("Recording skipped: ")[2]
         if why:
             logger.warning("nothing is recorded: %s", why)
@@ -258,47 +268,36 @@ class SharedApp(App):
 
     def save_finding(self, data: Mapping[str, Any], writer: Writer | None = None) -> SaveEnvelope:
         """Save on the server, which knows no terminal: there the writer is the session, or the user of this machine."""
-        local = super().save_finding
-
-        def ask() -> SaveEnvelope:
-            value = self.server.envelope("/v1/findings", json.dumps(_signed(data, writer)).encode())
-            return TypeAdapter(SaveEnvelope).validate_python(value)
-
-        return self._asked(ask, lambda: local(data, writer))
+        local = partial(super().save_finding, data, writer)
+        return self._asked(
+            local, lambda: self.server.post(SaveEnvelope, "/v1/findings", _signed(data, writer))
+        )
 
     def rate_report(
         self, entry_id: str, data: Mapping[str, Any], writer: Writer | None = None
     ) -> RateResults:
         """Rate on the server; see ``save_finding``."""
-        local = super().rate_report
+        local = partial(super().rate_report, entry_id, data, writer)
+        path = f"{_path(entry_id)}/ratings"
+        return self._asked(local, lambda: self.server.post(RateResults, path, _signed(data, writer)))
 
-        def ask() -> RateResults:
-            value = self.server.post(f"{_path(entry_id)}/ratings", _signed(data, writer))
-            return TypeAdapter(RateResults).validate_python(value)
+    def stats(self) -> Value:
+        return self._asked(super().stats, lambda: self.server.get("/v1/stats", "requests"))
 
-        return self._asked(ask, lambda: local(entry_id, data, writer))
+    def search_all(self, query: str, *, framework: str | None = None, limit: int = 10) -> Value:
+        local = partial(super().search_all, query, framework=framework, limit=limit)
+        wanted = {"q": query, "framework": framework, "limit": min(limit, 1000)}
+        return self._asked(local, lambda: self.server.get("/v1/search", "entries", **wanted))
 
-    def stats(self) -> dict[str, Any]:
-        return self._asked(lambda: self.server.get("/v1/stats"), super().stats)
+    def entries(self, **page: Any) -> Value:
+        local = partial(super().entries, **page)
+        return self._asked(local, lambda: self.server.get("/v1/entries", "total", **page))
 
-    def search_all(self, query: str, *, framework: str | None = None, limit: int = 10) -> dict[str, Any]:
-        local, most = super().search_all, min(limit, 1000)
-        return self._asked(
-            lambda: self.server.get("/v1/search", q=query, framework=framework, limit=most),
-            lambda: local(query, framework=framework, limit=limit),
-        )
+    def entry(self, entry_id: str, *, report: bool = False) -> Value:
+        local = partial(super().entry, entry_id, report=report)
+        return self._asked(local, lambda: self.server.get(_path(entry_id), "id", report=str(report).lower()))
 
-    def entries(self, **page: Any) -> dict[str, Any]:
-        local = super().entries
-        return self._asked(lambda: self.server.get("/v1/entries", **page), lambda: local(**page))
-
-    def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
-        local, wanted = super().entry, str(report).lower()
-        return self._asked(
-            lambda: self.server.get(_path(entry_id), report=wanted), lambda: local(entry_id, report=report)
-        )
-
-    def _asked(self, ask: Callable[[], T], local: Callable[[], T]) -> T:
+    def _asked(self, local: Callable[[], T], ask: Callable[[], T]) -> T:
         try:
             return ask()
         except ServerGone as gone:
@@ -310,6 +309,6 @@ def _path(entry_id: str) -> str:
     return f"/v1/entries/{quote(entry_id, safe='')}"
 
 
-def _signed(data: Mapping[str, Any], writer: Writer | None) -> dict[str, Any]:
+def _signed(data: Mapping[str, Any], writer: Writer | None) -> Value:
     """Name the session that writes, where the caller did not."""
     return {**data, "session_id": data.get("session_id") or (writer.session if writer else None)}

@@ -5,8 +5,9 @@ strings: each element of ``must`` is a text, or a list of texts of which one is 
 """
 
 import argparse
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from kr.documents.rank import RARE
 from kr.errors import SourceFailure
 from kr.models import Answer, Query
 from kr.research.report import build_report
@@ -24,16 +26,22 @@ from kr.sources.local_docs import LocalDocs
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 FILES = {"usual": DATA / "installed-questions.yaml", "natural": DATA / "natural-questions.yaml"}
+SHARES = (0.25, 0.33, 0.4, 0.5, 0.6, RARE, 0.75, 0.85, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One question. ``grade``: ``all``, ``half`` or ``useless``, ``refused`` for a placeholder; ``is_foreign``: the package has no answer."""
+    """One question. ``grade``: ``all``, ``half`` or ``useless``, also of what is refused as a gap; ``rarest`` is the ranking's.
 
+    ``is_foreign``: the package has no answer. ``is_among``: all of it stands in the passages that were found.
+    """
+
+    ecosystem: str
     kind: str
-    framework: str
     grade: str
     is_foreign: bool
+    is_among: bool
+    rarest: float
     tokens: int
     milliseconds: float
 
@@ -46,47 +54,87 @@ def grade(question: str, must: list[Any], text: str) -> str:
     return "all" if not missing else "half" if missing * 2 <= len(must) else "useless"
 
 
-def ask(query: Query, folder: Path, cache: Path) -> Answer | None:
-    environ = {"VIRTUAL_ENV": str(folder / ".venv"), "XDG_CACHE_HOME": str(cache)}
+def ask(docs: LocalDocs, query: Query) -> tuple[Answer | None, float, float]:
+    """Return the answer, the ranking's ``rarest``, and the seconds that the answer took."""
+    started = time.perf_counter()
     try:
-        return LocalDocs((folder,), environ).ask(Ask(query=query), timeout=300.0)
+        answer = docs.ask(Ask(query=query), timeout=300.0)
     except SourceFailure:
-        return None
+        return None, math.inf, time.perf_counter() - started
+    seconds = time.perf_counter() - started
+    return answer, docs.rank(query, time.monotonic() + 300.0)[0].rarest, seconds
 
 
-def rows(folder: Path, cache: Path, framework: str | None) -> Iterator[Row]:
-    made: set[str] = set()
+def questions(framework: str | None) -> Iterator[tuple[str, str, Query, dict[str, Any]]]:
+    """Yield ecosystem, kind, query and the question's own mapping."""
     for kind, file in FILES.items():
         for group in yaml.safe_load(file.read_text(encoding="utf-8")).values():
+            of_npm = {name.removeprefix("@types/") for name in group["npm"]} | set(group["npm"])
             for each in group["questions"]:
-                name, question = each["framework"], each["question"]
-                if framework not in {None, name}:
-                    continue
-                query = Query(
-                    framework=name,
-                    framework_version="unknown",
-                    topic=each.get("topic") or question,
-                    tags=tuple(each.get("tags") or ()),
-                    question=question,
+                if framework in {None, each["framework"]}:
+                    query = Query(
+                        framework=each["framework"],
+                        framework_version="unknown",
+                        topic=each.get("topic") or each["question"],
+                        tags=tuple(each.get("tags") or ()),
+                        question=each["question"],
+                    )
+                    yield "npm" if each["framework"] in of_npm else "python", kind, query, each
+
+
+def rows(docs: LocalDocs, framework: str | None, made: dict[str, float]) -> Iterator[Row]:
+    """Ask every question; ``made`` takes the seconds of each framework's first one, which makes its index."""
+    for ecosystem, kind, query, each in questions(framework):
+        if query.framework not in made:
+            made[query.framework] = ask(docs, query)[2]
+        answer, rarest, seconds = ask(docs, query)
+        shown = answer and Answer(source=answer.source, passages=answer.passages, version=answer.version)
+        report = build_report(query, answer=shown, today=date(2026, 1, 1), max_tokens=1_500)
+        passages = "\n".join(one.text for one in answer.passages) if answer else ""
+        yield Row(
+            ecosystem=ecosystem,
+            kind=kind,
+            grade=grade(query.question, each["must"], report.text.partition("\n## ")[2]),
+            is_foreign=bool(each.get("foreign") or each.get("undocumented")),
+            is_among=grade(query.question, each["must"], passages) == "all",
+            rarest=rarest,
+            tokens=len(report.text) // 4,
+            milliseconds=seconds * 1000,
+        )
+
+
+def table(found: Sequence[Row]) -> Iterator[str]:
+    """Yield the lines of the table: shares of what the packages answer, and of the foreign questions how many were refused."""
+    yield "| packages | questions | asked | all of it | half | useless | refused | among the best forty | foreign ones refused | tokens |"
+    yield "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+    for ecosystem in ("python", "npm"):
+        for kind in (*FILES, "both"):
+            of_kind = [row for row in found if row.ecosystem == ecosystem and kind in {row.kind, "both"}]
+            own = [row for row in of_kind if not row.is_foreign]
+            foreign = [row for row in of_kind if row.is_foreign]
+            if own:
+                grades = ["refused" if row.rarest > RARE else row.grade for row in own]
+                shares = " | ".join(
+                    f"{grades.count(one) / len(own):.2f}" for one in ("all", "half", "useless", "refused")
                 )
-                if name not in made:
-                    started = time.perf_counter()
-                    ask(query, folder, cache)
-                    made.add(name)
-                    print(f"{name}: index made in {time.perf_counter() - started:.1f} s", flush=True)
-                started = time.perf_counter()
-                answer = ask(query, folder, cache)
-                seconds = time.perf_counter() - started
-                report = build_report(query, answer=answer, today=date(2026, 1, 1), max_tokens=1_500)
-                graded = grade(question, each["must"], report.text.partition("\n## ")[2])
-                yield Row(
-                    kind=kind,
-                    framework=name,
-                    grade="refused" if answer is None or answer.is_gap else graded,
-                    is_foreign=bool(each.get("foreign") or each.get("undocumented")),
-                    tokens=len(report.text) // 4,
-                    milliseconds=seconds * 1000,
-                )
+                among = sum(row.is_among for row in own) / len(own)
+                refused = f"{sum(row.rarest > RARE for row in foreign)} of {len(foreign)}"
+                tokens = round(median(row.tokens for row in own))
+                yield f"| {ecosystem} | {kind} | {len(own)} | {shares} | {among:.2f} | {refused} | {tokens} |"
+
+
+def curve(found: Sequence[Row]) -> Iterator[str]:
+    """Yield, for each share of words that are taken to be rare ones, how many are refused, foreign ones and others."""
+    own = [row for row in found if not row.is_foreign]
+    whole = [row for row in own if row.grade == "all"]
+    foreign = [row for row in found if row.is_foreign]
+    yield "| rare words | foreign ones refused | answerable ones refused | whole answers refused |"
+    yield "|---:|---:|---:|---:|"
+    for share in SHARES:
+        counts = [
+            f"{sum(row.rarest > share for row in rows)} of {len(rows)}" for rows in (foreign, own, whole)
+        ]
+        yield f"| {share:.2f} | {' | '.join(counts)} |"
 
 
 def main() -> None:
@@ -95,19 +143,15 @@ def main() -> None:
     parser.add_argument("--framework", help="only questions about this one")
     parser.add_argument("--cache", type=Path, help="keep the indexes in this folder; default: made anew")
     arguments = parser.parse_args()
+    made: dict[str, float] = {}
     with TemporaryDirectory() as temporary:
-        cache = (arguments.cache or Path(temporary)).resolve()
-        found = list(rows(arguments.folder.resolve(), cache, arguments.framework))
-    for kind in FILES:
-        own = [row for row in found if row.kind == kind and not row.is_foreign]
-        foreign = [row for row in found if row.kind == kind and row.is_foreign]
-        if own:
-            grades = ("all", "half", "useless", "refused")
-            shares = "  ".join(f"{one} {sum(r.grade == one for r in own) / len(own):.2f}" for one in grades)
-            times = [row.milliseconds for row in own]
-            refused = f"{sum(row.grade == 'refused' for row in foreign)} of {len(foreign)}"
-            print(f"{kind:8} {len(own):4}  {shares}  tokens {median(r.tokens for r in own):.0f}", end="  ")
-            print(f"ms {median(times):.0f}, most {max(times):.0f}  foreign ones refused: {refused}")
+        folder, cache = arguments.folder.resolve(), (arguments.cache or Path(temporary)).resolve()
+        environ = {"VIRTUAL_ENV": str(folder / ".venv"), "XDG_CACHE_HOME": str(cache)}
+        found = list(rows(LocalDocs((folder,), environ), arguments.framework, made))
+    print("\n".join([*table(found), "", *curve(found), ""]))
+    times, (slowest, most) = [row.milliseconds for row in found], max(made.items(), key=lambda one: one[1])
+    print(f"to make an index: median {median(made.values()):.1f} s, most {most:.1f} s ({slowest})")
+    print(f"to ask it: median {median(times):.0f} ms, most {max(times):.0f} ms")
 
 
 if __name__ == "__main__":

@@ -399,17 +399,6 @@ def test_what_may_not_be_written_is_told_once(project: Project, option: list[str
     assert ids(project) == ["vue-slots"]
 
 
-@pytest.mark.parametrize("below", ["", "further/in"])
-def test_a_file_in_the_place_of_the_knowledge_base_is_told(project: Project, below: str) -> None:
-    file = project.root / "kb"
-    file.write_text("x")
-    done = project.run("--kb", str(file / below), "doctor", "--format", "json")
-    assert done.returncode == 1
-    (told,) = json.loads(done.stdout)["findings"]
-    assert (told["check"], told["severity"], told["subject"]) == ("permissions", "error", str(file))
-    assert "is no folder" in told["message"]
-
-
 def test_each_repair_is_announced_before_it_is_done(project: Project) -> None:
     keep(project, "slots", "plugins")
     for path in (project.base / "frameworks/vue").iterdir():

@@ -197,7 +197,8 @@ def open_app(
             from kr.remote import SharedApp  # heavy
 
             app = build(config=given.config, knowledge_base=given.kb, progress=progress, kind=SharedApp)
-            cast("SharedApp", app).hurry = server_seconds
+            if server_seconds is not None:
+                cast("SharedApp", app).hurry = server_seconds
             return app
         warn(f"KR_SERVER is set; {ctx.command_path} works on the local knowledge base")
     app = build(config=given.config, knowledge_base=given.kb, progress=progress)

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 _RECORD_TIMEOUT = 60.0
 """Seconds to wait for a busy database: the lessons are in the file by then, only their origin waits."""
 
+_NO_REQUEST = "give --request FILE, or --request - for standard input"
+
 _PHASE = click.option(
     "--phase",
     shell_complete=complete_phase,
@@ -124,11 +126,12 @@ def inject(
 @schema_option(record_request)
 @with_context
 def record(ctx: click.Context, /, document: str | None) -> None:
-    """Record what an agent's return teaches. The exit status is always 0: recording never stops its caller."""
+    """Record what an agent's return teaches.
+
+    The exit status is 0 whatever becomes of it, without a request too: recording never stops its caller.
+    """
     from kr.lessons.record import confirmation
 
-    if document is None:
-        raise click.UsageError("Give --request FILE, or --request - for standard input.")
     envelope = _recorded(ctx, document)
     line = confirmation(envelope)
     if line is not None:
@@ -136,7 +139,10 @@ def record(ctx: click.Context, /, document: str | None) -> None:
     emit(to_plain(envelope), ctx, _recording)
 
 
-def _recorded(ctx: click.Context, source: str) -> "RecordEnvelope":
+def _recorded(ctx: click.Context, source: str | None) -> "RecordEnvelope":
+    if source is None:
+        warn(f"nothing is recorded: {_NO_REQUEST}")
+        return skip({}, f"Recording skipped: {_NO_REQUEST}")
     try:
         data = read_request(source)
         with open_app(ctx, may_share=True) as app:

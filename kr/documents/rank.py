@@ -12,10 +12,10 @@ from kr.documents.text import Form, Section, joined, markdown_sections, restruct
 from kr.models import Query
 
 _BEST = 5
-"""Passages of which at least one has to hold one of the question's rare words, or the question is left open.
+"""Passages of which at least one has to hold one of the question's rare words, or the question is left open."""
 
-The rare words are the two thirds of the question's words that the fewest passages hold.
-"""
+RARE = 2 / 3
+"""The share of the question's words, those that the fewest passages hold first, that are its rare ones."""
 
 _MOST_ROWS = 80
 _OF_DEPENDENCY = 40
@@ -89,12 +89,18 @@ class Found:
 class Ranking:
     """The passages, the best first. ``lacking``: the share of the question's rarity that the best one lacks, 0 to 1.
 
-    ``is_gap``: the best passages hold none of the question's rare words: they are about something else.
+    ``rarest``: where among the question's words, the rarest first, the rarest one stands that the best passages hold: above 0 for the
+    rarest of all, 1 for the commonest, infinite where they hold none.
     """
 
     passages: tuple[Found, ...]
     lacking: float
-    is_gap: bool
+    rarest: float
+
+    @property
+    def is_gap(self) -> bool:
+        """Whether the best passages hold none of the question's rare words: they are about something else."""
+        return self.rarest > RARE
 
 
 class Index:
@@ -153,14 +159,16 @@ def ask(own: Index, question: Question, dependencies: Iterable[Index] = ()) -> R
     found.sort(key=lambda one: -one.score)
     best = tuple(_once(found))
     lacking = 1.0 - _share(best[0].held, rarity) if best else 1.0
-    return Ranking(passages=best, lacking=lacking, is_gap=_is_gap(best, rarity))
+    return Ranking(passages=best, lacking=lacking, rarest=_rarest(best, rarity))
 
 
-def _is_gap(best: Sequence[Found], rarity: dict[str, float]) -> bool:
-    """Whether none of the best passages holds one of the question's rare words, those that the fewest passages hold."""
+def _rarest(best: Sequence[Found], rarity: dict[str, float]) -> float:
+    """Return ``Ranking.rarest``; the rarest of all is always among the rare ones."""
+    held = frozenset[str]().union(*(one.held for one in best[:_BEST]))
     ordered = sorted(rarity, key=lambda word: -rarity[word])
-    rare = ordered[: max(1, len(ordered) * 2 // 3)]
-    return all(one.held.isdisjoint(rare) for one in best[:_BEST])
+    places = (place for place, word in enumerate(ordered, 1) if word in held)
+    first = next(places, None)
+    return math.inf if first is None else 0.0 if first == 1 else first / len(ordered)
 
 
 def _weighed(

@@ -4,18 +4,16 @@ All is read from the layout of folders: no interpreter is started, and no instal
 """
 
 import json
-import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from kr.packages.files import Stamp, Unreadable, decode, printable, read_bytes, stamp
+from kr.packages.files import Stamp, Unreadable, decode, names_in, printable, read_bytes, stamp, upwards
 
-_MAX_LEVELS = 6
 _MAX_MANIFEST = 1024 * 1024
 _NODE_NAME = re.compile(r"(?:@[A-Za-z0-9~_-][A-Za-z0-9._~-]*/)?[A-Za-z0-9~_-][A-Za-z0-9._~-]*")
 _NO_NODE_NAMES = frozenset({"node_modules", "favicon.ico"})
@@ -56,14 +54,6 @@ def _text(path: Path) -> str:
         return ""
 
 
-def names_in(folder: Path) -> list[str]:
-    """Return the names in a folder, sorted; none when it can't be listed."""
-    try:
-        return sorted(os.listdir(folder))  # noqa: PTH208 -- names, not paths
-    except (OSError, ValueError):
-        return []
-
-
 def python_environment(projects: Sequence[Path], environ: Mapping[str, str]) -> PythonEnvironment:
     """Return the environment of ``VIRTUAL_ENV``, else ``.venv`` or ``venv`` of a project or of a folder above it in its repository.
 
@@ -84,14 +74,6 @@ def python_environment(projects: Sequence[Path], environ: Mapping[str, str]) -> 
     named = (_named_python(place) for project in projects for place in upwards(project))
     own = ".".join(map(str, sys.version_info[:3]))
     return PythonEnvironment((), None, next(filter(None, named), own), "no Python environment")
-
-
-def upwards(project: Path) -> Iterator[Path]:
-    """Yield a folder and those above it, up to the root of its repository; without one, the sixth is the last."""
-    for place in [project, *project.parents][:_MAX_LEVELS]:
-        yield place
-        if os.path.lexists(place / ".git"):
-            return
 
 
 def _environment(root: Path, sites: tuple[Path, ...], label: str) -> PythonEnvironment:

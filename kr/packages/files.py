@@ -19,8 +19,11 @@ MAX_STRUCTURED = 8 * 1024 * 1024
 """Of TOML, YAML and XML, which cost more to parse."""
 MAX_WARNINGS = 50
 MAX_MEMBERS = 200
-_MAX_DEPTH = 5
+MAX_LEVELS = 6
+"""Folders upwards to the root of a repository, or downwards to a workspace's members."""
 _MAX_FOLDERS = 4_000
+_LONGEST_PATTERN = 200
+_MOST_STARS = 4
 _SKIPPED_FOLDERS = frozenset({"node_modules", "bower_components", "__pycache__", "site-packages"})
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
@@ -44,6 +47,14 @@ def printable(text: str, *, limit: int) -> str:
     """Return ``text`` on one line, odd characters replaced by ``?``, cut at ``limit`` characters."""
     line = " ".join(text.split())
     return "".join(c if c.isprintable() else "?" for c in line)[:limit]
+
+
+def names_in(folder: Path) -> list[str]:
+    """Return the names in a folder, sorted; none when it can't be listed."""
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 -- names, not paths
+    except (OSError, ValueError):
+        return []
 
 
 def read_bytes(path: Path, *, limit: int = MAX_BYTES) -> bytes | None:
@@ -97,27 +108,37 @@ def parse(kind: str, text: str) -> object:
     return documents[-1] if documents else None
 
 
-class Folder:
-    """One project folder. Files are named relative to it, with forward slashes; ``seen`` holds what was looked at."""
+def upwards(place: Path) -> Iterator[Path]:
+    """Yield a folder and those above it, up to the root of its repository; without one, the sixth is the last."""
+    for folder in [place, *place.parents][:MAX_LEVELS]:
+        yield folder
+        if os.path.lexists(folder / ".git"):
+            return
 
-    def __init__(self, root: Path, seen: dict[Path, Stamp] | None = None) -> None:
+
+class Folder:
+    """One project folder. Files are named relative to it, with forward slashes; ``seen`` holds what was looked at.
+
+    ``members`` holds the workspace's members that were read, as ``(kind, folder)``.
+    """
+
+    def __init__(self, root: Path) -> None:
         self.root = root
         self.warnings: list[str] = []
-        self.seen: dict[Path, Stamp] = {} if seen is None else seen
+        self.seen: dict[Path, Stamp] = {}
+        self.members: set[tuple[str, str]] = set()
         self._documents: dict[str, dict[str, Any] | None] = {}
 
-    def saw(self, path: Path) -> None:
-        """Remember, before it is read, how a file or folder is now."""
-        if path not in self.seen:
-            self.seen[path] = stamp(path)
+    def saw(self, *paths: Path) -> None:
+        """Remember, before they are read, how files or folders are now."""
+        for path in paths:
+            if path not in self.seen:
+                self.seen[path] = stamp(path)
 
-    def names(self) -> list[str]:
-        """Return the names in the folder, sorted."""
-        self.saw(self.root)
-        try:
-            return sorted(os.listdir(self.root))  # noqa: PTH208 -- names, not paths
-        except OSError:
-            return []
+    def names(self, place: str = "") -> list[str]:
+        """Return the names in this folder or one below, sorted; none when it can't be listed."""
+        self.saw(self.root / place)
+        return names_in(self.root / place)
 
     def warn(self, file: str, reason: str) -> None:
         """Remember that ``file`` could not be used, or not wholly."""
@@ -130,36 +151,37 @@ class Folder:
         path = self.root / file
         self.saw(path)
         try:
-            if path.resolve().is_relative_to(self._top):
+            if path.resolve().is_relative_to((self.root.resolve(), *self.above)[-1]):
                 return read_bytes(path)
             self.warn(file, "it is a link that leads out of the project; it is not read")
         except (Unreadable, OSError, ValueError, RuntimeError) as exc:
             self.warn(file, _reason(exc))
         return None
 
-    def text(self, file: str) -> str | None:
-        """Return the text of ``file``; None as in ``data``."""
-        data = self.data(file)
+    def text(self, file: str) -> str:
+        """Return the text of ``file``; empty where ``data`` is None."""
         try:
-            return None if data is None else decode(data)
+            return decode(self.data(file) or b"")
         except Unreadable as exc:
             self.warn(file, str(exc))
-            return None
+            return ""
 
     def document(self, file: str, kind: str = "") -> dict[str, Any] | None:
-        """Return the mapping that a JSON, TOML or YAML file holds, read once; None as in ``data``."""
+        """Return the mapping that a JSON, TOML or YAML file holds, read once; None where ``data`` is."""
         if file not in self._documents:
             self._documents[file] = self._document(file, kind or file.rpartition(".")[2])
         return self._documents[file]
 
     def _document(self, file: str, kind: str) -> dict[str, Any] | None:
-        text = self.text(file)
+        data = self.data(file)
+        if data is None:
+            return None
         try:
-            parsed = None if text is None else parse(kind, text)
+            parsed = parse(kind, decode(data))
         except Unreadable as exc:
             self.warn(file, str(exc))
             return None
-        if text is not None and not isinstance(parsed, dict):
+        if not isinstance(parsed, dict):
             self.warn(file, f"its top level is {_kind(parsed)}, not a mapping")
         return parsed if isinstance(parsed, dict) else None
 
@@ -181,38 +203,24 @@ class Folder:
             self.warn(file, f"{'.'.join(keys)} is {_kind(value)}, not a list")
         return value if isinstance(value, list) else []
 
-    def manifests(self, name: str, patterns: Iterable[object]) -> dict[str, dict[str, Any]]:
+    def tables(self, file: str, data: dict[str, Any] | None, *keys: str) -> list[dict[str, Any]]:
+        """Return the mappings in the list under ``keys``, as a lock file has its packages."""
+        return [one for one in self.items(file, data, *keys) if isinstance(one, dict)]
+
+    def manifests(self, kind: str, name: str, patterns: Iterable[object]) -> dict[str, dict[str, Any]]:
         """Return the manifest of this folder and those of the members below that fit the workspace patterns, by file.
 
         At most ``MAX_MEMBERS``; folders of installed packages and hidden ones are never looked into, symbolic links never
         followed.
         """
-        patterns = list(patterns)
-        fitting = (place for place in self._walk() if fits(place, patterns)) if patterns else iter(())
-        files = [f"{place}/{name}" for place in fitting if (self.root / place / name).is_file()]
-        if len(files) > MAX_MEMBERS:
+        texts = [one for one in patterns if isinstance(one, str) and len(one) <= _LONGEST_PATTERN]
+        fitting = (place for place in self._walk() if fits(place, texts)) if texts else iter(())
+        members = [place for place in fitting if (self.root / place / name).is_file()]
+        if len(members) > MAX_MEMBERS:
             self.warn(name, f"the workspace has more than {MAX_MEMBERS} members; the rest is left out")
-        read = {file: self.document(file) for file in [name, *files[:MAX_MEMBERS]]}
-        return {file: found for file, found in read.items() if found is not None}
-
-    def above(self) -> Iterator[tuple[str, str]]:
-        """Yield the folders that a workspace's root may be, nearest first: ``("../../", "packages/app")``.
-
-        The first text leads there, the second is this folder's name from there. The root of a repository (the
-        folder with ``.git``) is the last; without one, the fifth.
-        """
-        try:
-            place = self.root.resolve()
-        except (OSError, RuntimeError):
-            return
-        names: list[str] = []
-        while len(names) < _MAX_DEPTH and place != place.parent:
-            self.saw(place / ".git")
-            if os.path.lexists(place / ".git"):
-                return
-            names.insert(0, place.name)
-            place = place.parent
-            yield "../" * len(names), "/".join(names)
+        self.members |= {(kind, place) for place in members[:MAX_MEMBERS]}
+        files = [name, *(f"{place}/{name}" for place in members[:MAX_MEMBERS])]
+        return {file: found for file in files if (found := self.document(file)) is not None}
 
     def inside(self, file: str) -> str | None:
         """Return ``file`` normalised when it lies in this folder, symbolic links included; else None."""
@@ -223,10 +231,11 @@ class Folder:
         return real.relative_to(base).as_posix() if real.is_relative_to(base) else None
 
     @cached_property
-    def _top(self) -> Path:
-        """The farthest folder that a workspace's root may be; no link may lead out of it."""
-        ups = [up for up, _ in self.above()]
-        return (self.root / (ups[-1] if ups else "")).resolve()
+    def above(self) -> tuple[Path, ...]:
+        """The folders above, the repository's root the last; without a repository some of them."""
+        places = tuple(upwards(self.root.resolve()))
+        self.saw(*(place / ".git" for place in places))
+        return places[1:]
 
     def _walk(self) -> Iterator[str]:
         """Yield the folders below, at most ``_MAX_FOLDERS``, five levels down."""
@@ -234,7 +243,7 @@ class Folder:
         for path, folders, _ in os.walk(self.root, followlinks=False):
             place = Path(path)
             self.saw(place)
-            is_deepest = len(place.relative_to(self.root).parts) >= _MAX_DEPTH
+            is_deepest = len(place.relative_to(self.root).parts) >= MAX_LEVELS - 1
             wanted = [f for f in sorted(folders) if not f.startswith(".") and f not in _SKIPPED_FOLDERS]
             folders[:] = [] if is_deepest or seen > _MAX_FOLDERS else wanted
             seen += len(folders)
@@ -243,24 +252,20 @@ class Folder:
                     yield (place / name).relative_to(self.root).as_posix()
 
 
-def fits(name: str, patterns: Iterable[object]) -> bool:
+def fits(name: str, patterns: Iterable[str]) -> bool:
     """Tell whether the folder ``name`` fits workspace patterns; ``!pattern`` takes out."""
-    # Each star multiplies the work of a mismatch.
-    texts = [p for p in patterns if isinstance(p, str) and len(p) <= 200 and len(re.findall(r"\*+", p)) <= 4]
-    refused = [p[1:] for p in texts if p.startswith("!")]
-    wanted = [p for p in texts if not p.startswith("!")]
-    return any(_glob(p).fullmatch(name) for p in wanted) and not any(
-        _glob(p).fullmatch(name) for p in refused
-    )
+    found = [pattern for pattern in patterns if _glob(pattern.removeprefix("!")).fullmatch(f"{name}/")]
+    return bool(found) and not any(pattern.startswith("!") for pattern in found)
 
 
 @lru_cache(maxsize=256)
 def _glob(pattern: str) -> re.Pattern[str]:
-    """Translate a workspace pattern: ``*`` within a name, ``**`` across names."""
-    parts = [part for part in pattern.replace("\\", "/").split("/") if part not in {"", "."}]
-    text = re.sub(r"\*{3,}", "**", re.escape("/".join(parts)).replace(r"\*", "*").replace(r"\?", "[^/]"))
-    text = text.replace("**/", "(?:[^/]+/)\0").replace("**", ".\0").replace("*", "[^/]*")
-    return re.compile(text.replace("\0", "*"))
+    """Translate a workspace pattern, for names that end with ``/``: ``*`` within a name, ``**`` across names."""
+    if pattern.count("*") > _MOST_STARS:  # each multiplies the work of a mismatch
+        return re.compile(r"(?!)")
+    parts = [re.escape(part) for part in pattern.split("/") if part not in {"", "."}]
+    across = ("(?:[^/]+/)*" if part == r"\*\*" else part.replace(r"\*", "[^/]*") + "/" for part in parts)
+    return re.compile("".join(across))
 
 
 def _kind(value: object) -> str:

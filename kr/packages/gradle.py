@@ -4,6 +4,7 @@ A build script is a program; what is read here are the plain forms that nearly e
 notation, accessors of a version catalog, and versions kept in simple variables.
 """
 
+import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -39,6 +40,7 @@ _ASSIGNED = re.compile(
 _APPLIED = re.compile(
     r"""\bapply\s?\(?\s?from\s?[:=]\s?(?:file\()?["'](?:\$\{?(?:rootDir|rootProject\.projectDir)\}?/)?([\w./-]{1,200})["']"""
 )
+_INCLUDED = re.compile(r"""\binclude\b((?:[\s(,]*["'][^"'\n]{1,200}["'])+)""")
 _PLUGIN = re.compile(
     r"""\b(?:id\s?\(?\s?["']([\w.-]+)["']|kotlin\(["']([\w.-]+)["'])\s?\)?\s?version\s?\(?\s?["']([^"']+)["']"""
 )
@@ -67,39 +69,54 @@ class _Catalog:
         parts = accessor.split(".")
         for end in range(len(parts), 0, -1):
             key = ".".join(parts[:end])
-            if key in self.libraries:
-                return [self.libraries[key]]
-            if key.startswith("bundles.") and (names := self.bundles.get(key.removeprefix("bundles."))):
-                return [self.libraries[name] for name in names if name in self.libraries]
+            names = (
+                self.bundles.get(key.removeprefix("bundles."), ()) if key.startswith("bundles.") else [key]
+            )
+            if found := [self.libraries[name] for name in names if name in self.libraries]:
+                return found
         return []
 
 
 def read_gradle(folder: Folder) -> Iterator[Dependency]:
     """Yield what the Gradle files of a project name. What only a catalog holds, no script, is no direct dependency."""
-    scripts, up = _scripts(folder), _top(folder)
-    above = [_code(folder, f"{up}{name}") for name in _SCRIPTS] if up else []
-    variables = _properties(folder, "")
-    for assigned in _ASSIGNED.finditer("\n".join([*scripts.values(), *above])):
+    scripts = _scripts(folder)
+    variables = _properties(folder)
+    for assigned in _ASSIGNED.finditer("\n".join(scripts.values())):
         name, value = filter(None, assigned.groups())
         variables.setdefault(name.rpartition(".")[2], value)
-    variables = _properties(folder, up) | variables if up else variables
-    catalogs = _catalogs(folder, up, variables)
-    plugins = _plugins(scripts, catalogs)
+    catalogs = _catalogs(folder, variables)
+    plugins = {name: version for one in catalogs.values() for name, version in one.plugins.items()}
+    for found in _PLUGIN.finditer("\n".join(scripts.values())):
+        plugins[found[1] or f"{_KOTLIN}{found[2]}"] = found[3]
+    kotlin = next((version for name, version in plugins.items() if name.startswith(_KOTLIN)), None)
     for script, code in scripts.items():
         for package, version, file in _declared(script, code, variables, catalogs):
             # Spring's plugin brings the versions of its own starters.
             managed = plugins.get(SPRING_BOOT) if package.startswith(f"{SPRING_BOOT}:") else None
-            yield dependency("maven", package, version or managed, file, direct=True)
+            yield dependency("maven", package, version or managed, file, manifest=script)
+        if java := _JAVA.search(code):
+            number = next(filter(None, java.groups())).replace("_", ".")
+            yield dependency("language", "java", number, script)
+        if kotlin and "kotlin" in code:
+            yield dependency("language", "kotlin", kotlin, script)
     for catalog in catalogs.values():
         for package, version in catalog.libraries.values():
             yield dependency("maven", package, version, catalog.file, direct=False)
-    yield from _languages(scripts, plugins)
 
 
 def _scripts(folder: Folder) -> dict[str, str]:
     """Return the scripts of the build and its subprojects, and those that they apply, without comments."""
-    places = ["", *_subprojects(folder)]
-    files = [f"{place}/{name}".lstrip("/") for place in places for name in _SCRIPTS]
+    named = [
+        name.replace(":", "/").strip("/")
+        for file in _SETTINGS
+        for included in _INCLUDED.findall(_code(folder, file))
+        for name in re.findall(r"""["']([^"']+)["']""", included)
+    ]
+    inner = [inside for name in named[:MAX_MEMBERS] if (inside := folder.inside(name)) and inside != "."]
+    # A folder with settings of its own is another build.
+    members = [one for one in inner if not set(_SETTINGS) & set(folder.names(one))]
+    folder.members |= {("gradle", one) for one in members}
+    files = [posixpath.join(place, name) for place in ("", *members) for name in _SCRIPTS]
     scripts = {file: code for file in files if (code := _code(folder, file))}
     applied = _APPLIED.findall("\n".join(scripts.values()))
     for inside in filter(None, map(folder.inside, applied[:MAX_MEMBERS])):
@@ -107,53 +124,17 @@ def _scripts(folder: Folder) -> dict[str, str]:
     return scripts
 
 
-def _plugins(scripts: dict[str, str], catalogs: dict[str, _Catalog]) -> dict[str, str]:
-    """Return the versions of plugins by id."""
-    plugins = {name: version for catalog in catalogs.values() for name, version in catalog.plugins.items()}
-    for found in _PLUGIN.finditer("\n".join(scripts.values())):
-        plugins[found[1] or f"{_KOTLIN}{found[2]}"] = found[3]
-    return plugins
-
-
-def _languages(scripts: dict[str, str], plugins: dict[str, str]) -> Iterator[Dependency]:
-    kotlin = next((version for name, version in plugins.items() if name.startswith(_KOTLIN)), None)
-    for script, code in scripts.items():
-        if found := _JAVA.search(code):
-            java = next(filter(None, found.groups())).replace("_", ".")
-            yield dependency("language", "java", java, script, direct=True)
-        if kotlin and "kotlin" in code:
-            yield dependency("language", "kotlin", kotlin, script, direct=True)
-
-
-def _top(folder: Folder) -> str:
-    """Return the way to the nearest build above, whose subproject this is; empty for a build of its own."""
-    for up in ("", *(up for up, _ in folder.above())):
-        if any(folder.text(f"{up}{name}") is not None for name in _SETTINGS):
-            return up
-    return ""
-
-
 def _code(folder: Folder, file: str) -> str:
     """Return a script without its comments."""
-    text = folder.text(file) or ""
+    text = folder.text(file)
     if len(text) > MAX_CHARACTERS:
         folder.warn(file, f"it is longer than {MAX_CHARACTERS // 1024} Ki characters; the rest is not read")
     return _COMMENT.sub(lambda found: " " if found["comment"] else found[0], text[:MAX_CHARACTERS])
 
 
-def _subprojects(folder: Folder) -> list[str]:
-    names: list[str] = []
-    for file in _SETTINGS:
-        for found in re.finditer(r"""\binclude\b((?:[\s(,]*["'][^"'\n]{1,200}["'])+)""", _code(folder, file)):
-            names += [
-                name.replace(":", "/").strip("/") for name in re.findall(r"""["']([^"']+)["']""", found[1])
-            ]
-    return [inside for name in names[:MAX_MEMBERS] if (inside := folder.inside(name)) and inside != "."]
-
-
-def _properties(folder: Folder, up: str) -> dict[str, str]:
-    text = folder.text(f"{up}gradle.properties") or ""
-    pairs = (line.partition("=") for line in text.splitlines() if not line.lstrip().startswith("#"))
+def _properties(folder: Folder) -> dict[str, str]:
+    lines = folder.text("gradle.properties").splitlines()
+    pairs = (line.partition("=") for line in lines if not line.lstrip().startswith("#"))
     return {k.strip(): v.strip() for k, sign, v in pairs if sign and len(v) < _LONGEST_VERSION}
 
 
@@ -218,52 +199,44 @@ def _fill(version: str | None, variables: dict[str, str]) -> str | None:
     return None if "$" in filled else filled
 
 
-def _catalogs(folder: Folder, up: str, variables: dict[str, str]) -> dict[str, _Catalog]:
+def _catalogs(folder: Folder, variables: dict[str, str]) -> dict[str, _Catalog]:
     """Read ``gradle/*.versions.toml``; their versions become variables (``libs.versions.ktor``)."""
-    inner = Folder(folder.root / f"{up}gradle", folder.seen)
     found = {}
-    for name in inner.names():
+    for name in folder.names("gradle"):
         if name.endswith(".versions.toml"):
-            file, accessor = f"{up}gradle/{name}", name.removesuffix(".versions.toml")
+            file, accessor = f"gradle/{name}", name.removesuffix(".versions.toml")
             data = folder.document(file) or {}
-            versions = {key: _rich(value) for key, value in folder.table(file, data, "versions").items()}
+            versions = {key: _rich(value, {}) for key, value in folder.table(file, data, "versions").items()}
             found[accessor] = _catalog(folder, file, data, versions)
-            for key, version in versions.items():
-                variables[f"{accessor}.versions.{_accessor(key)}"] = version or "$"
+            variables |= {
+                f"{accessor}.versions.{_accessor(key)}": version or "$" for key, version in versions.items()
+            }
     return found
 
 
 def _catalog(folder: Folder, file: str, data: dict[str, Any], versions: dict[str, str | None]) -> _Catalog:
     catalog = _Catalog(file)
     for alias, entry in folder.table(file, data, "libraries").items():
-        text = entry if isinstance(entry, str) else ""
-        fields = entry if isinstance(entry, dict) else {}
+        fields = entry if isinstance(entry, dict) else {"module": str(entry)}
         module = fields.get("module") or f"{fields.get('group', '')}:{fields.get('name', '')}"
-        group, name, version = [*(text or str(module)).split(":"), "", ""][:3]
+        group, name, version = [*str(module).split(":"), "", ""][:3]
         if group and name:
-            wanted = version or _version(fields, versions)
+            wanted = version or _rich(fields.get("version"), versions)
             catalog.libraries[_accessor(alias)] = (f"{group}:{name}", wanted)
     for entry in folder.table(file, data, "plugins").values():
-        id_, version = entry.partition(":")[::2] if isinstance(entry, str) else ("", "")
-        if isinstance(entry, dict):
-            id_, version = str(entry.get("id")), _version(entry, versions) or ""
-        catalog.plugins |= {id_: version} if version else {}
+        fields = entry if isinstance(entry, dict) else {}
+        id_, _, version = str(fields.get("id", entry)).partition(":")
+        catalog.plugins[id_] = version or _rich(fields.get("version"), versions) or ""
     for bundle in folder.table(file, data, "bundles"):
         members = folder.items(file, data, "bundles", bundle)
         catalog.bundles[_accessor(bundle)] = [_accessor(str(member)) for member in members]
     return catalog
 
 
-def _version(fields: dict[str, Any], versions: dict[str, str | None]) -> str | None:
-    wanted = fields.get("version")
-    reference = wanted.get("ref") if isinstance(wanted, dict) else None
-    return versions.get(str(reference)) if reference else _rich(wanted)
-
-
-def _rich(version: object) -> str | None:
-    """Return the version of a catalog: a text, or what ``prefer``, ``require`` or ``strictly`` say, in this order."""
+def _rich(version: object, versions: dict[str, str | None]) -> str | None:
+    """Return the version of a catalog: a text, a reference, or what ``prefer``, ``require`` or ``strictly`` say, in this order."""
     if isinstance(version, dict):
-        named = (version.get(key) for key in ("prefer", "require", "strictly"))
+        named = [versions.get(str(version.get("ref"))), *map(version.get, ("prefer", "require", "strictly"))]
         version = next((text for text in named if isinstance(text, str)), None)
     return version if isinstance(version, str) else None
 

@@ -28,7 +28,7 @@ _PRODUCTS = (
 )
 _LONGEST_NAME = 300
 _LONGEST_VERSION = 200
-_MOST_DEPENDENCIES = 20_000
+MOST_DEPENDENCIES = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,8 @@ class Dependency:
 
     ``framework`` is the short name and ``package`` the full one. ``version`` is exact where an installation or a
     lock file gives it, else the range as written, else ``unknown``. ``file`` is the place that gave the version,
-    relative to the folder that was asked about, with forward slashes. ``dev``: declared for development alone.
+    ``manifest`` the file that states the dependency, both relative to the folder that was asked about, with forward
+    slashes. ``dev``: declared for development alone.
     """
 
     framework: str
@@ -47,22 +48,26 @@ class Dependency:
     direct: bool
     ecosystem: Ecosystem
     dev: bool = False
+    manifest: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
     """A direct dependency as a manifest states it. ``spec`` is the range's text, None where it has none.
 
-    ``locked`` is the version that the lock file gives to this very statement, where it says so; ``installed`` the
-    version that is installed for it, and the place that has it.
+    ``member`` and ``name`` are what a lock file knows it by: the workspace's folder or crate, and the name there where
+    it is another than the package's. ``installed`` is the version that is installed for it, and the place that has it.
+    ``is_sibling``: another member of the workspace has this name, which is meant unless the package is locked or installed.
     """
 
     package: str
     spec: str | None
     file: str
     dev: bool = False
-    locked: str | None = None
+    member: str = ""
+    name: str = ""
     installed: tuple[str, str] | None = None
+    is_sibling: bool = False
 
 
 def is_language_or_product(name: str) -> bool:
@@ -94,7 +99,14 @@ def short_name(ecosystem: Ecosystem, package: str) -> str:
 
 
 def dependency(
-    ecosystem: Ecosystem, package: str, version: object, file: str, *, direct: bool, dev: bool = False
+    ecosystem: Ecosystem,
+    package: str,
+    version: object,
+    file: str,
+    *,
+    direct: bool = True,
+    dev: bool = False,
+    manifest: str = "",
 ) -> Dependency:
     """Make a row; an odd version is ``unknown``."""
     text = " ".join(version.split()) if isinstance(version, str) else ""
@@ -107,6 +119,7 @@ def dependency(
         direct=direct,
         ecosystem=ecosystem,
         dev=dev,
+        manifest=manifest or file,
     )
 
 
@@ -119,7 +132,7 @@ def merged(rows: Iterable[Dependency]) -> tuple[Dependency, ...]:
     for row in rows:
         key = (row.ecosystem, row.package, row.version)
         known = kept.get(key)
-        if known is None and (not _is_name(row.package) or len(kept) >= _MOST_DEPENDENCIES):
+        if known is None and (not _is_name(row.package) or len(kept) >= MOST_DEPENDENCIES):
             continue
         if known is None or (known.direct, not known.dev) < (row.direct, not row.dev):
             kept[key] = row
@@ -130,22 +143,20 @@ def _is_name(name: str) -> bool:
     return 0 < len(name) <= _LONGEST_NAME and name.isprintable() and not any(c.isspace() for c in name)
 
 
-def same(name: str) -> str:
-    """Return the name itself: most registries compare names exactly."""
-    return name
-
-
 @dataclass(slots=True)
 class Lock:
     """The packages of one lock file: ``fold(name)`` to its spelling and its versions, in the file's order.
 
-    ``chosen`` holds the versions that the project itself takes, where the file says so; for ``bare`` see ``satisfies``.
+    ``chosen`` holds what the file says that a member takes: ``(member, name)`` to the version, the member being a folder
+    of the workspace or a crate, and empty for the project itself. ``local`` are names that the project's own folders
+    have. For ``bare`` see ``satisfies``.
     """
 
     file: str
-    fold: Callable[[str], str] = same
+    fold: Callable[[str], str] = str
     packages: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
-    chosen: dict[str, str] = field(default_factory=dict)
+    chosen: dict[tuple[str, str], str] = field(default_factory=dict)
+    local: set[str] = field(default_factory=set)
     bare: str = ""
 
     def add(self, package: object, version: object) -> None:
@@ -153,39 +164,44 @@ class Lock:
         if isinstance(package, str) and isinstance(version, str) and package and version:
             self.packages.setdefault(self.fold(package), (package, []))[1].append(version)
 
-    def version(self, package: str, spec: str | None) -> str | None:
-        """Return the exact version of ``package``: the chosen one, else of several the highest that ``spec`` allows."""
-        key = self.fold(package)
-        known = self.packages.get(key)
-        if known is None or key in self.chosen:
-            return self.chosen.get(key)
-        fitting = [version for version in known[1] if spec and satisfies(version, spec, bare=self.bare)]
-        return max(fitting or known[1], key=_order)
+    def version(self, one: Declared) -> str | None:
+        """Return the exact version of a dependency: the chosen one, else of several the highest that its range allows.
+
+        It is looked up as node does: for the member, then for each folder above it.
+        """
+        name, member = self.fold(one.name or one.package), one.member
+        exact = self.chosen.get((member, name))
+        while exact is None and member:
+            member = member.rpartition("/")[0]
+            exact = self.chosen.get((member, name))
+        _, versions = self.packages.get(self.fold(one.package), ("", []))
+        if exact is not None or not versions:
+            return exact
+        fitting = [it for it in versions if one.spec and satisfies(it, one.spec, bare=self.bare)]
+        return max(fitting or versions, key=_order)
 
     def fitness(self, declared: Iterable[Declared]) -> int:
         """Count the direct dependencies whose range allows what this file has: the way to choose among lock files."""
-        found = ((d.spec, d.locked or self.version(d.package, d.spec)) for d in declared)
-        return sum(
-            exact is not None and (not spec or satisfies(exact, spec, bare=self.bare))
-            for spec, exact in found
-        )
+        found = ((one.spec, exact) for one in declared if (exact := self.version(one)))
+        return sum(not spec or satisfies(exact, spec, bare=self.bare) for spec, exact in found)
 
 
 def resolve(ecosystem: Ecosystem, declared: Iterable[Declared], lock: Lock | None) -> Iterator[Dependency]:
     """Yield the direct dependencies: as installed, else as locked, else as declared; then the lock's other packages."""
-    fold = lock.fold if lock else same
-    taken: dict[str, set[str | None]] = {}
+    lock = lock or Lock("")
+    taken: set[tuple[str, str | None]] = set()
     for one in declared:
-        locked = one.locked or (lock.version(one.package, one.spec) if lock else None)
-        taken.setdefault(fold(one.package), set()).add(locked)
-        version, file = one.installed or ((locked, lock.file) if lock and locked else (one.spec, one.file))
-        yield dependency(ecosystem, one.package, version, file, direct=True, dev=one.dev)
-    if lock is None:
-        return
+        locked = lock.version(one)
+        is_own = one.is_sibling or lock.fold(one.name or one.package) in lock.local
+        if is_own and not locked and not one.installed:
+            continue
+        taken.add((lock.fold(one.package), locked))
+        version, file = one.installed or ((locked, lock.file) if locked else (one.spec, one.file))
+        yield dependency(ecosystem, one.package, version, file, dev=one.dev, manifest=one.file)
     for key, (package, versions) in lock.packages.items():
         for version in versions:
             # A second version of a direct package is there because something else asked for it.
-            if version not in taken.get(key, ()):
+            if (key, version) not in taken:
                 yield dependency(ecosystem, package, version, lock.file, direct=False)
 
 
@@ -193,7 +209,7 @@ _PART = re.compile(r"(\^|~>|~=|~|>=|<=|===?|!=|=|>|<)?\s*v?(\d[\w.*+!-]*|[*xX])"
 
 
 def satisfies(version: str, spec: str, *, bare: str = "") -> bool:
-    """Tell whether a version lies in a range of npm, Cargo, Composer, Poetry or Python; pre-releases count as their release.
+    """Tell whether a version lies in a range of npm, Cargo, Composer or Poetry; pre-releases count as their release.
 
     ``bare`` is the operator that a version without one has: ``^`` in Cargo, else the version and what is below it.
     """

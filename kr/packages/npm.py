@@ -1,113 +1,67 @@
-"""package.json with package-lock.json (versions 1 to 3), yarn.lock or pnpm-lock.yaml, and workspaces."""
+"""package.json with package-lock.json (versions 1 to 3), yarn.lock, pnpm-lock.yaml or bun.lock, and workspaces."""
 
+import json
+import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from kr.packages.environments import node_package
-from kr.packages.files import Folder, fits
+from kr.packages.files import Folder, upwards
 from kr.packages.model import Declared, Dependency, Lock, dependency, resolve
 
 _SECTIONS = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
 _LOCAL = ("workspace:", "file:", "link:", "portal:")
-_LOCK_FILES = {
-    "npm": ("package-lock.json", "npm-shrinkwrap.json"),
-    "pnpm": ("pnpm-lock.yaml",),
-    "yarn": ("yarn.lock",),
-}
-_MAX_LEVELS = 6
+_LOCK_FILES = {"npm-shrinkwrap.json": "npm", "package-lock.json": "npm", "pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun"}  # fmt: skip
 _LONGEST_SPEC = 500
-
-
-@dataclass(slots=True)
-class _Tree(Lock):
-    """A lock file that also knows which version each folder of the workspace gets."""
-
-    placed: dict[tuple[str, str], str] = field(default_factory=dict)
-    """``(member folder, name)`` or ``("", name@spec)`` to the exact version."""
-    local: set[str] = field(default_factory=set)
-    """Names that are folders of the project itself."""
-
-    def placed_version(self, member: str, name: str, spec: str) -> str | None:
-        """Look the version up as node does: in the member's folder, then in each folder above."""
-        exact = self.placed.get(("", f"{name}@{spec}"))
-        while exact is None:
-            exact = self.placed.get((member, name))
-            if not member:
-                break
-            member = member.rpartition("/")[0]
-        return exact
 
 
 def read_npm(folder: Folder) -> Iterator[Dependency]:
     """Yield what the npm files of a project name. The workspace's own members are left out."""
-    root = top = folder.document("package.json")
-    workspace = folder.document("pnpm-workspace.yaml") or {}
-    patterns, locks, here = _workspaces(folder, root, workspace), _locks(folder, ""), ""
-    if root is not None and not locks and not patterns:
-        up, here, workspace = _top(folder, workspace)
-        locks, top = (_locks(folder, up), folder.document(f"{up}package.json")) if up else ([], root)
-    manifests = folder.manifests("package.json", patterns)
-    named = [lock for lock in locks if lock.file.endswith(_lock_files(top or {}))] or locks
-    fitness = [lock.fitness(_declared(folder, manifests, workspace, lock, here)) for lock in named]
-    lock = named[fitness.index(max(fitness))] if named else None
-    yield from resolve("npm", _declared(folder, manifests, workspace, lock, here), lock)
+    root, workspace = folder.document("package.json"), folder.document("pnpm-workspace.yaml")
+    keys = ["packages"] if isinstance((root or {}).get("workspaces"), dict) else []
+    patterns = folder.items("package.json", root, "workspaces", *keys)
+    patterns += folder.items("pnpm-workspace.yaml", workspace, "packages")
+    manifests = folder.manifests("npm", "package.json", patterns)
+    declared = list(_declared(folder, manifests, workspace or {}))
+    read = (_npm_lock, _npm_lock, _pnpm_lock, _yarn_lock, _bun_lock)
+    locks = [lock for file, one in zip(_LOCK_FILES, read, strict=True) if (lock := one(folder, file))]
+    manager = _manager(root or {})
+    named = [lock for lock in locks if _LOCK_FILES[lock.file] == manager] or locks
+    yield from resolve("npm", declared, max(named, key=lambda lock: lock.fitness(declared), default=None))
     engine = folder.table("package.json", root, "engines").get("node")
     if isinstance(engine, str):
-        yield dependency("language", "node", engine, "package.json", direct=True)
+        yield dependency("language", "node", engine, "package.json")
 
 
-def _top(folder: Folder, workspace: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """Return the way to the nearest workspace that has this folder, its name there, and pnpm-workspace.yaml."""
-    for up, here in folder.above():
-        above = folder.document(f"{up}pnpm-workspace.yaml") or {}
-        if fits(here, _workspaces(folder, folder.document(f"{up}package.json"), above, up)):
-            return up, here, above
-    return "", "", workspace
-
-
-def _workspaces(
-    folder: Folder, root: dict[str, Any] | None, workspace: dict[str, Any], up: str = ""
-) -> list[Any]:
-    patterns = folder.items(f"{up}pnpm-workspace.yaml", workspace, "packages")
-    if root is not None and isinstance(root.get("workspaces"), dict):
-        return patterns + folder.items(f"{up}package.json", root, "workspaces", "packages")
-    return patterns + folder.items(f"{up}package.json", root, "workspaces")
-
-
-def _locks(folder: Folder, up: str) -> list[_Tree]:
-    """Read the lock files there are, of npm's two the one that npm itself reads first."""
-    npm = _npm_lock(folder, f"{up}npm-shrinkwrap.json") or _npm_lock(folder, f"{up}package-lock.json")
-    found = (npm, _pnpm_lock(folder, f"{up}pnpm-lock.yaml"), _yarn_lock(folder, f"{up}yarn.lock"))
-    return [lock for lock in found if lock is not None]
-
-
-def _lock_files(top: dict[str, Any]) -> tuple[str, ...]:
-    """Return the names of the lock files of the package manager that a manifest names."""
-    engines = top.get("devEngines")
+def _manager(root: dict[str, Any]) -> str:
+    """Return the name of the package manager that a manifest names."""
+    engines = root.get("devEngines")
     engine = engines.get("packageManager") if isinstance(engines, dict) else None
-    named = top.get("packageManager") or (engine.get("name") if isinstance(engine, dict) else None)
-    return _LOCK_FILES.get(str(named).partition("@")[0], ())
+    named = root.get("packageManager") or (engine.get("name") if isinstance(engine, dict) else None)
+    return str(named).partition("@")[0]
 
 
-def _declared(
-    folder: Folder, manifests: dict[str, Any], workspace: dict[str, Any], lock: _Tree | None, here: str
-) -> Iterator[Declared]:
-    """Yield what the manifests state, with the versions that are locked and installed for the member that states it."""
+def _declared(folder: Folder, manifests: dict[str, Any], workspace: dict[str, Any]) -> Iterator[Declared]:
+    """Yield what the manifests state, with what is installed for the member that states it."""
     members = {file: manifest.get("name") for file, manifest in manifests.items()}
     for file, manifest in manifests.items():
+        member = posixpath.dirname(file)
         siblings = {name for other, name in members.items() if other != file}
-        place = file.rpartition("/")[0]
         for name, text, dev in _statements(folder, file, manifest):
             spec = _from_catalog(text, name, workspace)
-            locked = lock.placed_version(f"{here}/{place}".strip("/"), name, spec) if lock else None
-            installed = _installed(folder, place, name)
-            is_own = name in siblings and not locked and not installed
-            if spec.startswith(_LOCAL) or is_own or (lock and name in lock.local and not locked):
-                continue
             package, wanted = _real(name, spec)
-            yield Declared(package, wanted, file, dev, locked, installed)
+            if not spec.startswith(_LOCAL):
+                yield Declared(
+                    package=package,
+                    spec=wanted,
+                    file=file,
+                    dev=dev,
+                    member=member,
+                    name=f"{name}@{spec}",
+                    installed=_installed(folder, member, name),
+                    is_sibling=name in siblings,
+                )
 
 
 def _statements(folder: Folder, file: str, manifest: dict[str, Any]) -> Iterator[tuple[str, str, bool]]:
@@ -121,11 +75,10 @@ def _statements(folder: Folder, file: str, manifest: dict[str, Any]) -> Iterator
                 yield name, spec, section == "devDependencies"
 
 
-def _installed(folder: Folder, place: str, name: str) -> tuple[str, str] | None:
+def _installed(folder: Folder, member: str, name: str) -> tuple[str, str] | None:
     """Return the version in ``node_modules``, as node finds it from the member's folder, and the place."""
-    start = folder.root / place
-    for level in [start, *start.parents][:_MAX_LEVELS]:
-        folder.saw((level / "node_modules" / name).parent)
+    start = folder.root / member
+    folder.saw(*((level / "node_modules" / name).parent for level in upwards(start)))
     package = node_package(name, start)
     if package is None:
         return None
@@ -137,8 +90,7 @@ def _from_catalog(spec: str, name: str, workspace: dict[str, Any]) -> str:
     """Resolve pnpm's ``catalog:`` and ``catalog:name``."""
     if not spec.startswith("catalog:"):
         return spec
-    catalogs = workspace.get("catalogs")
-    key = spec.removeprefix("catalog:")
+    key, catalogs = spec.removeprefix("catalog:"), workspace.get("catalogs")
     named = catalogs.get(key) if isinstance(catalogs, dict) else None
     catalog = workspace.get("catalog") if key in {"", "default"} else named
     found = catalog.get(name) if isinstance(catalog, dict) else None
@@ -149,119 +101,117 @@ def _real(name: str, spec: str) -> tuple[str, str | None]:
     """Return the package behind an alias, and the range; a URL gives one by ``#semver:``, a tag or an archive's name."""
     if len(spec) > _LONGEST_SPEC:
         return name, None
-    alias = re.fullmatch(r"npm:(@?[^@]+)(?:@(.*))?", spec)
-    if alias:
+    if alias := re.fullmatch(r"npm:(@?[^@]+)(?:@(.*))?", spec):
         return alias[1], alias[2]
-    tag = re.search(r"#(?:semver:|.*@)?([v^~<>=]*\d+(?:\.\w+)+.*)$", spec) or re.search(
-        r"://.*[-/]v?(\d+\.\d+[\w.-]*?)\.(?:tgz|tar\.gz)$", spec
-    )
-    if tag:
+    of_tag = r"#(?:semver:|.*@)?([v^~<>=]*\d+(?:\.\w+)+.*)$"
+    of_archive = r"://.*[-/]v?(\d+\.\d+[\w.-]*?)\.(?:tgz|tar\.gz)$"
+    if tag := re.search(of_tag, spec) or re.search(of_archive, spec):
         return name, tag[1]
     return name, None if "/" in spec or ":" in spec else spec
 
 
-def _npm_lock(folder: Folder, file: str) -> _Tree | None:
+def _bare(name: str) -> str:
+    """Return the name in ``name@range``."""
+    return name[:1] + name[1:].partition("@")[0]
+
+
+def _npm_lock(folder: Folder, file: str) -> Lock | None:
+    """Versions 2 and 3 have one flat mapping of folders; ``packages/app/node_modules/x`` is the app's own x."""
     data = folder.document(file)
     if data is None:
         return None
-    lock = _Tree(file)
-    if packages := folder.table(file, data, "packages"):
-        _read_packages(lock, packages)
-    else:
+    lock = Lock(file, fold=_bare)
+    packages = folder.table(file, data, "packages")
+    for path, entry in packages.items():
+        member, found, name = path.rpartition("node_modules/")
+        if found and isinstance(entry, dict) and entry.get("link") is True:
+            lock.local.add(name)
+        elif found and isinstance(entry, dict):
+            lock.add(entry.get("name") or name, entry.get("version"))
+            lock.chosen[member.rstrip("/"), name] = str(entry.get("version", ""))
+    if not packages:
         _read_nested(lock, folder.table(file, data, "dependencies"))
     return lock
 
 
-def _read_packages(lock: _Tree, packages: dict[str, Any]) -> None:
-    """Versions 2 and 3: one flat mapping of folders; ``packages/app/node_modules/x`` is the app's own x."""
-    for path, entry in packages.items():
-        member, found, name = path.rpartition("node_modules/")
-        if not found or not isinstance(entry, dict):
-            continue
-        if entry.get("link") is True:
-            lock.local.add(name)
-            continue
-        real, version = entry.get("name"), entry.get("version")
-        lock.add(real if isinstance(real, str) else name, version)
-        if isinstance(version, str):
-            lock.placed[member.rstrip("/"), name] = version
-
-
-def _read_nested(lock: _Tree, dependencies: dict[str, Any]) -> None:
+def _read_nested(lock: Lock, top: dict[str, Any]) -> None:
     """Version 1: each package with its own ``dependencies`` below it; the upper ones are the project's."""
-    levels = [(dependencies, True)]
+    levels = [top]
     while levels:
-        tree, is_top = levels.pop()
+        tree = levels.pop()
         for name, entry in tree.items():
             version = entry.get("version") if isinstance(entry, dict) else None
-            if isinstance(version, str):
-                package, exact = _real(name, version)
-                lock.add(package, exact)
-                if is_top and exact:
-                    lock.placed["", name] = exact
+            package, exact = _real(name, version if isinstance(version, str) else "")
+            lock.add(package, exact)
+            if tree is top and exact:
+                lock.chosen["", name] = exact
             if isinstance(entry, dict) and isinstance(entry.get("dependencies"), dict):
-                levels.append((entry["dependencies"], False))
+                levels.append(entry["dependencies"])
 
 
-def _yarn_lock(folder: Folder, file: str) -> _Tree | None:
+def _yarn_lock(folder: Folder, file: str) -> Lock | None:
     """Both formats of yarn.lock: unindented descriptors, then an indented ``version``."""
-    text = folder.text(file)
-    if text is None:
-        return None
-    lock = _Tree(file)
+    lock = Lock(file)
     descriptors: list[str] = []
-    for line in text.splitlines():
+    for line in folder.text(file).splitlines():
         if line and not line[0].isspace() and line.rstrip().endswith(":"):
-            descriptors = [d.strip().strip('"') for d in line.rstrip()[:-1].strip('"').split(",")]
+            descriptors = [d.strip().strip('"') for d in line.rstrip()[:-1].strip('"').split(",")[:200]]
         version = re.fullmatch(r'  version:?\s+"?([^"\s]{1,200})"?', line[:300].rstrip())
-        if version and descriptors:
-            _read_descriptors(lock, descriptors, version[1])
+        # ``name@range``; of yarn 2 and later ``name@npm:range``, ``name@npm:real@range`` and ``name@workspace:path``.
+        names = [f"{_bare(d)}@{d[len(_bare(d)) + 1 :].removeprefix('npm:')}" for d in descriptors]
+        if version and any("@workspace:" in d or f"@{_LOCAL[1]}" in d for d in descriptors):
+            lock.local |= {*names}
+        elif version and names:
+            package, spec = _bare(descriptors[0]), descriptors[0][len(_bare(descriptors[0])) + 1 :]
+            lock.add(_real(package, spec)[0] if "@" in spec[5:] else package, version[1])
+            lock.chosen |= {("", one): version[1] for one in (*names, *descriptors)}
+        if version:
             descriptors = []
-    return lock
+    return lock if lock.packages or lock.local else None
 
 
-def _read_descriptors(lock: _Tree, descriptors: list[str], version: str) -> None:
-    """Take in ``name@range``; of yarn 2 and later ``name@npm:range``, ``name@npm:real@range`` and ``name@workspace:path``."""
-    parted = [
-        (d[:1] + name, spec) for d in descriptors[:200] for name, _, spec in [d[1:].partition("@")] if spec
-    ]
-    if any(spec.startswith(_LOCAL) for _, spec in parted):
-        lock.local |= {name for name, _ in parted}
-        return
-    for name, spec in parted:
-        for text in (spec, spec.removeprefix("npm:")):
-            lock.placed["", f"{name}@{text}"] = version
-    for name, spec in parted[:1]:
-        lock.add(_real(name, spec)[0] if "@" in spec[5:] else name, version)
-
-
-def _pnpm_lock(folder: Folder, file: str) -> _Tree | None:
+def _pnpm_lock(folder: Folder, file: str) -> Lock | None:
     data = folder.document(file)
     if data is None:
         return None
-    lock = _Tree(file)
+    lock = Lock(file, fold=_bare)
     for key in folder.table(file, data, "packages"):
-        found = re.match(r"/?(@?[^@/]+(?:/[^@/]+)?)@([^(]+)", key) or re.match(
-            r"/((?:@[^/]+/)?[^/]+)/([^/_(]+)", key
-        )
-        if found:
+        now, earlier = r"/?(@?[^@/]+(?:/[^@/]+)?)@([^(]+)", r"/((?:@[^/]+/)?[^/]+)/([^/_(]+)"
+        if found := re.match(now, key) or re.match(earlier, key):
             lock.add(found[1], found[2])
     for place, importer in (folder.table(file, data, "importers") or {".": data}).items():
-        if isinstance(importer, dict):
-            for section in _SECTIONS:
-                _read_importer(lock, "" if place == "." else place, importer.get(section))
+        sections = [importer.get(section) for section in _SECTIONS] if isinstance(importer, dict) else []
+        for name, entry in (row for table in sections if isinstance(table, dict) for row in table.items()):
+            version = entry.get("version") if isinstance(entry, dict) else entry
+            if not isinstance(version, str):
+                continue
+            if version.startswith(_LOCAL):
+                lock.local.add(name)
+            # The peers that a version was resolved with stand in brackets, once after an underscore.
+            aliased = version.rpartition("@")[2] if "@" in version.partition("(")[0] else version
+            exact = re.split(r"[(_]", aliased)[0]
+            if exact and "/" not in exact and not version.startswith(_LOCAL):
+                lock.chosen["" if place == "." else place, name] = exact
     return lock
 
 
-def _read_importer(lock: _Tree, place: str, entries: object) -> None:
-    for name, entry in (entries if isinstance(entries, dict) else {}).items():
-        version = entry.get("version") if isinstance(entry, dict) else entry
-        if not isinstance(version, str):
-            continue
-        if version.startswith(_LOCAL):
-            lock.local.add(name)
-            continue
-        # The peers that a version was resolved with stand in brackets, once after an underscore.
-        exact = re.split(r"[(_]", version.rpartition("@")[2] if "@" in version.partition("(")[0] else version)
-        if exact[0] and "/" not in exact[0]:
-            lock.placed[place, name] = exact[0]
+def _bun_lock(folder: Folder, file: str) -> Lock | None:
+    """bun.lock is JSON with commas at the ends of lists; ``app/vue`` is the vue of the package or member ``app``."""
+    try:
+        data = json.loads(re.sub(r",(?=\s*[}\]])", "", folder.text(file)) or "null")
+    except (ValueError, RecursionError):
+        folder.warn(file, "it is not valid JSON")
+        return None
+    if not isinstance(data, dict):
+        return None
+    lock = Lock(file, fold=_bare)
+    members = {str(one.get("name")): place for place, one in folder.table(file, data, "workspaces").items() if isinstance(one, dict)}  # fmt: skip
+    for key, entry in folder.table(file, data, "packages").items():
+        found = re.fullmatch(r"(@?[^@]+)@(.+)", str(entry[0])) if isinstance(entry, list) and entry else None
+        name = re.search(r"(?:@[^/]+/)?[^/]+$", key)
+        if found and name and found[2].startswith(_LOCAL):
+            lock.local.add(name[0])
+        elif found and name:
+            lock.add(found[1], found[2])
+            lock.chosen[members.get(key[: name.start()].rstrip("/"), key[: name.start()]), name[0]] = found[2]
+    return lock

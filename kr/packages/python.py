@@ -14,9 +14,10 @@ from packaging.markers import InvalidMarker, Marker, default_environment
 from packaging.requirements import InvalidRequirement, Requirement
 
 from kr.packages.environments import PythonEnvironment, normalised
-from kr.packages.files import Folder, fits
+from kr.packages.files import Folder
 from kr.packages.model import Declared, Dependency, Lock, dependency, resolve, satisfies
 
+_MANIFEST = "pyproject.toml"
 _LOCKS = ("uv.lock", "poetry.lock", "pylock.toml")
 _OWN_SOURCES = frozenset({"editable", "virtual", "workspace", "directory", "path"})
 _DEVELOPMENT = re.compile(r"(?:^|[-_/.])(?:dev|test|lint|doc|typing|check)", re.IGNORECASE)
@@ -26,22 +27,17 @@ _MOST_LINES = 20_000
 _LONGEST_REQUIREMENT = 2_000
 
 
-def is_requirements_file(name: str) -> bool:
-    """Tell whether pip's files are named so."""
-    return _REQUIREMENTS.fullmatch(name) is not None
-
-
 def read_python(folder: Folder, environment: PythonEnvironment, place: str) -> Iterator[Dependency]:
     """Yield what the Python files of a project name; what is installed wins. ``place`` names the environment."""
     project = _Project(folder, environment)
-    declared = project.declared()
-    lock = project.lock(declared)
-    for row in resolve("python", declared, lock):
-        version = environment.installed(row.package)
-        yield replace(row, version=version, file=place) if version else row
+    declared = [
+        replace(one, installed=(version, place) if (version := environment.installed(one.package)) else None)
+        for one in project.declared()
+    ]
+    yield from resolve("python", declared, project.lock(declared))
     if (wanted := project.wanted_python) is not None:
         version, file = (environment.python, place) if environment.root else wanted
-        yield dependency("language", "python", version, file, direct=True)
+        yield dependency("language", "python", version, file, manifest=wanted[1])
 
 
 class _Project:
@@ -50,33 +46,52 @@ class _Project:
     def __init__(self, folder: Folder, environment: PythonEnvironment) -> None:
         self.folder = folder
         self.python = environment.python
-        self._markers = _marker_environment(environment.python)
-        self._root = folder.document("pyproject.toml")
-        self._own = normalised(_name(folder, "pyproject.toml", self._root))
-        self._local: set[str] = set()
         self.wanted_python: tuple[str, str] | None = None
+        full = self.python if self.python.count(".") > 1 else f"{self.python}.0"
+        short = ".".join(self.python.split(".")[:2])
+        values = {name: str(value) for name, value in default_environment().items()}
+        self._markers = values | {"python_version": short, "python_full_version": full}
+        self._root = folder.document(_MANIFEST)
+        self._own = normalised(self._name(_MANIFEST, self._root))
+        self._local: set[str] = set()
 
     def declared(self) -> list[Declared]:
         """Return one statement for each package: an exact version before a range before none, then the first."""
-        found = [*self._manifests(), *self._setup_cfg(), *self._requirements()]
         best: dict[str, Declared] = {}
-        for one in found:
-            key = normalised(one.package)
-            if key not in self._local and (key not in best or _exactness(one) < _exactness(best[key])):
-                best[key] = one
-        return list(best.values())
+        for one in [*self._manifests(), *self._setup_cfg(), *self._requirements()]:
+            known = best.setdefault(normalised(one.package), one)
+            if _exactness(one) < _exactness(known):
+                best[normalised(one.package)] = one
+        return [one for name, one in best.items() if name not in self._local]
 
     def lock(self, declared: list[Declared]) -> Lock | None:
         """Return the lock file of the tool that pyproject.toml names, else of several the one that fits best."""
-        places = [""] if self._root is None else ["", *filter(None, [_top(self.folder)])]
-        for up in places:
-            locks = [lock for name in _LOCKS if (lock := self._lock(f"{up}{name}"))]
-            tools = {"uv", "poetry"} & self.folder.table("pyproject.toml", self._root, "tool").keys()
-            tool = f"{tools.pop()}.lock" if len(tools) == 1 else "?"
-            named = [lock for lock in locks if lock.file.endswith(tool)]
-            if locks:
-                return max(named or locks, key=lambda lock: lock.fitness(declared))
-        return None
+        locks = [lock for file in _LOCKS if (lock := self._lock(file))]
+        tools = {"uv", "poetry"} & self.folder.table(_MANIFEST, self._root, "tool").keys()
+        named = [lock for lock in locks if len(tools) == 1 and lock.file.removesuffix(".lock") in tools]
+        return max(named or locks, key=lambda lock: lock.fitness(declared), default=None)
+
+    def _lock(self, file: str) -> Lock | None:
+        """Read a lock file: an array of tables. The project's own folders are left out, but say what they take."""
+        data = self.folder.document(file, "toml")
+        if data is None:
+            return None
+        lock = Lock(file, fold=normalised)
+        for package in self.folder.tables(file, data, "packages" if file == "pylock.toml" else "package"):
+            source = package.get("source")
+            if "directory" in package or (isinstance(source, dict) and source.keys() & _OWN_SOURCES):
+                taken = package.get("dependencies")
+                for one in taken if isinstance(taken, list) else []:
+                    if isinstance(one, dict) and "version" in one and self._holds(one.get("marker")):
+                        lock.chosen["", normalised(str(one.get("name")))] = str(one["version"])
+                continue
+            python, forks = package.get("python-versions"), package.get("resolution-markers")
+            is_ours = not isinstance(python, str) or satisfies(self.python, python)
+            markers = [package.get("markers"), package.get("marker")]
+            is_fork = not isinstance(forks, list) or any(map(self._holds, forks))
+            if is_ours and is_fork and all(map(self._holds, markers)):
+                lock.add(package.get("name"), package.get("version"))
+        return lock
 
     def _holds(self, marker: object) -> bool:
         """Tell whether an environment marker holds; what is none holds."""
@@ -96,51 +111,48 @@ class _Project:
             return
         try:
             read = Requirement(text)
-            specifiers = list(read.specifier)
         except (InvalidRequirement, ValueError, RecursionError):
             if named := _from_url(text):
-                yield Declared(*named, file, dev)
+                yield Declared(package=named[0], spec=named[1], file=file, dev=dev)
             else:
                 self.folder.warn(file, f"{text[:80]!r} is no requirement")
             return
-        is_extra_of_itself = read.extras and not specifiers and normalised(read.name) == self._own
+        specifiers = sorted(read.specifier, key=lambda s: (s.operator in {"!=", "<", "<="}, s.version))
+        is_own_extra = read.extras and not specifiers and normalised(read.name) == self._own
         is_file = read.url is not None and read.url.startswith("file:")
-        if is_extra_of_itself or is_file or (read.marker and not self._holds(str(read.marker))):
+        if is_own_extra or is_file or (read.marker and not self._holds(str(read.marker))):
             return
-        if read.url is not None:
-            yield Declared(read.name, url_version(read.url), file, dev)
-            return
-        only = specifiers[0] if len(specifiers) == 1 else None
-        if only and only.operator in {"==", "==="} and "*" not in only.version:
-            yield Declared(read.name, only.version, file, dev)
-            return
-        ordered = sorted(specifiers, key=lambda s: (s.operator in {"!=", "<", "<="}, s.version))
-        yield Declared(read.name, ",".join(map(str, ordered)) or None, file, dev)
+        spec = ",".join(map(str, specifiers)) or None
+        exact = re.fullmatch(r"={2,3}([^*,]+)", spec or "")
+        spec = url_version(read.url) if read.url else exact[1] if exact else spec
+        yield Declared(package=read.name, spec=spec, file=file, dev=dev)
+
+    def _name(self, file: str, manifest: dict[str, Any] | None) -> str:
+        tables = [self.folder.table(file, manifest, *keys) for keys in (("project",), ("tool", "poetry"))]
+        return next((name for one in tables if isinstance(name := one.get("name"), str)), "")
 
     def _manifests(self) -> Iterator[Declared]:
-        folder, file = self.folder, "pyproject.toml"
-        workspace = folder.table(file, self._root, "tool", "uv", "workspace")
-        excluded = [f"!{one}" for one in folder.items(file, workspace, "exclude")]
-        manifests = folder.manifests(file, [*folder.items(file, workspace, "members"), *excluded])
-        self._local |= {
-            normalised(_name(folder, *member)) for member in manifests.items() if member[0] != file
-        }
-        for member, manifest in manifests.items():
+        folder = self.folder
+        workspace = folder.table(_MANIFEST, self._root, "tool", "uv", "workspace")
+        excluded = [f"!{one}" for one in folder.items(_MANIFEST, workspace, "exclude")]
+        patterns = [*folder.items(_MANIFEST, workspace, "members"), *excluded]
+        for member, manifest in folder.manifests("python", _MANIFEST, patterns).items():
+            if member != _MANIFEST:
+                self._local.add(normalised(self._name(member, manifest)))
             yield from self._pep_621(member, manifest)
             yield from self._poetry(member, folder.table(member, manifest, "tool", "poetry"))
 
     def _pep_621(self, file: str, manifest: dict[str, Any]) -> Iterator[Declared]:
         folder = self.folder
-        project = folder.table(file, manifest, "project")
-        extras = folder.table(file, project, "optional-dependencies")
-        lists = [(folder.items(file, project, "dependencies"), False)]
-        lists += [(folder.items(file, extras, name), bool(_DEVELOPMENT.search(name))) for name in extras]
-        lists.append((folder.items(file, manifest, "tool", "uv", "dev-dependencies"), True))
-        for keys in (("dependency-groups",), ("tool", "pdm", "dev-dependencies")):
-            groups = folder.table(file, manifest, *keys)
-            lists += [(folder.items(file, groups, group), True) for group in groups]
         for name, source in folder.table(file, manifest, "tool", "uv", "sources").items():
             yield from self._uv_source(file, name, source)
+        project = folder.table(file, manifest, "project")
+        extras = folder.table(file, project, "optional-dependencies")
+        groups = folder.table(file, manifest, "dependency-groups")
+        lists = [(folder.items(file, project, "dependencies"), False)]
+        lists += [(folder.items(file, extras, name), bool(_DEVELOPMENT.search(name))) for name in extras]
+        lists += [(folder.items(file, groups, name), True) for name in groups]
+        lists.append((folder.items(file, manifest, "tool", "uv", "dev-dependencies"), True))
         for entry, dev in ((e, dev) for entries, dev in lists for e in entries):
             if isinstance(entry, str):
                 yield from self._requirement(file, entry, dev=dev)
@@ -158,41 +170,42 @@ class _Project:
             if one.get("workspace") is True or "path" in one:
                 self._local.add(normalised(name))
             elif version := _tag_version(one):
-                yield Declared(name, version, file)
+                yield Declared(package=name, spec=version, file=file)
 
     def _dynamic(self, file: str, manifest: dict[str, Any]) -> Iterator[Declared]:
         """Read the files that setuptools takes dependencies from."""
-        keys = ("tool", "setuptools", "dynamic")
-        extras = self.folder.table(file, manifest, *keys, "optional-dependencies")
-        tables = [self.folder.table(file, manifest, *keys, "dependencies"), *extras.values()]
-        found = [table["file"] for table in tables if isinstance(table, dict) and "file" in table]
+        dynamic = self.folder.table(file, manifest, "tool", "setuptools", "dynamic")
+        tables = [
+            dynamic.get("dependencies"),
+            *self.folder.table(file, dynamic, "optional-dependencies").values(),
+        ]
+        found = [one["file"] for one in tables if isinstance(one, dict) and "file" in one]
         for listed in found:
             names = listed if isinstance(listed, list) else [listed]
-            place = posixpath.dirname(file)
-            yield from self._requirements_of(*(posixpath.join(place, str(name)) for name in names))
-        is_known = found or "poetry" in self.folder.table(file, manifest, "tool")
-        if not is_known and not self._setup_cfg_section("options").get("install_requires"):
+            yield from self._requirements_of(
+                *(posixpath.join(posixpath.dirname(file), str(n)) for n in names)
+            )
+        is_poetry = "poetry" in self.folder.table(file, manifest, "tool")
+        if not found and not is_poetry and not self._setup_cfg_section("options").get("install_requires"):
             self.folder.warn(file, "its dependencies are dynamic; kr does not read where they come from")
 
     def _poetry(self, file: str, poetry: dict[str, Any]) -> Iterator[Declared]:
         folder = self.folder
         groups = folder.table(file, poetry, "group")
-        tables = [
-            (folder.table(file, poetry, "dependencies"), False),
-            (folder.table(file, poetry, "dev-dependencies"), True),
-            *((folder.table(file, groups, group, "dependencies"), True) for group in groups),
-        ]
-        for name, value, dev in (
-            (name, value, dev) for table, dev in tables for name, value in table.items()
-        ):
+        tables = [(folder.table(file, poetry, "dependencies"), False)]
+        tables.append((folder.table(file, poetry, "dev-dependencies"), True))
+        tables += [(folder.table(file, groups, group, "dependencies"), True) for group in groups]
+        for name, value, dev in ((n, value, dev) for table, dev in tables for n, value in table.items()):
             if name.lower() == "python":
                 self._want_python(value, file)
                 continue
-            for entry in value if isinstance(value, list) else [value]:
-                fields = entry if isinstance(entry, dict) else {"version": entry}
-                if self._is_for_us(fields) and "path" not in fields:
-                    yield Declared(name, self._poetry_version(file, name, fields), file, dev)
-                    break
+            entries = value if isinstance(value, list) else [value]
+            rows = [entry if isinstance(entry, dict) else {"version": entry} for entry in entries]
+            ours = (row for row in rows if self._is_for_us(row) and "path" not in row)
+            if (fields := next(ours, None)) is not None:
+                yield Declared(
+                    package=name, spec=self._poetry_version(file, name, fields), file=file, dev=dev
+                )
 
     def _is_for_us(self, fields: dict[str, Any]) -> bool:
         """Tell whether an entry of a Poetry table is for the Python in use."""
@@ -216,7 +229,7 @@ class _Project:
     def _setup_cfg_section(self, name: str) -> dict[str, str]:
         parser = configparser.ConfigParser(interpolation=None, strict=False)
         try:
-            parser.read_string(self.folder.text("setup.cfg") or "")
+            parser.read_string(self.folder.text("setup.cfg"))
         except configparser.Error as exc:
             self.folder.warn("setup.cfg", f"it is not valid ({exc.message})")
             return {}
@@ -227,107 +240,46 @@ class _Project:
         file, options = "setup.cfg", self._setup_cfg_section("options")
         lists = {"install_requires": options.get("install_requires", "")}
         for name, text in (lists | self._setup_cfg_section("options.extras_require")).items():
-            dev = bool(_DEVELOPMENT.search(name))
             if text.lstrip().startswith("file:"):
                 yield from self._requirements_of(*map(str.strip, text.partition(":")[2].split(",")))
                 continue
-            for line in re.split(r"\n" if "\n" in text else r"[;\n](?=\s*[A-Za-z])", text):
+            for line in re.split(r"\n" if "\n" in text else r";(?=\s*[A-Za-z])", text):
                 if line.strip() and not line.lstrip().startswith("#"):
-                    yield from self._requirement(file, line.strip(), dev=dev)
+                    yield from self._requirement(file, line.strip(), dev=bool(_DEVELOPMENT.search(name)))
         self._want_python(options.get("python_requires"), file)
 
     def _requirements(self) -> list[Declared]:
         """Read every requirements file of the folder and of its folder ``requirements``."""
-        names = [name for name in self.folder.names() if is_requirements_file(name)]
+        names = [name for name in self.folder.names() if _REQUIREMENTS.fullmatch(name)]
         if "requirements" in self.folder.names():
-            inner = Folder(self.folder.root / "requirements", self.folder.seen).names()
+            inner = self.folder.names("requirements")
             names += [f"requirements/{name}" for name in inner if name.endswith((".txt", ".in"))]
         return self._requirements_of(*names)
 
     def _requirements_of(self, *names: str) -> list[Declared]:
         """Read requirements files and what they include inside the project; a constraint gives a version to who has none."""
         # What is called constraints is so, also where nothing includes it.
-        queue = [
-            one for name in names for one in self._included("", name, is_constraint="constraint" in name)
-        ]
+        queue = [("", name, "constraint" in name) for name in names]
         done: set[str] = set()
         declared: list[Declared] = []
         constraints: dict[str, Declared] = {}
         while queue and len(done) < _MOST_FILES:
-            file, is_constraint = queue.pop(0)
-            if file in done:
-                continue
-            done.add(file)
-            for kind, value in _entries(self.folder.text(file) or ""):
-                if kind != "requirement":
-                    queue += self._included(file, value, is_constraint=is_constraint or kind == "constraint")
-                    continue
-                dev = bool(_DEVELOPMENT.search(file))
-                for one in self._requirement(file, value, dev=dev):
-                    if is_constraint:
-                        constraints.setdefault(normalised(one.package), one)
-                    else:
-                        declared.append(one)
-        return [constraints.get(normalised(d.package), d) if d.spec is None else d for d in declared]
-
-    def _included(self, file: str, target: str, *, is_constraint: bool) -> list[tuple[str, bool]]:
-        if "://" in target:
-            return []
-        included = posixpath.normpath(posixpath.join(posixpath.dirname(file), target))
-        if included.startswith(("../", "/")):
-            self.folder.warn(file or target, f"{target} lies outside the project; it is not read")
-            return []
-        return [(included, is_constraint)]
-
-    def _lock(self, file: str) -> Lock | None:
-        """Read the locks of uv and Poetry, or PEP 751's: arrays of tables. The project's own folders are left out."""
-        data = self.folder.document(file, "toml")
-        if data is None:
-            return None
-        lock = Lock(file, fold=normalised)
-        key = "packages" if file.endswith("pylock.toml") else "package"
-        for package in self.folder.items(file, data, key):
-            if not isinstance(package, dict):
-                continue
-            source = package.get("source")
-            if package.keys() & {"directory"} or (isinstance(source, dict) and source.keys() & _OWN_SOURCES):
-                self._choose(lock, package.get("dependencies"))
-                continue
-            forks, python = package.get("resolution-markers"), package.get("python-versions")
-            is_ours = not isinstance(forks, list) or any(map(self._holds, forks))
-            is_ours &= not isinstance(python, str) or satisfies(self.python, python)
-            if is_ours and self._holds(package.get("markers")) and self._holds(package.get("marker")):
-                lock.add(package.get("name"), package.get("version"))
-        return lock
-
-    def _choose(self, lock: Lock, dependencies: object) -> None:
-        """Take in what uv says of the project's own package: a version is named where several are in the file."""
-        for one in dependencies if isinstance(dependencies, list) else []:
-            if isinstance(one, dict) and "version" in one and self._holds(one.get("marker")):
-                lock.chosen[normalised(str(one.get("name")))] = str(one["version"])
-
-
-def _marker_environment(python: str) -> dict[str, str]:
-    """Return the values of this machine's markers, for the Python in use."""
-    environment = {name: str(value) for name, value in default_environment().items()}
-    full = python if python.count(".") > 1 else f"{python}.0"
-    return environment | {"python_version": ".".join(python.split(".")[:2]), "python_full_version": full}
-
-
-def _name(folder: Folder, file: str, manifest: dict[str, Any] | None) -> str:
-    names = (folder.table(file, manifest, *keys).get("name") for keys in (("project",), ("tool", "poetry")))
-    return next((name for name in names if isinstance(name, str)), "")
-
-
-def _top(folder: Folder) -> str:
-    """Return the way to the nearest uv workspace that has this folder; empty when there is none."""
-    for up, here in folder.above():
-        file = f"{up}pyproject.toml"
-        workspace = folder.table(file, folder.document(file), "tool", "uv", "workspace")
-        excluded = [f"!{one}" for one in folder.items(file, workspace, "exclude")]
-        if fits(here, [*folder.items(file, workspace, "members"), *excluded]):
-            return up
-    return ""
+            includer, target, is_constraint = queue.pop(0)
+            file = posixpath.normpath(posixpath.join(posixpath.dirname(includer), target))
+            if file.startswith(("../", "/")):
+                self.folder.warn(includer or target, f"{target} lies outside the project; it is not read")
+            elif file not in done and "://" not in target:
+                done.add(file)
+                for kind, value in _entries(self.folder.text(file)):
+                    if kind != "requirement":
+                        queue.append((file, value, is_constraint or kind == "constraint"))
+                        continue
+                    found = list(self._requirement(file, value, dev=bool(_DEVELOPMENT.search(file))))
+                    declared += [] if is_constraint else found
+                    constraints |= {normalised(one.package): one for one in found if is_constraint}
+        return [
+            constraints.get(normalised(one.package), one) if one.spec is None else one for one in declared
+        ]
 
 
 def _exactness(declared: Declared) -> int:
@@ -345,27 +297,30 @@ def _tag_version(fields: dict[str, Any]) -> str | None:
 def url_version(url: str) -> str | None:
     """Return the version that a URL names: a git tag behind ``@``, a tag in its path, or that of a wheel or archive."""
     path, _, _ = url[:_LONGEST_REQUIREMENT].partition("#")
+    last = path.rpartition("/")[2]
+    stem = re.sub(r"\.(?:whl|zip|tar\.\w+|tgz)$", "", last)
     tag = re.search(r"@(?:[\w./-]*?[/_-])?v?(\d+(?:\.\w+)+)$", path)
-    last = re.sub(r"\.(?:whl|zip|tar\.\w+|tgz)$", "", path.rpartition("/")[2])
-    file = re.search(r"(?:^|-)v?(\d+(?:\.\w+)+)(?:-(?:\d\w*-)?\w+-\w+-[\w.]+)?$", last)
-    found = tag or (file if last != path.rpartition("/")[2] else None)
+    file = (
+        re.search(r"(?:^|-)v?(\d+(?:\.\w+)+)(?:-(?:\d\w*-)?\w+-\w+-[\w.]+)?$", stem) if stem != last else None
+    )
+    found = tag or file
     return found[1] if found else None
 
 
 def _from_url(text: str) -> tuple[str, str | None] | None:
     """Return name and version of a bare URL: by ``#egg=``, by the name of an archive, or by the repository's."""
-    if not re.match(r"(?:\w+\+)?\w+://|\w+\+git@", text):
+    found = re.match(
+        r"((?:\w+\+)?\w+)(?:://[^/]+/|\+git@)([^#\s]*)(?:#(?:.*&)?egg=([A-Za-z0-9][\w.-]*))?", text
+    )
+    if found is None:
         return None
-    url = text.split(" ", 1)[0]
-    egg = re.search(r"#(?:.*&)?egg=([A-Za-z0-9][\w.-]*)", url)
-    path = url.partition("#")[0]
-    last = path.rpartition("/")[2]
-    archive = re.match(r"([A-Za-z0-9][\w.]*(?:-[A-Za-z_][\w.]*)*)-v?\d", last)
-    is_git = re.match(r"(?:git|hg|svn|bzr)\+", url)
-    repository = re.match(r"([A-Za-z0-9][\w.-]*?)(?:\.git)?(?:@|$)", last) if is_git else None
-    of_branch = re.match(r".*/([A-Za-z0-9][\w.-]*?)(?:\.git)?@", path) if is_git else None
-    named = egg or (of_branch or repository if is_git else archive)
-    return (named[1], url_version(url)) if named else None
+    if found[3]:
+        return found[3], url_version(text.split(maxsplit=1)[0])
+    is_git = found[1].startswith(("git+", "hg+", "svn+", "bzr+"))
+    last = (found[2].partition("@")[0] if is_git else found[2]).rpartition("/")[2]
+    of_archive = r"([A-Za-z0-9][\w.]*(?:-[A-Za-z_][\w.]*)*)-v?\d"
+    name = re.match(r"([A-Za-z0-9][\w.-]*?)(?:\.git)?$" if is_git else of_archive, last)
+    return (name[1], url_version(text.split(maxsplit=1)[0])) if name else None
 
 
 def _entries(text: str) -> Iterator[tuple[str, str]]:
@@ -381,10 +336,8 @@ def _entries(text: str) -> Iterator[tuple[str, str]]:
             r"(-r|--requirement|-c|--constraint|-e|--editable)(?:[\s=]+|(?<=-[rce]))(.+)", entry
         )
         if option and option[1] not in {"-e", "--editable"}:
-            yield "include" if "r" in option[1][:3] else "constraint", option[2].strip()
+            yield "include" if option[1] in {"-r", "--requirement"} else "constraint", option[2].strip()
         elif option or (entry and not entry.startswith("-")):
             # Behind it may stand options of its own, such as --hash.
-            yield (
-                "requirement",
-                re.split(r"\s--?[a-z]", option[2] if option else entry, maxsplit=1)[0].strip(),
-            )
+            own = option[2] if option else entry
+            yield "requirement", re.split(r"\s--?[a-z]", own, maxsplit=1)[0].strip()

@@ -1,4 +1,4 @@
-"""How much a project's code uses each of its packages: the files that import it."""
+"""How much a project's code uses each of its packages: the files that import it, in Python, JavaScript and Go."""
 
 import os
 import re
@@ -8,7 +8,6 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
-from kr.frameworks import canonical
 from kr.packages.files import Unreadable, read_bytes
 from kr.packages.model import Dependency
 
@@ -20,23 +19,16 @@ _SKIPPED = re.compile(
 """Folders that hold no code of the product: tests import their tools, and bundles import everything."""
 _TEST_FILE = re.compile(r"(?:test_|conftest\b).*|.*(?:[._]test|[._-]spec|Tests?)\.\w+")
 _IMPORTED = re.compile(
-    r"""^\s*(?:pub\s+)?(?:from|import|use|extern\s+crate)\s+(?:static\s+)?\\?(?:::)?([A-Za-z][\w.]*)"""
-    r"""|(?:\bfrom|\bimport|\brequire|^\s*\w*)[\s(]*["']([^"'.\s][^"'\s]*)["']""",
+    r"""^\s*(?:from|import)\s+([A-Za-z]\w*)|(?:\bfrom|\bimport|\brequire|^\s*\w*)[\s(]*["']([^"'.\s][^"'\s]*)["']""",
     re.MULTILINE,
 )
-"""The name behind an import of Python, JavaScript, Go, Rust, Java, PHP or Ruby."""
+"""The name behind an import: a module of Python, or what JavaScript and Go put in quotes."""
 _ENDINGS = {
     "python": (".py",),
     "npm": (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".tsx", ".vue", ".svelte", ".astro"),
     "go": (".go",),
-    "cargo": (".rs",),
-    "maven": (".java", ".kt", ".kts", ".scala", ".groovy"),
-    "composer": (".php",),
-    "ruby": (".rb",),
 }
 _ECOSYSTEMS = {ending: ecosystem for ecosystem, endings in _ENDINGS.items() for ending in endings}
-_BROAD = frozenset({"com.google", "com.github", "org.apache", "io.github", "com.amazonaws", "com.microsoft"})
-"""Maven groups whose first two parts name only the company or host."""
 
 
 def count_imports(folder: Path, dependencies: Sequence[Dependency]) -> Counter[str]:
@@ -70,21 +62,8 @@ def _sources(folder: Path) -> Iterator[Path]:
 
 def _belongs(name: str, dependency: Dependency) -> bool:
     """Tell whether an imported name belongs to the package, by the habits of its ecosystem."""
-    package = dependency.package
-    if dependency.ecosystem in {"npm", "go"}:
-        return name == package or name.startswith(f"{package}/")
-    if dependency.ecosystem == "maven":
-        parts = package.partition(":")[0].split(".")
-        group = ".".join(parts[: 3 if ".".join(parts[:2]) in _BROAD else 2])
-        return f"{name}.".startswith(f"{group}.")
-    module = re.split(r"[./]", name)[0]
-    if dependency.ecosystem == "composer":
-        return canonical(module) in {canonical(part) for part in package.split("/")}
-    plain = _plain(package)
+    if dependency.ecosystem != "python":
+        return f"{name}/".startswith(f"{dependency.package}/")
     # PyYAML and python-dateutil are imported without what says that they are for Python.
-    spellings = {plain, plain.removeprefix("python"), plain.removeprefix("py")}
-    return _plain(module) in spellings or canonical(module) == canonical(package)
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[-_.]", "", name).lower()
+    plain = re.sub(r"[-_.]", "", dependency.package).lower()
+    return name.replace("_", "").lower() in {plain, plain.removeprefix("python"), plain.removeprefix("py")}

@@ -7,7 +7,7 @@ import re
 import time
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
@@ -15,8 +15,8 @@ from pathlib import Path
 
 from kr.frameworks import canonical, is_usual_name, packages_named
 from kr.packages.environments import node_package, python_environment
-from kr.packages.files import Folder, Stamp, stamp
-from kr.packages.model import UNKNOWN, Dependency, is_language_or_product, merged
+from kr.packages.files import Folder, Stamp, names_in, stamp
+from kr.packages.model import MOST_DEPENDENCIES, UNKNOWN, Dependency, is_language_or_product, merged
 
 logger = logging.getLogger(__name__)
 
@@ -43,11 +43,15 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class _Project:
-    """What was read of one project, kept in this process as long as its files are as they were."""
+    """What was read of one folder, kept in this process as long as its files are as they were.
+
+    ``members`` are those of its workspace that were read with it, as ``(kind, folder)``.
+    """
 
     found: Found
+    members: frozenset[tuple[str, str]]
     stamps: dict[Path, Stamp]
-    versions: dict[str, str | None] = field(default_factory=dict)
+    versions: dict[tuple[str, str], str | None] = field(default_factory=dict)
 
     def still_holds(self) -> bool:
         return all(stamp(path) == known for path, known in self.stamps.items())
@@ -56,20 +60,46 @@ class _Project:
         times = [max(known[:2]) for known in self.stamps.values() if known is not None]
         return max(times, default=0) < now_ns - _SETTLED_NS
 
+    def dependencies(self, member: str) -> Iterable[Dependency]:
+        """Return all, or what the manifest in a member's folder states, files then relative to that folder."""
+        if not member:
+            return self.found.dependencies
+        stated = (row for row in self.found.dependencies if posixpath.dirname(row.manifest) == member)
+        return [replace(row, file=posixpath.relpath(row.file, member)) for row in stated]
 
-_kept: dict[tuple[str, tuple[str, ...], str], _Project] = {}
+    def version(self, framework: str, member: str) -> str | None:
+        key = (framework, member)
+        if key not in self.versions:
+            known = fitting(self.dependencies(member), framework)
+            self.versions[key] = known[0].version if known else None
+        return self.versions[key]
+
+
+_kept: dict[tuple[str, frozenset[str], str], _Project] = {}
 
 
 def find_dependencies(folder: Path, environ: Mapping[str, str] | None = None) -> Found:
     """Read every dependency file of the project that ``folder`` lies in, and of its workspace's members.
 
     The project is the nearest folder upwards with such a file, up to the repository's root; where there is none, the
-    projects in the two levels below. What is installed wins over a lock file, a lock file over a range. A file that can't
-    be used, or not wholly, is a warning that names it and the reason; nothing is raised.
+    projects in the two levels below. A member of a workspace has the versions that the workspace gives it. What is installed
+    wins over a lock file, a lock file over a range. A file that can't be used, or not wholly, is a warning that names it and
+    the reason; nothing is raised.
     """
     if not folder.is_dir():
         return Found((), (f"{folder.name or '.'}: it is no folder",))
-    return next(_projects(folder, os.environ if environ is None else environ)).found
+    environ = os.environ if environ is None else environ
+    rows: list[Dependency] = []
+    warnings: list[str] = []
+    ups = list(_projects_above(folder))
+    for places in [ups] if ups else _projects_below(folder):
+        for project, member in _projects(folder, places, environ):
+            found = project.dependencies(member)
+            rows += [
+                replace(row, file=posixpath.normpath(posixpath.join(places[0], row.file))) for row in found
+            ]
+            warnings += [posixpath.join(places[0], one) for one in project.found.warnings if not member]
+    return Found(merged(rows), tuple(warnings))
 
 
 def project_root(folder: Path) -> Path:
@@ -89,14 +119,13 @@ def version_of(folder: Path, framework: str, environ: Mapping[str, str] | None =
     environ = os.environ if environ is None else environ
     if version := _installed_version(folder, framework, environ):
         return version
-    for project in _projects(folder, environ):
-        for warning in project.found.warnings:
-            logger.warning("%s", warning)
-        if framework not in project.versions:
-            known = fitting(project.found.dependencies, framework)
-            project.versions[framework] = known[0].version if known else None
-        if version := project.versions[framework]:
-            return version
+    ups = list(_projects_above(folder))
+    for places in [ups[at:] for at in range(len(ups))] if ups else _projects_below(folder):
+        for project, member in _projects(folder, places, environ):
+            for warning in project.found.warnings if not member else ():
+                logger.warning("%s", warning)
+            if version := project.version(framework, member):
+                return version
     return None
 
 
@@ -115,32 +144,38 @@ def _installed_version(folder: Path, framework: str, environ: Mapping[str, str])
     return next(filter(None, map(environment.installed, names)), None)
 
 
-def _projects(folder: Path, environ: Mapping[str, str]) -> Iterator[_Project]:
-    """Yield what each project upwards names, else what those below name, and something in any case."""
-    ups = list(_projects_above(folder))
-    below = [] if ups else list(islice(_projects_below(folder), _MOST_PROJECTS))
-    for places in [tuple(below)] if below else [(up,) for up in ups or [""]]:
-        yield _project(folder, places, environ)
+def _projects(
+    folder: Path, places: Sequence[str], environ: Mapping[str, str]
+) -> Iterator[tuple[_Project, str]]:
+    """Yield what gives the versions of the project at the first of ``places``; the others lead to the projects above it.
+
+    A workspace that it is a member of comes first, with the member's folder in it; then the project itself, without the kinds of files
+    that a workspace has read.
+    """
+    own, kinds = (folder / places[0]).resolve(), set[str]()
+    for up in places[1:]:
+        above = (folder / up).resolve()
+        member = own.relative_to(above).as_posix()
+        project = _project(above, environ, frozenset())
+        read = {kind for kind, place in project.members if place == member}
+        if read - kinds:
+            yield project, member
+        kinds |= read
+    yield _project(own, environ, frozenset(kinds)), ""
 
 
-def _project(asked: Path, places: tuple[str, ...], environ: Mapping[str, str]) -> _Project:
-    """Read the projects at ``places`` together; files are named as they are reached from ``asked``."""
+def _project(place: Path, environ: Mapping[str, str], without: frozenset[str]) -> _Project:
+    """Read a folder, but not the kinds of files ``without``, unless it was read before and nothing has changed."""
     from kr.packages.manifests import read_project  # heavy: the readers of all formats
 
-    key = (os.path.abspath(asked), places, environ.get("VIRTUAL_ENV", ""))  # noqa: PTH100 -- links stay
+    key = (str(place), without, environ.get("VIRTUAL_ENV", ""))
     known = _kept.get(key)
     if known is not None and known.still_holds():
         return known
     now = time.time_ns()
-    stamps: dict[Path, Stamp] = {}
-    rows: list[Dependency] = []
-    warnings: list[str] = []
-    for place in places:
-        folder = Folder(asked / place, stamps)
-        found = read_project(folder, environ)
-        rows += [replace(row, file=posixpath.normpath(posixpath.join(place, row.file))) for row in found]
-        warnings += [posixpath.join(place, warning) for warning in folder.warnings]
-    project = _Project(Found(merged(rows), tuple(warnings)), stamps)
+    folder = Folder(place)
+    rows = tuple(islice(read_project(folder, environ, without=without), MOST_DEPENDENCIES))
+    project = _Project(Found(rows, tuple(folder.warnings)), frozenset(folder.members), folder.seen)
     if project.is_settled(now):
         if len(_kept) >= _MOST_KEPT:
             _kept.clear()
@@ -169,21 +204,26 @@ def _projects_above(folder: Path) -> Iterator[str]:
         place = place.parent
 
 
-def _projects_below(folder: Path, depth: int = 2) -> Iterator[str]:
-    """Yield the folders with a manifest, one and two levels down; what lies inside one of them is its own affair."""
+def _projects_below(folder: Path) -> list[list[str]]:
+    """Return the folders with a manifest, one and two levels down; what lies inside one of them is its own affair."""
     from kr.packages.manifests import is_project  # heavy
 
-    try:
-        inner = sorted(p for p in folder.iterdir() if p.is_dir() and not p.is_symlink())
-    except OSError:
-        return
-    for place in inner:
-        if place.name.startswith(".") or place.name in _NO_PROJECTS:
-            continue
-        if is_project(place):
-            yield place.name
-        elif depth > 1:
-            yield from (f"{place.name}/{name}" for name in _projects_below(place, depth - 1))
+    found: list[str] = []
+    for name in (name for name in names_in(folder) if _may_hold_projects(folder / name)):
+        inner = [
+            f"{name}/{one}" for one in names_in(folder / name) if _may_hold_projects(folder / name / one)
+        ]
+        found += [name] if is_project(folder / name) else [one for one in inner if is_project(folder / one)]
+    return [[place] for place in found[:_MOST_PROJECTS]]
+
+
+def _may_hold_projects(place: Path) -> bool:
+    return (
+        not place.name.startswith(".")
+        and place.name not in _NO_PROJECTS
+        and place.is_dir()
+        and not place.is_symlink()
+    )
 
 
 def fitting(dependencies: Iterable[Dependency], framework: str) -> list[Dependency]:

@@ -4,6 +4,7 @@ The user's own file lies below the project's, key by key; ``KR_*`` variables ove
 overrides all. Everything that is wrong is told in one ``ConfigError``, each line with file or variable, key and what is allowed.
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -120,6 +121,14 @@ def load_settings(
 
 def _knowledge_base(written: "_Written", given: Path | None, cwd: Path) -> Path:
     """Return the folder, absolute and resolved; it need not exist, and is not made."""
+    base = _named_base(written, given, cwd)
+    nearest = next((place for place in (base, *base.parents) if os.path.lexists(place)), base)
+    if os.path.lexists(nearest) and not nearest.is_dir():
+        raise ConfigError(f"{base}: can't be the knowledge base: {nearest} is no folder; name one with --kb")
+    return base
+
+
+def _named_base(written: "_Written", given: Path | None, cwd: Path) -> Path:
     project, environ = written.project, written.environ
     try:
         if given is not None:

@@ -45,16 +45,11 @@ class LocalDocs:
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
         """Return passages of the version in use. Raises ``SourceTimeout``, and ``SourceFailure`` (no fault) where nothing is installed or fits."""
         deadline = time.monotonic() + timeout
-        packages = find_installed(ask.query.framework, self._projects, self._environ)
-        if not packages:
-            where = places_searched(self._projects, self._environ)
-            raise SourceFailure(f"no package of this name is installed; looked in {where}", is_fault=False)
-        ranked = [(self._rank(package, ask.query, deadline), package) for package in packages]
-        ranking, package = min(ranked, key=lambda row: row[0].lacking)
+        ranking, package = self.rank(ask.query, deadline)
         if time.monotonic() >= deadline:
             raise SourceTimeout("the installed documentation could not be read in time")
         if not ranking.passages:
-            named = " and ".join(f"{p.name} {p.version} ({p.ecosystem})" for p in packages)
+            named = f"{package.name} {package.version} ({package.ecosystem})"
             raise SourceFailure(
                 f"{named} is installed, but ships no documentation about the question", is_fault=False
             )
@@ -65,6 +60,15 @@ class LocalDocs:
             repository=package.repository,
             is_gap=ranking.is_gap,
         )
+
+    def rank(self, query: Query, deadline: float) -> tuple[Ranking, InstalledPackage]:
+        """Rank the passages of the installed package that a query means; of two with the same name the one that fits it better."""
+        packages = find_installed(query.framework, self._projects, self._environ)
+        if not packages:
+            where = places_searched(self._projects, self._environ)
+            raise SourceFailure(f"no package of this name is installed; looked in {where}", is_fault=False)
+        ranked = [(self._rank(package, query, deadline), package) for package in packages]
+        return min(ranked, key=lambda row: row[0].lacking)
 
     def _rank(self, package: InstalledPackage, query: Query, deadline: float) -> Ranking:
         dependencies = self._dependencies(package, min(deadline, time.monotonic() + _DEPENDENCY_SECONDS))

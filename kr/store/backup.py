@@ -66,7 +66,7 @@ def inspect(path: Path, *, is_locked: bool = False) -> Inspection:
         with _reading(path, is_locked=is_locked) as connection:
             return _judge(path, connection)
     except StoreCorrupt as error:
-        return Inspection("corrupt", problem=str(error))
+        return Inspection("corrupt", problem=error.problem)
     except StoreBusy:
         raise
     except StoreError as error:

@@ -43,7 +43,8 @@ def _acquire(path: Path, deadline: float, timeout: float) -> int:
             raise
         os.close(descriptor)
         if not is_held:
-            raise StoreBusy(f"{path}: another process has held the lock for more than {timeout:g} s")
+            why = f"{path}: another process has held the lock for more than {timeout:g} s"
+            raise StoreBusy(why, "try again once it has ended")
         # Somebody removed the file while we waited: others lock the new one.
 
 

@@ -39,6 +39,13 @@ _KINDS: dict[int, type[StoreError]] = {
     sqlite3.SQLITE_FULL: StoreUnwritable,
 }
 
+_NEXT: dict[type[StoreError], str] = {
+    StoreBusy: "another program holds it: try again once that has ended",
+    StoreCorrupt: "`kr doctor` says what can be done",
+    StoreUnwritable: "`kr doctor` says what this user may not do; --kb names another place",
+}
+"""What to do about each kind, behind SQLite's own words."""
+
 Identity = tuple[int, int]
 """Device and inode of a file."""
 
@@ -159,7 +166,9 @@ def identity(path: Path) -> Identity | None:
     except OSError as exc:
         raise StoreUnwritable(f"{path}: can't be reached: {exc.strerror}") from exc
     if path.is_dir():
-        raise StoreCorrupt(f"{path}: is a folder, so no database")
+        raise StoreCorrupt(
+            f"{path}: is a folder, so no database", "move it away, or name another place (--kb)"
+        )
     return (status.st_dev, status.st_ino) if status.st_size else None
 
 
@@ -268,10 +277,11 @@ def translated(path: Path) -> Iterator[None]:
         kind = _KINDS.get(primary_code(exc), StoreError)
         if "Could not decode to UTF-8" in str(exc):  # a damaged page
             kind = StoreCorrupt
-        is_full = primary_code(exc) == sqlite3.SQLITE_FULL
-        raise kind(f"{path}: {'the disk is full' if is_full else exc}") from exc
+        if primary_code(exc) == sqlite3.SQLITE_FULL:
+            raise kind(f"{path}: the disk is full") from exc
+        raise kind(f"{path}: {exc}", _NEXT.get(kind, "")) from exc
     except UnicodeDecodeError as exc:
-        raise StoreCorrupt(f"{path}: a text in it is no UTF-8") from exc
+        raise StoreCorrupt(f"{path}: a text in it is no UTF-8", _NEXT[StoreCorrupt]) from exc
 
 
 def primary_code(exc: sqlite3.Error) -> int:

@@ -66,9 +66,11 @@ def test_recording_never_stops_its_caller(project: Project, document: str) -> No
     assert b"Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("source", ["/nonexistent", "/tmp", "a\udcff"])
-def test_a_request_that_cannot_be_read_stops_nobody(project: Project, source: str) -> None:
-    done = project.run("lessons", "record", "--request", source, "--format", "json")
+@pytest.mark.parametrize(
+    "source", [["--request", "/nonexistent"], ["--request", "/tmp"], ["--request", "a\udcff"], []]
+)
+def test_a_request_that_cannot_be_read_stops_nobody(project: Project, source: list[str]) -> None:
+    done = project.run("lessons", "record", *source, "--format", "json")
     answer = json.loads(done.stdout)
     assert (done.returncode, answer["status"], answer["errors"]) == (0, "skipped", [])
     assert b"nothing is recorded" in done.stderr
@@ -230,7 +232,6 @@ def test_research_takes_the_mode_too(project: Project) -> None:
     "arguments",
     [
         ("inject",),
-        ("record",),
         ("inject", "--request", "-", "--phase", "code-review"),
         ("import",),
         ("search",),

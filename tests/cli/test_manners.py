@@ -2,8 +2,11 @@
 
 import json
 import re
+import sqlite3
+import subprocess
 import sys
 from collections import deque
+from contextlib import closing
 from pathlib import Path
 
 import jsonschema
@@ -13,6 +16,7 @@ import yaml
 from kr.errors import NotInstalled
 from kr.extras import how_to_install
 from tests.support.program import Project, request
+from tests.support.stores import obey_permissions, protected
 from tests.support.terminals import seen
 
 COLOURED = re.compile("\x1b\\[[0-9;]*m")
@@ -45,6 +49,54 @@ def test_a_folder_that_was_mistyped_is_told_and_not_made(project: Project, words
     assert done.stdout
     assert "there is no knowledge base" in done.stderr.decode()
     assert not (project.root / "nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    "words", ["entries list", "search rows", "stats", "rate vue-rows --worked", "db backup", "export-yaml"]
+)
+def test_a_damaged_database_is_told_with_what_to_do(project: Project, words: str) -> None:
+    project.base.mkdir()
+    project.database.write_text("this is a letter, and no database at all")
+    done = project.run(*words.split())
+    assert (done.returncode, done.stdout) == (1, b"")
+    told = done.stderr.decode().splitlines()[-1]
+    assert told == f"error: {project.database}: file is not a database; `kr doctor` says what can be done"
+
+
+def test_a_database_that_may_not_be_written_or_is_held_is_told_with_what_to_do(project: Project) -> None:
+    project.know("rows")
+    command = [sys.executable, "-m", "kr", "rate", "vue-rows", "--worked"]
+    with protected(*project.base.glob("kr.db*")):
+        told = subprocess.run(
+            command,
+            cwd=project.root,
+            env=project.environ(),
+            capture_output=True,
+            preexec_fn=obey_permissions,
+            check=False,
+        ).stderr.decode()
+    assert "`kr doctor` says what this user may not do" in told
+    with closing(sqlite3.connect(project.database, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        (project.root / "kr.yaml").write_text("defaults: {agent_timeout_seconds: {knowledge_research: 2}}\n")
+        done = project.run("rate", "vue-rows", "--worked")
+    assert done.returncode == 1
+    assert "another program holds it: try again once that has ended" in done.stderr.decode()
+
+
+@pytest.mark.parametrize("below", ["", "/further/in"])
+@pytest.mark.parametrize(
+    "words", ["search rows", "db path", "doctor", "init", "research vue rows?", "versions"]
+)
+def test_a_file_in_the_place_of_the_knowledge_base_is_told_alike_by_every_command(
+    project: Project, words: str, below: str
+) -> None:
+    (project.root / "file").write_text("x")
+    done = project.run("--kb", f"file{below}", *words.split())
+    assert (done.returncode, done.stdout) == (2, b"")
+    place = project.root / "file"
+    told = f"{place}{below}: can't be the knowledge base: {place} is no folder; name one with --kb"
+    assert told in done.stderr.decode()
 
 
 def test_a_knowledge_base_that_cannot_be_reached_degrades(project: Project) -> None:

@@ -20,6 +20,7 @@ FILES = (
     "package-lock.json",
     "yarn.lock",
     "pnpm-lock.yaml",
+    "bun.lock",
     "pnpm-workspace.yaml",
     "pyproject.toml",
     "uv.lock",

@@ -84,8 +84,9 @@ def test_requirements_with_includes_constraints_and_options(data: Path) -> None:
         ("mypy", "~=1.9"),
     }
     assert len(found.warnings) == 2
-    assert "../outside.txt" in found.warnings[0]
-    assert "this is no requirement" in found.warnings[1]
+    assert all(
+        any(why in one for one in found.warnings) for why in ("../outside.txt", "this is no requirement")
+    )
 
 
 def test_maven_properties_management_parent_and_modules(data: Path) -> None:
@@ -471,3 +472,41 @@ def test_a_pom_in_latin_1(tmp_path: Path) -> None:
     text = f"<project><!-- Müller --><dependencies>{dependency}</dependencies></project>"
     write(tmp_path, {"pom.xml": b'<?xml version="1.0" encoding="ISO-8859-1"?>' + text.encode("latin-1")})
     assert rows(tmp_path) == {("g:a", "1", "pom.xml")}
+
+
+BUN = """{
+  "lockfileVersion": 1,
+  "workspaces": {
+    "": {"name": "top", "dependencies": {"vue": "^3"}},
+    "packages/app": {"name": "app", "dependencies": {"vue": "^2.0.0", "shared": "workspace:*", "left": "npm:other@^1"}},
+  },
+  "packages": {
+    "vue": ["vue@3.4.1", "", {}, "sha512-a=="],
+    "app/vue": ["vue@2.7.16", "", {}, "sha512-b=="],
+    "left": ["other@1.2.0", "", {}, "sha512-c=="],
+    "shared": ["shared@workspace:packages/shared"],
+    "@babel/core": ["@babel/core@7.24.0", "", {}, "sha512-d=="],
+  },
+}
+"""
+
+
+def test_bun_lock_with_members(tmp_path: Path) -> None:
+    member = (
+        '{"name": "app", "dependencies": {"vue": "^2.0.0", "shared": "workspace:*", "left": "npm:other@^1"}}'
+    )
+    write(
+        tmp_path,
+        {
+            "package.json": '{"workspaces": ["packages/*"], "dependencies": {"vue": "^3"}}',
+            "packages/app/package.json": member,
+            "bun.lock": BUN,
+        },
+    )
+    lock = "bun.lock"
+    assert rows(tmp_path) == {("vue", "3.4.1", lock), ("vue", "2.7.16", lock), ("other", "1.2.0", lock)}
+    assert rows(tmp_path, direct=False) == {("@babel/core", "7.24.0", lock)}
+    assert rows(tmp_path / "packages/app") == {
+        ("vue", "2.7.16", f"../../{lock}"),
+        ("other", "1.2.0", f"../../{lock}"),
+    }

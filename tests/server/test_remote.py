@@ -17,7 +17,8 @@ from kr.remote import ServerGone, SharedServer
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.program import Project, request
 from tests.support.servers import TOKEN, Served, serving_here
-from tests.support.web_servers import Reply, web_server
+from tests.support.terminals import seen
+from tests.support.web_servers import Reply, as_json, page, web_server
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
 
@@ -146,7 +147,7 @@ def test_a_server_with_too_much_to_do_is_asked_again_and_then_let_be(tmp_path: P
                 assert b"answers HTTP 429: 1 requests are at work" in done.stderr
                 assert b"the local knowledge base is used" in done.stdout
                 threading.Timer(0.5, asking.shutdown, [socket.SHUT_RDWR]).start()
-                found = SharedServer(url=busy.url, token=None, timeout=30).get("/v1/stats")
+                found = SharedServer(url=busy.url, token=None, timeout=30).get("/v1/stats", "requests")
             assert found["requests"]["total"] == 1
 
 
@@ -157,10 +158,40 @@ def test_an_address_is_told_with_the_path_of_the_server_and_with_another(
         more = {"KR_SERVER": f"{server.url}{path}", "KR_TOKEN": TOKEN}
         done = client.run("search", "repeatable", more=more)
         assert (done.returncode, done.stderr) == (0, b""), path
+
+
+def test_what_is_no_server_of_kr_is_told_alike_by_every_command(server: Served, client: Project) -> None:
+    saved = ("save", "vue", "How are rows kept?", "--answer", "With a key.")
+    commands: Session = (
+        (("research", "vue", "How are rows kept?"), ""),
+        (("search", "rows"), ""),
+        (("stats",), ""),
+        (("entries", "show", "vue-rows"), ""),
+        (("rate", "vue-rows", "--worked"), ""),
+        (saved, ""),
+        (("lessons", "inject", "--phase", "dev-execution"), ""),
+    )
+    others = (page("<h1>It works!</h1>"), Reply(status=501), Reply(status=404), as_json({"ok": True}))
+    for reply in others:
+        with web_server(lambda _, reply=reply: reply) as other:  # type: ignore[misc]
+            for arguments, _ in commands:
+                done = client.run(*arguments, more={"KR_SERVER": other.url})
+                assert (done.returncode, done.stdout) == (2, b""), arguments
+                assert f"{other.url} is no `kr serve` of this version: " in done.stderr.decode()
     more = {"KR_SERVER": f"{server.url}/kr", "KR_TOKEN": TOKEN}
     done = client.run("search", "repeatable", more=more)
-    assert done.returncode == 1
-    assert f"KR_SERVER: {server.url}/kr has no /v1/search".encode() in done.stderr
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert f"{server.url}/kr is no `kr serve`".encode() in done.stderr
+    assert not client.base.exists()
+
+
+def test_a_server_that_answers_nothing_is_told_and_given_up_in_ten_seconds(client: Project) -> None:
+    with web_server(lambda _: SLOW) as hung:
+        began = time.monotonic()
+        shown = seen(client, "stats", more={"KR_SERVER": hung.url})
+        assert time.monotonic() - began < 20
+    assert f"asking {hung.url} …" in shown
+    assert "takes what it is sent and answers nothing; the local knowledge" in shown
 
 
 DRIP = Reply(headers={"content-length": "1000000"}, body=b" " * 1000, pause=0.1)
@@ -184,7 +215,7 @@ def test_an_answer_has_an_end_in_time_and_size(reply: Reply, told: str) -> None:
     with web_server(lambda _: reply) as server:
         seconds = 60.0 if reply is ENDLESS else 0.5
         with pytest.raises(ServerGone, match=told):
-            SharedServer(url=server.url, token=None, timeout=seconds).get("/v1/stats")
+            SharedServer(url=server.url, token=None, timeout=seconds).get("/v1/stats", "requests")
         assert len(server.requests()) == 1
 
 
