@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from kr.models import to_plain
 from tests.support.program import Project, request
 from tests.support.stores import ROOT, sql
 
