@@ -248,9 +248,7 @@ FAULTS: dict[str, Fault] = {
         another_programs_lock, (*UNWRITABLE[:3], "", "0 success", "0, no problem"), skips="record"
     ),
     "a newer kr's database": Fault(newer_schema, UNREADABLE),
-    "a file in the folder's place": Fault(
-        no_folder, (*UNREADABLE[:3], "0 failure", "0 empty", "1, problems")
-    ),
+    "a file in the folder's place": Fault(no_folder, ("2", "2", "2", "0 skipped", "2", "2")),
     "overwritten pages": Fault(corrupt_page, UNREADABLE, is_damage=True),
     "half of the database": Fault(truncated, UNREADABLE, is_damage=True),
     "no database but a text": Fault(no_database_at_all, UNREADABLE, is_damage=True),
