@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from kr.errors import FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
 from kr.models import to_plain
 from kr.requests import read_document
-from kr.research.cache import Cache, Clock
+from kr.research.cache import Cache, Clock, limits_of, rules_of
 from kr.research.decide import with_confidence
-from kr.research.run import limits_of, rules_of
 from kr.research.service import Progress, ResearchService
-from kr.research.shelf import Shelf
 from kr.settings import Settings
 from kr.store.engine import Store
 from kr.text import fit, sections
@@ -134,8 +132,8 @@ class App:
     def check_sources(self, *, timeout: float = 20.0) -> "Iterator[Finding]":
         """Ask each configured source and model one cheap question; nothing is charged or kept."""
         from kr.doctor import check_sources  # heavy
+        from kr.research.llm import Model  # heavy
         from kr.research.miss import configured_sources  # heavy
-        from kr.research.model import Model  # heavy
 
         model = Model(self.settings, self.environ)
         models = [("llm", lambda: model.write("Answer with one word.", "Say yes.", timeout=timeout))]
@@ -246,7 +244,7 @@ class App:
 
         return Findings(
             self.store,
-            Cache(Shelf(self.store), rules_of(self.settings), self.clock),
+            Cache(self.store, rules_of(self.settings), self.clock),
             version_of=self.research.version_of,
             export=self._export_after_change,
             clock=self.clock,

@@ -1,30 +1,37 @@
-"""Steps 2 and 3 of F1: what the cache holds for a request, and what a request carries along until its answer."""
+"""The knowledge base as one request sees it: what it holds (F1, step 2), and never in the way (error rows 3, 4 and 14)."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import NoReturn
+from typing import TypeVar
 
-from kr.errors import FieldError, InvalidRequest
+from kr.errors import (
+    FieldError,
+    InvalidRequest,
+    StoreBusy,
+    StoreCorrupt,
+    StoreError,
+    StoreTooNew,
+    StoreUnwritable,
+)
 from kr.frameworks import lookup_keys, same_framework
-from kr.models import MatchRules, Query, Related, Tier
+from kr.models import NO_RATINGS, Match, MatchRules, Query, Ratings, Related, Tier
 from kr.research.decide import (
     Candidate,
     Known,
     Limits,
-    Lookup,
     choose,
     judge_all,
+    know,
     match_of,
     most_offered,
-    named,
     offered,
     rank,
     related_of,
 )
-from kr.research.shelf import HIT_TIMEOUT, Shelf
+from kr.settings import Settings
 from kr.store import entries, lookup, quarantine, reports, revisions
 from kr.store.engine import Store, Transaction
 from kr.store.entries import keywords_key, question_key, topic_key
@@ -33,107 +40,241 @@ from kr.text import search_words, tokens
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Clock = Callable[[], datetime]
 Aliases = Mapping[str, str]
 """Other name of a framework: its name."""
 
+HIT_TIMEOUT = 0.2
+"""Seconds that a hit waits for a writer at most."""
+_LASTING = (StoreBusy, StoreCorrupt, StoreTooNew)
+"""Problems that the next transaction would meet again, perhaps after another long wait."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The settings that decide what is served, and what an invocation may spend. ``overall_timeout`` is in seconds."""
+    """The settings that decide what is served."""
 
     limits: Limits
     match: MatchRules
     aliases: Aliases
-    calls_per_story: int
-    overall_timeout: float
+
+
+def limits_of(settings: Settings) -> Limits:
+    """Return the ages at which entries become stale, and are archived."""
+    config = settings.knowledge_research
+    return Limits(
+        ttl_days=config.cache_ttl_days,
+        archive_after_days=config.archive_after_days,
+        max_age_days=config.max_age_days,
+    )
+
+
+def rules_of(settings: Settings) -> Rules:
+    config = settings.knowledge_research
+    match = MatchRules(
+        mode=config.cache_match, floor=config.cache_match_floor, fuzzy=config.cache_fuzzy_match
+    )
+    return Rules(limits=limits_of(settings), match=match, aliases=config.aliases)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """What the cache holds for a request: an exact entry, candidates, or neither (a miss).
+
+    ``match`` is the entry that is served, or stale, or refused, and ``report`` its text (without a match that of the first
+    candidate, where it is worth reading); ``related`` are the candidates, best first. ``is_hit``: the match is served.
+    ``is_refused``: it is a placeholder or was rated wrong. ``near``: the candidates whose text is worth reading unasked.
+    """
+
+    match: Match | None = None
+    report: str | None = None
+    ratings: Ratings = NO_RATINGS
+    is_hit: bool = False
+    is_refused: bool = False
+    related: tuple[Related, ...] = ()
+    near: frozenset[str] = frozenset()
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether an entry for this very request is there, which is to be researched again."""
+        return self.match is not None and not self.is_hit and not self.is_refused
+
+    @property
+    def is_offer(self) -> bool:
+        """Whether there is something to choose from; what was rated wrong is offered with its note."""
+        return not self.is_stale and bool(self.related)
+
+    @property
+    def baseline(self) -> str | None:
+        """The stale report that a new research stands on, if nothing better is found: only one of the same topic."""
+        is_of_topic = self.match is not None and self.match.tier in {
+            "framework+topic+tags",
+            "framework+topic",
+        }
+        return self.report if is_of_topic and self.is_stale else None
 
 
 class Cache:
-    """Looks entries up, and stores the marks that are due."""
+    """Looks entries up, and stores the marks that are due.
 
-    def __init__(self, shelf: Shelf, rules: Rules, clock: Clock) -> None:
-        self._shelf = shelf
+    It keeps the first ``problem`` of the database, for the answer; a request goes on without what could not be had.
+    """
+
+    def __init__(self, store: Store, rules: Rules, clock: Clock) -> None:
+        self.store = store
+        self.problem: StoreError | None = None
         self._rules = rules
         self._clock = clock
+        self._is_closed = False
+        self._is_read_only = False
+        self._reported: set[str] = set()
+
+    @property
+    def can_write(self) -> bool:
+        return not self._is_closed and not self._is_read_only
+
+    def attempt(self, action: Callable[[], T], otherwise: T) -> T:
+        """Run ``action``, or give ``otherwise`` where the database can't serve, now or since earlier in the request."""
+        if self._is_closed:
+            return otherwise
+        try:
+            return action()
+        except StoreError as error:
+            self.note(error)
+            return otherwise
+
+    def read(self, action: Callable[[Transaction], T], otherwise: T) -> T:
+        def run() -> T:
+            with self.store.read() as tx:
+                return action(tx)
+
+        return self.attempt(run, otherwise)
+
+    def write(self, action: Callable[[Transaction], T], otherwise: T, *, timeout: float | None = None) -> T:
+        """Write in one transaction. After a ``timeout`` in seconds the request goes on without writing."""
+        if not self.can_write:
+            return otherwise
+        try:
+            with self.store.write(timeout=timeout) as tx:
+                return action(tx)
+        except StoreBusy as error:
+            if timeout is None:
+                self.note(error)
+            else:
+                logger.warning("%s", error)
+                self._is_read_only = True
+        except StoreError as error:
+            self.note(error)
+        return otherwise
+
+    def note(self, error: StoreError) -> None:
+        if str(error) not in self._reported:
+            logger.warning("%s", error)
+        self._reported.add(str(error))
+        self.problem = self.problem or error
+        self._is_closed = self._is_closed or isinstance(error, _LASTING)
+        self._is_read_only = self._is_read_only or isinstance(error, StoreUnwritable)
 
     def look_up(self, query: Query, aliases: Aliases | None = None) -> Lookup:
         """Find the entry that is served, and the candidates where none is. One whose report is nowhere is removed."""
         under = self._rules.aliases if aliases is None else aliases
-        return self._shelf.attempt(lambda store: self._look_up(store, query, under), Lookup())
+        return self.attempt(lambda: self._look_up(query, under), Lookup())
 
     def use(self, query: Query, entry_id: str, tier: Tier = "use", score: float | None = None) -> Lookup:
         """Find the entry that a request names, whatever its age and ratings. Raises ``InvalidRequest`` for one that can't be served."""
-        return self._shelf.attempt(lambda store: self._use(store, query, entry_id, tier, score), Lookup())
+        return self.attempt(lambda: self._use(query, entry_id, tier, score), Lookup())
 
     def alike(self, query: Query) -> list[Related]:
         """Return the entries that may say the same as one for this query, best first."""
         keys = lookup_keys(query.framework, self._rules.aliases)
 
-        def read(store: Store) -> list[Related]:
-            with store.read() as tx:
-                ranked = self._candidates(tx, query, keys, self._rules.aliases)
-                return [_related(tx, it) for it in ranked if it.may_say_the_same]
+        def read(tx: Transaction) -> list[Related]:
+            ranked = self._candidates(tx, query, keys, self._rules.aliases)
+            return [_related(tx, it) for it in ranked if it.may_say_the_same]
 
-        return self._shelf.attempt(read, [])
+        return self.read(read, [])
 
     def readable(self, found: Lookup) -> Lookup:
         """Leave out the first candidates whose report is nowhere, and read the report of the best one that is left."""
+        if found.match is None and found.report is not None:
+            return found
         for number, candidate in enumerate(found.related):
-            text = self._shelf.attempt(partial(_report_of, entry_id=candidate.id), None)
-            if text is not None or not self._shelf.can_write:
+            text = self.attempt(partial(self._report_of, candidate.id), None)
+            if text is not None or not self.can_write:
                 shown = text if candidate.id in found.near else None
                 return Lookup(related=found.related[number:], report=shown, near=found.near)
         return Lookup()
 
-    def _use(self, store: Store, query: Query, entry_id: str, tier: Tier, score: float | None) -> Lookup:
-        with store.read() as tx:
-            found = lookup.one(tx, entry_id)
-            if found is None:
-                _refuse(_why_not(tx, entry_id))
-        if found[0].origin == "placeholder":
-            return Lookup()
-        known = named(found, query.framework_version, self._rules.limits, self._clock())
-        self._mark(known)
-        match = match_of(query, known.entry, tier, score)
-        report = reports.read_report(store, known.entry)
-        if report is None:
-            reports.drop_lost(store, known.entry)
-            return Lookup()
-        return Lookup(match=match, report=report, ratings=known.ratings, is_hit=True)
+    def _report_of(self, entry_id: str) -> str | None:
+        with self.store.read() as tx:
+            entry = entries.get(tx, entry_id)
+        report = None if entry is None else reports.read_report(self.store, entry)
+        if entry is not None and report is None:
+            reports.drop_lost(self.store, entry)
+        return report
 
-    def _look_up(self, store: Store, query: Query, aliases: Aliases) -> Lookup:
-        keys, rules = lookup_keys(query.framework, aliases), self._rules.match
+    def _look_up(self, query: Query, aliases: Aliases) -> Lookup:
+        keys, match = lookup_keys(query.framework, aliases), self._rules.match
         question = question_key(query.question)
-        with store.read() as tx:
-            if rules.mode == "seed":
+        with self.store.read() as tx:
+            if match.mode == "seed":
                 rows = lookup.framework(tx, keys, question=question)
             else:
                 topic, keywords = topic_key(query.topic), keywords_key(query.topic)
                 rows = lookup.served(tx, keys, topic=topic, question=question, keywords=keywords)
             known = judge_all(_of(rows, query, aliases), *self._now(query))
-            chosen = choose(query, known, rules)
+            chosen = choose(query, known, match)
             is_hit = chosen is not None and chosen[0].is_servable
             ranked = [] if is_hit else self._candidates(tx, query, keys, aliases)
             related = tuple(_related(tx, it) for it in ranked)
-        near = frozenset(it.known.entry.id for it in ranked if it.is_near)
+            near = frozenset(it.known.entry.id for it in ranked if it.is_near)
+            best = (
+                chosen[0].entry if chosen else ranked[0].known.entry if ranked and ranked[0].is_near else None
+            )
+            report = None if best is None else reports.settled(tx, best)
         if chosen is None:
             logger.info("nothing is served of %s; %d candidates", query.framework, len(related))
-            return Lookup(related=related, near=near)
-        entry = chosen[0].entry
-        logger.info("%s matches by %s and is %s", entry.id, chosen[1], entry.status)
-        self._mark(chosen[0])
-        report = reports.read_report(store, entry)
+            return Lookup(related=related, near=near, report=report)
+        logger.info("%s matches by %s and is %s", chosen[0].entry.id, chosen[1], chosen[0].entry.status)
+        return self._found(query, *chosen, report, is_hit=is_hit, related=related, near=near)
+
+    def _use(self, query: Query, entry_id: str, tier: Tier, score: float | None) -> Lookup:
+        with self.store.read() as tx:
+            found = lookup.one(tx, entry_id)
+            if found is None:
+                why = f"Validation failed: {_why_not(tx, entry_id)}"
+                raise InvalidRequest(FieldError("config_overrides.use", why))
+        if found[0].origin == "placeholder":
+            return Lookup()
+        return self._found(query, know(found, *self._now(query)), tier, None, score=score, is_hit=True)
+
+    def _found(
+        self,
+        query: Query,
+        known: Known,
+        tier: Tier,
+        report: str | None,
+        *,
+        is_hit: bool,
+        score: float | None = None,
+        related: tuple[Related, ...] = (),
+        near: frozenset[str] = frozenset(),
+    ) -> Lookup:
+        """Return the entry with its report; without it where that is nowhere, and the entry was removed."""
+        entry = known.entry
+        self._mark(known)
+        report = report or reports.read_report(self.store, entry)
         if report is None:
             logger.info("%s: there is no report to be read at %s", entry.id, entry.path)
-            reports.drop_lost(store, entry)
+            reports.drop_lost(self.store, entry)
             return Lookup(related=tuple(it for it in related if it.id != entry.id), near=near)
         return Lookup(
-            match=match_of(query, entry, chosen[1]),
+            match=match_of(query, entry, tier, score),
             report=report,
-            ratings=chosen[0].ratings,
+            ratings=known.ratings,
             is_hit=is_hit,
-            is_refused=chosen[0].refusal is not None,
+            is_refused=known.refusal is not None,
             related=related,
             near=near,
         )
@@ -143,7 +284,7 @@ class Cache:
         verdict, entry_id = known.verdict, known.entry.id
         if verdict.status == "stale" and verdict.is_news:
             reasons = ", ".join(verdict.reasons)
-            self._shelf.write(
+            self.write(
                 lambda tx: entries.mark_stale(tx, entry_id, reasons, major=verdict.for_major),
                 otherwise=False,
                 timeout=HIT_TIMEOUT,
@@ -175,23 +316,9 @@ def _related(tx: Transaction, candidate: Candidate) -> Related:
     return related_of(candidate, revisions.text(tx, candidate.known.entry.sha256) or "")
 
 
-def _report_of(store: Store, entry_id: str) -> str | None:
-    """Return the report of a live entry; one whose report is nowhere is removed."""
-    with store.read() as tx:
-        entry = entries.get(tx, entry_id)
-    report = None if entry is None else reports.read_report(store, entry)
-    if entry is not None and report is None:
-        reports.drop_lost(store, entry)
-    return report
-
-
 def _why_not(tx: Transaction, entry_id: str) -> str:
     if quarantine.get(tx, entry_id) is not None:
         return f"{entry_id} waits for a person; `kr review` shows it"
     from kr.store.archive import unknown_entry  # heavy: for an error alone
 
     return str(unknown_entry(tx, entry_id))
-
-
-def _refuse(reason: str) -> NoReturn:
-    raise InvalidRequest(FieldError("config_overrides.use", f"Validation failed: {reason}"))

@@ -8,23 +8,19 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from kr import cancellation
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.markdown import split
 from kr.models import Answer, Learned, SourceAttempt, SourceOutcome
 from kr.research.run import Run
-from kr.settings.model import CircuitBreaker
 from kr.sources.base import Ask, Source
 from kr.store import ledger, requests
 from kr.store.engine import Transaction
 from kr.store.ledger import Reservation, SourceCall
 from kr.text import tokens_of
 from kr.times import to_text
-
-if TYPE_CHECKING:
-    from kr.research.service import Progress
 
 logger = logging.getLogger(__name__)
 
@@ -59,30 +55,23 @@ class Budget:
             cancellation.sleep(_POLL_SECONDS)
 
     def _try_to_reserve(self) -> Reservation:
-        run = self._run
+        run, story = self._run, self._run.request
         is_override = run.overrides.max_calls is not None
         if is_override and run.charged >= run.call_limit:
             return Reservation(outcome="exhausted")
 
         def reserve(tx: Transaction) -> Reservation:
             requests.begin(tx, run.row("failure"))
+            limit = None if is_override else run.call_limit
             return ledger.reserve(
-                tx,
-                session_id=run.request.session_id,
-                story_key=run.request.story_key,
-                owner=run.owner,
-                limit=None if is_override else run.call_limit,
-                now=run.clock(),
+                tx, story.session_id, story.story_key, owner=run.id, limit=limit, now=run.clock()
             )
 
-        reserved = run.shelf.write(reserve, None)
-        return reserved or Reservation(outcome="granted" if self._left_unwritten() else "exhausted")
-
-    def _left_unwritten(self) -> int:
-        run = self._run
-        request, here = run.request, run.charged - run.unrecorded
-        spent = run.shelf.read(lambda tx: ledger.spent(tx, request.session_id, request.story_key), here)
-        return run.calls_left(spent)
+        if (reserved := run.cache.write(reserve, None)) is not None:
+            return reserved
+        here = run.charged - run.unrecorded
+        spent = run.cache.read(lambda tx: ledger.spent(tx, story.session_id, story.story_key), here)
+        return Reservation(outcome="granted" if run.calls_left(spent) else "exhausted")
 
     def settle(self, *, charged: bool, **call: Any) -> None:
         """Write what became of a call (fields of ``SourceCall``) into the ledger; charge or give back what was held."""
@@ -103,7 +92,7 @@ class Budget:
             ledger.settle(tx, held, row)
             return True
 
-        if not run.shelf.write(record, otherwise=False):
+        if not run.cache.write(record, otherwise=False):
             run.unrecorded += charged
         self._may_hold = False
 
@@ -111,64 +100,60 @@ class Budget:
         """Give back what is held: the call was interrupted, perhaps before its reservation was noted here."""
         if self._may_hold:
             self._held, self._may_hold = None, False
-            self._run.shelf.write(lambda tx: ledger.release_all(tx, self._run.owner), 0)
+            self._run.cache.write(lambda tx: ledger.release_all(tx, self._run.id), 0)
 
     def renew(self) -> None:
         if self._held is not None:
-            self._run.shelf.write(lambda tx: ledger.renew(tx, self._run.owner, now=self._run.clock()), 0)
+            self._run.cache.write(lambda tx: ledger.renew(tx, self._run.id, now=self._run.clock()), 0)
 
 
 class Breaker:
     """Leaves a source alone that failed ``failures`` times in a row (0: never), until its pause is over and a probe succeeds."""
 
-    def __init__(self, run: Run, config: CircuitBreaker, *, timeout: float) -> None:
+    def __init__(self, run: Run, *, timeout: float) -> None:
         self._run = run
-        self._config = config
+        self._config = run.service.settings.knowledge_research.circuit_breaker
         self._probe_seconds = timeout + _AROUND_A_CALL
 
     def is_open(self, source: str) -> bool:
-        run = self._run
-        if (
-            not self._config.failures
-            or run.shelf.read(lambda tx: ledger.circuit(tx, source).open_until, None) is None
+        cache, owner, now, seconds = self._run.cache, self._run.id, self._run.clock(), self._probe_seconds
+        if not self._config.failures or not cache.read(
+            lambda tx: ledger.circuit(tx, source).open_until, None
         ):
             return False
-        return not run.shelf.write(
-            lambda tx: ledger.admit(
-                tx, source, run.owner, now=run.clock(), probe_seconds=self._probe_seconds
-            ),
-            otherwise=True,
+        return not cache.write(
+            lambda tx: ledger.admit(tx, source, owner, now=now, probe_seconds=seconds), otherwise=True
         )
 
     def give_back(self, source: str) -> None:
         """The call that was admitted was not made, or was interrupted: another process may probe."""
-        run = self._run
-        if self._config.failures and run.shelf.read(lambda tx: ledger.circuit(tx, source).probe_owner, None):
-            run.shelf.write(lambda tx: ledger.release_probe(tx, source, run.owner), None)
+        cache, owner = self._run.cache, self._run.id
+        if self._config.failures and cache.read(lambda tx: ledger.circuit(tx, source).probe_owner, None):
+            cache.write(lambda tx: ledger.release_probe(tx, source, owner), None)
 
     def note(self, source: str, failure: SourceFailure | None) -> None:
         """Remember an answer (``None``) or a failure; only the source's own fault counts."""
-        run, config = self._run, self._config
+        cache, config, now = self._run.cache, self._config, self._run.clock()
         if not config.failures:
             return
         if isinstance(failure, SourceNotAsked):
             self.give_back(source)
         elif failure is not None and failure.is_fault:
-            run.shelf.write(
+            cache.write(
                 lambda tx: ledger.record_failure(
                     tx,
                     source,
                     failure.reason,
-                    now=run.clock(),
+                    now=now,
                     failures=config.failures,
                     pause_seconds=config.pause_seconds,
                     retry_after=failure.retry_after,
                 ),
                 None,
             )
-        elif run.shelf.read(lambda tx: ledger.circuit(tx, source).failures, 0):
+        elif cache.read(lambda tx: ledger.circuit(tx, source).failures, 0):
             # It works: that it does not know a framework is no failure of the source.
-            run.shelf.write(lambda tx: ledger.record_success(tx, source), None)
+            cache.write(lambda tx: ledger.record_success(tx, source), None)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -184,23 +169,13 @@ class Result:
 
 
 class Chain:
-    """Asks sources. ``timeout`` is a call's own, in seconds; ``covers`` tells whether an answer covers the question."""
+    """Asks sources. ``covers`` tells whether an answer covers the question."""
 
-    def __init__(
-        self,
-        run: Run,
-        breaker: Breaker,
-        progress: "Progress",
-        *,
-        timeout: float,
-        covers: Callable[[Answer], bool],
-    ) -> None:
+    def __init__(self, run: Run, covers: Callable[[Answer], bool]) -> None:
         self.budget = Budget(run)
         self.result = Result()
         self._run = run
-        self._breaker = breaker
-        self._progress = progress
-        self._timeout = timeout
+        self._breaker = Breaker(run, timeout=run.timeout)
         self._covers = covers
 
     def ask_in_order(
@@ -246,7 +221,8 @@ class Chain:
             self._add_failure(source, SourceFailure("circuit open", is_fault=False), 0.0)
             return True
         logger.info("asking %s", source.name)
-        self._progress.asking(source.name)
+        progress = self._run.service.progress
+        progress.asking(source.name)
         started = time.monotonic()
         try:
             answer = self._answer_of(source, ask, share)
@@ -260,11 +236,11 @@ class Chain:
             self._breaker.note(source.name, None)
             self._add_answer(source, answer, time.monotonic() - started)
         finally:
-            self._progress.done()
+            progress.done()
         return True
 
     def _answer_of(self, source: Source, ask: Ask, share: int) -> Answer:
-        timeout = min(self._timeout, self._run.time_left() / share)
+        timeout = min(self._run.timeout, self._run.time_left() / share)
         answer = source.ask(ask, timeout=max(timeout, _SHORTEST_CALL))
         if not any(split(passage.text) for passage in answer.passages):
             raise SourceFailure("its answer has no text", is_fault=False)
@@ -293,38 +269,41 @@ class Chain:
             result.notes.append(f"{source.name}: {_GAP}")
             # Who was asked and charged has answered; a look into the installed files that found nothing is none.
             outcome = "success" if source.is_charged else "unavailable"
-        result.learned = Learned(
-            library_id=answer.library_id,
-            library_versions=answer.library_versions,
-            repository=answer.repository or result.learned.repository,
-        )
-        result.attempts.append(SourceAttempt(source=source.name, status=outcome, url=answer.url))
-        self.budget.settle(
+        repository = answer.repository or result.learned.repository
+        self._learn(answer.library_id, answer.library_versions, repository)
+        self._settle(
+            source,
+            outcome,
+            seconds,
             charged=source.is_charged,
-            source=source.name,
-            outcome=outcome,
-            duration_ms=round(seconds * 1000),
             url=answer.url,
             reason=reason,
             answer_tokens=sum(tokens_of(passage.text) for passage in answer.passages),
         )
 
     def _add_failure(self, source: Source, failure: SourceFailure, seconds: float) -> None:
-        result = self.result
-        outcome: SourceOutcome = "timeout" if isinstance(failure, SourceTimeout) else "unavailable"
         logger.info("%s: %s", source.name, failure.reason)
         if failure.library_id or failure.repository:
-            result.learned = Learned(
-                library_id=failure.library_id,
-                library_versions=failure.library_versions,
-                repository=failure.repository,
-            )
-        result.notes.append(f"{source.name}: {failure.reason}")
-        result.attempts.append(SourceAttempt(source=source.name, status=outcome))
+            self._learn(failure.library_id, failure.library_versions, failure.repository)
+        self.result.notes.append(f"{source.name}: {failure.reason}")
+        outcome: SourceOutcome = "timeout" if isinstance(failure, SourceTimeout) else "unavailable"
+        self._settle(source, outcome, seconds, reason=failure.reason)
+
+    def _learn(self, library_id: str | None, versions: tuple[str, ...], repository: str | None) -> None:
+        self.result.learned = Learned(library_id=library_id, library_versions=versions, repository=repository)
+
+    def _settle(
+        self,
+        source: Source,
+        outcome: SourceOutcome,
+        seconds: float,
+        *,
+        charged: bool = False,
+        url: str | None = None,
+        **call: Any,
+    ) -> None:
+        self.result.attempts.append(SourceAttempt(source=source.name, status=outcome, url=url))
+        took = round(seconds * 1000)
         self.budget.settle(
-            charged=False,
-            source=source.name,
-            outcome=outcome,
-            duration_ms=round(seconds * 1000),
-            reason=failure.reason,
+            charged=charged, source=source.name, outcome=outcome, duration_ms=took, url=url, **call
         )

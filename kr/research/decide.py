@@ -52,9 +52,6 @@ WITHDRAWN = -1000.0
 
 Freshness = Literal["fresh", "stale", "archived"]
 
-CACHE_TTL_DAYS, ARCHIVE_AFTER_DAYS = 30, 60
-"""The defaults of the settings of these names (rule 3.3)."""
-
 MARKED = "marked stale"
 
 
@@ -62,8 +59,8 @@ MARKED = "marked stale"
 class Limits:
     """Ages in days; None: no limit."""
 
-    ttl_days: int = CACHE_TTL_DAYS
-    archive_after_days: int = ARCHIVE_AFTER_DAYS
+    ttl_days: int = 30
+    archive_after_days: int = 60
     max_age_days: int | None = None
 
 
@@ -81,23 +78,29 @@ class Verdict:
 
 
 def judge(entry: Entry, version: str, limits: Limits, now: datetime) -> Verdict:
-    """Judge an entry for a request for ``version`` at ``now``, which must carry a time zone. An unreadable date makes it stale."""
+    """Judge an entry for a request for ``version`` at ``now``, which must carry a time zone (rule 3.3).
+
+    Ages are whole days between UTC dates, and every limit means "more than". An unreadable date makes it stale.
+    """
     if now.tzinfo is None:
         raise ValueError("now must carry a time zone")
     now = now.astimezone(UTC)
-    mark, of_version = _mark(entry), _version(entry, version)
-    of_itself = [
-        _since_access(entry, limits, now.date()),
-        _since_research(entry, limits, now.date()),
-        _hard_end(entry, now),
-    ]
-    reasons = tuple(reason for reason in (mark, of_version, *of_itself) if reason)
     accessed = parse_time(entry.last_accessed)
+    longest = min(limits.ttl_days, limits.archive_after_days)
+    is_other_version = not same_major(entry.framework_version, version)
+    found = (
+        _mark(entry),
+        f"version {entry.framework_version}, asked for {version}" if is_other_version else None,
+        _over("last accessed", entry.last_accessed, longest, now.date()),
+        _over("researched", entry.researched_at or entry.created, limits.max_age_days, now.date()),
+        _hard_end(entry.fresh_until, now),
+    )
+    reasons = tuple(reason for reason in found if reason)
     if accessed and accessed.date() < oldest_live(now.date(), limits.archive_after_days):
         return Verdict("archived", reasons)
     if not reasons:
         return Verdict("fresh", reasons)
-    is_of_version = of_version is not None and len(reasons) == 1
+    is_of_version = is_other_version and len(reasons) == 1
     is_news = entry.status == "fresh" or (not is_of_version and entry.stale_major is not None)
     return Verdict("stale", reasons, major_key(version) if is_of_version else None, is_news)
 
@@ -109,24 +112,9 @@ def _mark(entry: Entry) -> str | None:
     return PLACEHOLDER if entry.origin == "placeholder" else MARKED
 
 
-def _version(entry: Entry, version: str) -> str | None:
-    if same_major(entry.framework_version, version):
+def _over(what: str, when: str, limit: int | None, today: date) -> str | None:
+    if limit is None:
         return None
-    return f"version {entry.framework_version}, asked for {version}"
-
-
-def _since_access(entry: Entry, limits: Limits, today: date) -> str | None:
-    limit = min(limits.ttl_days, limits.archive_after_days)
-    return _over("last accessed", entry.last_accessed, limit, today)
-
-
-def _since_research(entry: Entry, limits: Limits, today: date) -> str | None:
-    if limits.max_age_days is None:
-        return None
-    return _over("researched", entry.researched_at or entry.created, limits.max_age_days, today)
-
-
-def _over(what: str, when: str, limit: int, today: date) -> str | None:
     moment = parse_time(when)
     if moment is None:
         return f"{what} at an unreadable date"
@@ -134,13 +122,13 @@ def _over(what: str, when: str, limit: int, today: date) -> str | None:
     return f"{what} {age} days ago, more than {limit}" if age > limit else None
 
 
-def _hard_end(entry: Entry, now: datetime) -> str | None:
-    if entry.fresh_until is None:
+def _hard_end(fresh_until: str | None, now: datetime) -> str | None:
+    if fresh_until is None:
         return None
-    end = parse_time(entry.fresh_until)
+    end = parse_time(fresh_until)
     if end is None:
         return "fresh until an unreadable date"
-    return f"fresh until {entry.fresh_until} only" if now >= end else None
+    return f"fresh until {fresh_until} only" if now >= end else None
 
 
 # --- which one is served
@@ -169,17 +157,20 @@ class Known:
         return None
 
 
+def know(found: tuple[Entry, Ratings, bool], version: str, limits: Limits, now: datetime) -> Known:
+    """Judge an entry for a version, and give it the status that it has now; past its time it is stale, and no more."""
+    entry, ratings, is_wording = found
+    verdict = judge(entry, version, limits, now)
+    status: EntryStatus = "fresh" if verdict.status == "fresh" else "stale"
+    return Known(replace(entry, status=status), verdict, ratings, is_wording)
+
+
 def judge_all(
     found: Iterable[tuple[Entry, Ratings, bool]], version: str, limits: Limits, now: datetime
 ) -> list[Known]:
-    """Judge entries for a version, and give each the status that it has now; ``archived`` ones are left out."""
-    judged = []
-    for entry, ratings, is_wording in found:
-        verdict = judge(entry, version, limits, now)
-        if verdict.status != "archived":
-            status = verdict.status
-            judged.append(Known(replace(entry, status=status), verdict, ratings, is_wording))
-    return of_own_major(judged, version)
+    """Judge entries for a version; ``archived`` ones are left out."""
+    known = [know(it, version, limits, now) for it in found]
+    return of_own_major([it for it in known if it.verdict.status != "archived"], version)
 
 
 def of_own_major(known: Sequence[Known], version: str) -> list[Known]:
@@ -403,53 +394,6 @@ def most_offered(entries: int) -> int:
     return MORE if entries > _MANY else FEW
 
 
-def named(found: tuple[Entry, Ratings, bool], version: str, limits: Limits, now: datetime) -> Known:
-    """Judge the entry that a request names: past its time it is stale, and no more."""
-    entry, ratings, is_wording = found
-    verdict = judge(entry, version, limits, now)
-    if verdict.status == "archived":
-        verdict = replace(verdict, status="stale")
-    status: EntryStatus = "fresh" if verdict.status == "fresh" else "stale"
-    return Known(replace(entry, status=status), verdict, ratings, is_wording)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lookup:
-    """What the cache holds for a request: an exact entry, candidates, or neither (a miss).
-
-    ``match`` is the entry that is served, or stale, or refused, and ``report`` its text (without a match that of the first
-    candidate, where it is worth reading); ``related`` are the candidates, best first. ``is_hit``: the match is served.
-    ``is_refused``: it is a placeholder or was rated wrong. ``near``: the candidates whose text is worth reading unasked.
-    """
-
-    match: Match | None = None
-    report: str | None = None
-    ratings: Ratings = NO_RATINGS
-    is_hit: bool = False
-    is_refused: bool = False
-    related: tuple[Related, ...] = ()
-    near: frozenset[str] = frozenset()
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether an entry for this very request is there, which is to be researched again."""
-        return self.match is not None and not self.is_hit and not self.is_refused
-
-    @property
-    def is_offer(self) -> bool:
-        """Whether there is something to choose from; what was rated wrong is offered with its note."""
-        return not self.is_stale and bool(self.related)
-
-    @property
-    def baseline(self) -> str | None:
-        """The stale report that a new research stands on, if nothing better is found: only one of the same topic."""
-        is_of_topic = self.match is not None and self.match.tier in {
-            "framework+topic+tags",
-            "framework+topic",
-        }
-        return self.report if is_of_topic and self.is_stale else None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """How a request ended. ``index_count`` None: the live entries are counted then. ``text`` is the report's."""
@@ -480,23 +424,6 @@ def with_confidence(text: str, confidence: Confidence) -> str:
     """Return a report whose header has the confidence that its entry has now: ratings change it, the text stays."""
     head, section, rest = text.partition("\n## ")
     return _OWN_CONFIDENCE.sub(rf"\g<1>{confidence}", head, count=1) + section + rest
-
-
-def outcome_of(found: Lookup, **more: object) -> Outcome:
-    """Return the outcome that is the entry which was found, as it is."""
-    if found.match is None:
-        raise ValueError("a miss has no entry")
-    entry = found.match.entry
-    outcome = Outcome(
-        entry_id=entry.id,
-        path=entry.path,
-        confidence=entry.confidence,
-        match=found.match,
-        ratings=found.ratings,
-        related=found.related,
-        text=found.report,
-    )
-    return replace(outcome, **more)  # type: ignore[arg-type]
 
 
 def research_status(outcome: Outcome) -> ResearchStatus:

@@ -8,20 +8,21 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kr import cancellation
 from kr.errors import KrError, ReportUnwritable, StoreError
 from kr.frameworks import canonical
-from kr.models import SourceAttempt
+from kr.models import ResearchEnvelope, SourceAttempt
+from kr.packages.installed import find_installed
+from kr.packages.versions import project_aliases
 from kr.report import INSTALLED_DOCS_LAST
-from kr.research.chain import Breaker, Chain, Result
-from kr.research.decide import Lookup, Outcome, outcome_of
-from kr.research.model import Model
-from kr.research.packages import Packages
+from kr.research.cache import Lookup
+from kr.research.chain import Chain, Result
+from kr.research.decide import Outcome
+from kr.research.llm import Author, Model
 from kr.research.persona import Persona, chosen_persona
 from kr.research.report import Report, build_report
-from kr.research.run import Run
+from kr.research.run import Run, outcome_of
 from kr.settings import Settings
 from kr.settings.model import OwnSource
 from kr.source_kinds import is_package
@@ -35,9 +36,6 @@ from kr.times import major_key, parse_time, same_major, to_text
 from kr.transfer import has_export
 from kr.transfer.export_yaml import refresh_exports
 from kr.transfer.import_yaml import import_on_first_use
-
-if TYPE_CHECKING:
-    from kr.research.service import Progress
 
 logger = logging.getLogger(__name__)
 
@@ -53,59 +51,68 @@ _POLL_SECONDS = 0.1
 
 
 class Miss:
-    """Researches over one configuration."""
+    """Researches what one request wants."""
 
-    def __init__(self, settings: Settings, packages: Packages, progress: "Progress") -> None:
-        self._settings = settings
-        self._config = settings.knowledge_research
-        self._packages = packages
-        self._progress = progress
-        self._model = Model(settings, packages.environ)
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._settings = run.service.settings
+        self._config = run.service.settings.knowledge_research
+        self._environ = run.service.environ
+        self._model = Model(self._settings, self._environ)
 
-    def perform(self, run: Run, found: Lookup) -> Outcome | Lookup:
-        """Research what a request wants; ``found`` is what the cache holds for it, which may not be served.
+    def perform(self, found: Lookup) -> ResearchEnvelope:
+        """Answer a request; ``found`` is what the cache holds for it, which may not be served.
 
-        Returns what the cache holds after all: another has researched it meanwhile, or the project names it otherwise.
+        It may hold the answer after all: another has researched it meanwhile, or the project names it otherwise.
         """
-        again = self._look_further(run, found)
-        if run.may_serve(again) or (again is not found and run.may_offer(again)):
-            return again
-        with lease(run, self._progress) as has_waited:
+        run = self._run
+        again = self._look_further(found)
+        if run.may_serve(again):
+            return run.serve(again)
+        if again is not found and run.may_offer(again):
+            return run.offer(again)
+        with lease(run) as has_waited:
             # Also who did not wait: another may have had the lease, and let go of it, since this one looked.
             found = run.cache.look_up(run.query)
             if run.may_serve(found):
-                return found
+                return run.serve(found)
             if has_waited and _is_news(run, found):
-                return self._share(run, found)
-            taken = self._model.choose(run, found.related, self._progress) if found.is_offer else None
-            return taken or self._research(run, found)
+                return run.answer(self._share(found))
+            taken = self._model.choose(run, found.related) if found.is_offer else None
+            return run.serve(taken) if taken else self._research(found)
 
-    def _look_further(self, run: Run, found: Lookup) -> Lookup:
+    def _look_further(self, found: Lookup) -> Lookup:
         """Import an index that waits beside an empty database, and look under the names that the project gives its packages."""
+        run, base = self._run, self._settings.knowledge_base
         if found.match is not None or found.related:
             return found
-        base = self._settings.knowledge_base
-        if has_export(base) and run.shelf.attempt(
-            lambda store: import_on_first_use(store, base, now=run.clock()), otherwise=False
+        if has_export(base) and run.cache.attempt(
+            lambda: import_on_first_use(run.cache.store, base, now=run.clock()), otherwise=False
         ):
             found = run.cache.look_up(run.query)
-        aliases = self._packages.aliases()
-        if found.match is not None or found.related or not aliases:
-            return run.cache.readable(found) if found.is_offer else found
-        further = run.cache.look_up(run.query, {**aliases, **run.rules.aliases})
-        return run.cache.readable(further) if further.is_offer else further
+        # What the working directory's files say goes before what the configuration's do.
+        named = [project_aliases(folder) for folder in reversed(run.service.folders)]
+        aliases = {name: package for names in named for name, package in names.items()}
+        if aliases and found.match is None and not found.related:
+            found = run.cache.look_up(run.query, {**aliases, **run.service.rules.aliases})
+        return run.cache.readable(found) if found.is_offer else found
 
-    def _research(self, run: Run, found: Lookup) -> Outcome | Lookup:
-        persona = self._load_persona(run)  # step 4
-        author = self._model.author(run, persona)
-        breaker = Breaker(run, self._config.circuit_breaker, timeout=self._timeout(run))
-        chain = Chain(run, breaker, self._progress, timeout=self._timeout(run), covers=author.covers)
+    def _share(self, found: Lookup) -> Outcome:
+        """Return what another process has just found out, although it is no fresh answer."""
+        self._run.notes.append("another agent researched this at the same moment; its report is shared")
+        skipped = (SourceAttempt(source=source.name, status="skipped") for source in self._sources())
+        return replace(outcome_of(found), attempts=tuple(skipped))
+
+    def _research(self, found: Lookup) -> ResearchEnvelope:
+        run = self._run
+        author = Author(run, self._model, self._load_persona())  # step 4
+        chain = Chain(run, author.covers)
         with _heartbeat(chain.budget.renew):
-            result = self._ask_sources(run, found, chain)  # step 5
+            result = self._ask_sources(found, chain)  # step 5
             synthesis = author.write(result.answer or result.gap)
             if result.answer is None and (again := run.cache.look_up(run.query)).is_hit:
-                # Somebody else was luckier meanwhile: a placeholder must not take the place of that.
-                return again if run.may_serve(again) else _stand(run, again, result)
+                # A fresh report, or somebody else's luck meanwhile: a placeholder must not take the place of that.
+                return run.serve(again) if run.may_serve(again) else run.answer(self._keep(again, result))
             report = build_report(  # step 6
                 run.query,
                 answer=result.answer or result.gap,
@@ -116,64 +123,49 @@ class Miss:
                 max_tokens=self._config.report_max_tokens,
                 sources={attempt.source for attempt in result.attempts},
             )
-            saved = self._save(run, found, report)  # steps 7 and 8
-        return _outcome(found, result, report, saved)
+            saved = self._save(found, report)  # steps 7 and 8
+        return run.answer(_outcome(found, result, report, saved))
 
-    def _share(self, run: Run, found: Lookup) -> Outcome:
-        """Return what another process has just found out, although it is no fresh answer."""
-        run.notes.append("another agent researched this at the same moment; its report is shared")
-        skipped = tuple(SourceAttempt(source=source.name, status="skipped") for source in self._sources())
-        return outcome_of(found, attempts=skipped)
+    def _keep(self, found: Lookup, result: Result) -> Outcome:
+        """Nothing answered a request for a new research: the fresh report stays as it is, and is returned."""
+        outcome = outcome_of(found)
+        self._run.notes.append(f"{outcome.entry_id} could not be researched again; its report is unchanged")
+        return replace(outcome, attempts=tuple(result.attempts), has_budget_ended=result.ended == "budget")
 
-    # --- sources ---
+    def _load_persona(self) -> Persona:
+        home = Path(self._environ.get("HOME") or "/nonexistent")
+        persona, note = chosen_persona(self._settings, home)
+        self._run.persona = persona.name
+        logger.info("researching under the principles of %s", persona.name)
+        if note is not None:
+            logger.warning("BMM Architect persona load failed, using lean persona")
+            self._run.notes.append(note)
+        return persona
 
-    def _ask_sources(self, run: Run, found: Lookup, chain: Chain) -> Result:
-        result, sources, local_docs = chain.result, self._sources(), self._local_docs()
-        has_baseline = _has_lasting_baseline(found)
-        ask = self._prepare(run)
-        waiting = int(local_docs is not None and not has_baseline)
-        chain.ask_in_order(sources, ask, fallback=self._fallback(), waiting=waiting)
+    # --- step 5
+
+    def _ask_sources(self, found: Lookup, chain: Chain) -> Result:
+        run, result, ask = self._run, chain.result, self._prepare()
+        local_docs = None if _has_lasting_baseline(found) else self._local_docs()
+        fallback = self._config.fallback_if_mcp_unavailable
+        last = _source(fallback, self._settings, self._environ) if fallback else None
+        chain.ask_in_order(self._sources(), ask, fallback=last, waiting=int(local_docs is not None))
         if result.ended == "budget":
             story = run.request.story_key
-            message = _NOTHING_ALLOWED if run.asks_nobody else EXHAUSTED.format(story_key=story)
+            message = _NOTHING_ALLOWED if run.overrides.max_calls == 0 else EXHAUSTED.format(story_key=story)
             logger.warning("%s", message)
             result.notes.append(message)
         if result.answer is None:
-            if local_docs is not None and not has_baseline:
+            if local_docs is not None:
                 chain.ask(local_docs, ask)
             used = _what_serves(run, found, result)
             if result.gap is not None:
                 result.notes.append(f"question_not_covered: {used}")
             elif result.ended != "budget":
                 result.notes.append(f"all_sources_unavailable: {used}")
-        self._remember(run, result)
-        run.notes += result.notes
-        return result
-
-    def _prepare(self, run: Run) -> Ask:
-        framework = run.query.framework
-        known = run.shelf.read(lambda tx: ledger.library(tx, framework), None)
-
-        def own_repository() -> str | None:
-            return self._packages.repository(framework)
-
-        if known is None:
-            return Ask(query=run.query, own_repository=own_repository)
-        # What was learned long ago may list no version that came since: it is searched for anew.
-        learned = parse_time(known.learned_at or "")
-        is_recent = learned is not None and run.started - learned <= _LIBRARY_IDS_LAST
-        return Ask(
-            query=run.query,
-            library_id=known.library_id if is_recent else None,
-            library_versions=known.versions if is_recent else (),
-            repository=known.repository,
-            own_repository=own_repository,
-        )
-
-    def _remember(self, run: Run, result: Result) -> None:
         learned = result.learned
         if learned.library_id or learned.repository:
-            run.shelf.write(
+            run.cache.write(
                 lambda tx: ledger.learn_library(
                     tx,
                     run.query.framework,
@@ -184,19 +176,55 @@ class Miss:
                 ),
                 None,
             )
+        run.notes += result.notes
+        return result
 
-    # --- steps 7 and 8 ---
+    def _prepare(self) -> Ask:
+        run, framework = self._run, self._run.query.framework
+        ask = Ask(query=run.query, own_repository=self._repository)
+        known = run.cache.read(lambda tx: ledger.library(tx, framework), None)
+        if known is None:
+            return ask
+        # What was learned long ago may list no version that came since: it is searched for anew.
+        learned = parse_time(known.learned_at or "")
+        if learned is None or run.started - learned > _LIBRARY_IDS_LAST:
+            return replace(ask, repository=known.repository)
+        return replace(
+            ask, library_id=known.library_id, library_versions=known.versions, repository=known.repository
+        )
 
-    def _save(self, run: Run, found: Lookup, report: Report) -> Saved | None:
+    def _repository(self) -> str | None:
+        """Return the framework's ``owner/repo``: configured, or named by the installed package."""
+        framework = self._run.query.framework
+        for name, repository in self._config.repositories.items():
+            if fold(name) == fold(framework):
+                return repository
+        found = find_installed(framework, self._run.service.folders, self._environ)
+        return next((package.repository for package in found if package.repository), None)
+
+    def _sources(self) -> list[Source]:
+        return [_source(name, self._settings, self._environ) for name in self._config.sources]
+
+    def _local_docs(self) -> Source | None:
+        if not self._config.local_docs:
+            return None
+        from kr.sources.local_docs import LocalDocs  # heavy
+
+        return LocalDocs(self._run.service.folders, self._environ)
+
+    # --- steps 7 and 8
+
+    def _save(self, found: Lookup, report: Report) -> Saved | None:
         """Write and index the report; None where it is not kept. A failure is noted and degrades the answer."""
+        run = self._run
         is_of_finding = found.match is not None and found.match.entry.is_written
-        if not run.shelf.can_write or (report.origin == "baseline" and is_of_finding):
+        if not run.cache.can_write or (report.origin == "baseline" and is_of_finding):
             return None
         now = run.clock()
         try:
-            saved = saving.save(run.store, _draft(run, found, report, now), report.text, now)
+            saved = saving.save(run.cache.store, _draft(run, found, report, now), report.text, now)
         except StoreError as error:
-            run.shelf.note(error)
+            run.cache.note(error)
             return None
         except ReportUnwritable as error:
             run.add_error(error)
@@ -211,42 +239,13 @@ class Miss:
             )
         elif run.overrides.refresh:
             # So is a wrong choice undone: these words led to another entry, and what they ask for was wanted anew.
-            run.shelf.write(lambda tx: wordings.take(tx, run.query.question, saved.entry), None)
+            run.cache.write(lambda tx: wordings.take(tx, run.query.question, saved.entry), None)
         if self._config.auto_export:
             try:
-                refresh_exports(run.store, self._settings.knowledge_base)
+                refresh_exports(run.cache.store, self._settings.knowledge_base)
             except KrError as error:
                 run.notes.append(f"export_failed: {error}")
         return saved
-
-    # --- what the settings name ---
-
-    def _load_persona(self, run: Run) -> Persona:
-        home = Path(self._packages.environ.get("HOME") or "/nonexistent")
-        persona, note = chosen_persona(self._settings, home)
-        run.persona = persona.name
-        logger.info("researching under the principles of %s", persona.name)
-        if note is not None:
-            logger.warning("BMM Architect persona load failed, using lean persona")
-            run.notes.append(note)
-        return persona
-
-    def _timeout(self, run: Run) -> float:
-        return run.overrides.timeout_seconds or self._config.timeout_seconds
-
-    def _sources(self) -> list[Source]:
-        return [_source(name, self._settings, self._packages.environ) for name in self._config.sources]
-
-    def _fallback(self) -> Source | None:
-        name = self._config.fallback_if_mcp_unavailable
-        return _source(name, self._settings, self._packages.environ) if name else None
-
-    def _local_docs(self) -> Source | None:
-        if not self._config.local_docs:
-            return None
-        from kr.sources.local_docs import LocalDocs  # heavy
-
-        return LocalDocs(self._packages.folders, self._packages.environ)
 
 
 def configured_sources(settings: Settings, environ: Mapping[str, str]) -> list[Source]:
@@ -261,19 +260,19 @@ def _source(name: str | OwnSource, settings: Settings, environ: Mapping[str, str
 
 
 @contextmanager
-def lease(run: Run, progress: "Progress") -> Iterator[bool]:
+def lease(run: Run) -> Iterator[bool]:
     """Hold the right to research a question; yields whether another held it before. Without a database there is none."""
-    key = lease_key(run)
+    key, progress = lease_key(run), run.service.progress
 
     def acquire() -> bool:
-        return run.shelf.write(
-            lambda tx: ledger.acquire_lease(tx, key, run.owner, now=run.clock(), ttl=_LEASE_SECONDS),
+        return run.cache.write(
+            lambda tx: ledger.acquire_lease(tx, key, run.id, now=run.clock(), ttl=_LEASE_SECONDS),
             otherwise=True,
         )
 
     def renew() -> None:
-        run.shelf.write(
-            lambda tx: ledger.renew_lease(tx, key, run.owner, now=run.clock(), ttl=_LEASE_SECONDS), False
+        run.cache.write(
+            lambda tx: ledger.renew_lease(tx, key, run.id, now=run.clock(), ttl=_LEASE_SECONDS), False
         )
 
     try:  # an interrupt may strike when the lease is held and nobody knows yet
@@ -291,7 +290,7 @@ def lease(run: Run, progress: "Progress") -> Iterator[bool]:
         with _heartbeat(renew):
             yield has_waited
     finally:
-        run.shelf.write(lambda tx: ledger.release_lease(tx, key, run.owner), otherwise=False)
+        run.cache.write(lambda tx: ledger.release_lease(tx, key, run.id), otherwise=False)
 
 
 def lease_key(run: Run) -> str:
@@ -349,13 +348,6 @@ def _is_news(run: Run, found: Lookup) -> bool:
     return written is not None and written >= run.started
 
 
-def _stand(run: Run, found: Lookup, result: Result) -> Outcome:
-    """Nothing answered a request for a new research: the fresh report stays as it is, and is returned."""
-    outcome = outcome_of(found, attempts=tuple(result.attempts), has_budget_ended=result.ended == "budget")
-    run.notes.append(f"{outcome.entry_id} could not be researched again; its report is unchanged")
-    return outcome
-
-
 def _draft(run: Run, found: Lookup, report: Report, now: datetime) -> Draft:
     # A report that was carried over keeps the version and the time that its text is of; one of another major
     # version stands in for the one that was asked for, and must not take the place of its own entry.
@@ -388,27 +380,22 @@ def _outcome(found: Lookup, result: Result, report: Report, saved: Saved | None)
         related=tuple(it for it in found.related if saved is None or it.id != saved.entry.id),
         text=report.text,
     )
-    if (
-        saved is None
-        and found.match is not None
-        and found.match.entry.is_written
-        and report.origin == "baseline"
-    ):
-        # Nobody's words are overwritten: the stale finding is given as it stands.
-        entry = found.match.entry
+    if saved is not None:
+        # A placeholder or a known text leaves the entry and its history untouched.
+        is_as_it_was = saved.is_beside and saved.revision == saved.entry.revision
         return replace(
-            outcome, entry_id=entry.id, path=entry.path, confidence=entry.confidence, text=found.report
+            outcome,
+            entry_id=saved.entry.id,
+            path=None if saved.is_beside else saved.entry.path,
+            index_updated=not is_as_it_was,
+            index_count=saved.index_count,
+            lru_evicted=saved.lru_evicted,
+            auto_archived=saved.auto_archived,
         )
-    if saved is None:
+    if found.match is None or not found.match.entry.is_written or report.origin != "baseline":
         return outcome
-    # A placeholder or a known text leaves the entry and its history untouched.
-    is_as_it_was = saved.is_beside and saved.revision == saved.entry.revision
+    # Nobody's words are overwritten: the stale finding is given as it stands.
+    entry = found.match.entry
     return replace(
-        outcome,
-        entry_id=saved.entry.id,
-        path=None if saved.is_beside else saved.entry.path,
-        index_updated=not is_as_it_was,
-        index_count=saved.index_count,
-        lru_evicted=saved.lru_evicted,
-        auto_archived=saved.auto_archived,
+        outcome, entry_id=entry.id, path=entry.path, confidence=entry.confidence, text=found.report
     )

@@ -11,9 +11,17 @@ from datetime import date
 
 from kr.markdown import Block, fence, plain_line, render, safe_url, split
 from kr.models import PLACEHOLDER_MARK, Answer, Confidence, Passage, Query, ReportKind
-from kr.report import ATTRIBUTION, CAVEATS, CODE, DETAILS, SUMMARY, ParsedReport, render_report, title_of
-from kr.research.baseline import carried_over
-from kr.research.llm import Synthesis, address_of
+from kr.report import (
+    ATTRIBUTION,
+    CAVEATS,
+    CODE,
+    DETAILS,
+    SUMMARY,
+    ParsedReport,
+    carried_over,
+    render_report,
+    title_of,
+)
 from kr.source_kinds import SOURCES, is_package, is_pages, kind_of
 from kr.text import beginning, search_words, tokens_of
 
@@ -45,6 +53,19 @@ class Report:
     text: str
     confidence: Confidence
     origin: ReportKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synthesis:
+    """Summary and Details as a model wrote them from the sources: untrusted Markdown. Both empty: the sources do not answer."""
+
+    summary: str
+    details: str
+    model: str
+
+    @property
+    def answers(self) -> bool:
+        return bool(self.summary)
 
 
 def build_report(
@@ -284,6 +305,12 @@ class _Excerpt:
             _version_note(self._query, self._answer),
             *([f"Of {cut[0]}, only the beginning was read."] if cut else []),
         ]
+
+
+def address_of(passage: Passage, answer: Answer) -> str:
+    """Return where a passage was read: a web address, or the place inside of a package or folder."""
+    own = safe_url(passage.url) or (plain_line(passage.url, 300) if passage.url else None)
+    return own or safe_url(answer.url) or "no address"
 
 
 def _rendered(examples: Sequence[tuple[_Piece, Block]]) -> str:

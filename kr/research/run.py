@@ -5,8 +5,7 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kr.errors import KrError
 from kr.frameworks import canonical, lookup_keys
@@ -14,26 +13,24 @@ from kr.models import (
     CandidateReport,
     LessonView,
     Match,
-    MatchRules,
     MatchView,
     Problem,
     Query,
     ResearchEnvelope,
     ResearchResults,
-    ResearchStatus,
     in_one_line,
 )
 from kr.requests import ResearchOverrides, ResearchRequest
-from kr.research.cache import Aliases, Cache, Clock, Rules
-from kr.research.decide import Limits, Lookup, Outcome, outcome_of, research_status, with_confidence
-from kr.research.shelf import HIT_TIMEOUT, Shelf
-from kr.settings import Settings
-from kr.store import entries as entry_rows
-from kr.store import lookup, requests, wordings
-from kr.store.engine import Store, Transaction
+from kr.research.cache import HIT_TIMEOUT, Aliases, Cache, Lookup
+from kr.research.decide import Outcome, research_status, with_confidence
+from kr.store import entries, lookup, requests, wordings
+from kr.store.engine import Transaction
 from kr.store.requests import Need, RequestRow
 from kr.text import fit, search_words, tokens_of
 from kr.times import parse_time, to_text
+
+if TYPE_CHECKING:
+    from kr.research.service import ResearchService
 
 SAVE_HINT = "what you find out otherwise and proves right: keep it with `kr save` (MCP: save_finding), so that the next one has it"
 """What an answer says that holds no report."""
@@ -45,74 +42,52 @@ _KEPT_BACK = (0.05, 5.0)
 _MOST_LESSONS = 3
 
 
-def limits_of(settings: Settings) -> Limits:
-    """Return the ages at which entries become stale, and are archived."""
-    config = settings.knowledge_research
-    return Limits(
-        ttl_days=config.cache_ttl_days,
-        archive_after_days=config.archive_after_days,
-        max_age_days=config.max_age_days,
-    )
-
-
-def rules_of(settings: Settings) -> Rules:
-    config = settings.knowledge_research
-    return Rules(
-        limits=limits_of(settings),
-        match=MatchRules(
-            mode=config.cache_match, floor=config.cache_match_floor, fuzzy=config.cache_fuzzy_match
-        ),
-        aliases=config.aliases,
-        calls_per_story=config.max_calls_per_story,
-        overall_timeout=settings.overall_timeout,
-    )
-
-
-@dataclass(kw_only=True)
 class Run:
-    """One research request under way. Its budget and its clocks start here."""
+    """One research request under way: what it may spend, what it has to say on its way, and its answer (F1, steps 3 and 9)."""
 
-    request: ResearchRequest
-    rules: Rules
-    store: Store
-    clock: Clock
-    project: str
-    """The folder of the project that asks."""
-    knowledge_base: Path
-    include_report: bool = False
-    max_tokens: int | None = None
-    id: str = field(default_factory=lambda: uuid.uuid4().hex)
-    notes: list[str] = field(default_factory=list)
-    errors: list[Problem] = field(default_factory=list)
-    persona: str | None = None
-    charged: int = 0
-    """Calls that this invocation was charged; ``unrecorded`` of them could not be written into the ledger."""
-    unrecorded: int = 0
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        service: "ResearchService",
+        request: ResearchRequest,
+        *,
+        include_report: bool = False,
+        max_tokens: int | None = None,
+    ) -> None:
+        """Start its budget and its clocks."""
         self._began = time.monotonic()
-        self.started = self.clock()
-        self.query = under_its_name(self.request.research_query, self.rules.aliases)
-        self.owner = self.id
-        self.shelf = Shelf(self.store)
-        self.cache = Cache(self.shelf, self.rules, self.clock)
+        self.service = service
+        self.request = request
+        self.clock = service.clock
+        self.started = service.clock()
+        self.id = uuid.uuid4().hex
+        self.query = under_its_name(request.research_query, service.rules.aliases)
+        self.cache = Cache(service.store, service.rules, service.clock)
+        self.notes: list[str] = []
+        self.errors: list[Problem] = []
+        self.persona: str | None = None
+        self.charged = self.unrecorded = 0
+        """Calls that it was charged, and how many of them could not be written into the ledger."""
+        self._include_report = include_report
+        self._max_tokens = max_tokens
 
     @property
     def overrides(self) -> ResearchOverrides:
         return self.request.config_overrides
 
     @property
-    def asks_nobody(self) -> bool:
-        """Whether the request leaves no call, to a source or to a model (``max_calls: 0``)."""
-        return self.overrides.max_calls == 0
+    def call_limit(self) -> int:
+        """How many calls the request, or its story, may cost."""
+        most = self.overrides.max_calls
+        return self.service.settings.knowledge_research.max_calls_per_story if most is None else most
 
     @property
-    def call_limit(self) -> int:
-        return self.rules.calls_per_story if self.overrides.max_calls is None else self.overrides.max_calls
+    def timeout(self) -> int:
+        """Seconds that one source may take."""
+        return self.overrides.timeout_seconds or self.service.settings.knowledge_research.timeout_seconds
 
     def time_left(self) -> float:
         """Return the seconds that are left of the overall time."""
-        seconds = self.rules.overall_timeout
+        seconds = self.service.settings.overall_timeout
         share, most = _KEPT_BACK
         return max(0.0, self._began + seconds - min(seconds * share, most) - time.monotonic())
 
@@ -120,6 +95,17 @@ class Run:
         """Return the calls that are left, where the ledger shows so many ``spent`` by the story."""
         used = spent + self.unrecorded if self.overrides.max_calls is None else self.charged
         return max(0, self.call_limit - used)
+
+    def look_up(self) -> Lookup:
+        """Find what the cache holds: the entry that the request names, else what answers it."""
+        if self.overrides.use is not None:
+            found = self.cache.use(self.query, self.overrides.use)
+            if found.match is not None:
+                return found
+            self.notes.append(
+                f"{self.overrides.use} has no report that could be served: the question was answered without it"
+            )
+        return self.cache.look_up(self.query)
 
     def may_serve(self, found: Lookup) -> bool:
         """Whether the cache answers; what is to be refreshed, only with what was researched since it was asked."""
@@ -130,12 +116,7 @@ class Run:
 
     def may_offer(self, found: Lookup) -> bool:
         """Whether the caller chooses among the candidates."""
-        wants = self.overrides.if_unsure == "candidates" and not self.overrides.refresh
-        return wants and found.is_offer
-
-    def fitted(self, text: str) -> str:
-        """Cut a text to what the caller wants to read at most."""
-        return text if self.max_tokens is None else fit(text, self.max_tokens)[0]
+        return self.overrides.if_unsure == "candidates" and not self.overrides.refresh and found.is_offer
 
     def add_error(self, error: KrError) -> None:
         problem = Problem(type=error.code, message=str(error))
@@ -157,15 +138,18 @@ class Run:
             topic=query.topic,
             question=query.question,
             tags=json.dumps(query.tags, ensure_ascii=False),
-            project=self.project,
+            project=str(self.service.cwd),
             persona=self.persona,
             duration_ms=round((time.monotonic() - self._began) * 1000),
             **more,
         )
 
-    def _add_problem(self) -> None:
-        if self.shelf.problem is not None:
-            self.add_error(self.shelf.problem)
+    def note_interrupt(self, error: BaseException) -> None:
+        """Keep the row of a request that ends without an answer."""
+        row = self.row("failure", error=f"interrupted: {type(error).__name__}")
+        self.cache.write(
+            lambda tx: None if requests.has_ended(tx, row.id) else requests.record(tx, row), None
+        )
 
     def offer(self, found: Lookup) -> ResearchEnvelope:
         """Leave the choice to the caller: nothing is asked, nothing charged; the best candidate's report goes along."""
@@ -174,11 +158,10 @@ class Run:
         if found.report is None:
             return self.answer(outcome)
         best, now = found.related[0].id, self.clock()
-        return self.answer(outcome, lambda tx: entry_rows.touch(tx, best, now) is not None)
+        return self.answer(outcome, lambda tx: entries.touch(tx, best, now) is not None)
 
     def serve(self, found: Lookup) -> ResearchEnvelope:
         """Step 3: touch the entry, keep wording and row in the same write, and return it; no network, no budget."""
-        outcome = outcome_of(found, is_fresh_hit=True)
         match = found.match
         if match is None:
             raise ValueError("a miss can't be served")
@@ -190,7 +173,20 @@ class Run:
         if found.ratings.wrong:
             why = f": {found.ratings.note}" if found.ratings.note else ""
             self.notes.append(f"{match.entry.id} was rated wrong by {found.ratings.wrong}{why}")
-        return self.answer(outcome, lambda tx: _touch(tx, self, match))
+        return self.answer(replace(outcome_of(found), is_fresh_hit=True), lambda tx: self._touch(tx, match))
+
+    def _touch(self, tx: Transaction, match: Match) -> bool:
+        """Note the access, and how a request worded it that chose the entry; False when the entry went meanwhile."""
+        now = self.clock()
+        if entries.touch(tx, match.entry.id, now) is None:
+            return False
+        if match.tier == "use":
+            query, at = self.query, to_text(now)
+            requests.settle_alike(tx, query.framework, query.question, match.entry.id, at=at)
+            if self.service.rules.match.fuzzy:
+                need = Need(query.topic, query.tags, query.question)
+                wordings.keep(tx, match.entry, need, at=at, session_id=self.request.session_id)
+        return True
 
     def answer(
         self, outcome: Outcome, touch: Callable[[Transaction], bool] | None = None
@@ -199,24 +195,25 @@ class Run:
         status = research_status(outcome)
         if status in {"degraded", "budget-exhausted"}:
             self.notes.append(SAVE_HINT)
-        text = _text_given(outcome)
-        shown = None if text is None else self.fitted(text)
+        level = outcome.related[0].confidence if outcome.is_offer else outcome.confidence
+        shown = outcome.text
+        if shown is not None:
+            shown = shown if level is None else with_confidence(shown, level)
+            shown = shown if self._max_tokens is None else fit(shown, self._max_tokens)[0]
         self._add_problem()
 
         def write(tx: Transaction) -> _Counted:
             is_updated = outcome.index_updated if touch is None else touch(tx)
-            counted = _count(tx, self, is_updated=is_updated)
+            counted = self._count(tx, is_updated=is_updated)
             tokens = tokens_of(shown) if shown else 0
-            requests.record(tx, _row(self, status, outcome, tokens, counted))
+            requests.record(tx, self._ended_row(status, outcome, tokens, counted))
             return counted
 
         is_updated = outcome.index_updated and touch is None
         timeout = HIT_TIMEOUT if touch is not None or outcome.is_offer else None
-        counted = self.shelf.write(write, None, timeout=timeout) or self.shelf.read(
-            lambda tx: _count(tx, self, is_updated=is_updated),
-            _Counted(
-                entries=0, calls_left=self.calls_left(self.charged - self.unrecorded), is_updated=is_updated
-            ),
+        left = self.calls_left(self.charged - self.unrecorded)
+        counted = self.cache.write(write, None, timeout=timeout) or self.cache.read(
+            lambda tx: self._count(tx, is_updated=is_updated), _Counted(0, left, is_updated)
         )
         self._add_problem()
         return ResearchEnvelope(
@@ -228,11 +225,38 @@ class Run:
             errors=[*self.errors],
         )
 
+    def _add_problem(self) -> None:
+        if self.cache.problem is not None:
+            self.add_error(self.cache.problem)
+
+    def _count(self, tx: Transaction, *, is_updated: bool) -> "_Counted":
+        live, spent = lookup.counts(tx, self.request.session_id, self.request.story_key)
+        keys = lookup_keys(self.query.framework, self.service.rules.aliases)
+        words = search_words(self.query.topic, self.query.question, but=frozenset(keys))
+        found = lookup.lessons(tx, keys, words, most=_MOST_LESSONS)
+        lessons = [LessonView(summary=summary, ref=ref) for summary, ref in found]
+        return _Counted(live, self.calls_left(spent), is_updated, lessons)
+
+    def _ended_row(self, status: str, outcome: Outcome, tokens: int, counted: "_Counted") -> RequestRow:
+        match, related = outcome.match, outcome.related
+        offered = [{"id": it.id, "score": it.score} for it in related]
+        return self.row(
+            status,
+            error=in_one_line(self.errors),
+            tier=match.tier if match else None,
+            score=match.score if match else related[0].score if related else None,
+            entry_id=outcome.entry_id,
+            budget_remaining=counted.calls_left,
+            answer_tokens=tokens,
+            candidates=json.dumps(offered) if offered and not outcome.is_fresh_hit else None,
+        )
+
     def _results(self, outcome: Outcome, shown: str | None, counted: "_Counted") -> ResearchResults:
-        is_whole = self.include_report or outcome.path is None
+        is_whole = self._include_report or outcome.path is None
         candidate = None
         if outcome.is_offer and shown is not None:
             candidate = CandidateReport(id=outcome.related[0].id, text=shown)
+        base = self.service.settings.knowledge_base
         return ResearchResults(
             cache_hit=outcome.is_fresh_hit,
             cache_entry_id=outcome.entry_id,
@@ -250,8 +274,18 @@ class Run:
             lessons=counted.lessons,
             auto_archived=outcome.auto_archived,
             report=shown if is_whole and not outcome.is_offer else None,
-            report_file=f"{self.knowledge_base}/{outcome.path}" if outcome.path is not None else None,
+            report_file=f"{base}/{outcome.path}" if outcome.path is not None else None,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """What every answer says of the knowledge base: live entries, calls left, lessons that fit."""
+
+    entries: int
+    calls_left: int
+    is_updated: bool
+    lessons: list[LessonView] = field(default_factory=list)
 
 
 def under_its_name(query: Query, aliases: Aliases) -> Query:
@@ -264,63 +298,19 @@ def under_its_name(query: Query, aliases: Aliases) -> Query:
     return query if name == query.framework else replace(query, framework=name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Counted:
-    """What every answer says of the knowledge base: live entries, calls left, lessons that fit."""
-
-    entries: int
-    calls_left: int
-    is_updated: bool
-    lessons: list[LessonView] = field(default_factory=list)
-
-
-def _count(tx: Transaction, run: Run, *, is_updated: bool) -> _Counted:
-    entries, spent = lookup.counts(tx, run.request.session_id, run.request.story_key)
-    return _Counted(
-        entries=entries, calls_left=run.calls_left(spent), is_updated=is_updated, lessons=_lessons(tx, run)
-    )
-
-
-def _lessons(tx: Transaction, run: Run) -> list[LessonView]:
-    """Return the lessons of the framework whose words the question shares."""
-    keys = lookup_keys(run.query.framework, run.rules.aliases)
-    words = search_words(run.query.topic, run.query.question, but=frozenset(keys))
-    found = lookup.lessons(tx, keys, words, most=_MOST_LESSONS)
-    return [LessonView(summary=summary, ref=ref) for summary, ref in found]
-
-
-def _touch(tx: Transaction, run: Run, match: Match) -> bool:
-    """Note the access, and how a request worded it that chose the entry; False when the entry went meanwhile."""
-    now = run.clock()
-    if entry_rows.touch(tx, match.entry.id, now) is None:
-        return False
-    if match.tier == "use":
-        query, at = run.query, to_text(now)
-        requests.settle_alike(tx, query.framework, query.question, match.entry.id, at=at)
-        if run.rules.match.fuzzy:
-            need = Need(query.topic, query.tags, query.question)
-            wordings.keep(tx, match.entry, need, at=at, session_id=run.request.session_id)
-    return True
-
-
-def _text_given(outcome: Outcome) -> str | None:
-    """Return the report with the confidence that the entry has now."""
-    level = outcome.related[0].confidence if outcome.is_offer else outcome.confidence
-    return outcome.text if outcome.text is None or level is None else with_confidence(outcome.text, level)
-
-
-def _row(run: Run, status: ResearchStatus, outcome: Outcome, tokens: int, counted: _Counted) -> RequestRow:
-    match, related = outcome.match, outcome.related
-    offered = [{"id": it.id, "score": it.score} for it in related]
-    return run.row(
-        status,
-        error=in_one_line(run.errors),
-        tier=match.tier if match else None,
-        score=match.score if match else related[0].score if related else None,
-        entry_id=outcome.entry_id,
-        budget_remaining=counted.calls_left,
-        answer_tokens=tokens,
-        candidates=json.dumps(offered) if offered and not outcome.is_fresh_hit else None,
+def outcome_of(found: Lookup) -> Outcome:
+    """Return the outcome that is the entry which was found, as it is."""
+    if found.match is None:
+        raise ValueError("a miss has no entry")
+    entry = found.match.entry
+    return Outcome(
+        entry_id=entry.id,
+        path=entry.path,
+        confidence=entry.confidence,
+        match=found.match,
+        ratings=found.ratings,
+        related=found.related,
+        text=found.report,
     )
 
 

@@ -1,25 +1,31 @@
-"""F1, the requests of F1: any bytes in, an envelope out. A miss is handed to ``kr.research.miss``."""
+"""Requests of F1: any bytes in, an envelope out. What the cache answers ends here; a miss goes to ``kr.research.miss``."""
 
 import logging
 import uuid
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from kr.errors import FieldError, InvalidRequest, StoreError
-from kr.models import Envelope, Problem, ResearchEnvelope, failure, in_one_line, validation_problems
+from kr.models import (
+    Envelope,
+    Problem,
+    ResearchEnvelope,
+    failure,
+    in_one_line,
+    validation_problems,
+)
 from kr.requests import (
     LessonsInjectRequest,
     Mode,
-    ResearchRequest,
     parse_request,
     read_document,
     with_overrides,
 )
-from kr.research.cache import Clock
-from kr.research.decide import Lookup, Outcome
-from kr.research.run import Run, rules_of
+from kr.research.cache import Clock, rules_of
+from kr.research.run import Run
 from kr.settings import Settings
 from kr.store import requests
 from kr.store.engine import Store
@@ -27,14 +33,10 @@ from kr.store.requests import RequestRow
 from kr.text import derive_tags, derive_topic
 from kr.times import UNKNOWN_VERSION, to_text
 
-if TYPE_CHECKING:
-    from kr.research.packages import Packages
-
 logger = logging.getLogger(__name__)
 
 DISABLED = "Knowledge research disabled in config"
 """The error of F1, "State Preconditions"."""
-
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _IN_A_ROW = ("framework", "framework_version", "topic", "question")
 
@@ -71,27 +73,15 @@ class ResearchService:
         self.cwd = Path(cwd)
         self.progress = progress
         self.clock = clock
-        self._rules = rules_of(settings)
-        self._packages: Packages | None = None
+        self.rules = rules_of(settings)
 
-    def document(
-        self,
-        data: bytes,
-        *,
-        include_report: bool = False,
-        max_tokens: int | None = None,
-        overrides: Mapping[str, Any] = _NOTHING,
-    ) -> Envelope:
-        """Answer a request document of either mode; ``overrides`` win over its ``config_overrides``.
-
-        A report in the answer has at most ``max_tokens``.
-        """
+    def document(self, data: bytes, *, overrides: Mapping[str, Any] = _NOTHING, **answer: Any) -> Envelope:
+        """Answer a request document of either mode; ``overrides`` win over its ``config_overrides``. ``answer``: see there."""
         try:
             document = read_document(data)
         except InvalidRequest as error:
             return self._refuse(error.read, validation_problems(error.fields))
-        given = with_overrides(document, overrides) if overrides else document
-        return self.answer(given, include_report=include_report, max_tokens=max_tokens)
+        return self.answer(with_overrides(document, overrides) if overrides else document, **answer)
 
     def question(
         self,
@@ -100,16 +90,14 @@ class ResearchService:
         *,
         include_report: bool = False,
         max_tokens: int | None = None,
-        framework_version: str | None = None,
-        topic: str | None = None,
-        tag: tuple[str, ...] = (),
         story_key: str = "0-0",
         session_id: str | None = None,
         max_calls: int | None = None,
         timeout: int | None = None,
         overrides: Mapping[str, Any] = _NOTHING,
+        **more: Any,
     ) -> Envelope:
-        """Answer a framework and a question; what is not said is derived. ``overrides`` are of ``config_overrides``."""
+        """Answer a framework and a question; what is not said is derived (``more``: see ``question_data``)."""
         said = {
             "story_key": story_key,
             "session_id": session_id or f"terminal-{uuid.uuid4().hex}",
@@ -117,14 +105,11 @@ class ResearchService:
         }
         typed = {"framework": framework, "question": question}
         if wrong := [name for name, text in typed.items() if not any(map(str.isalnum, text))]:
-            given = {"mode": "research", "research_query": typed, **said}
             why = "Validation failed: must hold a letter or a digit"
-            errors = [FieldError(f"research_query.{name}", why) for name in wrong]
-            return self._refuse(given, validation_problems(errors))
-        data = self.question_data(
-            framework, question, framework_version=framework_version, topic=topic, tag=tag
-        )
-        return self.answer({**data, **said}, include_report=include_report, max_tokens=max_tokens)
+            problems = validation_problems(FieldError(f"research_query.{name}", why) for name in wrong)
+            return self._refuse({"mode": "research", "research_query": typed, **said}, problems)
+        data = {**self.question_data(framework, question, **more), **said}
+        return self.answer(data, include_report=include_report, max_tokens=max_tokens)
 
     def question_data(
         self,
@@ -154,15 +139,27 @@ class ResearchService:
         """Return the version of a framework that the project uses, or ``unknown``."""
         from kr.packages.versions import version_of  # heavy
 
-        folders = dict.fromkeys((self.cwd, self.settings.project_root))
-        found = (version_of(folder, framework, self.environ) for folder in folders)
-        version = next(filter(None, found), None)
-        if version is None:
-            logger.warning(
-                "no version of %s was found in the project's files; give it with --framework-version",
-                framework,
-            )
-        return version or UNKNOWN_VERSION
+        for folder in dict.fromkeys((self.cwd, self.settings.project_root)):
+            if version := version_of(folder, framework, self.environ):
+                return version
+        logger.warning(
+            "no version of %s was found in the project's files; give it with --framework-version", framework
+        )
+        return UNKNOWN_VERSION
+
+    @cached_property
+    def folders(self) -> tuple[Path, ...]:
+        """The projects whose packages count: where we are, then where the configuration is."""
+        root = self.settings.project_root
+        is_elsewhere = self.settings.config_file is not None and root.resolve() != self.cwd.resolve()
+        return (self.cwd, root) if is_elsewhere else (self.cwd,)
+
+    def depends_on(self, framework: str) -> tuple[str, ...]:
+        """Return the packages that a framework's installed package depends on: their lessons fit, too."""
+        from kr.packages.installed import find_installed  # heavy
+
+        found = find_installed(framework, self.folders, self.environ)
+        return tuple(dict.fromkeys(name for package in found for name in package.requires))
 
     def inject(self, data: bytes, more: Mapping[str, Any] = _NOTHING) -> Envelope:
         """Answer a document of mode lessons-inject; ``more`` is put over its ``lessons_inject``."""
@@ -190,16 +187,15 @@ class ResearchService:
         max_tokens: int | None = None,
         default_mode: Mode | None = None,
     ) -> Envelope:
-        """Check a request of either mode, given as plain data, and answer it."""
+        """Check a request of either mode, given as plain data, and answer it. A report in the answer has at most ``max_tokens``."""
+        config = self.settings.knowledge_research
         try:
-            request = parse_request(
-                data, default_mode=default_mode, phases=self.settings.knowledge_research.all_phases
-            )
-            if not self.settings.knowledge_research.enabled:
+            request = parse_request(data, default_mode=default_mode, phases=config.all_phases)
+            if not config.enabled:
                 return self._refuse(data, [Problem(type="disabled", message=DISABLED)], mode=default_mode)
             if isinstance(request, LessonsInjectRequest):
                 return self._inject(request)
-            return self._research(request, include_report=include_report, max_tokens=max_tokens)
+            return self._research(Run(self, request, include_report=include_report, max_tokens=max_tokens))
         except InvalidRequest as error:
             return self._refuse(data, validation_problems(error.fields), mode=default_mode)
 
@@ -236,75 +232,30 @@ class ResearchService:
         from kr.lessons.book import open_book  # heavy
         from kr.lessons.inject import inject  # heavy
 
+        budget = self.settings.knowledge_research.lessons_injection_budget
         with open_book(self.settings) as book:
-            return inject(
-                request,
-                book=book,
-                budget=self.settings.knowledge_research.lessons_injection_budget,
-                now=self.clock(),
-                related=self._depends_on,
-            )
+            return inject(request, book=book, budget=budget, now=self.clock(), related=self.depends_on)
 
-    def _depends_on(self, framework: str) -> tuple[str, ...]:
-        return self.packages.depends_on(framework)
-
-    @property
-    def packages(self) -> "Packages":
-        if self._packages is None:
-            from kr.research.packages import Packages  # heavy
-
-            self._packages = Packages(self.settings, self.environ, self.cwd)
-        return self._packages
-
-    def _research(
-        self, request: ResearchRequest, *, include_report: bool, max_tokens: int | None
-    ) -> ResearchEnvelope:
+    @staticmethod
+    def _research(run: Run) -> ResearchEnvelope:
         """Answer a valid request (F1, steps 2 to 9); it degrades rather than fails.
 
         Raises ``InvalidRequest`` for an entry that is named and can't be served.
         """
-        run = Run(
-            request=request,
-            rules=self._rules,
-            store=self.store,
-            clock=self.clock,
-            project=str(self.cwd),
-            knowledge_base=self.settings.knowledge_base,
-            include_report=include_report,
-            max_tokens=max_tokens,
-        )
         try:
-            found = self._look_up(run)
+            found = run.look_up()
             if run.may_serve(found):
                 return run.serve(found)
             if run.may_offer(found) and (readable := run.cache.readable(found)).is_offer:
                 return run.offer(readable)
             from kr.research.miss import Miss  # heavy
 
-            result = Miss(self.settings, self.packages, self.progress).perform(run, found)
-            if isinstance(result, Outcome):
-                return run.answer(result)
-            return run.serve(result) if result.is_hit else run.offer(result)
+            return Miss(run).perform(found)
         except InvalidRequest:
             raise
         except BaseException as error:
-            row = run.row("failure", error=f"interrupted: {type(error).__name__}")
-            run.shelf.write(
-                lambda tx: None if requests.has_ended(tx, row.id) else requests.record(tx, row), None
-            )
+            run.note_interrupt(error)
             raise
-
-    @staticmethod
-    def _look_up(run: Run) -> Lookup:
-        if run.overrides.use is None:
-            return run.cache.look_up(run.query)
-        found = run.cache.use(run.query, run.overrides.use)
-        if found.match is not None:
-            return found
-        run.notes.append(
-            f"{run.overrides.use} has no report that could be served: the question was answered without it"
-        )
-        return run.cache.look_up(run.query)
 
 
 def _text(value: object) -> str | None:

@@ -23,9 +23,9 @@ def read_report(store: Store, entry: Entry) -> str | None:
     Where the file can't be brought together with the row just now, the text is returned all the same.
     """
     with store.read() as tx:
-        if is_settled(tx, entry):
-            return revisions.text(tx, entry.sha256)
-    found = None
+        found = settled(tx, entry)
+    if found is not None:
+        return found
     try:
         with store.write(timeout=_SETTLE_TIMEOUT) as tx:
             found = settle(tx, entry.id)
@@ -37,10 +37,10 @@ def read_report(store: Store, entry: Entry) -> str | None:
     return found if found.strip() else None
 
 
-def is_settled(tx: Transaction, entry: Entry) -> bool:
-    """Tell whether an entry's file holds its text."""
+def settled(tx: Transaction, entry: Entry) -> str | None:
+    """Return an entry's text where its file holds it; else None."""
     text = revisions.text(tx, entry.sha256)
-    return text is not None and tx.files.read(entry.path) == text.encode()
+    return text if text is not None and tx.files.read(entry.path) == text.encode() else None
 
 
 def drop_lost(store: Store, entry: Entry) -> bool:
@@ -63,6 +63,6 @@ def settle(tx: Transaction, entry_id: str) -> str | None:
 
     entry = take_edit(tx, row)
     text = revisions.text(tx, entry.sha256)
-    if text is not None and not is_settled(tx, entry) and not tx.files.is_blocked(entry.path):
+    if text is not None and settled(tx, entry) is None and not tx.files.is_blocked(entry.path):
         tx.files.write(entry.path, text)
     return text

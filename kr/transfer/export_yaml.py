@@ -29,7 +29,7 @@ from kr.store.engine import Store, Transaction
 from kr.store.files import ReportFiles
 from kr.store.lock import file_lock
 from kr.store.meta import ARCHIVE_CHANGES
-from kr.store.reports import is_settled
+from kr.store.reports import settled
 from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
 from kr.transfer.import_yaml import import_yaml
 
@@ -83,7 +83,7 @@ def export_yaml(
 def _take_edits_in(store: Store) -> None:
     """Take in what somebody wrote into the file of a report."""
     with store.read() as tx:
-        edited = [entry for entry in entry_rows.all(tx) if not is_settled(tx, entry)]
+        edited = [entry for entry in entry_rows.all(tx) if settled(tx, entry) is None]
     for entry in edited:
         stored_reports.read_report(store, entry)
 

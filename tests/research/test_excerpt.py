@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from kr.models import PLACEHOLDER_MARK, Answer, Passage, Query
 from kr.report import SECTIONS, STALE_MARK, parse_report
-from kr.research.llm import Synthesis
-from kr.research.report import Report, build_report, confidence
+from kr.research.report import Report, Synthesis, build_report, confidence
 from kr.text import tokens_of
 
 QUERY = Query(

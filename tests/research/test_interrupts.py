@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from kr.cli.common import TerminalProgress
 from kr.research.chain import Budget
 from kr.research.miss import lease, lease_key
 from kr.store import ledger
-from kr.store.engine import Store
 from tests.support.interrupts import Interrupter
+from tests.support.program import Project
 from tests.support.runs import run_of
 
 pytestmark = pytest.mark.filterwarnings(
@@ -22,14 +21,14 @@ MOST = 400
 
 def test_what_an_interrupted_call_reserved_is_given_back(tmp_path: Path) -> None:
     interrupted = 0
-    with Store(None, tmp_path / "knowledge-base") as store:
+    with Project(tmp_path / "project").app() as app:
         for number in range(1, MOST):
-            budget = Budget(run_of(store))
+            budget = Budget(run_of(app))
             interrupter = Interrupter(number)
             with suppress(KeyboardInterrupt), interrupter.watching():
                 budget.reserve()
             budget.give_back()
-            with store.read() as tx:
+            with app.store.read() as tx:
                 assert ledger.reserved(tx, "s-1", "3-1") == 0
             if interrupter.left > 0:
                 break
@@ -39,21 +38,21 @@ def test_what_an_interrupted_call_reserved_is_given_back(tmp_path: Path) -> None
 
 def test_an_interrupt_leaves_no_lease(tmp_path: Path) -> None:
     interrupted = 0
-    with Store(None, tmp_path / "knowledge-base") as store:
-        key = lease_key(run_of(store))
+    with Project(tmp_path / "project").app() as app:
+        key = lease_key(run_of(app))
         for number in range(1, MOST):
-            run = run_of(store)
-            held = lease(run, TerminalProgress())
+            run = run_of(app)
+            held = lease(run)
             interrupter = Interrupter(number)
             with suppress(KeyboardInterrupt), interrupter.watching():
                 held.__enter__()
             is_held = interrupter.left > 0
-            with store.read() as tx:
+            with app.store.read() as tx:
                 assert (tx.value("SELECT owner FROM leases WHERE key = :key", key=key) is not None) is is_held
             if is_held:
                 held.__exit__(None, None, None)
                 break
             interrupted += 1
-        with store.read() as tx:
+        with app.store.read() as tx:
             assert tx.value("SELECT owner FROM leases WHERE key = :key", key=key) is None
     assert 5 < interrupted < MOST - 1

@@ -8,14 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, redirect_stderr
 from pathlib import Path
 
-from kr.cli.common import TerminalProgress
 from kr.research.miss import lease, lease_key
 from kr.store import ledger
-from kr.store.engine import Store
 from tests.support.mcp_servers import context7_server
 from tests.support.program import Project, request
 from tests.support.runs import run_of
-from tests.support.stores import NOW
 
 
 class Screen(io.StringIO):
@@ -25,17 +22,17 @@ class Screen(io.StringIO):
 
 def test_a_terminal_sees_that_another_process_is_waited_for(tmp_path: Path) -> None:
     shown = Screen()
-    with Store(None, tmp_path / "knowledge-base") as store, redirect_stderr(shown):
-        run, other = run_of(store), "another"
+    with Project(tmp_path / "project").app() as app, redirect_stderr(shown):
+        run, other = run_of(app), "another"
 
         def let_go() -> None:
-            with store.write() as tx:
+            with app.store.write() as tx:
                 ledger.release_lease(tx, lease_key(run), other)
 
-        with store.write() as tx:
-            assert ledger.acquire_lease(tx, lease_key(run), other, now=NOW, ttl=60)
+        with app.store.write() as tx:
+            assert ledger.acquire_lease(tx, lease_key(run), other, now=app.clock(), ttl=60)
         threading.Timer(0.5, let_go).start()
-        with lease(run, TerminalProgress()) as waited:
+        with lease(run) as waited:
             assert waited
             assert shown.getvalue().endswith("\r\x1b[K")  # the line is cleared before anything else is said
     assert "waiting for another process that researches the same …" in shown.getvalue()
