@@ -163,7 +163,7 @@ class App:
         from kr.lessons.review import Lessons  # heavy
 
         with open_book(self.settings, timeout=timeout) as book:
-            yield Lessons(book, clock=self.clock, phases=self.settings.knowledge_research.all_phases)
+            yield Lessons(book, clock=self.clock)
 
     def _event_limits(self) -> "EventLimits":
         from kr.lessons.events import EventLimits  # heavy
@@ -376,12 +376,12 @@ class App:
         )
         return Workflows(self.store, operations, self._cwd, self.environ, self.clock)
 
-    def export_yaml(self, output: Path | None = None, *, index_only: bool = False) -> dict[str, Any]:
+    def export_yaml(self, output: Path | None = None) -> dict[str, Any]:
         from kr.transfer.export_yaml import export_yaml  # heavy
 
         self.import_on_first_use()
         folder = None if output is None else self._cwd / output
-        return export_yaml(self.store, self.settings.knowledge_base, folder, index_only=index_only)
+        return export_yaml(self.store, self.settings.knowledge_base, folder)
 
     def import_yaml(self, sources: Sequence[Path]) -> "Imported":
         """Take folders or single index files in, then export what came of it, where that is wanted."""
@@ -394,7 +394,7 @@ class App:
             try:
                 self._export_after_change()
             except KrError as error:
-                result.warnings.append(f"export failed: {error}")
+                logger.warning("export failed: %s", error)
         return result
 
     def _export_after_change(self) -> None:

@@ -8,6 +8,7 @@
     ├── BrokenYaml           a text is no YAML that kr takes; says in which line and column
     ├── StoreError           the database can't serve; research goes on without it
     │   ├── StoreBusy        another process holds it longer than we wait (it is not corrupt)
+    │   │   └── StoreConflict  the server ended the transaction for another's sake; it can be tried again
     │   ├── StoreCorrupt     the file is no database or is damaged; it is left as it is
     │   ├── StoreTooNew      written by a newer kr
     │   └── StoreUnwritable  it can be read at most
@@ -97,6 +98,10 @@ class StoreError(KrError):
 
 class StoreBusy(StoreError):
     code = "database_busy"
+
+
+class StoreConflict(StoreBusy):
+    code = "database_conflict"
 
 
 class StoreCorrupt(StoreError):

@@ -244,23 +244,29 @@ def _is_quoted(found: re.Match[str]) -> bool:
 def find_odd(texts: Sequence[str]) -> set[int]:
     """Return the places of the texts that hold a secret or something hidden, or must wait for a person.
 
-    Many texts are judged at once, which is many times cheaper, and halved only where there is something.
+    Many texts are judged at once, which is many times cheaper, and halved only where there is something. Those that
+    speak of secrets are judged apart: the rules about names are the slow ones.
     """
-    starts = range(0, len(texts), _JUDGED_AT_ONCE)
-    ends = [min(start + _JUDGED_AT_ONCE, len(texts)) for start in starts]
-    return {at for start, end in zip(starts, ends, strict=True) for at in _odd_between(texts, start, end)}
+    order = sorted(range(len(texts)), key=lambda at: _may_name_a_secret(texts[at]))
+    starts = range(0, len(order), _JUDGED_AT_ONCE)
+    return {at for start in starts for at in _odd_among(texts, order[start : start + _JUDGED_AT_ONCE])}
 
 
-def _odd_between(texts: Sequence[str], start: int, end: int) -> Iterator[int]:
-    together = "\n".join(texts[start:end])
+def _may_name_a_secret(text: str) -> bool:
+    lowered = text.lower()
+    return any(rule.may_match(lowered) for rule in _rules("named"))
+
+
+def _odd_among(texts: Sequence[str], places: Sequence[int]) -> Iterator[int]:
+    together = "\n".join(texts[at] for at in places)
     if safe(together) == together and not reasons_to_hold(together):
         return
-    if end - start == 1:
-        yield start
+    if len(places) == 1:
+        yield from places
     else:
-        middle = (start + end) // 2
-        yield from _odd_between(texts, start, middle)
-        yield from _odd_between(texts, middle, end)
+        middle = len(places) // 2
+        yield from _odd_among(texts, places[:middle])
+        yield from _odd_among(texts, places[middle:])
 
 
 # --- the patterns ---

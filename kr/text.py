@@ -185,6 +185,7 @@ _CONTRARY = frozenset(word for pair in _OPPOSITES.split("|") for word in pair.sp
 _NEGATIONS = frozenset(
     "not no never without cannot dont doesnt isnt wont cant shouldnt non 不 没 無 无 非 别 勿".split()
 )
+_TURNED = _CONTRARY | _NEGATIONS
 _CJK_CONTRARY = tuple(sorted((word for word in _CONTRARY if not word.isascii()), key=len, reverse=True))
 _APOSTROPHES = str.maketrans("", "", "'’")
 
@@ -249,7 +250,7 @@ def contraries(text: str) -> frozenset[str]:
     folded = tokens(text)
     joined = "".join(token for token in folded if not token.isascii())
     chinese = {word for word in _CJK_CONTRARY if word in joined}
-    plain = {stem(word) if word in _NEGATIONS else word for word in folded if word in _CONTRARY | _NEGATIONS}
+    plain = {stem(word) if word in _NEGATIONS else word for word in folded if word in _TURNED}
     return frozenset(plain | chinese)
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, BinaryIO, NoReturn, TypeAlias
 
 import yaml
 
@@ -48,6 +48,18 @@ def read_yaml(text: str, *, depth: int = DEPTH) -> tuple[Tree, dict[KeyPath, Pla
         raise error from exc.__cause__ or exc
 
 
+def read_list(file: BinaryIO) -> Iterator[tuple[int, Tree]]:
+    """Yield the items of a YAML list one by one, each with its line from 1, so that a long file is never whole in memory.
+
+    Raises ``BrokenYaml`` as ``read_yaml`` where the file is broken or no list, after the items that stand before.
+    """
+    try:
+        yield from _Reader(file, DEPTH).items()
+    except yaml.YAMLError as exc:
+        file.seek(0)
+        raise _broken(exc, file.read().decode(errors="replace")) from exc
+
+
 def _broken(error: yaml.YAMLError, text: str) -> BrokenYaml:
     if isinstance(error, yaml.reader.ReaderError):
         before = text.encode()[: error.position].decode(errors="ignore")
@@ -79,14 +91,29 @@ def _shown(key: str) -> str:
 class _Reader:
     """Makes nested text of PyYAML's events. Its recursion ends at ``depth``."""
 
-    def __init__(self, text: str, depth: int) -> None:
-        self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=yaml.CBaseLoader)
+    def __init__(self, source: str | BinaryIO, depth: int) -> None:
+        self._events: Iterator[yaml.Event] = yaml.parse(source, Loader=yaml.CBaseLoader)
         self._depth = depth
         self.places: dict[KeyPath, Place] = {}
         self.top: dict[str, Tree] = {}
 
     def read(self) -> Tree:
         tree: Tree = None
+        for event in self._top_events():
+            tree = self._value(event, ())
+        return tree
+
+    def items(self) -> Iterator[tuple[int, Tree]]:
+        for event in self._top_events():
+            if isinstance(event, yaml.SequenceStartEvent):
+                for number, member in enumerate(self._until(yaml.SequenceEndEvent)):
+                    yield _place(member).line, self._value(member, (number,))
+                    self.places.clear()
+            elif not isinstance(event, yaml.ScalarEvent) or self._value(event, ()) is not None:
+                self._refuse(event, (), "it must be a list")
+
+    def _top_events(self) -> Iterator[yaml.Event]:
+        """Yield the event that begins the one document's value, whose events the caller takes."""
         is_begun = False
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
@@ -94,8 +121,7 @@ class _Reader:
                     self._refuse(event, (), "a second document begins here")
                 is_begun = True
             elif isinstance(event, yaml.NodeEvent):
-                tree = self._value(event, ())
-        return tree
+                yield event
 
     def _value(self, event: yaml.Event, path: KeyPath) -> Tree:
         self._check(event, path)

@@ -9,7 +9,7 @@ from alembic import context
 from sqlalchemy import Connection
 
 from kr.store import migrate
-from kr.store.engine import database_path
+from kr.store.engine import Store
 
 
 def note_version(*, ctx, step, heads, run_args) -> None:  # noqa: ANN001, ARG001 - Alembic's callback
@@ -27,6 +27,7 @@ if context.is_offline_mode():
 if (handed_over := context.config.attributes.get("connection")) is not None:
     run(handed_over)
 elif url := os.environ.get("KR_DATABASE_URL"):
-    migrate.upgrade(database_path(url, "."), timeout=60.0)
+    with Store(url, ".") as store, store.write():
+        pass  # a write brings the tables up to date first
 else:
     raise SystemExit("set KR_DATABASE_URL to the database to migrate, for example sqlite:///kr.db")

@@ -315,6 +315,7 @@ def tell(agents: list[Agent], took: float, cpu: float, missing: list[str]) -> in
         "lost": len(missing),
         "saved": sum(len(agent.done.saved) for agent in agents),
         "answers": answers,
+        "not_noted": sum(answers.values()) - sum(agent.done.logged for agent in agents),
         "cores": os.cpu_count(),
         "load": load,
     }

@@ -17,7 +17,7 @@ import yaml
 from kr import guard
 
 PATH = Path(guard.__file__).with_name("guard_hints.yaml")
-_MOST = 200
+_MOST = 15
 _FEW = 3
 _REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
 

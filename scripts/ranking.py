@@ -2,7 +2,8 @@
 
 first: the right entry is served, or the first candidate. offered: it is served or among the candidates. served wrong: another entry,
 or any for a need that none answers, is served. Nothing is learned from these files. --command-line asks the needs of one file
-through the installed ``kr``; --floors ends with status 1 where a figure is below what is promised.
+through the installed ``kr``; --floors ends with status 1 where a figure is below what is promised. With KR_DATABASE_URL on PostgreSQL
+each file has a schema of its own there, which is dropped afterwards.
 """
 
 import argparse
@@ -11,12 +12,15 @@ import os
 import subprocess
 import sys
 import tempfile
+import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import yaml
 
 from kr.app import App
@@ -92,7 +96,7 @@ def complete(app: App, ask: dict[str, Any]) -> dict[str, Any]:
 def judged(path: Path, *, command_line: bool) -> Iterator[tuple[str, bool, bool, bool, bool, int]]:
     """Ask every need of a file; yields kind, has an answer, first, offered, served wrong, tokens of both calls where none answers."""
     data = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, own_schema():
         config = Path(folder, "kr.yaml")
         config.write_text(f"{CONFIG}  knowledge_base_path: {folder}/kb\n")
         with open_app(config=str(config), knowledge_base=None, progress=TerminalProgress()) as app:
@@ -133,6 +137,26 @@ def judged(path: Path, *, command_line: bool) -> Iterator[tuple[str, bool, bool,
                     served not in {None, want},
                     tokens,
                 )
+
+
+@contextmanager
+def own_schema() -> Iterator[None]:
+    """Have what kr keeps on PostgreSQL go into a new schema, for as long as the block runs."""
+    url = os.environ.get("KR_DATABASE_URL", "")
+    if not url.startswith("postgresql"):
+        yield
+        return
+    name = f"ranking_{uuid.uuid4().hex}"
+    mark = "&" if "?" in url else "?"
+    with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}")
+        os.environ["KR_DATABASE_URL"] = f"{url}{mark}options=-csearch_path%3D{name}"
+        try:
+            yield
+        finally:
+            os.environ["KR_DATABASE_URL"] = url
+            connection.execute("SET client_min_messages = error")
+            connection.execute(f"DROP SCHEMA {name} CASCADE")
 
 
 def forget_placeholder(app: App) -> None:

@@ -1,10 +1,12 @@
 """What holds for the whole suite: how thorough a run is, and which signals its children obey."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.postgresql import HOW_TO_GET_IT, Databases, started
 from tests.support.signals import default_in_children
 
 # On a machine under load an example, and even making its data, takes as long as it takes.
@@ -44,3 +46,26 @@ def effort(request: pytest.FixtureRequest) -> int:
 def _children_obey_signals() -> Iterator[None]:
     with default_in_children():
         yield
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Databases]:
+    """Databases on a server that this run started, or that KR_TEST_POSTGRESQL names."""
+    if url := os.environ.get("KR_TEST_POSTGRESQL"):
+        yield Databases(url)
+        return
+    with started() as server:
+        if server is None:
+            pytest.skip(HOW_TO_GET_IT)
+        yield Databases(server.url)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str | None:
+    """Run a test on both databases: what it starts finds the URL in KR_DATABASE_URL; None for ``kr.db`` in the knowledge base."""
+    if request.param == "sqlite":
+        return None
+    databases: Databases = request.getfixturevalue("postgresql")
+    url = databases.clean()
+    monkeypatch.setenv("KR_DATABASE_URL", url)
+    return url

@@ -14,7 +14,7 @@ import yaml
 from kr.app import App
 from kr.doctor import Finding
 from kr.store import archive, backup, entries, reports, saving
-from kr.store.sqlite import SCHEMA_VERSION
+from kr.store.sql import SCHEMA_VERSION
 from kr.transfer.export_yaml import export_yaml
 from tests.support.older import make_unreleased
 from tests.support.program import Project
@@ -225,14 +225,15 @@ def test_a_stale_export_is_written_anew(project: Project) -> None:
     assert found(report(project)) == [("export", "warning")]
     assert repair(project)["problems"] == 0
     assert [item["id"] for item in yaml.safe_load(index.read_text())] == ["vue-plugins", "vue-slots"]
-    assert not (project.base / "index.yaml.bak").exists()
+    assert not list(project.base.glob("*.bak"))
 
 
 def test_an_export_that_a_person_changed_is_kept_as_a_copy(project: Project) -> None:
     keep(project, "slots")
     put(project, "index.yaml", "- {id: mine}\n")
     assert repair(project)["problems"] == 0
-    assert (project.base / "index.yaml.bak").read_text() == "- {id: mine}\n"
+    (copy,) = project.base.glob("index.yaml.*.bak")
+    assert copy.read_text() == "- {id: mine}\n"
 
 
 def test_a_hit_alone_makes_no_problem_of_the_export(project: Project) -> None:
@@ -329,7 +330,8 @@ def test_a_deleted_database_is_rebuilt_from_reports_alone(project: Project) -> N
     value = repair(project)
     assert value["problems"] == 0, value
     assert ids(project) == ["vue-plugins", "vue-slots"]
-    assert (project.base / "index.yaml.bak").read_text() == "{{ broken"
+    (copy,) = project.base.glob("index.yaml.*.bak")
+    assert copy.read_text() == "{{ broken"
 
 
 def test_a_newer_database_is_a_problem_that_nobody_repairs(project: Project) -> None:

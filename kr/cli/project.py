@@ -157,9 +157,7 @@ def warm_view(rows: list[dict[str, Any]]) -> str:
 
 @click.command(
     "export-yaml",
-    epilog=examples(
-        "kr export-yaml", "kr export-yaml --output moved/", "kr export-yaml --output index/ --index-only"
-    ),
+    epilog=examples("kr export-yaml", "kr export-yaml --output moved/"),
 )
 @click.option(
     "--output",
@@ -167,19 +165,18 @@ def warm_view(rows: list[dict[str, Any]]) -> str:
     metavar="DIR",
     help="Folder to write to. Default: the knowledge base.",
 )
-@click.option("--index-only", is_flag=True, help="In an export into another folder leave the reports out.")
 @with_context
-def export_yaml(ctx: click.Context, output: Path | None, *, index_only: bool) -> None:
+def export_yaml(ctx: click.Context, output: Path | None) -> None:
     """Write index.yaml and _archived-index.yaml.
 
     An export into another folder has the reports too, also those of archived entries, and the questions and exact
     times of the entries (_wordings.yaml): kr import-yaml of that folder makes the same index, archive and reports
     elsewhere. Lessons, earlier texts of reports and the record of requests are not exported: `kr lessons import` takes
-    lessons, `kr db backup` everything. The same state gives the same bytes. A file that kr did not write is first
-    kept beside it as .bak.
+    lessons, `kr db backup` everything. The same state gives the same bytes. Of a file that kr did not write a copy is
+    first kept beside it, its name ending with .bak.
     """
     with open_app(ctx, only_reads=True) as app:
-        emit(app.export_yaml(output, index_only=index_only), ctx, exported_view)
+        emit(app.export_yaml(output), ctx, exported_view)
 
 
 def exported_view(value: dict[str, Any]) -> str:
@@ -208,8 +205,6 @@ def import_yaml(ctx: click.Context, sources: tuple[Path, ...]) -> int:
     """
     with open_app(ctx) as app:
         result = app.import_yaml(sources)
-        for line in result.warnings:
-            warn(_printable(line))
         for item in result.refused:
             warn(f"refused: {_printable(str(item))}")
         for file in result.unreadable:

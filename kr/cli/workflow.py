@@ -172,7 +172,7 @@ def status(ctx: click.Context, /, state: Path | None) -> None:
 @_STATE
 @with_context
 def report(ctx: click.Context, /, state: Path | None, output: Path | None) -> None:
-    """Write the Markdown report: timeline, durations, approvals, results, and a diagram of the path taken."""
+    """Write the Markdown report: timeline, durations, approvals, sub-tasks and results."""
     with open_app(ctx) as app:
         path = app.workflows().report(state=state, output=output)
     emit({"report": str(path)}, ctx, lambda value: str(value["report"]))

@@ -16,7 +16,15 @@ from hashlib import sha256
 from kr.errors import StoreError
 from kr.guard import find_odd, mask_secrets, reasons_to_hold
 from kr.lessons.file import LOCK_TIMEOUT, AppendFailed, FileMark, LessonsFile, LessonsUnreadable
-from kr.lessons.line import KnownLessons, Lesson, format_line, is_duplicate, lesson_keywords, rarest
+from kr.lessons.line import (
+    DUPLICATE_OVERLAP,
+    KnownLessons,
+    Lesson,
+    format_line,
+    is_duplicate,
+    lesson_keywords,
+    rarest,
+)
 from kr.models import EventType
 from kr.settings import Settings
 from kr.store import lessons as lesson_rows
@@ -94,8 +102,8 @@ class LessonBook:
         batch = KnownLessons()
         for candidate in candidates:
             lesson = candidate.lesson
-            if same := self._find(tx, lesson):
-                known.update(dict.fromkeys(other.id for other in same))
+            if same := _find_same(tx, lesson):
+                known.update(dict.fromkeys(same))
             elif not batch.find(lesson):
                 fresh[lesson.id] = candidate
                 batch.add(lesson)
@@ -112,15 +120,8 @@ class LessonBook:
             )
             for candidate in fresh.values()
         ]
-        lesson_rows.add(tx, rows, {row.id: lesson_keywords(row.summary) for row in rows})
+        lesson_rows.add(tx, rows)
         return tuple(fresh.values()), list(known)
-
-    def _find(self, tx: Transaction, lesson: Lesson) -> list[Lesson]:
-        """Return the lessons of the database that say the same: those in quarantine as well."""
-        words = lesson_keywords(lesson.summary)
-        some = rarest(lesson_rows.frequency(tx, words), len(words))
-        others = map(lesson_of, lesson_rows.sharing(tx, some) if some else ())
-        return [other for other in others if is_duplicate(lesson, other)]
 
     def _write(self, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
         """Append what need not wait for a person to the file, and return it."""
@@ -138,7 +139,7 @@ class LessonBook:
                 known = KnownLessons(self.file.read().lessons)
                 fresh: list[Candidate] = []
                 for candidate in candidates:
-                    if not candidate.held and not known.find(candidate.lesson):
+                    if not known.find(candidate.lesson):
                         fresh.append(candidate)
                         known.add(candidate.lesson)
                 written = self._write(fresh)
@@ -159,8 +160,7 @@ class LessonBook:
         lessons = {lesson.id: lesson for lesson in news.parsed.lessons}
         known = lesson_rows.states(tx, lessons)
         new = [lesson for id_, lesson in lessons.items() if id_ not in known]
-        rows = judged_rows(new[:limit])
-        lesson_rows.add(tx, rows, {row.id: lesson_keywords(row.summary) for row in rows})
+        lesson_rows.add(tx, judged_rows(new[:limit]))
         lesson_rows.bring_back(tx, known)
         if news.is_whole:
             lesson_rows.keep_only(tx, lessons, to_text(now))
@@ -209,13 +209,22 @@ class LessonBook:
 def judged_rows(lessons: Sequence[Lesson]) -> list[LessonRow]:
     """Return lines of others as rows: without secrets, and with why they must wait."""
     odd = find_odd([format_line(lesson) for lesson in lessons])
-    rows = [row_of(lesson) for lesson in lessons]
-    for at in odd:
-        lesson = lessons[at]
-        ref = mask_secrets(lesson.ref) if lesson.ref else None
-        held = held_because(lesson.summary, lesson.ref)
-        rows[at] = replace(rows[at], summary=mask_secrets(lesson.summary), ref=ref, held=held)
-    return rows
+    return [_judged_row(lesson) if at in odd else row_of(lesson) for at, lesson in enumerate(lessons)]
+
+
+def _judged_row(lesson: Lesson) -> LessonRow:
+    ref = mask_secrets(lesson.ref) if lesson.ref else None
+    masked = row_of(replace(lesson, summary=mask_secrets(lesson.summary), ref=ref))
+    return replace(masked, id=lesson.id, held=held_because(lesson.summary, lesson.ref))
+
+
+def _find_same(tx: Transaction, lesson: Lesson) -> list[str]:
+    """Return the ids of the lessons of the database that say the same: those in quarantine as well."""
+    words = lesson_keywords(lesson.summary)
+    some = rarest(lesson_rows.frequency(tx, words), len(words))
+    least = int(DUPLICATE_OVERLAP * len(words)) + 1
+    others = map(lesson_of, lesson_rows.sharing(tx, words, some, least=least) if some else ())
+    return [other.id for other in others if is_duplicate(lesson, other)]
 
 
 def held_because(summary: str, ref: str | None = None) -> str | None:
@@ -231,6 +240,7 @@ def row_of(lesson: Lesson) -> LessonRow:
         tags=lesson.tags,
         summary=lesson.summary,
         ref=lesson.ref,
+        keywords=lesson_keywords(lesson.summary),
     )
 
 

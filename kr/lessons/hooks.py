@@ -43,7 +43,7 @@ _OWN_TOOLS = frozenset(
 _LONG_PROMPT = 4000
 _MANY_FILES = 50
 _MOST_DOCUMENTS = 8
-_MOST_TRIES = 200
+_MOST_TRIES = 50
 _EXIT_CODE = re.compile(r"^Exit code -?\d+\n?")
 # What an agent mends in its next step and nobody else need know: a slip of the pen, formatting, an unused import.
 _SLIP = re.compile(
@@ -54,8 +54,9 @@ _FENCED = re.compile(
     r"^[ \t>]*(?P<mark>`{3,}|~{3,})[^\n]*\n(?P<body>.*?)(?:^[ \t>]*(?P=mark)[`~ \t]*$|\Z)",
     re.MULTILINE | re.DOTALL,
 )
-_OBJECT = re.compile(r'\{(?=\s*["\'])')
-_RETURN_KEY = re.compile(r"^[\"']?(?:story_key|status|return|lessons?)[\"']?[ \t]*:(?=\s|$)", re.MULTILINE)
+_BEGINNING = re.compile(
+    r"\{(?=\s*[\"'])|^[\"']?(?:story_key|status|return|lessons?)[\"']?[ \t]*:(?=\s|$)", re.MULTILINE
+)
 _SIGNS = ("status", "lessons", "lesson")
 
 
@@ -250,40 +251,18 @@ def returned_documents(message: str) -> list[str]:
     """Return the texts that may be the agent's return, the most likely first: at most eight.
 
     What ends last in the message comes first, and of two that end alike the longer one: fenced blocks, JSON objects, and
-    lines that read as YAML from a return's first key on.
+    lines that read as YAML from a return's first key on, up to a blank line or to the end.
     """
     text = message[-LOOKED_AT:].replace("\r\n", "\n")
     if not any(sign in text for sign in _SIGNS):
         return []
-    spans = {*_fenced(text), *_objects(text), *_yaml_lines(text)}
-    found = (text[start:end] for start, end in sorted(spans, key=lambda span: (-span[1], span[0])))
-    return list(islice((body for body in found if any(sign in body for sign in _SIGNS)), _MOST_DOCUMENTS))
-
-
-def _fenced(text: str) -> Iterator[tuple[int, int]]:
-    yield from (fenced.span("body") for fenced in _FENCED.finditer(text))
-
-
-def _objects(text: str) -> Iterator[tuple[int, int]]:
-    """Find the outermost JSON objects; one that is written like Python goes to the reader of YAML, up to its last brace."""
-    decoder = json.JSONDecoder(strict=False)
-    end = 0
-    for found in islice(_OBJECT.finditer(text), _MOST_TRIES):
-        if found.start() < end:
-            continue
-        try:
-            _, end = decoder.raw_decode(text, found.start())
-        except (ValueError, RecursionError):
-            if found.start() == 0:
-                yield 0, text.rfind("}") + 1
-        else:
-            yield found.start(), end
-
-
-def _yaml_lines(text: str) -> Iterator[tuple[int, int]]:
-    """Find what begins with a return's key, outside of fences: up to a blank line, and up to the end."""
+    spans = {fenced.span("body") for fenced in _FENCED.finditer(text)}
     outside = _FENCED.sub(lambda fenced: "!" * len(fenced[0]), text)
-    for key in islice(_RETURN_KEY.finditer(outside), _MOST_DOCUMENTS):
-        blank = outside.find("\n\n", key.start())
-        yield key.start(), blank if blank >= 0 else len(text)
-        yield key.start(), len(text)
+    for found in islice(_BEGINNING.finditer(outside), _MOST_TRIES):
+        if found[0] == "{":
+            spans.add((found.start(), text.rfind("}") + 1))
+        else:
+            blank = outside.find("\n\n", found.start())
+            spans |= {(found.start(), blank if blank >= 0 else len(text)), (found.start(), len(text))}
+    bodies = (text[start:end] for start, end in sorted(spans, key=lambda span: (-span[1], span[0])))
+    return list(islice((body for body in bodies if any(sign in body for sign in _SIGNS)), _MOST_DOCUMENTS))

@@ -144,7 +144,7 @@ def _note(
             return
         with book.store.write() as tx:
             requests.record(tx, row)
-            lesson_rows.add(tx, rows, {})
+            lesson_rows.add(tx, rows)
             ids = [lesson.id for lesson in lessons]
             lesson_rows.injected(
                 tx, ids, phase=asked.phase, story_key=request.story_key, session_id=session, at=at

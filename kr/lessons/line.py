@@ -42,11 +42,10 @@ _TRAILING_MARKS = " .。;；,，:："
 _ELLIPSIS = "…"
 # A number that counts: not the line in a path, nor a part of a name.
 _NUMBER = re.compile(r"(?<![\w.:/#-])\d+(?:\.\d+)*")
+# Where one of these stands, the order of the words says which is which: "call init() before connect()".
 _ORDERING = re.compile(
-    r"\b(?:before|after|instead of|rather than|than|over|from|to|into|not|without)\b|之前|之后|而不是|先",
-    re.IGNORECASE,
+    r"\b(?:before|after|instead of|rather than|over|from)\b|之前|之后|而不是|先", re.IGNORECASE
 )
-_NEAR = 4
 _LONGEST_COMPARED = 320
 
 
@@ -221,41 +220,25 @@ def is_duplicate(lesson: Lesson, other: Lesson) -> bool:
 
 
 def says_the_same(one: str, other: str) -> bool:
-    """Compare two summaries: more than 70 % shared keywords, the same numbers, negations and opposites, no swapped roles."""
+    """Compare two summaries: more than 70 % shared keywords, the same numbers, negations and opposites."""
     if one == other:
         return True
     mine, yours = frozenset(lesson_keywords(one)), frozenset(lesson_keywords(other))
+    shared = mine & yours
     return (
-        len(mine & yours) > DUPLICATE_OVERLAP * len(mine | yours)
+        len(shared) > DUPLICATE_OVERLAP * len(mine | yours)
         and _signature(one) == _signature(other)
-        and not _swaps_roles(one, other)
+        and not (_ORDERING.search(one) and _in_order(one, shared) != _in_order(other, shared))
     )
 
 
-def _swaps_roles(one: str, other: str) -> bool:
-    """Whether what stands before an ordering word in one text stands behind it in the other, and the reverse.
-
-    ``call init() before connect()`` and ``call connect() before init()`` have the same keywords.
-    """
-    theirs = _sides(other)
-    for word, (left, right) in _sides(one).items():
-        other_left, other_right = theirs.get(word, (frozenset(), frozenset()))
-        moved_right = (left - right) & (other_right - other_left)
-        moved_left = (right - left) & (other_left - other_right)
-        if moved_right and moved_left:
-            return True
-    return False
+@lru_cache(maxsize=4096)
+def _signature(summary: str) -> tuple[frozenset[str], frozenset[str]]:
+    return frozenset(_NUMBER.findall(summary)), contraries(summary)
 
 
-def _sides(text: str) -> dict[str, tuple[frozenset[str], frozenset[str]]]:
-    """Return the keywords close before and close behind each ordering word of a text."""
-    return {
-        found[0].lower(): (
-            frozenset(keywords(text[: found.start()])[-_NEAR:]),
-            frozenset(keywords(text[found.end() :])[:_NEAR]),
-        )
-        for found in _ORDERING.finditer(text[:_LONGEST_COMPARED])
-    }
+def _in_order(summary: str, words: frozenset[str]) -> list[str]:
+    return [word for word in lesson_keywords(summary) if word in words]
 
 
 @lru_cache(maxsize=4096)
@@ -295,7 +278,3 @@ class KnownLessons:
         some = rarest([(word, len(same)) for word, same in found.items()], len(words))
         others = {id(other): other for word in some for other in found[word]}
         return [other for other in others.values() if is_duplicate(lesson, other)]
-
-
-def _signature(summary: str) -> tuple[frozenset[str], frozenset[str]]:
-    return frozenset(_NUMBER.findall(summary)), contraries(summary)

@@ -289,8 +289,7 @@ def _worded(
         used.add((phase, word.summary))
         ref = _ref((finding.path or "", *request.code_paths, *returned.artifacts), root)
         tags = (phase, *(_frameworks(request) or word.tags))
-        summary = word.fallback if word.fallback and held_because(word.summary, ref) else word.summary
-        if candidate := make_candidate(event, day, tags, summary, ref=ref, source=word.source):
+        if candidate := make_candidate(event, day, tags, word.summary, ref=ref, source=word.source):
             yield candidate
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import yaml
 
+from kr.requests import Bad, Fields, read_fields, scalars, text
+
 LONGEST_FIX = 140
 """Characters of a remedy, so that it fits a lesson."""
 
@@ -42,7 +44,7 @@ _SAFEGUARD = re.compile(r"verif|check_?host|insecure|unauthorized|strict.?ssl|sa
 # A group with what stands in it and its quantifier, and an escaped character or class.
 _GROUP = re.compile(r"\((?:[^()\\\[]|\\.|\[\^?\]?(?:\\.|[^\]\\])*\])*\)[?*+]?\??(?:\{[\d,]*\})?", re.DOTALL)
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\[A-Za-z0-9]")
-_KEYS = {"match": "match", "fix": "fix", "say": "fix", "tags": "tags", "tag": "tags"}
+_OWN_ROW: Fields = {"match": text, "fix": text, "tags": scalars}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +114,8 @@ def shipped() -> tuple[Remedy, ...]:
     rows: list[Remedy] = []
     for name in names:
         # The first document holds the rows, the second one their outputs, which only the tests read.
-        text = folder.joinpath(f"{name}.yaml").read_text(encoding="utf-8")
-        data = next(yaml.load_all(text, yaml.CBaseLoader))
+        table = folder.joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+        data = next(yaml.load_all(table, yaml.CBaseLoader))
         rows += (_row(row["match"], row["fix"], data["tags"]) for row in data["rows"])
     return tuple(rows)
 
@@ -150,30 +152,30 @@ def read_own(path: Path) -> tuple[tuple[Remedy, ...], list[str]]:
     rows: list[Remedy] = []
     problems: list[str] = []
     for number, item in enumerate(data, start=1):
-        row = _own_row(item)
-        if isinstance(row, Remedy):
-            rows.append(row)
-        else:
-            problems.append(f"row {number}: {row}")
+        try:
+            rows.append(_own_row(item))
+        except Bad as wrong:
+            problems.append(f"row {number}: {wrong}")
     return tuple(rows), problems
 
 
-def _own_row(item: object) -> Remedy | str:
-    """Read one row, or say what is wrong with it."""
-    if not isinstance(item, Mapping):
-        return "it must be a mapping with match and fix"
-    if unknown := [str(key) for key in item if key not in _KEYS]:
-        return f"unknown: {', '.join(unknown)}; allowed: match, fix, tags"
-    row = {_KEYS[key]: value for key, value in item.items()}
-    pattern, fix, tags = row.get("match"), row.get("fix"), row.get("tags", ())
-    if not (isinstance(pattern, str) and pattern and isinstance(fix, str) and fix.strip()):
-        return "match and fix must be texts"
+def _own_row(item: object) -> Remedy:
+    """Read one row. Raises ``Bad``."""
+    row, errors = read_fields(_OWN_ROW, item)
+    if unknown := [key for key in item if key not in _OWN_ROW] if isinstance(item, Mapping) else []:
+        raise Bad(f"unknown: {', '.join(map(str, unknown))}; allowed: {', '.join(_OWN_ROW)}")
+    if errors:
+        raise Bad(
+            "; ".join(
+                f"{error.field}: {error.message.removeprefix('Validation failed: ')}" for error in errors
+            )
+        )
     try:
-        groups = {name.rstrip("0123456789") for name in re.compile(pattern, re.MULTILINE).groupindex}
+        groups = {name.rstrip("0123456789") for name in re.compile(row["match"], re.MULTILINE).groupindex}
     except re.error as error:
-        return f"match is no regular expression: {error}"
-    if missing := [name for name in _PLACEHOLDER.findall(fix) if name not in groups]:
-        return f"fix names {{{missing[0]}}}, which is no group of match"
-    if len(fix) > LONGEST_FIX:
-        return f"fix has {len(fix)} characters; at most {LONGEST_FIX}"
-    return _row(pattern, fix.strip(), [tags] if isinstance(tags, str) else tags)
+        raise Bad(f"match is no regular expression: {error}") from error
+    if missing := set(_PLACEHOLDER.findall(row["fix"])) - groups:
+        raise Bad(f"fix names {{{min(missing)}}}, which is no group of match")
+    if len(row["fix"]) > LONGEST_FIX:
+        raise Bad(f"fix has {len(row['fix'])} characters; at most {LONGEST_FIX}")
+    return _row(row["match"], row["fix"].strip(), row["tags"])

@@ -18,11 +18,9 @@ from kr.lessons.line import (
     Lesson,
     ParsedLines,
     format_line,
-    lesson_keywords,
     make_lesson,
 )
 from kr.lessons.record import keep_words
-from kr.models import PHASES
 from kr.store import lessons as lesson_rows
 from kr.store.lessons import LessonMark, LessonState
 from kr.text import columns
@@ -51,12 +49,9 @@ class UnknownLessonError(KrError):
 class Lessons:
     """The lessons of a project, for people. The store should not wait long: a busy database must not hinder anybody."""
 
-    def __init__(
-        self, book: LessonBook, *, clock: Callable[[], datetime], phases: Sequence[str] = PHASES
-    ) -> None:
+    def __init__(self, book: LessonBook, *, clock: Callable[[], datetime]) -> None:
         self._book = book
         self._clock = clock
-        self._phases = phases
 
     def lessons(
         self, *, phase: str | None = None, query: str = "", limit: int = 1000
@@ -100,24 +95,22 @@ class Lessons:
         return state is not None and state.is_quarantined
 
     def mark(self, lesson_id: str, mark: LessonMark, *, is_set: bool = True) -> dict[str, Any]:
-        """Retire, pin or approve a lesson, or take that back; who approves a retired one brings it back.
+        """Retire, pin or approve a lesson, or take that back; who approves or pins a retired one brings it back.
 
         A recorded lesson that was in quarantine goes into the file when it is approved. Raises ``UnknownLessonError``,
-        ``AppendFailed``, store errors, and ``KrError`` for a pin that could not take effect.
+        ``AppendFailed`` and store errors.
         """
         lesson = self._one(lesson_id)
         now = to_text(self._clock())
         with self._book.file.lock(), self._book.store.write() as tx:
             if lesson.position >= 0:
-                lesson_rows.add(tx, judged_rows([lesson]), {})
-            if mark == "pinned_at" and is_set:
-                _require_given(lesson_rows.states(tx, [lesson.id])[lesson.id])
+                lesson_rows.add(tx, judged_rows([lesson]))
             lesson_rows.mark(tx, lesson.id, mark, now if is_set else None)
-            if mark == "approved_at" and is_set:
+            if mark != "retired_at" and is_set:
                 lesson_rows.mark(tx, lesson.id, "retired_at", None)
-                if lesson.position < 0:
-                    self._book.file.append([lesson])
-                    self._book.sync(tx, self._clock())
+            if mark == "approved_at" and is_set and lesson.position < 0:
+                self._book.file.append([lesson])
+                self._book.sync(tx, self._clock())
             state = lesson_rows.states(tx, [lesson.id])[lesson.id]
         return view(lesson, state)
 
@@ -161,8 +154,7 @@ class Lessons:
             self._book.sync(tx, self._clock())
             if new.id not in lesson_rows.states(tx, [new.id]):
                 self._book.file.append([new])
-                row = replace(row_of(new), source=candidate.source)
-                lesson_rows.add(tx, [row], {row.id: lesson_keywords(row.summary)})
+                lesson_rows.add(tx, [replace(row_of(new), source=candidate.source)])
             if new.id != old.id:
                 lesson_rows.mark(tx, old.id, "superseded_by", new.id)
             self._book.sync(tx, self._clock())
@@ -179,7 +171,6 @@ class Lessons:
         refused = sum(len(lines.unread) for lines in parsed) + len(lessons) - len(candidates)
         done = self._append(candidates)
         new = [candidate.lesson for candidate in done.fresh]
-        self._warn_of_phases(new)
         waiting = sum(candidate.held is not None for candidate in done.fresh)
         return {
             "imported": len(new) - waiting,
@@ -211,11 +202,6 @@ class Lessons:
                 lesson_rows.mark(tx, lesson.id, "approved_at", to_text(self._clock()))
         return self.show(lesson.id)
 
-    def _warn_of_phases(self, lessons: Sequence[Lesson]) -> None:
-        for phase in sorted({one.phase for one in lessons if not set(one.tags) & set(self._phases)}):
-            allowed = ", ".join(self._phases)
-            logger.warning("phase %r is none of %s: add it to phases in kr.yaml", phase, allowed)
-
     def _views(self, lessons: Sequence[Lesson]) -> list[dict[str, Any]]:
         states = self._book.states(lessons)
         return [view(lesson, states.get(lesson.id)) for lesson in lessons]
@@ -234,16 +220,6 @@ class Lessons:
             what = "several lessons have an id that begins with" if found else "no lesson has the id"
             raise UnknownLessonError(f'{what} "{lesson_id}"; kr lessons list shows them')
         return found[0]
-
-
-def _require_given(state: LessonState) -> None:
-    """Refuse to pin what no agent is given."""
-    if state.retired_at:
-        raise KrError(
-            f"it is retired, and given to nobody: kr lessons retire {state.id} --undo brings it back"
-        )
-    if state.superseded_by:
-        raise KrError(f"it was worded anew: pin {state.superseded_by} instead")
 
 
 def _parsed(path: Path) -> ParsedLines:

@@ -78,8 +78,6 @@ class Worded:
     summary: str
     source: str
     tags: tuple[str, ...] = ()
-    fallback: str = ""
-    """The text without the words of the tool, where these are not fit to be given on."""
     has_fix: bool = False
 
 
@@ -89,16 +87,14 @@ def word_finding(finding: Finding, own: Sequence[Remedy] = ()) -> Worded | None:
     sentences = _sentences(message) if is_remark(message) else []
     if not is_vague(fix):
         symptom = sentences[0] if sentences else own_line(message) or ""
-        return Worded(
-            word_lesson("" if is_vague(symptom) else symptom, fix), "agent", fallback=fix, has_fix=True
-        )
+        return Worded(word_lesson("" if is_vague(symptom) else symptom, fix), "agent", has_fix=True)
     if any(map(_ADVICE.search, sentences)):
         return Worded(remark(message), "agent", has_fix=True)
     if found := find_remedy(message, own):
         line = _line_of(found, message)
         has_room = SUMMARY_COLUMNS - columns(found.fix) - 2 >= _LEAST_SYMPTOM
         summary = word_lesson(line if has_room and not is_vague(line) else "", found.fix)
-        return Worded(summary, "table", found.tags, fallback=found.fix, has_fix=True)
+        return Worded(summary, "table", found.tags, has_fix=True)
     if sentences:
         return Worded(remark(message), "agent")
     line = "" if is_remark(message) else own_line(message) or ""
@@ -125,16 +121,16 @@ def is_vague(text: str) -> bool:
 
 
 def remark(text: str) -> str:
-    """Return a remark whole where it fits two lines, or else its first sentence and its advice.
+    """Return a remark whole where it fits two lines, or else its first sentence and its last advice, or else its beginning.
 
-    The advice is the last sentence that says what to do, or the last one. What only says that something failed is left out.
+    What only says that something failed is left out.
     """
     sentences = _sentences(text)
     whole = " ".join(sentences)
-    if len(sentences) < 2 or columns(whole) <= SUMMARY_COLUMNS:
+    advice = next(filter(_ADVICE.search, reversed(sentences)), None)
+    complaint = next((one for one in sentences if one is not advice), "")
+    if columns(whole) <= SUMMARY_COLUMNS or advice is None:
         return cut(whole, SUMMARY_COLUMNS)
-    advice = next(filter(_ADVICE.search, reversed(sentences)), sentences[-1])
-    complaint = next(one for one in sentences if one is not advice)
     return word_lesson(complaint, cut(advice, FIX_COLUMNS))
 
 
@@ -165,7 +161,9 @@ def _error_at(lines: Sequence[str]) -> int | None:
     if raised:
         return raised[-1] if any("Traceback" in line for line in lines) else raised[0]
     usable = [
-        at for at, line in enumerate(lines) if not _VERDICT.match(line) and not is_vague(_stripped(line))
+        at
+        for at, line in enumerate(lines)
+        if not (_VERDICT.match(line) or _VERDICT.match(_stripped(line)) or is_vague(_stripped(line)))
     ]
     spoken = [at for at in usable if _ERROR_WORD.search(lines[at])]
     return next(iter(spoken), usable[0] if len(usable) == 1 and len(lines) <= _MOST_REMARK_LINES else None)

@@ -33,7 +33,7 @@ from kr.research.decide import (
 )
 from kr.settings import Settings
 from kr.store import entries, lookup, quarantine, reports, revisions
-from kr.store.engine import Store, Transaction
+from kr.store.engine import ALONE, Store, Transaction
 from kr.store.entries import keywords_key, question_key, topic_key
 from kr.store.lookup import Found
 from kr.text import search_words, tokens
@@ -151,13 +151,19 @@ class Cache:
 
         return self.attempt(run, otherwise)
 
-    def write(self, action: Callable[[Transaction], T], otherwise: T, *, timeout: float | None = None) -> T:
+    def write(
+        self,
+        action: Callable[[Transaction], T],
+        otherwise: T,
+        *,
+        timeout: float | None = None,
+        scope: str | None = ALONE,
+    ) -> T:
         """Write in one transaction. After a ``timeout`` in seconds the request goes on without writing."""
         if not self.can_write:
             return otherwise
         try:
-            with self.store.write(timeout=timeout) as tx:
-                return action(tx)
+            return self.store.change(action, timeout=timeout, scope=scope)
         except StoreBusy as error:
             if timeout is None:
                 self.note(error)

@@ -29,6 +29,7 @@ from kr.source_kinds import is_package
 from kr.sources.base import Ask, Source
 from kr.sources.registry import build_source
 from kr.store import ledger, saving, wordings
+from kr.store.engine import INDEX
 from kr.store.places import pair_of
 from kr.store.saving import Draft, Saved
 from kr.text import fold
@@ -239,7 +240,7 @@ class Miss:
             )
         elif run.overrides.refresh:
             # So is a wrong choice undone: these words led to another entry, and what they ask for was wanted anew.
-            run.cache.write(lambda tx: wordings.take(tx, run.query.question, saved.entry), None)
+            run.cache.write(lambda tx: wordings.take(tx, run.query.question, saved.entry), None, scope=INDEX)
         if self._config.auto_export:
             try:
                 refresh_exports(run.cache.store, self._settings.knowledge_base)

@@ -19,8 +19,8 @@ from kr.store import entries, migrate, search
 from kr.store.engine import Transaction
 from kr.store.lock import file_lock
 from kr.store.revisions import digest
+from kr.store.sql import SCHEMA_VERSION
 from kr.store.sqlite import (
-    SCHEMA_VERSION,
     Connection,
     connect,
     identity,

@@ -1,18 +1,66 @@
 """The store: transactions on the database, and the folder of reports beside it."""
 
+import random
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from kr.errors import StoreError
+from kr.errors import StoreConflict, StoreError
+from kr.store import sqlite
 from kr.store.files import ReportFiles
-from kr.store.sqlite import SqliteDatabase, identity
+from kr.store.sqlite import SqliteDatabase
 
-Row = sqlite3.Row
+T = TypeVar("T")
+
+INDEX = "index"
+"""The scope of writes that add, remove or rewrite entries: each counts all of them."""
+LESSONS = "lessons"
+ALONE: str | None = None
+"""The scope of writes whose rows alone, or whose one statement, keep others out."""
+
+_TRIES = 6
+
+
+class Row(Protocol):
+    """A row whose columns are had by name and by number."""
+
+    def __getitem__(self, key: Any, /) -> Any: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def keys(self) -> list[str]: ...
+
+
+class Connection(Protocol):
+    """What a transaction needs of a connection of either database."""
+
+    dialect: str
+    for_update: str
+    skip_locked: str
+    """What a query ends with that keeps others from changing its rows; which passes over those that others are changing."""
+
+    @property
+    def in_transaction(self) -> bool: ...
+    def execute(self, statement: str, parameters: Mapping[str, Any] = ..., /) -> Any: ...
+    def executemany(self, statement: str, rows: Sequence[Mapping[str, Any]], /) -> Any: ...
+    def lock(self, scope: str) -> None: ...
+    def next_time(self, wanted: str) -> str: ...
+
+
+class Database(Protocol):
+    """SQLite's file or PostgreSQL's database."""
+
+    @property
+    def location(self) -> str: ...
+    def exists(self) -> bool: ...
+    def snapshot(self) -> AbstractContextManager[Connection]: ...
+    def transaction(
+        self, after_commit: list[Callable[[], None]], timeout: float | None, scope: str | None
+    ) -> AbstractContextManager[Connection]: ...
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +77,7 @@ class Transaction:
     Statements are SQL text with named parameters, ``:name``.
     """
 
-    def __init__(self, connection: sqlite3.Connection, files: ReportFiles, capacity: Capacity) -> None:
+    def __init__(self, connection: Connection, files: ReportFiles, capacity: Capacity) -> None:
         self.connection = connection
         self.files = files
         self.capacity = capacity
@@ -38,7 +86,8 @@ class Transaction:
 
     def execute(self, statement: str, **parameters: Any) -> int:
         """Run a statement; return how many rows it changed."""
-        return self.connection.execute(statement, parameters).rowcount
+        changed: int = self.connection.execute(statement, parameters).rowcount
+        return changed
 
     def execute_many(self, statement: str, rows: list[dict[str, Any]]) -> None:
         """Run a statement once for each row of parameters."""
@@ -46,7 +95,12 @@ class Transaction:
 
     def rows(self, statement: str, **parameters: Any) -> list[Row]:
         """Return the rows of a query; each gives its columns by name."""
-        return self.connection.execute(statement, parameters).fetchall()
+        found: list[Row] = self.connection.execute(statement, parameters).fetchall()
+        return found
+
+    def lock(self, scope: str) -> None:
+        """Wait for other transactions that locked a scope, and keep them out until this one ends."""
+        self.connection.lock(scope)
 
     def row(self, statement: str, **parameters: Any) -> Row | None:
         return next(iter(self.rows(statement, **parameters)), None)
@@ -88,9 +142,10 @@ class Store:
         self.folder = Path(knowledge_base)
         self.files = ReportFiles(self.folder)
         self.capacity = Capacity(max_entries, archive_after_days)
-        self._url = database_url
+        self.url = database_url
+        """As it was given: it may hold a password."""
         self._timeout = timeout
-        self._opened: SqliteDatabase | None = None
+        self._opened: Database | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -99,13 +154,23 @@ class Store:
         self.close()
 
     @property
+    def is_shared(self) -> bool:
+        """Whether the database is PostgreSQL's, so that other machines may have folders of their own before it."""
+        return (self.url or "").startswith("postgresql")
+
+    @property
     def path(self) -> Path:
         """The database file. Raises ``StoreError`` for a URL that names none."""
-        return database_path(self._url, self.folder)
+        return database_path(self.url, self.folder)
+
+    @property
+    def location(self) -> str:
+        """Where the database is, without a password."""
+        return self._database.location
 
     def exists(self) -> bool:
         """Tell whether there is a database, without making one."""
-        return identity(self.path) is not None
+        return self._database.exists()
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
@@ -122,22 +187,43 @@ class Store:
             return
         from kr.store import migrate  # heavy
 
-        with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        memory = sqlite3.connect(":memory:", isolation_level=None, factory=sqlite.Connection)
+        with closing(memory) as connection:
             connection.row_factory = sqlite3.Row
             migrate.create(connection)
             yield Transaction(connection, self.files, self.capacity)
 
     @contextmanager
-    def write(self, *, timeout: float | None = None) -> Iterator[Transaction]:
+    def write(self, *, timeout: float | None = None, scope: str | None = INDEX) -> Iterator[Transaction]:
         """Open a transaction that other writers wait for; rolled back unless the block ends normally.
 
-        No network and no slow work belongs in it. Raises ``StoreBusy`` after ``timeout`` seconds.
+        On PostgreSQL those of the same ``scope`` wait for each other. No network and no slow work belongs in it. Raises ``StoreBusy``
+        after ``timeout`` seconds, and ``StoreConflict`` (see ``change``).
         """
         after_commit: list[Callable[[], None]] = []
-        with self._database.transaction(after_commit, timeout) as connection:
+        with self._database.transaction(after_commit, timeout, scope) as connection:
             tx = Transaction(connection, self.files, self.capacity)
             tx.after_commit = after_commit
             yield tx
+
+    def change(
+        self,
+        action: Callable[[Transaction], T],
+        *,
+        timeout: float | None = None,
+        scope: str | None = INDEX,
+    ) -> T:
+        """Run ``action`` in a write, again where PostgreSQL ended it for another's sake: some times, then ``StoreConflict``."""
+        turn = 0
+        while True:
+            try:
+                with self.write(timeout=timeout, scope=scope) as tx:
+                    return action(tx)
+            except StoreConflict:
+                turn += 1
+                if turn == _TRIES:
+                    raise
+                time.sleep(random.uniform(0.0, 0.02 * 2**turn))  # noqa: S311 - not for secrets
 
     def close(self) -> None:
         """Close the database; it opens again when used again."""
@@ -145,10 +231,19 @@ class Store:
             self._opened.close()
 
     @property
-    def _database(self) -> SqliteDatabase:
+    def _database(self) -> Database:
         if self._opened is None:
-            self._opened = SqliteDatabase(self.path, upgrade=_upgrade, timeout=self._timeout)
+            self._opened = self._open()
         return self._opened
+
+    def _open(self) -> Database:
+        if not self.is_shared:
+            return SqliteDatabase(self.path, upgrade=_upgrade, timeout=self._timeout)
+        try:
+            from kr.store.postgresql import PostgresqlDatabase  # heavy
+        except ImportError as exc:
+            raise StoreError("KR_DATABASE_URL names PostgreSQL: pip install 'kr[postgresql]'") from exc
+        return PostgresqlDatabase(self.url or "", timeout=self._timeout)
 
 
 def _upgrade(path: Path, timeout: float) -> None:
@@ -167,7 +262,7 @@ def database_path(database_url: str | None, knowledge_base: Path | str) -> Path:
     scheme, _, rest = database_url.partition("://")
     if scheme not in {"sqlite", "sqlite+pysqlite"}:
         raise StoreError(
-            f"KR_DATABASE_URL: scheme {scheme[:32]!r} is not supported; use sqlite:///path/to/kr.db"
+            f"KR_DATABASE_URL: scheme {scheme[:32]!r} names no database file; that is sqlite:///path/to/kr.db"
         )
     parts = urlsplit("//" + rest)
     path = unquote(parts.path.removeprefix("/"))

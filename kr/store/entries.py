@@ -125,7 +125,8 @@ def stale_reason(tx: Transaction, entry_id: str) -> str | None:
 
 def next_access(tx: Transaction, now: datetime) -> str:
     """Return the time of an access now: later than every other, though the clock jumped back."""
-    return after(now, [row[0] for row in tx.rows("SELECT max(last_accessed) FROM entries") if row[0]])
+    newest = after(now, [row[0] for row in tx.rows("SELECT max(last_accessed) FROM entries") if row[0]])
+    return tx.connection.next_time(newest)
 
 
 def touch(tx: Transaction, entry_id: str, now: datetime) -> str | None:
@@ -238,9 +239,9 @@ def remove(tx: Transaction, entry_id: str) -> bool:
 
 def index_again(tx: Transaction, entry_id: str) -> None:
     """Have a live entry found by the words that it has now; nothing to do for one that is not live."""
-    entry = get(tx, entry_id)
-    if entry is not None:
-        search.index_entry(tx, entry)
+    row = tx.row(f"{_SELECT} WHERE id = :id{tx.connection.for_update}", id=entry_id)
+    if row is not None:
+        search.index_entry(tx, to_entry(row))
 
 
 def to_values(entry: Entry) -> dict[str, Any]:

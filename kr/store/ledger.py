@@ -66,7 +66,8 @@ def reserve(
     ttl: float = RESERVATION_SECONDS,
 ) -> Reservation:
     """Reserve a call of a story's ``limit`` (None: a budget of its own) for ``owner``, for ``ttl`` seconds."""
-    tx.execute("DELETE FROM reservations WHERE expires_at <= :now", now=to_text(now))
+    tx.lock(_story(session_id, story_key))
+    _forget_expired(tx, "reservations", "id", now)
     if limit is not None:
         charged = spent(tx, session_id, story_key)
         if charged >= limit:
@@ -93,6 +94,7 @@ def reserved(tx: Transaction, session_id: str, story_key: str) -> int:
 
 def settle(tx: Transaction, reservation: str | None, call: SourceCall) -> None:
     """Write a call down, and give back what was held for it. It counts even if its reservation has expired."""
+    tx.lock(_story(call.session_id, call.story_key))
     tx.execute("DELETE FROM reservations WHERE id = :id", id=reservation)
     tx.execute(_CALL, **asdict(call))
 
@@ -111,7 +113,7 @@ def renew(tx: Transaction, owner: str, *, now: datetime, ttl: float = RESERVATIO
 
 def acquire_lease(tx: Transaction, key: str, owner: str, *, now: datetime, ttl: float) -> bool:
     """Take or prolong a lease for ``ttl`` seconds. False while another owner holds it."""
-    tx.execute("DELETE FROM leases WHERE expires_at <= :now", now=to_text(now))
+    _forget_expired(tx, "leases", "key", now)
     taken = tx.execute(
         f"{insert_into('leases', ('key', 'owner', 'expires_at'))} ON CONFLICT (key) DO UPDATE "
         "SET expires_at = excluded.expires_at WHERE leases.owner = excluded.owner",
@@ -136,6 +138,16 @@ def renew_lease(tx: Transaction, key: str, owner: str, *, now: datetime, ttl: fl
 
 def release_lease(tx: Transaction, key: str, owner: str) -> bool:
     return bool(tx.execute("DELETE FROM leases WHERE key = :key AND owner = :owner", key=key, owner=owner))
+
+
+def _story(session_id: str, story_key: str) -> str:
+    """Name what of a story's budget is read and then written."""
+    return f"story {session_id} {story_key}"
+
+
+def _forget_expired(tx: Transaction, table: str, key: str, now: datetime) -> None:
+    expired = f"SELECT {key} FROM {table} WHERE expires_at <= :now{tx.connection.skip_locked}"
+    tx.execute(f"DELETE FROM {table} WHERE {key} IN ({expired})", now=to_text(now))
 
 
 def _end(now: datetime, ttl: float) -> str:
@@ -179,6 +191,7 @@ def circuit(tx: Transaction, source: str) -> Circuit:
 
 def admit(tx: Transaction, source: str, owner: str, *, now: datetime, probe_seconds: float) -> bool:
     """Return whether a source may be asked now. After a pause one owner makes the probe, for ``probe_seconds`` at most."""
+    tx.lock(f"source {source}")
     found, moment = circuit(tx, source), to_text(now)
     if found.open_until is None:
         return True
@@ -203,6 +216,7 @@ def record_failure(
 
     A failure that was under way while it opened doesn't double the pause.
     """
+    tx.lock(f"source {source}")
     found = circuit(tx, source)
     found = replace(found, failures=found.failures + 1, last_error=error)
     is_open = found.open_until is not None and to_text(now) < found.open_until

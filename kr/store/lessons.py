@@ -1,8 +1,8 @@
 """What is known of lessons beside the file (tables ``lessons``, ``lesson_keywords`` and ``lesson_injections``)."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from kr.store.engine import Row, Transaction
@@ -31,6 +31,8 @@ class LessonRow:
     held: str | None = None
     """Why it waits for a person (quarantine); what was recorded is not in the file meanwhile."""
     gone_at: str | None = None
+    keywords: tuple[str, ...] = ()
+    """What a duplicate is found by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,17 +68,17 @@ class LessonState:
 
 _SUNK_AFTER = 10
 _MOST_PARAMETERS = 1000
-_NAMES = tuple(field.name for field in fields(LessonRow))
+_NAMES = tuple(field.name for field in fields(LessonRow) if field.name != "keywords")
 _STATE = tuple(field.name for field in fields(LessonState) if field.name != "sessions")
 _ORIGIN = ("event_type", "story_key", "session_id", "recorded_at", "source")
 
 
-def add(tx: Transaction, rows: Sequence[LessonRow], keywords: Mapping[str, Sequence[str]]) -> None:
-    """Add rows, with the keywords of each by its id. Of a known one an origin is filled in, and it is back if it was gone.
+def add(tx: Transaction, rows: Sequence[LessonRow]) -> None:
+    """Add rows with their keywords. Of a known one an origin is filled in, and it is back if it was gone.
 
     A line may be read in the file before its recorder says where it came from.
     """
-    data = [{**asdict(row), "tags": json_list(row.tags)} for row in rows]
+    data = [{name: getattr(row, name) for name in _NAMES} | {"tags": json_list(row.tags)} for row in rows]
     tx.execute_many(f"{insert_into('lessons', _NAMES)} ON CONFLICT (id) DO NOTHING", data)
     origin = ", ".join(f"{name} = :{name}" for name in _ORIGIN)
     tx.execute_many(
@@ -84,7 +86,7 @@ def add(tx: Transaction, rows: Sequence[LessonRow], keywords: Mapping[str, Seque
         [row for row in data if row["event_type"] is not None],
     )
     bring_back(tx, [row.id for row in rows if row.gone_at is None])
-    words = [{"keyword": word, "lesson_id": row.id} for row in rows for word in keywords.get(row.id, ())]
+    words = [{"keyword": word, "lesson_id": row.id} for row in rows for word in row.keywords]
     tx.execute_many(
         f"{insert_into('lesson_keywords', ('keyword', 'lesson_id'))} ON CONFLICT DO NOTHING", words
     )
@@ -109,18 +111,33 @@ def frequency(tx: Transaction, words: Sequence[str]) -> list[tuple[str, int]]:
 
     A word in 100 lessons or more is common, however many have it: counting them all would cost more with each lesson.
     """
-    counted = "SELECT count(*) FROM (SELECT 1 FROM lesson_keywords WHERE keyword = :word LIMIT 100) AS some"
-    found = [(word, int(tx.value(counted, word=word))) for word in words]
-    return [(word, number) for word, number in found if number]
+    if not words:
+        return []
+    counted = (
+        "(SELECT count(*) FROM (SELECT 1 FROM lesson_keywords WHERE keyword = :{name} LIMIT 100) AS some)"
+    )
+    names = [f"word{at}" for at in range(len(words))]
+    counts = tx.row(
+        f"SELECT {', '.join(counted.format(name=name) for name in names)}",
+        **dict(zip(names, words, strict=True)),
+    )
+    return [(word, number) for word, number in zip(words, counts or (), strict=True) if number]
 
 
-def sharing(tx: Transaction, words: Sequence[str]) -> list[LessonRow]:
-    """Return the lessons that have one of the words. A quarantined or rejected one is among them: it shall not come back otherwise."""
-    listed, parameters = named("word", words)
+def sharing(tx: Transaction, words: Sequence[str], rarest: Sequence[str], *, least: int) -> list[LessonRow]:
+    """Return the lessons that have one of the rarest words, and at least so many of all.
+
+    A quarantined or rejected one is among them: it shall not come back otherwise.
+    """
+    some, parameters = named("rare", rarest)
+    every, more = named("word", words)
     rows = tx.rows(
-        "SELECT DISTINCT id, date, tags, summary, ref FROM lesson_keywords JOIN lessons ON lessons.id = lesson_id "
-        f"WHERE keyword IN {listed} AND (gone_at IS NULL OR held IS NOT NULL)",
+        "SELECT id, date, tags, summary, ref FROM lessons WHERE id IN (SELECT lesson_id FROM lesson_keywords "
+        f"WHERE keyword IN {every} AND lesson_id IN (SELECT lesson_id FROM lesson_keywords WHERE keyword IN {some}) "
+        "GROUP BY lesson_id HAVING count(*) >= :least) AND (gone_at IS NULL OR held IS NOT NULL)",
         **parameters,
+        **more,
+        least=least,
     )
     return [_row(row) for row in rows]
 

@@ -5,16 +5,17 @@ import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Connection, Engine, StaticPool, create_engine, event
+from sqlalchemy import Connection, Engine, StaticPool, create_engine, event, inspect, text
 from sqlalchemy.exc import DBAPIError
 
 from kr.errors import StoreError, StoreUnwritable
 from kr.store.lock import file_lock
 from kr.store.schema import metadata
+from kr.store.sql import SCHEMA_KEY, SCHEMA_VERSION, upsert_into
 from kr.store.sqlite import (
     APPLICATION_ID,
-    SCHEMA_VERSION,
     connect,
     lock_path,
     require_ours,
@@ -59,12 +60,38 @@ def upgrade(path: Path, timeout: float) -> None:
 def create(connection: sqlite3.Connection) -> None:
     """Make every table of the newest version in an empty database, in one transaction."""
     with _engine(connection).begin() as begun:
-        metadata.create_all(begun, checkfirst=False)
-        begun.exec_driver_sql(
-            "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
-        )
-        begun.exec_driver_sql(f"INSERT INTO alembic_version VALUES ('{SCHEMA_VERSION:04d}')")
-        mark(begun, SCHEMA_VERSION)
+        _create(begun)
+
+
+def _create(begun: Connection) -> None:
+    metadata.create_all(begun, checkfirst=False)
+    begun.exec_driver_sql(
+        "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+    )
+    begun.exec_driver_sql(f"INSERT INTO alembic_version VALUES ('{SCHEMA_VERSION:04d}')")
+    mark(begun, SCHEMA_VERSION)
+
+
+def upgrade_postgresql(connection: Any, location: str) -> None:
+    """Make the tables through a connection of psycopg's, or bring older ones to the newest migration, in one transaction.
+
+    Any number of processes may do so at once. Raises ``StoreError`` where another program has tables of these names.
+    """
+    engine = create_engine("postgresql+psycopg://", creator=lambda: connection, poolclass=StaticPool)
+    with engine.begin() as begun:
+        begun.exec_driver_sql("SELECT pg_advisory_xact_lock(27506, 2)")
+        present = {*inspect(begun).get_table_names()}
+        if "meta" not in present:
+            if foreign := sorted(present & {"alembic_version", *metadata.tables}):
+                raise StoreError(
+                    f"{location}: has a table {foreign[0]} of another program; give kr a database of its own, or a schema "
+                    "(KR_DATABASE_URL=postgresql+psycopg://…?options=-csearch_path%3Dkr)"
+                )
+            _create(begun)
+            return
+        found = text("SELECT value FROM meta WHERE key = :key")
+        if int(begun.execute(found, {"key": SCHEMA_KEY}).scalar_one()) < SCHEMA_VERSION:
+            _migrate(begun)
 
 
 def mark(connection: Connection, version: int) -> None:
@@ -72,23 +99,32 @@ def mark(connection: Connection, version: int) -> None:
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql(f"PRAGMA user_version = {version}")
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
+        return
+    connection.execute(
+        text(upsert_into("meta", ("key", "value"), "key")), {"key": SCHEMA_KEY, "value": str(version)}
+    )
 
 
 def run(connection: sqlite3.Connection) -> None:
     """Run the migrations that a database lacks, in one transaction. The caller holds the lock."""
+    try:
+        with _engine(connection).begin() as begun:
+            _migrate(begun)
+    except DBAPIError as exc:
+        raise exc.orig or exc from exc
+
+
+def _migrate(begun: Connection) -> None:
     from alembic import command  # heavy: only an older database needs it
     from alembic.config import Config
     from alembic.util import CommandError
 
     config = Config(_ini())
+    config.attributes["connection"] = begun
     try:
-        with _engine(connection).begin() as begun:
-            config.attributes["connection"] = begun
-            command.upgrade(config, "head")
+        command.upgrade(config, "head")
     except CommandError as exc:
         raise StoreError(f"the database can't be upgraded: {exc}") from exc
-    except DBAPIError as exc:
-        raise exc.orig or exc from exc
 
 
 def _engine(connection: sqlite3.Connection) -> Engine:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from kr.errors import EntryConflict, ReportUnwritable, StoreError, UnknownEntry
+from kr.errors import EntryConflict, ReportUnwritable, StoreConflict, StoreError, UnknownEntry
 from kr.models import Confidence, Entry, EntryStatus, Origin
 from kr.slugs import Name
 from kr.store import archive, edits, entries, files, places, revisions, wordings
@@ -81,8 +81,8 @@ def save(store: Store, draft: Draft, text: str, now: datetime) -> Saved:
     text = text.encode(errors="replace").decode()
     if not text.strip():
         raise ReportUnwritable(f"{draft.framework} - {draft.topic}: a report can't be empty")
-    with store.files.staged(text) as staged, store.write() as tx:
-        return _save(tx, draft, text, staged, now)
+    with store.files.staged(text) as staged:
+        return store.change(lambda tx: _save(tx, draft, text, staged, now))
 
 
 def _save(tx: Transaction, draft: Draft, text: str, staged: Path, now: datetime) -> Saved:
@@ -125,7 +125,9 @@ def finish(tx: Transaction, staged: Path, entry: Entry, now: datetime) -> Saved:
     try:
         with tx.savepoint():
             evicted = archive.guard(tx, now, keep=keep)
-    except sqlite3.Error as exc:
+    except StoreConflict:
+        raise
+    except (sqlite3.Error, StoreError) as exc:
         if not tx.connection.in_transaction:
             raise StoreError("the database gave up the transaction") from exc
         log.warning("the capacity guard failed: %s", exc)

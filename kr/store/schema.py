@@ -17,14 +17,17 @@ from sqlalchemy import (
     MetaData,
     PrimaryKeyConstraint,
     Table,
-    Text,
     event,
     text,
 )
+from sqlalchemy import Text as PlainText
 
-from kr.store.sql import EVICTED_FIRST, IS_ANSWER, IS_HIT, SEARCH_TABLES
+from kr.store.sql import EVICTED_FIRST, IS_ANSWER, IS_HIT, POSTGRESQL_TABLES, SEARCH_TABLES
 
 metadata = MetaData()
+
+Text = PlainText().with_variant(PlainText(collation="C"), "postgresql")
+"""A text that is compared byte by byte on both databases."""
 
 
 def _text(*names: str, nullable: bool = False) -> list[Column[Any]]:
@@ -39,7 +42,7 @@ def _entry_columns() -> list[Column[Any]]:
         *_text("keywords_key", "tags", "path", "created", "last_accessed", "status", "confidence"),
         Column("origin", Text, nullable=False, server_default="excerpt"),
         *_text("written_by", nullable=True),
-        Column("sha256", ForeignKey("report_texts.sha256")),
+        Column("sha256", Text, ForeignKey("report_texts.sha256")),
         Column("revision", Integer, nullable=False, server_default="1"),
         *_text("researched_at", "fresh_until", "stale_reason", "stale_major", nullable=True),
     ]
@@ -80,7 +83,7 @@ Table(
     metadata,
     *_text("entry_id"),
     Column("revision", Integer, nullable=False),
-    Column("sha256", ForeignKey("report_texts.sha256"), nullable=False),
+    Column("sha256", Text, ForeignKey("report_texts.sha256"), nullable=False),
     *_text("path", "framework_key", "topic_key"),
     *_text("framework_version", "confidence", "origin", "written_by", nullable=True),
     *_text("researched_at", "fresh_until", "status", nullable=True),
@@ -141,7 +144,7 @@ Table(
     "lesson_keywords",
     metadata,
     *_text("keyword"),
-    Column("lesson_id", ForeignKey("lessons.id"), nullable=False),
+    Column("lesson_id", Text, ForeignKey("lessons.id"), nullable=False),
     PrimaryKeyConstraint("keyword", "lesson_id"),
 )
 
@@ -149,7 +152,7 @@ Table(
     "lesson_injections",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("lesson_id", ForeignKey("lessons.id"), nullable=False),
+    Column("lesson_id", Text, ForeignKey("lessons.id"), nullable=False),
     *_text("phase"),
     *_text("at", "story_key", "session_id", nullable=True),
     Index("lesson_injections_lesson", "lesson_id", "phase"),
@@ -179,7 +182,7 @@ Table(
     "source_calls",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("request_id", ForeignKey("requests.id", ondelete="SET NULL")),
+    Column("request_id", Text, ForeignKey("requests.id", ondelete="SET NULL")),
     *_text("at", "source", "outcome"),
     Column("charged", Boolean, nullable=False),
     Column("duration_ms", Integer),
@@ -257,8 +260,9 @@ VIEWS = {
 }
 """The public views, by their names."""
 
-for _statement in SEARCH_TABLES:
-    _make = DDL(_statement).execute_if(dialect="sqlite")  # type: ignore[no-untyped-call]
-    event.listen(metadata, "after_create", _make)
+for _dialect, _statements in {"sqlite": SEARCH_TABLES, "postgresql": POSTGRESQL_TABLES}.items():
+    for _statement in _statements:
+        _make = DDL(_statement).execute_if(dialect=_dialect)  # type: ignore[no-untyped-call]
+        event.listen(metadata, "after_create", _make)
 for _name, _query in VIEWS.items():
     event.listen(metadata, "after_create", DDL(f"CREATE VIEW {_name} AS {_query}".replace("%", "%%")))  # type: ignore[no-untyped-call]

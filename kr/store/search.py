@@ -3,18 +3,22 @@
 An entry's row is written in the transaction that writes the entry. With ``engine`` and ``lock`` this is what differs between databases.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kr.frameworks import canonical
 from kr.models import Entry
 from kr.store.engine import Transaction
-from kr.store.sql import SEARCH_TABLES
-from kr.text import beginning, one_line, search_words, searchable, tokens
+from kr.store.sql import SEARCH_TABLES, upsert_into
+from kr.text import beginning, one_line, search_words, searchable, stem, tokens
 
 WEIGHTS = "0.0, 2.0, 2.0, 2.0, 2.0, 1.0"
 """For ``bm25``: of framework, topic, tags, question, wordings and report."""
 
+_WORD = re.compile(r"\w+")
 _LONGEST = 1000
 _PASSAGE = 200
 _SUMMARY = "## Summary\n"
@@ -34,7 +38,18 @@ def index_entry(tx: Transaction, entry: Entry) -> None:
     wordings = tx.rows(
         "SELECT topic || ' ' || question FROM wordings WHERE entry_id = :id ORDER BY id", id=entry.id
     )
-    report = tx.value("SELECT text FROM report_texts WHERE sha256 = :sha256", sha256=entry.sha256)
+    texts = {
+        "topic": searchable(entry.topic),
+        "tags": searchable(" ".join(entry.tags)),
+        "question": searchable(entry.question or ""),
+        "wordings": searchable(" ".join(row[0] for row in wordings)),
+        "report": searchable(
+            tx.value("SELECT text FROM report_texts WHERE sha256 = :sha256", sha256=entry.sha256) or ""
+        ),
+    }
+    if tx.connection.dialect == "postgresql":
+        _index_terms(tx, entry.id, texts)
+        return
     row = tx.value("SELECT row FROM search_rows WHERE entry_id = :id", id=entry.id)
     if row is None:
         row = tx.value("SELECT coalesce(max(row), 0) + 1 FROM search_rows")
@@ -45,27 +60,60 @@ def index_entry(tx: Transaction, entry: Entry) -> None:
         "VALUES (:row, :framework, :topic, :tags, :question, :wordings, :report)",
         row=row,
         framework=_framework_word(canonical(entry.framework)),
-        topic=searchable(entry.topic),
-        tags=searchable(" ".join(entry.tags)),
-        question=searchable(entry.question or ""),
-        wordings=searchable(" ".join(row[0] for row in wordings)),
-        report=searchable(report or ""),
+        **texts,
     )
 
 
+def _index_terms(tx: Transaction, entry_id: str, texts: Mapping[str, str]) -> None:
+    terms = {name: _terms(text) for name, text in texts.items()}
+    weights: Counter[str] = Counter()
+    for name, found in terms.items():
+        for term in found:
+            weights[term] += 1 if name == "report" else 2
+    tx.execute(
+        f"{upsert_into('entry_search', ('entry_id', 'length'), 'entry_id')}",
+        entry_id=entry_id,
+        length=1 + sum(map(len, terms.values())),
+    )
+    tx.execute("DELETE FROM entry_terms WHERE entry_id = :id", id=entry_id)
+    tx.execute(
+        "INSERT INTO entry_terms (term, entry_id, weight) "
+        "SELECT term, :id, weight FROM unnest(CAST(:terms AS text[]), CAST(:weights AS real[])) AS of (term, weight)",
+        id=entry_id,
+        terms=[*weights],
+        weights=[*weights.values()],
+    )
+
+
+def _terms(text: str) -> list[str]:
+    """Return the stems of a text's words; of a name with underscores its parts, and then the whole."""
+    bare = "".join(it for it in unicodedata.normalize("NFKD", text) if not unicodedata.combining(it))
+    found = []
+    for word in _WORD.findall(bare.casefold()):
+        parts = [it for it in word.split("_") if it]
+        found += [stem(it) for it in parts]
+        found += [word] if len(parts) > 1 else []
+    return found
+
+
 def prune(tx: Transaction) -> None:
-    """Remove the rows of entries that are gone."""
+    """Remove the rows of entries that are gone. PostgreSQL does so by itself: they refer to the entries."""
+    if tx.connection.dialect == "postgresql":
+        return
     gone = "SELECT row FROM search_rows WHERE entry_id NOT IN (SELECT id FROM entries)"
     tx.execute(f"DELETE FROM entry_search WHERE rowid IN ({gone})")
     tx.execute("DELETE FROM search_rows WHERE entry_id NOT IN (SELECT id FROM entries)")
 
 
 def refill(tx: Transaction, entries: Iterable[Entry]) -> None:
-    """Make the whole index anew, its tables as well."""
-    for table in ("search_rows", "entry_search"):
-        tx.execute(f"DROP TABLE IF EXISTS {table}")
-    for statement in SEARCH_TABLES:
-        tx.execute(statement)
+    """Make the whole index anew; SQLite's tables as well."""
+    if tx.connection.dialect == "postgresql":
+        tx.execute("DELETE FROM entry_search")
+    else:
+        for table in ("search_rows", "entry_search"):
+            tx.execute(f"DROP TABLE IF EXISTS {table}")
+        for statement in SEARCH_TABLES:
+            tx.execute(statement)
     for entry in entries:
         index_entry(tx, entry)
 
@@ -79,6 +127,8 @@ def rank(
     """
     if not words:
         return {}
+    if tx.connection.dialect == "postgresql":
+        return _rank_terms(tx, keys, words, most=most, every=every)
     wanted = (" AND " if every else " OR ").join(f'"{word}"' for word in words)
     query = f"{{topic tags question wordings report}} : ({wanted})"
     if keys:
@@ -89,6 +139,33 @@ def rank(
         "ON of.row = entry_search.rowid WHERE entry_search MATCH :query ORDER BY score DESC, of.entry_id LIMIT :most",
         query=query,
         most=most,
+    )
+    return {row["entry_id"]: row["score"] for row in rows}
+
+
+_RANK = """
+WITH size AS (SELECT count(*)::float8 AS number, avg(length)::float8 AS mean FROM entry_search),
+  found AS (SELECT term, entry_id, weight::float8 AS weight, count(*) OVER (PARTITION BY term)::float8 AS holders
+    FROM entry_terms WHERE term = ANY(:terms))
+SELECT f.entry_id, sum(greatest(ln((size.number - f.holders + 0.5) / (f.holders + 0.5)), 1e-6)
+  * f.weight * 2.2 / (f.weight + 1.2 * (0.25 + 0.75 * s.length / size.mean))) AS score
+FROM found AS f JOIN entry_search AS s ON s.entry_id = f.entry_id CROSS JOIN size
+{where} GROUP BY f.entry_id HAVING count(*) >= :least ORDER BY score DESC, f.entry_id LIMIT :most
+"""
+"""``bm25`` as FTS5 computes it: k1 is 1.2, b is 0.75."""
+
+
+def _rank_terms(
+    tx: Transaction, keys: Sequence[str], words: Sequence[str], *, most: int, every: bool
+) -> dict[str, float]:
+    terms = [*dict.fromkeys(term for word in words for term in _terms(word))]
+    where = "JOIN entries AS e ON e.id = f.entry_id WHERE e.framework_key = ANY(:keys)" if keys else ""
+    rows = tx.rows(
+        _RANK.format(where=where),
+        terms=terms,
+        least=len(terms) if every else 1,
+        most=most,
+        **({"keys": [*keys]} if keys else {}),
     )
     return {row["entry_id"]: row["score"] for row in rows}
 

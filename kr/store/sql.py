@@ -3,6 +3,10 @@
 import json
 from collections.abc import Iterable, Sequence
 
+SCHEMA_VERSION = 1
+"""The number of the newest migration, kept in SQLite's ``PRAGMA user_version``, and in PostgreSQL in ``meta``."""
+SCHEMA_KEY = "schema_version"
+
 EVICTED_FIRST = "CASE WHEN origin = 'placeholder' THEN 0 WHEN origin = 'excerpt' AND fresh_until IS NOT NULL THEN 1 ELSE 2 END"
 """The class of an entry in the order of eviction: placeholders, excerpts of installed documentation, the rest."""
 
@@ -21,6 +25,26 @@ SEARCH_TABLES = (
     ),
 )
 """The full-text index of SQLite over live entries, and which of its rows is whose: FTS5 knows rows by their number alone."""
+
+POSTGRESQL_TABLES = (
+    (
+        'CREATE TABLE entry_search (entry_id TEXT COLLATE "C" PRIMARY KEY REFERENCES entries (id) ON DELETE CASCADE, '
+        "length INTEGER NOT NULL)"
+    ),
+    (
+        'CREATE TABLE entry_terms (term TEXT COLLATE "C" NOT NULL, entry_id TEXT COLLATE "C" NOT NULL '
+        "REFERENCES entry_search (entry_id) ON DELETE CASCADE, weight REAL NOT NULL, PRIMARY KEY (term, entry_id))"
+    ),
+    "CREATE INDEX entry_terms_entry ON entry_terms (entry_id)",
+    "CREATE SEQUENCE kr_times",
+    (
+        "CREATE FUNCTION kr_next_time(wanted bigint) RETURNS bigint LANGUAGE plpgsql AS $$ DECLARE given bigint; BEGIN "
+        "PERFORM pg_advisory_lock(27506, 1); given := setval('kr_times', greatest(nextval('kr_times'), wanted)); "
+        "PERFORM pg_advisory_unlock(27506, 1); RETURN given; END $$"
+    ),
+)
+"""What PostgreSQL has beside the tables that both have: the search index, which holds how much each word weighs in each entry, and
+the times that were given to accesses."""
 
 
 def insert_into(table: str, names: Sequence[str]) -> str:

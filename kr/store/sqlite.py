@@ -6,23 +6,23 @@ Reads see one snapshot and take no lock. Writes, and closing (the last connectio
 
 import logging
 import sqlite3
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from kr.store.lock import file_lock
+from kr.store.sql import SCHEMA_VERSION
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = 1
-"""The number of the newest migration, kept in ``PRAGMA user_version``."""
 APPLICATION_ID = 0x6B72
 """``kr`` in ASCII, kept in ``PRAGMA application_id``: it tells our databases from other programs'."""
 
@@ -51,8 +51,18 @@ Identity = tuple[int, int]
 
 
 class Connection(sqlite3.Connection):
+    dialect = "sqlite"
+    for_update = ""
+    skip_locked = ""
     identity: Identity | None = None
     """Of the file that it has open."""
+
+    def lock(self, scope: str) -> None:
+        """Every write has the lock of the file already."""
+
+    def next_time(self, wanted: str) -> str:
+        """Return the time that is ``wanted``: who writes is alone."""
+        return wanted
 
 
 class SqliteDatabase:
@@ -63,13 +73,31 @@ class SqliteDatabase:
         self.path = path
         self.timeout = timeout
         self._upgrade = upgrade
+        self._turn = threading.Lock()
         self._readers: list[Connection] = []
         self._writers: list[Connection] = []
         # Also at exit: an interpreter that merely ends would close, and checkpoint, without the lock.
         weakref.finalize(self, _close_all, path, self._readers, self._writers)
 
-    def lock(self, timeout: float | None = None) -> AbstractContextManager[None]:
-        return file_lock(lock_path(self.path), timeout=self.timeout if timeout is None else timeout)
+    @property
+    def location(self) -> str:
+        return str(self.path)
+
+    def exists(self) -> bool:
+        return identity(self.path) is not None
+
+    @contextmanager
+    def lock(self, timeout: float | None = None) -> Iterator[None]:
+        """Hold the lock against other processes; the threads of this one queue before it, which costs less than a place there each."""
+        timeout = self.timeout if timeout is None else timeout
+        deadline = time.monotonic() + timeout
+        if not self._turn.acquire(timeout=max(timeout, 0)):
+            raise StoreBusy(f"{self.path}: other threads have held the lock for more than {timeout:g} s")
+        try:
+            with file_lock(lock_path(self.path), timeout=max(deadline - time.monotonic(), 0)):
+                yield
+        finally:
+            self._turn.release()
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
@@ -82,9 +110,12 @@ class SqliteDatabase:
 
     @contextmanager
     def transaction(
-        self, after_commit: list[Callable[[], None]], timeout: float | None = None
+        self,
+        after_commit: list[Callable[[], None]],
+        timeout: float | None = None,
+        scope: str | None = None,  # noqa: ARG002
     ) -> Iterator[Connection]:
-        """Wait for other writers, then write. Rolled back unless the block ends normally.
+        """Wait for other writers, whatever the ``scope``, then write. Rolled back unless the block ends normally.
 
         The steps of ``after_commit`` run once it is committed, with the lock still held.
         """

@@ -8,13 +8,11 @@ imported before it is written over.
 import hashlib
 import json
 import logging
-import os
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -46,21 +44,33 @@ _ARCHIVE_STATE = "exported:archive"
 """The key of ``[size, mtime_ns, archive_id, removals]``: the exported archive's file as kr left it, the last row in it, and how
 often rows had left the archive."""
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 Item = Mapping[str, str | tuple[str, ...]]
 
 
 def refresh_exports(store: Store, knowledge_base: Path) -> None:
     """Bring both files of the knowledge base to what the database holds. Raises ``ExportFailed``, or a ``StoreError``."""
+    asked, lock = time.time(), knowledge_base / _LOCK
     with _translated(knowledge_base):
         knowledge_base.mkdir(parents=True, exist_ok=True)
-        with file_lock(knowledge_base / _LOCK, timeout=_WAIT_SECONDS):
+        with file_lock(lock, timeout=_WAIT_SECONDS):
+            if _was_exported_since(lock, asked):
+                return
+            began = time.time()
             _write_own(store, knowledge_base)
+            with suppress(OSError):  # another user's
+                lock.write_text(str(began))
 
 
-def export_yaml(
-    store: Store, knowledge_base: Path, folder: Path | None = None, *, index_only: bool = False
-) -> dict[str, Any]:
-    """Write both files into ``folder`` (default: the knowledge base); into another one reports and wordings too, or the ``index_only``.
+def _was_exported_since(lock: Path, asked: float) -> bool:
+    """Tell whether who held the lock before read the database after this time: of many who wait, one exports for all."""
+    with suppress(OSError, ValueError):
+        return asked < float(lock.read_text()) <= time.time()
+    return False
+
+
+def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) -> dict[str, Any]:
+    """Write both files into ``folder`` (default: the knowledge base); into another one the reports and wordings too.
 
     Returns how many ``entries``, ``archived`` and ``reports`` were written, and the ``files``. What kr did not write is copied first, and
     the newest state of parallel writers stays. Raises ``ExportFailed`` naming the file, or a ``StoreError``.
@@ -73,7 +83,7 @@ def export_yaml(
     else:
         with _translated(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            reports = _write_elsewhere(store, folder, index_only=index_only)
+            reports = _write_elsewhere(store, folder)
             files += [folder / WORDINGS] if (folder / WORDINGS).exists() else []
     with store.read() as tx:
         counts = {"entries": entry_rows.count(tx), "archived": archive.count(tx), "reports": reports}
@@ -122,7 +132,9 @@ def _write_archive(store: Store, path: Path) -> None:
             with path.open("a", encoding="utf-8", newline="") as file:
                 file.writelines(_render(map(_archived_item, archive.since(tx, last))))
         else:
-            _replace(path, render_archive(archive.since(tx, 0)), keeps_others=not is_ours)
+            if not is_ours and path.is_file():
+                _keep_copy(path)
+            _replace(path, render_archive(archive.since(tx, 0)))
     _note(store, _ARCHIVE_STATE, json.dumps([*_file_state(path), *rows]))
 
 
@@ -139,17 +151,17 @@ def _note(store: Store, key: str, value: str) -> None:
         meta.put(tx, key, value)
 
 
-def _write_elsewhere(store: Store, folder: Path, *, index_only: bool) -> int:
+def _write_elsewhere(store: Store, folder: Path) -> int:
     """Write one snapshot into another folder, reports before the index that names them; return how many reports."""
     for name in (INDEX, ARCHIVE):
         file = folder / name
         if file.is_file() and not file.read_bytes().startswith(HEADER.encode()):
             _keep_copy(file)
     with store.read() as tx:
-        reports = 0 if index_only else _write_reports(tx, folder)
+        reports = _write_reports(tx, folder)
         if items := list(_wordings(tx)):
             _replace(folder / WORDINGS, _render(items, HEADER))
-        archived = (_archived_item(row, has_report=not index_only) for row in archive.since(tx, 0))
+        archived = (_archived_item(row, has_report=True) for row in archive.since(tx, 0))
         _replace(folder / ARCHIVE, _render(archived, HEADER))
         _replace(folder / INDEX, [render_index(entry_rows.all(tx))])
     return reports
@@ -182,35 +194,22 @@ def _translated(folder: Path) -> Iterator[None]:
 
 
 def _keep_copy(path: Path) -> Path:
-    """Copy to ``index.yaml.bak``, then ``.bak.1`` and so on: a name that is free, or holds these very bytes."""
+    """Copy a file to one beside it that is named by what is in it, such as ``index.yaml.5f70bf18.bak``."""
     content = path.read_bytes()
-    copies = (path.with_name(f"{path.name}.bak" + (f".{number}" if number else "")) for number in count())
-    copy = next(copy for copy in copies if not copy.exists() or copy.read_bytes() == content)
+    copy = path.with_name(f"{path.name}.{hashlib.sha256(content).hexdigest()[:8]}.bak")
     copy.write_bytes(content)
     return copy
 
 
-def _replace(path: Path, parts: Iterable[str], *, keeps_others: bool = False) -> None:
-    """Write a file whole or not at all; with ``keeps_others`` what stands there is copied, unless it is a beginning of the new one.
-
-    A beginning is what a killed export leaves.
-    """
+def _replace(path: Path, parts: Iterable[str]) -> None:
+    """Write a file whole or not at all. What a power failure takes of it is in the database."""
     staged = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         with staged.open("x", encoding="utf-8", newline="") as file:
             file.writelines(parts)
-            file.flush()
-            os.fsync(file.fileno())
-        if keeps_others and path.is_file() and not _begins_with(staged, path):
-            _keep_copy(path)
         staged.replace(path)
     finally:
         staged.unlink(missing_ok=True)
-
-
-def _begins_with(whole: Path, beginning: Path) -> bool:
-    with whole.open("rb") as one, beginning.open("rb") as other:
-        return all(one.read(len(part)) == part for part in iter(partial(other.read, 1024 * 1024), b""))
 
 
 def render_index(entries: Iterable[Entry]) -> str:
@@ -290,7 +289,7 @@ def _value(value: str | tuple[str, ...]) -> str:
 
 def quoted(text: str) -> str:
     """Write a double-quoted scalar in one line, which every reader of YAML 1.1 and 1.2 takes; what can't be seen is escaped."""
-    written = json.dumps(text, ensure_ascii=False)
+    written = _ENCODER.encode(text)
     return written if written.isprintable() else "".join(map(_escaped, written))
 
 

@@ -5,14 +5,14 @@ Items are checked one by one; a bad one is named by file and line, and skipped. 
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, get_args
 
 from kr.errors import IndexUnreadable, ReportUnwritable
-from kr.models import Confidence, Entry, Origin
+from kr.models import Entry
 from kr.store import archive, entries, meta, wordings
 from kr.store.engine import Store, Transaction
 from kr.store.files import ReportFiles
@@ -24,18 +24,8 @@ from kr.text import counted
 from kr.times import to_text
 from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
 from kr.transfer.place import Outcome, Placer
-from kr.transfer.read_index import (
-    BadItem,
-    Fields,
-    Item,
-    check_item,
-    one_of,
-    read_items,
-    required,
-    tags_of,
-    text_of,
-    time_of,
-)
+from kr.transfer.read_index import BadItem, Item, check_item, check_wording, read_items
+from kr.yaml_io import Tree
 
 log = logging.getLogger(__name__)
 
@@ -48,32 +38,25 @@ _OF_TEXT = ("researched_at", "fresh_until")
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Problem:
+    """An item that was refused, by its line from 1; or, without a line, a file that can't be read."""
+
     file: str
-    line: int
+    line: int | None
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.reason}"
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    file: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.file}: {self.message}"
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{place}: {self.reason}"
 
 
 @dataclass(slots=True)
 class Imported:
-    """What became of all items. ``unreadable`` are whole files, ``warnings`` sentences for a person."""
+    """What became of all items."""
 
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(get_args(Outcome), 0))
-    refused: list[Refused] = field(default_factory=list)
-    unreadable: list[Unreadable] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    refused: list[Problem] = field(default_factory=list)
+    unreadable: list[Problem] = field(default_factory=list)
     auto_archived: int = 0
     lru_evicted: int = 0
     index_count: int = 0
@@ -95,7 +78,7 @@ class Imported:
 
     def log_problems(self) -> None:
         """Warn of what was not imported."""
-        problems = [*map(str, self.unreadable), *map(str, self.refused), *self.warnings]
+        problems = [*map(str, self.unreadable), *map(str, self.refused)]
         for line in problems[:_MOST_SHOWN]:
             log.warning("%s", line)
         if (more := len(problems) - _MOST_SHOWN) > 0:
@@ -141,15 +124,13 @@ def import_yaml(
     """
     importer = _Importer(store, knowledge_base, now)
     result = importer.result
-    files = list(_files(sources, result))
-    for file in files:
+    for file in _files(sources, result):
         importer.import_index(file)
     importer.import_archived()
     for source in sources:
         if (source / WORDINGS).is_file():
             importer.import_wordings(source / WORDINGS)
-    order = {str(file): number for number, file in enumerate(files)}
-    result.refused.sort(key=lambda refused: (order[refused.file], refused.line))
+    result.refused.sort(key=lambda problem: (problem.file, problem.line))
     if result.has_changed and guards:
         evicted = archive.run_guard(store, now)
         result.auto_archived, result.lru_evicted = evicted.auto_archived, evicted.lru_evicted
@@ -173,7 +154,7 @@ def _files(sources: Sequence[Path], result: Imported) -> Iterator[Path]:
             continue
         found = [source / name for name in (INDEX, ARCHIVE) if (source / name).exists()]
         if not found:
-            result.unreadable.append(Unreadable(str(source), f"holds neither {INDEX} nor {ARCHIVE}"))
+            result.unreadable.append(Problem(str(source), None, f"holds neither {INDEX} nor {ARCHIVE}"))
         yield from found
 
 
@@ -194,14 +175,20 @@ class _Importer:
         Where its YAML is broken, what stands before that place is imported.
         """
         batch: list[tuple[Path, Item, bool]] = []
-        try:
-            for item in self._items(file):
-                batch.append((file, item, True))
-                if len(batch) == _BATCH:
-                    self.place(batch)
-                    batch.clear()
-        except IndexUnreadable as error:
-            self.result.unreadable.append(Unreadable(str(file), str(error)))
+        for line, data in self._read(file):
+            try:
+                item = check_item(data, line, now=self._now, is_archive=file.name == ARCHIVE)
+            except BadItem as error:
+                self.result.refused.append(Problem(str(file), line, str(error)))
+                continue
+            if item.reason is not None:
+                self._archived.append((file, item))
+                continue
+            self._live_paths.add(file.parent / item.path)
+            batch.append((file, item, True))
+            if len(batch) == _BATCH:
+                self.place(batch)
+                batch.clear()
         self.place(batch)
 
     def import_archived(self) -> None:
@@ -228,7 +215,7 @@ class _Importer:
                 try:
                     self.result.counts[placer.place(item, file.parent, has_text=has_text)] += 1
                 except BadItem as error:
-                    self.result.refused.append(Refused(str(file), item.line, str(error)))
+                    self.result.refused.append(Problem(str(file), item.line, str(error)))
         files = ReportFiles(self._base)
         for path, text in placer.new_files.items():
             try:
@@ -236,88 +223,55 @@ class _Importer:
             except ReportUnwritable as error:  # the next one who reads it makes it
                 log.warning("%s; its text is in the database", error)
 
-    def _items(self, file: Path) -> Iterator[Item]:
-        for line, fields in _read(file):
-            try:
-                if isinstance(fields, BadItem):
-                    raise fields
-                item = check_item(fields, line, now=self._now, is_archive=file.name == ARCHIVE)
-            except BadItem as error:
-                self.result.refused.append(Refused(str(file), line, str(error)))
-                continue
-            if item.reason is not None:
-                self._archived.append((file, item))
-            else:
-                self._live_paths.add(file.parent / item.path)
-                yield item
-
     def import_wordings(self, file: Path) -> None:
         """Give the entries that are here what the file says of them; what they know already stays."""
-        try:
-            items = list(_read(file))
-        except IndexUnreadable as error:
-            self.result.unreadable.append(Unreadable(str(file), str(error)))
-            return
+        items = list(self._read(file))
         with self._store.write() as tx:
-            for line, fields in items:
+            for line, data in items:
                 try:
-                    if isinstance(fields, BadItem):
-                        raise fields
-                    _take_in(tx, fields, to_text(self._now))
+                    _take_in(tx, check_wording(data), to_text(self._now))
                 except BadItem as error:
-                    self.result.warnings.append(f"{file}:{line}: {error}")
+                    self.result.refused.append(Problem(str(file), line, str(error)))
+
+    def _read(self, file: Path) -> Iterator[tuple[int, Tree]]:
+        """Yield a file's items; that it can't be read, or not further, stands in the result."""
+        try:
+            yield from read_items(file)
+        except IndexUnreadable as error:
+            self.result.unreadable.append(Problem(str(file), None, str(error)))
 
 
-def _take_in(tx: Transaction, fields: Fields, now: str) -> None:
-    entry_id = required(fields, "id")
-    pair = pair_of(required(fields, "framework"), required(fields, "entry_topic"))
+def _take_in(tx: Transaction, told: Mapping[str, Any], now: str) -> None:
+    entry_id, pair = told["id"], pair_of(told["framework"], told["entry_topic"])
     live = entries.get(tx, entry_id)
     rows = [*([live] if live else []), *(row.entry for row in archive.of_id(tx, entry_id))]
     entry = next((row for row in rows if pair_of(row.framework, row.topic) == pair), None)
-    kind = one_of(fields, "kind", ("times", "writer", "question", "wording"))
     if entry is None:
         return
-    if kind == "times" and entry is live:
-        _take_times(tx, entry, fields)
-    elif kind == "writer":
-        entries.set_writer(
-            tx,
-            entry_id,
-            required(fields, "sha256").lower(),
-            origin=one_of(fields, "origin", get_args(Origin)),
-            confidence=one_of(fields, "confidence", get_args(Confidence)),
-            written_by=text_of(fields, "written_by"),
-        )
-    elif kind in {"question", "wording"}:
-        question, at = required(fields, "question", lines=True), min(time_of(fields, "at") or now, now)
-        if kind == "question" and entry.question is None:
-            entries.set_question(tx, entry_id, question, at=at)
-            return
-        need = Need(required(fields, "topic", lines=True), tags_of(fields) or (), question)
-        session, proved = text_of(fields, "session_id"), text_of(fields, "proved") == "true"
-        wordings.keep(tx, entry, need, at=at, session_id=session, proved=proved)
+    match told["kind"]:
+        case "times" if entry is live:
+            _take_times(tx, entry, told)
+        case "writer":
+            who = {name: told[name] for name in ("origin", "confidence", "written_by")}
+            entries.set_writer(tx, entry_id, told["sha256"].lower(), **who)
+        case "question" if entry.question is None:
+            entries.set_question(tx, entry_id, told["question"], at=min(told["at"] or now, now))
+        case "question" | "wording":
+            need = Need(told["topic"], told["tags"], told["question"])
+            at = min(told["at"] or now, now)
+            wordings.keep(tx, entry, need, at=at, session_id=told["session_id"], proved=told["proved"])
 
 
-def _take_times(tx: Transaction, entry: Entry, fields: Fields) -> None:
+def _take_times(tx: Transaction, entry: Entry, told: Mapping[str, Any]) -> None:
     """Say exactly when where the entry knows the day alone: an access since then is later, and stays.
 
     When a text was researched is known from its own header so far, where somebody who edited it may have left the old day.
     """
     exact: dict[str, str | None] = {}
     for name in EXACT_TIMES:
-        known, told = getattr(entry, name), time_of(fields, name)
-        is_rough = known is not None and told is not None and is_day(known)
-        exact[name] = told if is_rough and (name in _OF_TEXT or known[:10] == str(told)[:10]) else known
+        known, time = getattr(entry, name), told[name]
+        is_rough = known is not None and time is not None and is_day(known)
+        exact[name] = time if is_rough and (name in _OF_TEXT or known[:10] == time[:10]) else known
     entries.set_times(tx, entry.id, exact)
-    if (major := text_of(fields, "stale_major")) is not None:
-        entries.set_stale_major(tx, entry.id, major)
-
-
-def _read(file: Path) -> Iterator[tuple[int, Fields | BadItem]]:
-    try:
-        if file.exists() and not file.is_file():
-            raise IndexUnreadable("is not a regular file")
-        with file.open("rb") as opened:
-            yield from read_items(opened)
-    except OSError as exc:
-        raise IndexUnreadable(f"can't be read: {exc.strerror}") from exc
+    if told["stale_major"] is not None:
+        entries.set_stale_major(tx, entry.id, told["stale_major"])

@@ -13,13 +13,14 @@ from kr.errors import ReportUnwritable
 from kr.guard import clean, mask_secrets, reasons_to_hold
 from kr.models import Entry, origin_of_kind
 from kr.report import fresh_until, is_by_hand, origin_of, read_confidence, read_date
-from kr.slugs import suffixed_name
+from kr.slugs import Name, suffixed_name
 from kr.store import archive, entries, revisions
 from kr.store.edits import take_edit
 from kr.store.engine import Transaction
 from kr.store.entries import of_major
 from kr.store.files import ReportFiles
-from kr.store.places import Pair, Subject, holders, pair_of, wanted_names
+from kr.store.places import Pair, Subject, holders, is_free, pair_of, wanted_names
+from kr.store.saving import name_of
 from kr.times import UNKNOWN_VERSION, from_text, major_key, parse_time, to_text
 from kr.transfer.read_index import BadItem, Item
 
@@ -29,7 +30,7 @@ _MAX_REPORT_BYTES = 16 * 1024 * 1024
 
 
 class Placer:
-    """Places items in one transaction. ``new_files`` are the texts of files that are to be made after it, by their paths."""
+    """Places items in one transaction. ``new_files`` are the texts of files that are to be written after it, by their paths."""
 
     def __init__(self, tx: Transaction, knowledge_base: Path, now: datetime) -> None:
         self.new_files: dict[str, str] = {}
@@ -82,9 +83,10 @@ class Placer:
                     framework_version=entry.framework_version,
                     tags=entry.tags,
                     created=entry.created,
-                    path=self._choose_path(new, text, live.path),
+                    path=name_of(self._tx, live).path,
                     question=live.question,
                 )
+                self.new_files[entry.path] = text
         entries.put(self._tx, entry)
 
     def _place_archived(self, item: Item, entry_id: str, text: str | None) -> Outcome:
@@ -105,12 +107,8 @@ class Placer:
         return folder.absolute() == self._base.absolute()
 
     def _read_text(self, item: Item, folder: Path) -> str | None:
-        """Read the report that an item names beside its index; where there is none, the one that is here and no other entry's."""
+        """Read the report that an item names beside its index; None where there is none."""
         content = _read_report(folder, item.report or item.path)
-        if content is None:
-            held = holders(self._tx, path=item.path)
-            if all(holder.pair == _pair(item) for holder in held):
-                content = _read_report(self._base, item.path)
         text = (content or b"").decode(errors="replace")
         if is_by_hand(text) and (reasons := reasons_to_hold(mask_secrets(clean(text)))):
             raise BadItem(f"path: its report is not imported, since it {'; it '.join(reasons)}")
@@ -157,23 +155,17 @@ class Placer:
                 return entry_id
         raise BadItem("id: every id for it is held by other entries")
 
-    def _choose_path(self, entry: Entry, text: str, *others: str) -> str:
-        """Return the first path where this very text may stand: no other entry has it, and its file is absent or the same."""
+    def _choose_path(self, entry: Entry, text: str) -> str:
+        """Return the first path that is free for this very text, and have its file written."""
         subject = Subject(entry.framework, entry.topic, entry.framework_version)
-        pair = pair_of(entry.framework, entry.topic)
-        names = islice(wanted_names(subject, has_others=False), 1, 10)
-        for path in (entry.path, *others, *(name.path for name in names)):
-            held = holders(self._tx, path=path)
-            if any(it.pair != pair or (it.is_live and it.id != entry.id) for it in held):
-                continue
-            if self._tx.files.read_text(path) == text:
-                return path
-            is_free = not self._tx.files.exists(path) and not self._tx.files.is_blocked(path)
-            if is_free and self.new_files.setdefault(path, text) == text:
+        wanted = (name.path for name in islice(wanted_names(subject, has_others=False), 10))
+        for path in (entry.path, *wanted):
+            if is_free(self._tx, Name(entry.id, path), subject, text):
                 try:
                     self._tx.files.place(path)
                 except ReportUnwritable as exc:
                     raise BadItem(f"path: {exc}") from exc
+                self.new_files[path] = text
                 return path
         raise BadItem("path: every name for its report is taken")
 

@@ -1,38 +1,28 @@
-"""Reads index files that anybody may have written: a YAML list, item by item, so that a bad item costs only itself.
+"""Reads index files that anybody may have written, item by item, so that a bad item costs only itself.
 
 Every scalar is taken as it was written (``2.10`` stays ``2.10``). Where the YAML itself is broken reading ends, with the line to mend.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import takewhile
-from pathlib import PurePosixPath
-from typing import BinaryIO, TypeAlias, TypeVar
+from pathlib import Path, PurePosixPath
+from typing import Any, get_args
 
-import yaml
-
-from kr.errors import IndexUnreadable, KrError
-from kr.models import EntryStatus
+from kr.errors import BrokenYaml, IndexUnreadable, KrError
+from kr.models import Confidence, EntryStatus, Origin
+from kr.requests import Fields, bad, line, lines, one_of, optional, read_fields, shown, text, yes_no
 from kr.store.archive import ArchiveReason
-from kr.times import parse_time, to_text
+from kr.times import from_text, parse_time, to_text
+from kr.transfer import EXACT_TIMES
+from kr.yaml_io import Tree, read_list
 
-Tree: TypeAlias = "dict[str, Tree] | list[Tree] | str | None"
-Fields = Mapping[str, Tree]
-T = TypeVar("T")
-
-_DEPTH = 8
-_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
-_LINE_BREAK = re.compile("[\n\r\x85\u2028\u2029]")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_REASONS: dict[str, ArchiveReason] = {"lru": "lru", "age": "age", "manual": "manual"}
-_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 class BadItem(KrError):
-    """An item that can't be imported. The message names the field and what is allowed."""
+    """An item that can't be imported. The message names each bad field and what is allowed."""
 
     code = "bad_item"
 
@@ -61,165 +51,54 @@ class Item:
     report: str | None = None
 
 
-def read_items(file: BinaryIO) -> Iterator[tuple[int, Fields | BadItem]]:
-    """Yield each item's line (from 1) with its fields, or with what is wrong with it.
-
-    Raises ``IndexUnreadable`` where the YAML is broken or is no list; its message does not name the file.
-    """
-    documents = 0
+def read_items(path: Path) -> Iterator[tuple[int, Tree]]:
+    """Yield each item of a file with its line, from 1. Raises ``IndexUnreadable``; its message does not name the file."""
     try:
-        events = yaml.parse(file, Loader=_LOADER)
-        for event in events:
-            if isinstance(event, yaml.DocumentStartEvent):
-                documents += 1
-                if documents > 1:
-                    raise IndexUnreadable(f"line {_line(event)}: a second document begins here")
-            elif isinstance(event, yaml.SequenceStartEvent):
-                yield from _items(events)
-            elif isinstance(event, yaml.NodeEvent) and getattr(event, "value", None) != "":
-                raise IndexUnreadable(f"line {_line(event)}: is no list of entries")
-    except yaml.reader.ReaderError as exc:
-        file.seek(0)
-        line = file.read(exc.position).count(b"\n") + 1
-        raise IndexUnreadable(f"line {line}: no text: {exc.reason}") from exc
-    except yaml.MarkedYAMLError as exc:
-        mark = exc.problem_mark or exc.context_mark
-        place = f"line {mark.line + 1}: " if mark else ""
-        raise IndexUnreadable(f"{place}broken YAML: {exc.problem or exc.context}") from exc
+        if path.exists() and not path.is_file():
+            raise IndexUnreadable("is not a regular file")
+        with path.open("rb") as file:
+            yield from read_list(file)
+    except OSError as exc:
+        raise IndexUnreadable(f"can't be read: {exc.strerror}") from exc
+    except BrokenYaml as exc:
+        raise IndexUnreadable(str(exc)) from exc
 
 
-def _items(events: Iterator[yaml.Event]) -> Iterator[tuple[int, Fields | BadItem]]:
-    for first in events:
-        if isinstance(first, yaml.SequenceEndEvent):
-            return
-        rest = _rest(first, events)
-        try:
-            if not isinstance(first, yaml.MappingStartEvent):
-                yield _line(first), BadItem("an entry must be a mapping")
-            else:
-                yield _line(first), _mapping(iter(rest))
-        except BadItem as error:
-            yield _line(first), error
-
-
-def _rest(first: yaml.Event, events: Iterator[yaml.Event]) -> list[yaml.Event]:
-    """Take the events of the value that began with ``first``. Depth ends it: the parser takes quadratic time."""
-    rest: list[yaml.Event] = []
-    depth = int(isinstance(first, yaml.CollectionStartEvent))
-    while depth:
-        rest.append(event := next(events))
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEPTH:
-            raise IndexUnreadable(f"line {_line(event)}: nested deeper than {_DEPTH}")
-    return rest
-
-
-def _mapping(events: Iterator[yaml.Event]) -> dict[str, Tree]:
-    fields: dict[str, Tree] = {}
-    for event in events:
-        if isinstance(event, yaml.MappingEndEvent):
-            break
-        if not isinstance(event, yaml.ScalarEvent):
-            raise BadItem("a key must be text")
-        if event.value in fields:
-            raise BadItem(f"{event.value}: is given twice")
-        fields[event.value] = _value(next(events), events)
-    return fields
-
-
-def _value(event: yaml.Event, events: Iterator[yaml.Event]) -> Tree:
-    if isinstance(event, yaml.MappingStartEvent):
-        return _mapping(events)
-    if isinstance(event, yaml.SequenceStartEvent):
-        members = takewhile(lambda event: not isinstance(event, yaml.SequenceEndEvent), events)
-        return [_value(member, events) for member in members]
-    if isinstance(event, yaml.ScalarEvent):
-        return None if event.implicit[0] and event.value in _NULLS else event.value
-    raise BadItem("aliases are not allowed")
-
-
-def _line(event: yaml.Event) -> int:
-    return event.start_mark.line + 1 if event.start_mark else 1
-
-
-def check_item(fields: Fields, line: int, *, now: datetime, is_archive: bool) -> Item:
+def check_item(data: Tree, line: int, *, now: datetime, is_archive: bool) -> Item:
     """Check one item; ``is_archive``: its file holds archived entries, whatever their status says. Raises ``BadItem``."""
-    status = (text_of(fields, "status") or "fresh").strip().lower()
-    if status not in {"fresh", "stale", "archived"}:
-        raise BadItem(f"status: must be fresh, stale or archived, not {_shown(status)}")
+    values = _checked(_ITEM, data)
+    status, reason = values.pop("status"), values.pop("reason")
+    for name in ("created", "last_accessed", "archived_at"):
+        if values[name] is not None and from_text(values[name]) > now:
+            values[name] = None
     is_archived = is_archive or status == "archived"
-    report = text_of(fields, "report")
-    # Older tools give no reason; `manual` promises nothing about capacity or age.
-    reason = _REASONS.get((text_of(fields, "reason") or "").strip().lower(), "manual")
     return Item(
         line=line,
-        id=text_of(fields, "id"),
-        framework=required(fields, "framework"),
-        framework_version=text_of(fields, "framework_version"),
-        topic=required(fields, "topic"),
-        tags=tags_of(fields),
-        path=check_path(required(fields, "path")),
-        created=_past(fields, "created", now),
-        last_accessed=_past(fields, "last_accessed", now),
+        **values,
         status="stale" if status == "stale" else "fresh",
-        archived_at=_past(fields, "archived_at", now),
         reason=reason if is_archived else None,
-        report=check_path(report) if report is not None else None,
     )
 
 
-def required(fields: Fields, name: str, *, lines: bool = False) -> str:
-    """Return a text that must be there. Raises ``BadItem``."""
-    text = text_of(fields, name, lines=lines)
-    if text is None:
-        raise BadItem(f"{name}: required, but missing")
-    return text
+def check_wording(data: Tree) -> dict[str, Any]:
+    """Check an item of ``WORDINGS``: whose it is, its ``kind``, and the fields of that kind. Raises ``BadItem``."""
+    whose = _checked(_WHOSE, data)
+    return {**whose, **_checked(_OF_KIND[whose["kind"]], data)}
 
 
-def text_of(fields: Fields, name: str, *, lines: bool = False) -> str | None:
-    """Return a text, None where it is absent or blank; ``lines``: it may have several. Raises ``BadItem``."""
-    value = fields.get(name)
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise BadItem(f"{name}: must be text, not a {'list' if isinstance(value, list) else 'mapping'}")
-    return _checked(name, value, lines=lines) if value.strip() else None
+def _checked(readers: Fields, data: Tree) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise BadItem("an item must be a mapping")
+    values, errors = read_fields(readers, data)
+    if errors:
+        told = (f"{error.field}: {error.message.removeprefix('Validation failed: ')}" for error in errors)
+        raise BadItem("; ".join(told))
+    return values
 
 
-def one_of(fields: Fields, name: str, allowed: tuple[T, ...]) -> T:
-    """Return a word that must be one of these. Raises ``BadItem``."""
-    text = required(fields, name)
-    found = next((known for known in allowed if known == text), None)
-    if found is None:
-        raise BadItem(f"{name}: must be {' or '.join(map(str, allowed))}, not {_shown(text)}")
-    return found
-
-
-def tags_of(fields: Fields) -> tuple[str, ...] | None:
-    """Return tags, also of a text that has commas between them; None where they are absent. Raises ``BadItem``."""
-    value = fields.get("tags")
-    if value is None:
-        return None
-    members = value.split(",") if isinstance(value, str) else value
-    if not isinstance(members, list) or any(isinstance(member, dict | list) for member in members):
-        raise BadItem("tags: must be a list of texts")
-    texts = [str(member).strip() if isinstance(value, str) else str(member) for member in members if member]
-    return tuple(_checked("tags", text) for text in texts if text.strip())
-
-
-def time_of(fields: Fields, name: str) -> str | None:
-    """Return a time in stored form. Raises ``BadItem``."""
-    text = text_of(fields, name)
-    if text is None:
-        return None
-    moment = parse_time(text)
-    if moment is None:
-        raise BadItem(f"{name}: must be a date such as 2026-01-20, not {_shown(text)}")
-    return to_text(moment)
-
-
-def check_path(path: str) -> str:
-    """Return a report's path in its plain form. Raises ``BadItem`` unless it is a visible Markdown file below its folder."""
+def _read_path(value: object) -> str:
+    """Take a report's path in its plain form: a visible Markdown file below its folder."""
+    path = line(value)
     relative = PurePosixPath(path)
     parts = relative.parts
     if "\\" in path or re.match("[A-Za-z]:", path):
@@ -228,32 +107,78 @@ def check_path(path: str) -> str:
         problem = "must be relative and stay within the knowledge base"
     elif relative.suffix.lower() not in {".md", ".markdown"}:
         problem = "must name a Markdown file (.md)"
-    elif "\t" in path or parts[0].casefold() == "lessons" or any(part.startswith(".") for part in parts):
+    elif parts[0].casefold() == "lessons" or any(part.startswith(".") for part in parts):
         problem = "must not name a hidden file, nor one of the lessons"
     elif len(path.encode()) > 1024 or max(len(part.encode()) for part in parts) > 255:
         problem = "is too long (255 bytes for a name, 1024 in all)"
     else:
         return str(relative)
-    raise BadItem(f"path: {problem}: {_shown(path)}")
+    raise bad(f"{problem}: {shown(path)}")
 
 
-def _checked(name: str, text: str, *, lines: bool = False) -> str:
-    if bad := _CONTROL.search(text):
-        raise BadItem(f"{name}: must not contain control characters (found U+{ord(bad[0]):04X})")
-    if not lines and _LINE_BREAK.search(text):
-        raise BadItem(f"{name}: must be one line")
-    return text
+def _read_tags(value: object) -> tuple[str, ...]:
+    members = value.split(",") if isinstance(value, str) else value
+    if not isinstance(members, list):
+        raise bad("must be a list of texts")
+    return lines(members)
 
 
-def _past(fields: Fields, name: str, now: datetime) -> str | None:
-    """Return a time as ``time_of``, or a bare date as it is; one in the future counts as absent."""
-    moment = time_of(fields, name)
-    if moment is None or moment > to_text(now):
-        return None
-    text = str(fields[name]).strip()
-    return text if _DATE.fullmatch(text) else moment
+def _read_time(value: object) -> str:
+    """Take a time in stored form, or a bare date as it is."""
+    written = text(value).strip()
+    moment = parse_time(written)
+    if moment is None:
+        raise bad(f"must be a date such as 2026-01-20, not {shown(written)}")
+    return written if _DATE.fullmatch(written) else to_text(moment)
 
 
-def _shown(text: str) -> str:
-    cut = text if len(text) <= 60 else f"{text[:59]}…"
-    return f'"{cut}"' if cut.isprintable() else ascii(cut)
+def _read_status(value: object) -> str:
+    status: str = one_of("fresh", "stale", "archived")(text(value).strip().lower())
+    return status
+
+
+def _read_reason(value: object) -> str:
+    """Take why an entry was archived. Older tools give other reasons; ``manual`` promises nothing about capacity or age."""
+    reason = str(value).strip().lower()
+    return reason if reason in get_args(ArchiveReason) else "manual"
+
+
+_ITEM: Fields = {
+    "id": optional(line),
+    "framework": line,
+    "framework_version": optional(line),
+    "topic": line,
+    "tags": lambda value: None if value is None else _read_tags(value),
+    "path": _read_path,
+    "created": optional(_read_time),
+    "last_accessed": optional(_read_time),
+    "status": optional(_read_status, "fresh"),
+    "archived_at": optional(_read_time),
+    "reason": _read_reason,
+    "report": optional(_read_path),
+}
+_WHOSE: Fields = {
+    "id": line,
+    "framework": line,
+    "entry_topic": line,
+    "kind": one_of("times", "writer", "question", "wording"),
+}
+_WORDING: Fields = {
+    "topic": text,
+    "tags": optional(_read_tags, ()),
+    "question": text,
+    "at": optional(_read_time),
+    "session_id": optional(line),
+    "proved": optional(yes_no, default=False),
+}
+_OF_KIND: dict[str, Fields] = {
+    "times": {**dict.fromkeys(EXACT_TIMES, optional(_read_time)), "stale_major": optional(line)},
+    "writer": {
+        "sha256": line,
+        "origin": one_of(*get_args(Origin)),
+        "confidence": one_of(*get_args(Confidence)),
+        "written_by": optional(line),
+    },
+    "question": _WORDING,
+    "wording": _WORDING,
+}

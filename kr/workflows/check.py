@@ -187,10 +187,6 @@ class _Names:
             yield from self._check(expression, further)
 
     def _check(self, expression: str, further: tuple[str, ...]) -> Iterator[str]:
-        hyphened = self._hyphened(expression)
-        if hyphened is not None:
-            yield f'`{expression}`: a step whose id has a hyphen is steps["{hyphened}"]'
-            return
         try:
             compile_expression(expression, further)
         except ExpressionError as error:
@@ -199,12 +195,6 @@ class _Names:
         for member in dict.fromkeys(members(expression)):
             if member.name not in self._known[member.root]:
                 yield f"`{expression}`: {self._unknown(member.root, member.name)}"
-
-    def _hyphened(self, expression: str) -> str | None:
-        for found in re.finditer(r"(?<![\w.])steps\.([A-Za-z_][\w-]*-[\w-]*)", expression):
-            if found[1] in self._known["steps"]:
-                return found[1]
-        return None
 
     def _unknown(self, root: str, name: str) -> str:
         known = self._known[root]

@@ -11,10 +11,10 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +33,7 @@ _GATE = (
     'read -r _ || exit 125; trap : TERM; r=$1; shift; (exec "$@") </dev/null; c=$?; echo $c >"$r"; exit $c'
 )
 _GRACE_SECONDS = 5.0
-_LOOK_SECONDS = 0.1
 _OUTPUT_LIMIT = 1024 * 1024
-_LARGEST_FILE = 4 * 1024 * 1024
 
 
 def spawn(job: Job, *, folder: Path, environ: Mapping[str, str]) -> "Command":
@@ -72,109 +70,49 @@ class Command:
         self.name = process_name(process.pid)
         self.record = record
         self._process = process
-        self._mutex = threading.Lock()
-        self._is_reaped = False
-        self._cut = dict.fromkeys(_STREAMS, 0)
 
     def run(self) -> Finished:
         """Let it run, and wait for its end. Its record stays until ``forget``."""
-        if self._process.stdin is None:
-            raise ValueError("a command needs its gate")
-        with suppress(BrokenPipeError), self._process.stdin as gate:
-            gate.write(b"\n")
-            gate.flush()
-        is_late = self._follow()
-        code = None if is_late else self._process.returncode
-        finished = _finished(self.job.target, self.record, code, cut=self._cut)
-        if is_late:
-            details = took_too_long(self.job)
-            return Finished(self.job.target, is_success=False, details=details, result=finished.result)
-        return finished
+        self._open_gate(b"\n")
+        try:
+            code = self._process.wait(self.job.timeout_seconds)
+        except subprocess.TimeoutExpired:
+            stop_all([self])
+            ended = _finished(self.job.target, self.record, None)
+            return replace(ended, details=took_too_long(self.job))
+        return _finished(self.job.target, self.record, code)
 
-    def stop(self) -> bool:
-        """Ask its whole process group to end; False where it has ended: its number may be somebody else's by now."""
-        with self._mutex:
-            if not self._is_reaped:
-                self._signal(signal.SIGTERM)
-            return not self._is_reaped
+    def _open_gate(self, word: bytes) -> None:
+        if self._process.stdin is not None:
+            with suppress(BrokenPipeError), self._process.stdin as gate:
+                gate.write(word)
 
-    def is_gone(self) -> bool:
-        """Tell whether nothing of the process group is left, right after ``stop``."""
-        return self.has_ended() and not self._signal(0)
+    def has_ended(self) -> bool:
+        """Tell whether its process has ended."""
+        return self._process.poll() is not None
 
-    def kill(self) -> None:
-        """End for good what ``stop`` has not ended."""
-        self._signal(signal.SIGKILL)
-
-    def _signal(self, number: int) -> bool:
+    def signal(self, number: int) -> bool:
+        """Send a signal to its whole process group; False where nothing of it is left."""
         try:
             os.killpg(self._process.pid, number)
         except (ProcessLookupError, PermissionError):
             return False
         return True
 
-    def has_ended(self) -> bool:
-        """Tell whether its process has ended."""
-        with self._mutex:
-            self._is_reaped = self._process.poll() is not None
-            return self._is_reaped
-
-    def wait(self) -> None:
-        """Wait a moment for the end of a process that was killed."""
-        deadline = time.monotonic() + _GRACE_SECONDS
-        while not self.has_ended() and time.monotonic() < deadline:
-            time.sleep(0.01)
-
     def discard(self) -> None:
         """Let go of a command that was ended, and of its record: it did not come to its end."""
-        if self._process.stdin is not None:
-            with suppress(BrokenPipeError):
-                self._process.stdin.close()
+        self._open_gate(b"")
         shutil.rmtree(self.record, ignore_errors=True)
 
-    def _follow(self) -> bool:
-        """Wait until it ends; True when it ran out of time."""
-        timeout = self.job.timeout_seconds
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while not self._waited():
-            self._bound()
-            if deadline is not None and time.monotonic() > deadline:
-                stop_all([self])
-                return True
-        return False
 
-    def _waited(self) -> bool:
-        """Wait a moment for the end; the shorter, the sooner it comes."""
-        deadline, pause = time.monotonic() + _LOOK_SECONDS, 0.001
-        while not self.has_ended():
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(pause)
-            pause = min(2 * pause, 0.02)
-        return True
-
-    def _bound(self) -> None:
-        """Let no stream fill the disk: of one that grows too large, the end is kept."""
-        for name in _STREAMS:
-            path = self.record / name
-            size = path.stat().st_size
-            if size > _LARGEST_FILE:
-                tail = _tail(path)
-                os.truncate(path, 0)  # it is written to at its end, wherever that is
-                with path.open("ab") as file:
-                    file.write(tail)
-                self._cut[name] += size - len(tail)
-
-
-def _finished(target: Target, record: Path, code: int | None, *, cut: Mapping[str, int]) -> Finished:
+def _finished(target: Target, record: Path, code: int | None) -> Finished:
     """Make what came of a command out of its record."""
     result: dict[str, Any] = {"exit_code": code}
     for name in _STREAMS:
         tail = _tail(record / name)
         result[name] = tail.decode(errors="replace").rstrip("\r\n")
-        missing = (record / name).stat().st_size - len(tail) + cut[name]
-        if missing:
-            result[f"{name}_cut"] = missing
+        if cut := (record / name).stat().st_size - len(tail):
+            result[f"{name}_cut"] = cut
     if code != 0:
         said = one_line(_last_line(result["stderr"]) or _last_line(result["stdout"]))
         return Finished(
@@ -233,7 +171,7 @@ def recover(target: Target, process: str, record: str | None) -> Finished | None
     """
     try:
         if record is not None and (Path(record) / "status").read_text(encoding="ascii").strip() == "0":
-            return _finished(target, Path(record), 0, cut=dict.fromkeys(_STREAMS, 0))
+            return _finished(target, Path(record), 0)
     except (OSError, ValueError):
         pass  # it has not ended, or its record is gone
     finally:
@@ -267,13 +205,16 @@ def _end(process: str) -> None:
 
 def stop_all(commands: Sequence[Command]) -> None:
     """End commands that still run, with all they started: politely, and a moment later for good."""
-    asked = [command for command in commands if command.stop()]
+    left = [command for command in commands if not command.has_ended() and command.signal(signal.SIGTERM)]
     deadline = time.monotonic() + _GRACE_SECONDS / 2
-    while time.monotonic() < deadline and not all(command.is_gone() for command in asked):
+    while left and time.monotonic() < deadline:
         time.sleep(0.02)
-    for command in asked:
-        command.kill()
-        command.wait()
+        left = [command for command in left if not command.has_ended() or command.signal(0)]
+    for command in left:
+        command.signal(signal.SIGKILL)
+    deadline = time.monotonic() + _GRACE_SECONDS
+    while not all(command.has_ended() for command in left) and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 def _tail(path: Path) -> bytes:

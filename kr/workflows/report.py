@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 from typing import Any
 
 from kr.text import one_line, strip_invisible
@@ -19,16 +18,10 @@ _MARKS = {
     "waiting": "?",
     "pending": " ",
 }
-_STYLES = {
-    "completed": "fill:#d8f0d8,stroke:#2e7d32",
-    "failed": "fill:#f8d7da,stroke:#b71c1c",
-    "waiting": "fill:#fff3cd,stroke:#a66f00",
-    "skipped": "fill:#eeeeee,stroke:#999999,stroke-dasharray:4",
-}
 
 
 def render_report(instance: Instance) -> str:
-    """Write the report: header, timeline, approvals, sub-tasks, results, variables, and the way as a diagram."""
+    """Write the report: header, timeline, approvals, sub-tasks, results and variables."""
     sections = [
         _header(instance),
         _section("Timeline", _timeline(instance)),
@@ -38,7 +31,6 @@ def render_report(instance: Instance) -> str:
             for step in instance.steps
             if step.sub_tasks
         ),
-        _section("The way it took", _diagram(instance)),
         _section("Results", _results(instance)),
         _section("Variables", _block(instance.variables) if instance.variables else []),
     ]
@@ -79,6 +71,7 @@ def _header(instance: Instance) -> str:
         f"| Ended | {_moment(instance.completed_at)} |",
         f"| Duration | {duration(instance.started_at, instance.completed_at)} |",
         f"| Steps | {counts} |",
+        f"| Path | {_cell(' → '.join(instance.path) or None)} |",
         *(f"| Parameter `{name}` | {_cell(value)} |" for name, value in instance.params.items()),
     ]
     return "\n".join([*lines, ""])
@@ -132,38 +125,6 @@ def _sub_tasks(step: StepState) -> Iterator[str]:
     for task in step.sub_tasks:
         took = duration(task.started_at, task.completed_at)
         yield f"| {task.id} | {_cell(task.name)} | {_status(task)} | {took} | {_cell(task.details)} |"
-
-
-def _diagram(instance: Instance) -> Iterator[str]:
-    """Draw the steps that were begun, in order, with a line for each passage; skipped ones stand beside."""
-    way = [step_id for step_id in instance.path if instance.step(step_id)]
-    if not way:
-        return
-    numbers = {step.id: f"s{number}" for number, step in enumerate(instance.steps, 1)}
-    yield "```mermaid"
-    yield "flowchart TD"
-    for step in instance.steps:
-        if step.id in way or step.status == "skipped":
-            opening, closing = {"condition": ("{", "}"), "approval": ("[/", "/]")}.get(step.type, ("[", "]"))
-            if step.type == "parallel":
-                opening, closing = "[[", "]]"
-            yield f'    {numbers[step.id]}{opening}"{_label(step)}"{closing}:::{step.status}'
-    passages: dict[tuple[str, str], int] = {}
-    for passage in pairwise(way):
-        passages[passage] = passages.get(passage, 0) + 1
-    for (one, other), times in passages.items():
-        yield f"    {numbers[one]} -->{f'|{times} times|' if times > 1 else ''} {numbers[other]}"
-    if instance.completed_at:
-        yield f'    {numbers[way[-1]]} --> ended(["{instance.status}"]):::{instance.status}'
-    for status, style in _STYLES.items():
-        yield f"    classDef {status} {style}"
-    yield "```"
-
-
-def _label(step: StepState) -> str:
-    # Mermaid reads HTML's entities, and ends a label at its quote.
-    name = one_line(step.name, 60).replace("&", "#amp;").replace('"', "#quot;").replace("<", "#lt;")
-    return f"{_MARKS[step.status]} {name}".strip()
 
 
 def _results(instance: Instance) -> Iterator[str]:

@@ -103,6 +103,7 @@ class Workflows:
             kept = make_room(file)
             if kept is not None:
                 logger.warning("%s: the ended instance was kept as %s", file, kept.name)
+                self._changed(kept, read_state(kept))
             write_state(file, instance)
             self._changed(file, instance)
             return self._run(file, instance, Begin(simulate=simulate)) if run else instance
@@ -141,11 +142,11 @@ class Workflows:
         return target
 
     def rows(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """List the instances that the database knows, the newest first; a state file knows better, if it is there."""
+        """List the instances that the database knows, the newest first."""
         if not self.store.exists():
             return []
         with self.store.read() as tx:
-            return [_as_it_stands(asdict(row)) for row in workflows.newest(tx, limit)]
+            return [asdict(row) for row in workflows.newest(tx, limit)]
 
     def _run(self, file: Path, instance: Instance, event: Event) -> Instance:
         require_cel()
@@ -205,21 +206,3 @@ def _sound(path: Path, reading: Reading) -> Any:
 
 def _workflow_id(template_id: str, now: datetime) -> str:
     return f"{re.sub(r'[^A-Za-z0-9._-]', '-', template_id)}-{now:%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:6]}"
-
-
-def _as_it_stands(row: dict[str, Any]) -> dict[str, Any]:
-    """Correct a row by its state file: a killed runner may have left it behind."""
-    file = Path(row["state_file"] or "")
-    for path in (file, file.with_name(f"{row['workflow_id']}.json")):
-        try:
-            instance = read_state(path)
-        except WorkflowError:
-            continue
-        if instance.workflow_id == row["workflow_id"]:
-            return row | {
-                "status": instance.status,
-                "current_step": instance.current_step,
-                "state_file": str(path),
-                "completed_at": instance.completed_at,
-            }
-    return row

@@ -313,5 +313,5 @@ def test_no_descriptors_are_left_open(path: Path) -> None:
     for number in range(20):
         append(path, f"more {number}")
         LessonsFile(path).read()
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY

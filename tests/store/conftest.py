@@ -12,6 +12,6 @@ def base(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(base: Path) -> Iterator[Store]:
-    with Store(None, base, timeout=20.0) as opened:
+def store(base: Path, database_url: str | None) -> Iterator[Store]:
+    with Store(database_url, base, timeout=20.0) as opened:
         yield opened

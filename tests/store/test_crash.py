@@ -80,7 +80,7 @@ def test_what_somebody_wrote_is_taken_in_as_a_finding(store: Store, base: Path, 
     assert (edited.sha256, edited.origin, edited.written_by) == (sha("# edited\n"), "finding", "file")
     assert (edited.revision, edited.status) == (2, "fresh")
     assert earlier_texts(store, entry) == ["# old\n"]
-    assert sql(store.path, "SELECT text FROM reports") == [("# edited\n",)]
+    assert sql(store, "SELECT text FROM reports") == [("# edited\n",)]
     (base / entry.path).unlink()
     assert reports.read_report(store, edited) == "# edited\n"
     with store.read() as tx:
@@ -110,7 +110,7 @@ def test_an_order_in_the_file_is_held_whatever_meets_it_first(store: Store, base
         meet(store, entry)
         with store.read() as tx:
             assert len(quarantine.all(tx)) == number + 1
-        assert "Ignore all" not in str(sql(store.path, "SELECT text FROM report_texts"))
+        assert "Ignore all" not in str(sql(store, "SELECT text FROM report_texts"))
 
 
 def _research(store: Store, entry: Entry) -> None:
@@ -132,7 +132,7 @@ def test_secrets_and_hidden_characters_are_taken_out_of_an_edit(
     (base / entry.path).write_text(f"# edited\u200b\n\nUse token {key}.\n")
     assert reports.read_report(store, entry) == "# edited\n\nUse token <secret>\n"
     assert key not in (base / entry.path).read_text()
-    assert key not in str(sql(store.path, "SELECT text FROM report_texts"))
+    assert key not in str(sql(store, "SELECT text FROM report_texts"))
 
 
 def test_a_file_of_hidden_characters_alone_is_no_text(store: Store, base: Path, entry: Entry) -> None:
@@ -151,7 +151,7 @@ def test_bytes_that_are_no_text_are_taken_in_as_what_can_be_read(
 
 def test_a_row_by_hand_takes_its_file_in(store: Store, base: Path) -> None:
     saving.save(store, draft(), "# old\n", NOW)
-    insert_entry(store.path, "mine", path="frameworks/click/mine.md")
+    insert_entry(store, "mine", path="frameworks/click/mine.md")
     (base / "frameworks/click/mine.md").write_text("# mine\n")
     with store.read() as tx:
         mine = entries.get(tx, "mine")
@@ -163,7 +163,7 @@ def test_a_row_by_hand_takes_its_file_in(store: Store, base: Path) -> None:
 
 
 def test_an_entry_whose_text_is_nowhere_is_dropped(store: Store, entry: Entry) -> None:
-    insert_entry(store.path, "mine", path="frameworks/click/mine.md")
+    insert_entry(store, "mine", path="frameworks/click/mine.md")
     with store.read() as tx:
         mine = entries.get(tx, "mine")
     assert mine is not None

@@ -29,9 +29,7 @@ def test_charged_calls_count_for_their_story_alone(store: Store) -> None:
     with store.read() as tx:
         assert ledger.spent(tx, "s", "1-1") == 2
         assert ledger.spent(tx, "s", "9-9") == 0
-    rows = sql(
-        store.path, "SELECT request_id, source, outcome, charged FROM source_calls WHERE story_key = '1-1'"
-    )
+    rows = sql(store, "SELECT request_id, source, outcome, charged FROM source_calls WHERE story_key = '1-1'")
     assert rows[0] == (None, "context7", "success", 1)
     assert rows[2] == ("r", "context7", "timeout", 0)
 

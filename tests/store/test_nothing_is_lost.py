@@ -155,7 +155,7 @@ def kept_texts(store: Store) -> set[str]:
         files = {
             (tx.files.read(path) or b"").decode() for path in entry_rows.known_paths(tx)
         }  # an edit that nobody has met yet
-    return {text for (text,) in sql(store.path, reached)} | held | files
+    return {text for (text,) in sql(store, reached)} | held | files
 
 
 def indexed(store: Store) -> list[tuple[object, ...]]:
@@ -181,7 +181,7 @@ def test_no_text_is_lost_no_number_is_used_twice_and_the_search_follows(
         for step in taken:
             life.take(*step)
             told = sql(
-                store.path,
+                store,
                 "SELECT id, revision, sha256 FROM entries UNION SELECT id, revision, sha256 FROM archived_entries "
                 "UNION SELECT entry_id, revision, sha256 FROM revisions",
             )
@@ -211,10 +211,10 @@ def test_placeholders_leave_first_then_installed_excerpts_then_what_was_read_lon
         for number, (who, days) in enumerate(made):
             at = NOW - timedelta(days=days)
             entry = saving.save(store, draft(topic=f"t{number}", **who), f"# {number}\n", at).entry
-            sql(store.path, "UPDATE entries SET last_accessed = ? WHERE id = ?", to_text(at), entry.id)
+            sql(store, "UPDATE entries SET last_accessed = ? WHERE id = ?", to_text(at), entry.id)
         with store.read() as tx:
             entries = entry_rows.all(tx)
-        told = [row[0] for row in sql(store.path, "SELECT id FROM next_evictions ORDER BY position")]
+        told = [row[0] for row in sql(store, "SELECT id FROM next_evictions ORDER BY position")]
 
     def order(entry: Entry) -> tuple[int, str, str]:
         kind = 0 if entry.origin == "placeholder" else 1 if entry.is_installed_excerpt else 2

@@ -14,12 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
+from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew
 from kr.store import entries, meta, migrate, saving
-from kr.store.engine import Store, Transaction
-from kr.store.sqlite import SCHEMA_VERSION
+from kr.store.engine import Store
+from kr.store.sql import SCHEMA_VERSION
 from tests.support.program import Project, request
 from tests.support.stores import NOW, ROOT, draft, finish, obey_permissions, protected, sql, start
+
+
+@pytest.fixture
+def database_url() -> None:
+    """What is tried here is SQLite's file."""
 
 
 def use(store: Store) -> int:
@@ -249,35 +254,6 @@ def test_nothing_can_be_made_in_a_protected_folder(base: Path) -> None:
     with protected(base):
         [outcome] = finish([start("try-both", base, preexec_fn=obey_permissions)])
     assert outcome == "StoreUnwritable StoreUnwritable ReportUnwritable"
-
-
-def test_a_read_cannot_write(store: Store) -> None:
-    use(store)
-    with pytest.raises(StoreUnwritable), store.read() as tx:
-        meta.put(tx, "key", "value")
-
-
-def put_and_fail(tx: Transaction) -> None:
-    meta.put(tx, "key", "value")
-    raise ZeroDivisionError
-
-
-def test_a_write_that_fails_leaves_nothing_and_can_be_repeated(store: Store) -> None:
-    with pytest.raises(ZeroDivisionError), store.write() as tx:
-        put_and_fail(tx)
-    with store.read() as tx:
-        assert meta.get(tx, "key") is None
-    assert use(store) == 0
-
-
-def test_a_snapshot_does_not_see_what_is_written_meanwhile(store: Store) -> None:
-    use(store)
-    with store.read() as tx:
-        assert entries.count(tx) == 0
-        saving.save(store, draft(), "# text\n", NOW)
-        assert entries.count(tx) == 0
-    with store.read() as tx:
-        assert entries.count(tx) == 1
 
 
 def test_a_database_that_was_replaced_is_opened_anew(store: Store, base: Path) -> None:

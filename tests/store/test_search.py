@@ -86,7 +86,7 @@ def test_an_entry_whose_text_is_lost_is_found_no_more(store: Store, base: Path, 
         entry = entries.get(tx, entry_id)
     assert entry is not None
     (base / entry.path).unlink()
-    sql(store.path, "UPDATE entries SET sha256 = NULL")
+    sql(store, "UPDATE entries SET sha256 = NULL")
     assert reports.drop_lost(store, entry)
     assert keys(store, "repeatable") == []
     with store.read() as tx:
@@ -98,7 +98,7 @@ def test_lessons_are_found_until_the_file_has_lost_them(store: Store) -> None:
         id="l", date="2026-10-01", phase="dev-execution", tags=("dev-execution",), summary="Pin numpy"
     )
     with store.write() as tx:
-        lessons.add(tx, [row], {"l": ["pin", "numpy"]})
+        lessons.add(tx, [row])
     with store.read() as tx:
         assert search.lessons(tx, "numpy", most=5) == [Passage("l", "dev-execution", "Pin numpy")]
         assert search.find(tx, "numpy", most=5) == []

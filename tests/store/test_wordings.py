@@ -117,6 +117,6 @@ def test_an_entry_whose_report_is_gone_takes_its_wordings_along(
 ) -> None:
     keep(store, entry, need(question="How else?"))
     (base / entry.path).unlink()
-    sql(store.path, "UPDATE entries SET sha256 = NULL")
+    sql(store, "UPDATE entries SET sha256 = NULL")
     assert reports.drop_lost(store, entry)
     assert questions(store, entry.id) == []

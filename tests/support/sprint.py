@@ -283,7 +283,6 @@ def _teach(store: Store, lessons_file: Path, now: datetime, chance: random.Rando
                         held="; ".join(reasons_to_hold(lesson.summary)) or None,
                     )
                 ],
-                {},
             )
             for session in range(chance.choice((0, 2, 5, 12)) if number < 37 else 0):
                 given = {"phase": lesson.phase, "story_key": "1-1", "session_id": f"sprint-{session}"}

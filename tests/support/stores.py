@@ -39,13 +39,70 @@ def draft(framework: str = "click", topic: str = "repeatable options", **changes
     return Draft(framework=framework, topic=topic, **(values | changes))
 
 
-def sql(database: Path, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
-    """Run one statement as the plain ``sqlite3`` program would."""
+def sql(database: Path | Store, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+    """Run one statement as the plain ``sqlite3`` program would, or ``psql`` on PostgreSQL; parameters are ``?``."""
+    if isinstance(database, Store) and database.is_shared:
+        return on_server(str(database.url), statement, *parameters)
+    database = database if isinstance(database, Path) else database.path
     with closing(sqlite3.connect(database)) as connection, connection:
         return connection.execute(statement, parameters).fetchall()
 
 
-def insert_entry(database: Path, entry_id: str, **changes: str | None) -> None:
+def on_server(url: str, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+    """Run one statement on PostgreSQL."""
+    import psycopg
+
+    written = statement.replace("%", "%%").replace("?", "%s") if parameters else statement
+    with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
+        cursor = connection.execute(written.encode(), parameters or None)
+        return cursor.fetchall() if cursor.description else []
+
+
+def refuse(database: Store, event: str) -> None:
+    """Have the database refuse an event, such as ``INSERT ON entries``."""
+    if not database.is_shared:
+        name = event.replace(" ", "_")
+        sql(database, f"CREATE TRIGGER no_{name} BEFORE {event} BEGIN SELECT RAISE(ABORT, 'not today'); END")
+        return
+    body = "BEGIN RAISE EXCEPTION 'not today'; END"
+    sql(
+        database,
+        f"CREATE OR REPLACE FUNCTION kr_test_refuse() RETURNS trigger LANGUAGE plpgsql AS $${body}$$",
+    )
+    sql(
+        database,
+        f"CREATE TRIGGER no_{event[:6]} BEFORE {event} FOR EACH ROW EXECUTE FUNCTION kr_test_refuse()",
+    )
+
+
+def refuse_commits(database: Store) -> None:
+    """Have the database refuse the end of each transaction that changes an entry."""
+    if database.is_shared:
+        refuse(database, "INSERT ON entries")
+        sql(database, "DROP TRIGGER no_INSERT ON entries")
+        event = "AFTER INSERT OR UPDATE ON entries DEFERRABLE INITIALLY DEFERRED"
+        sql(database, f"CREATE CONSTRAINT TRIGGER no {event} FOR EACH ROW EXECUTE FUNCTION kr_test_refuse()")
+        return
+    sql(database, "CREATE TABLE picky (sha256 TEXT REFERENCES report_texts DEFERRABLE INITIALLY DEFERRED)")
+    for event in ("INSERT", "UPDATE"):
+        body = "BEGIN INSERT INTO picky VALUES ('absent'); END"
+        sql(database, f"CREATE TRIGGER pick_{event} AFTER {event} ON entries {body}")
+
+
+def allow(database: Store, event: str) -> None:
+    """Take ``refuse`` back."""
+    if database.is_shared:
+        sql(database, "DROP FUNCTION kr_test_refuse CASCADE")
+    else:
+        sql(database, f"DROP TRIGGER no_{event.replace(' ', '_')}")
+
+
+def opened(base: Path, **options: Any) -> Store:
+    """Return the store that KR_DATABASE_URL names, or that of the folder."""
+    return Store(os.environ.get("KR_DATABASE_URL"), base, **options)
+
+
+def insert_entry(database: Path | Store, entry_id: str, **changes: str | None) -> None:
     """Insert a row by plain SQL."""
     row: dict[str, str | None] = {
         "id": entry_id,
@@ -142,7 +199,7 @@ def _turn(
     barrier: Barrier, output: Connection, base: Path, program: str, arguments: Sequence[object]
 ) -> None:
     barrier.wait(60)
-    with Store(None, base) as store:
+    with opened(Path(base)) as store:
         output.send(PROGRAMS[program](store, *map(str, arguments)))
 
 
@@ -264,5 +321,5 @@ PROGRAMS: dict[str, Callable[..., str]] = {
 
 
 if __name__ == "__main__":
-    with Store(None, Path(sys.argv[2])) as opened:
-        sys.stdout.write(PROGRAMS[sys.argv[1]](opened, *sys.argv[3:]) + "\n")
+    with opened(Path(sys.argv[2])) as found:
+        sys.stdout.write(PROGRAMS[sys.argv[1]](found, *sys.argv[3:]) + "\n")

@@ -120,6 +120,14 @@ def test_a_folder_that_cannot_be_made(project: Project) -> None:
         app.export_yaml(Path("file"))
 
 
+@pytest.mark.parametrize("noted", ["", "soon", "-1", "nan", "99999999999"])
+def test_what_stands_in_the_lock_file_stops_no_export(project: Project, noted: str) -> None:
+    project.research()
+    (project.base / ".export.lock").write_text(noted)
+    project.research(request(framework="click"))
+    assert len(yaml.safe_load((project.base / "index.yaml").read_text())) == 2
+
+
 def test_the_newest_state_wins_under_sixteen_writers(project: Project) -> None:
     problems: list[BaseException] = []
 

@@ -1,5 +1,6 @@
 """Importing into a real knowledge base: what becomes of entries, reports and archive."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,8 @@ def write_index(
 ) -> Path:
     """Write an index, and the reports of its live entries that are missing."""
     folder.mkdir(exist_ok=True)
-    (folder / name).write_text(yaml.safe_dump(list(items), allow_unicode=True), encoding="utf-8")
+    lines = ",\n".join(json.dumps(it, ensure_ascii=False) for it in items)
+    (folder / name).write_text(f"[{lines}]", encoding="utf-8")
     for each in items if reports and name == "index.yaml" else ():
         is_live = each.get("status") != "archived" and ".." not in each["path"]
         if is_live and not (folder / each["path"]).exists():
@@ -182,8 +184,8 @@ def test_an_update_with_another_text_leaves_the_old_one_in_the_history(project: 
     file.write_text("# second\n")
     assert counts(run(project, old)) == {"updated": 1}
     ((path,),) = rows(project, "path")
+    assert path == "frameworks/vue/slots.md"
     assert (project.base / path).read_text() == "# second\n"
-    assert (project.base / "frameworks/vue/slots.md").read_text() == "# first\n"
     kept = project.sql("SELECT text FROM report_texts JOIN revisions USING (sha256)")
     assert kept == [("# first\n",)]
 
@@ -338,8 +340,8 @@ def test_files_that_cannot_be_read(project: Project, old: Path, tmp_path: Path) 
     empty.mkdir()
     result = run(project, old / "broken.yaml", old, tmp_path / "nowhere.yaml", empty, Path("/dev/zero"))
     assert result.counts["imported"] == 1
-    told = {Path(file.file).name: file.message for file in result.unreadable}
-    assert told["broken.yaml"] == "line 1: is no list of entries"
+    told = {Path(file.file).name: file.reason for file in result.unreadable}
+    assert told["broken.yaml"] == "line 1, column 1: it must be a list"
     assert told["nowhere.yaml"] == "can't be read: No such file or directory"
     assert told["empty"] == "holds neither index.yaml nor _archived-index.yaml"
     assert told["zero"] == "is not a regular file"
@@ -365,7 +367,6 @@ def test_texts_of_every_kind_survive_both_ways(project: Project, old: Path, tmp_
         "~",
         "0x1F",
         "'",
-        " blanks ",
     ]
     write_index(
         old,

@@ -77,7 +77,6 @@ class TestDeployment:
         text = report(project, "deployment")
         assert "| Approve the deployment (`approve_deployment`) | approved | Ada | " in text
         assert "| go |" in text
-        assert "```mermaid" in text
 
     def test_staging_needs_none_and_tests_can_be_skipped(self, project: Project) -> None:
         sets = ("--set", "environment=staging", "--set", "skip_tests=true")

@@ -166,10 +166,6 @@ def test_a_template_without_mistakes() -> None:
         ("- {id: a, name: A, type: action, run: 'x ${{ 1'}", "steps[0].run: `${{ 1`: ${{ has no }}"),
         ("- {id: a, name: A, type: action, run: 'x ${{ item }}'}", "undeclared reference to 'item'"),
         ("- {id: a, name: A, type: action, run: 'x ${{ steps.b.status }}'}", "there is no step b"),
-        (
-            "- {id: a-b, name: A, type: action, run: x, if: steps.a-b.status == ''}",
-            'a hyphen is steps["a-b"]',
-        ),
         ("- {id: a, name: A, type: approval, message: '${{ params.x }}'}", "the parameter x is not declared"),
         (
             "- {id: a, name: A, type: action, run: x, outputs: {b: variables.c}}",

@@ -14,13 +14,13 @@ from kr import __version__
 from kr.times import parse_time
 
 DONE = {
-    "answered": "Kept. From now on these words find this entry.",
+    "answered": "Kept. From now on this wording finds the entry.",
     "none": "Noted: none of them answers.",
     "restored": "Restored. It is live again.",
     "removed": "It is in the archive now.",
     "approved": "Approved. Agents get it from now on.",
     "rejected": "Rejected. It is given to nobody.",
-    "rated": "Noted what you say of it.",
+    "rated": "Your rating is kept.",
     "saved": "Your text is kept, and served from now on.",
     "held": "Your text is held back: it gives orders, or switches a safeguard off.",
     "retire": "Retired. It is not given to agents any more.",
@@ -49,7 +49,7 @@ def render(template: str, request: Request, **context: Any) -> str:
         "path": request.url.path,
         "query": dict(request.query_params),
         "ago": lambda text: ago(text, now),
-        "said": DONE.get(request.query_params.get("said", "")),
+        "message": DONE.get(request.query_params.get("done", "")),
     }
     return environment().get_template(template).render(**known, **context)
 
@@ -80,7 +80,7 @@ def environment() -> Environment:
 def with_query(query: dict[str, str], **changes: Any) -> str:
     """Return a query with some of its values changed (an empty one goes), for links to the same view."""
     both = {**query, **{name: str(value) for name, value in changes.items()}}
-    kept = {name: value for name, value in both.items() if value and name != "said"}
+    kept = {name: value for name, value in both.items() if value and name != "done"}
     return f"?{urlencode(kept)}"
 
 

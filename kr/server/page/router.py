@@ -114,7 +114,7 @@ class _Page:
         try:
             done = await self._workers.run(lambda: action(self._app, form, writer))
         except EntryConflict as error:
-            return self._render(request, "conflict.html", {"message": str(error), "form": form}, status=409)
+            return self._render(request, "conflict.html", {"why": str(error), "form": form}, status=409)
         except InvalidRequest as error:
             if action is not views.save:
                 raise
@@ -123,7 +123,7 @@ class _Page:
             again = {**context, "draft": form, "problem": str(error)}
             return self._render(request, "entry.html", again, status=422)
         kept = {name: form[name] for name in ("phase", "worth", "page") if form.get(name)}
-        return RedirectResponse(f"{done.address}?{urlencode({**kept, 'said': done.what})}", status_code=303)
+        return RedirectResponse(f"{done.address}?{urlencode({**kept, 'done': done.what})}", status_code=303)
 
     async def ask_to_sign_in(self, request: Request) -> Response:
         address = _local(request.query_params.get("next", "/"))
@@ -160,7 +160,7 @@ class _Page:
         return self._sessions.get(request.cookies.get(COOKIE, ""))
 
     def _problem(self, request: Request, status: int, message: str) -> Response:
-        return self._render(request, "problem.html", {"status": status, "message": message}, status=status)
+        return self._render(request, "problem.html", {"status": status, "why": message}, status=status)
 
     def _render(
         self, request: Request, template: str, context: views.Context, *, status: int = 200

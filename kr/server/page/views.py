@@ -139,7 +139,7 @@ def _with_titles(app: App, rows: Sequence[Mapping[str, Any]]) -> list[Context]:
 
 
 def entry(app: App, params: Params, entry_id: str) -> Context:
-    """Show one entry with its report, or an earlier text of it, what was said of it, and the wordings that find it."""
+    """Show one entry with its report, or an earlier text of it, its ratings, and the wordings that find it."""
     catalog = app.catalog
     found = catalog.entry(entry_id, report=True)
     earlier = catalog.revision(entry_id, params.whole("text")) if params.text("text") else None

@@ -63,9 +63,9 @@ def send(of: Site, path: str, form: dict[str, str]) -> Any:
     return of.client.post(path, data=form, headers={"Origin": "http://localhost"})
 
 
-def said(of: Site, response: Any) -> str:
+def message(of: Site, response: Any) -> str:
     assert response.status_code == 303, response.text
-    return one(soup(of, response.headers["location"]), ".said").get_text()
+    return one(soup(of, response.headers["location"]), ".message").get_text()
 
 
 class site:  # noqa: N801 - a context manager

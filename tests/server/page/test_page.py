@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 from kr.server.page.router import ACTIONS, VIEWS
 from kr.store import saving
 from kr.store.saving import Draft
-from tests.server.page.conftest import Site, one, post, said, site, soup
+from tests.server.page.conftest import Site, message, one, post, site, soup
 from tests.support.program import request
 from tests.support.sprint import SCRIPT
 from tests.support.stores import draft
@@ -95,7 +95,7 @@ def test_saying_that_an_entry_answers_keeps_the_wording(sprint: Site) -> None:
     need = one(page, "article.need")
     question, form = one(need, "h2"), one(need, ".near form")
     entry_id = str(one(form, "input[name=entry]")["value"])
-    assert "From now on" in said(sprint, post(sprint, form))
+    assert "From now on" in message(sprint, post(sprint, form))
     kept = sprint.project.sql(
         "SELECT question, topic FROM wordings WHERE entry_id = ? ORDER BY id DESC LIMIT 1", entry_id
     )
@@ -128,7 +128,7 @@ def test_from_a_question_that_candidates_were_offered_to_to_a_hit_by_its_wording
     assert [near["id"] for near in ask()["results"]["related"]] == ["vue-repeatable-options"]
     need = one(soup(empty, "/candidates"), "article.need")
     assert "Can an argument be given twice?" in need.get_text()
-    assert "find this entry" in said(empty, post(empty, one(need, ".near form")))
+    assert "finds the entry" in message(empty, post(empty, one(need, ".near form")))
     answer = ask()
     assert (answer["status"], answer["results"]["cache_entry_id"]) == ("cache-hit", "vue-repeatable-options")
     assert "Can an argument be given twice?" in soup(empty, "/entries/vue-repeatable-options").get_text()
@@ -137,7 +137,7 @@ def test_from_a_question_that_candidates_were_offered_to_to_a_hit_by_its_wording
 def test_saying_that_none_answers_settles_it_without_a_wording(sprint: Site) -> None:
     before = sprint.project.sql("SELECT count(*) FROM wordings")
     settled = post(sprint, soup(sprint, "/candidates").select("article.need > form")[-1])
-    assert "none of them" in said(sprint, settled)
+    assert "none of them" in message(sprint, settled)
     assert sprint.project.sql("SELECT count(*) FROM wordings") == before
 
 
@@ -150,11 +150,11 @@ def test_an_entry_that_was_not_near_cannot_be_the_answer(sprint: Site) -> None:
 def test_what_is_archived_comes_back(sprint: Site) -> None:
     link = soup(sprint, "/entries").select("#found tbody a")[3]
     form = one(soup(sprint, str(link["href"])), "aside form")
-    assert "in the archive" in said(sprint, post(sprint, form))
+    assert "in the archive" in message(sprint, post(sprint, form))
     row = one(soup(sprint, "/archive?reason=manual"), "tbody tr")
     assert link.get_text() in row.get_text()
     restore = one(row, "form")
-    assert "live again" in said(sprint, post(sprint, restore))
+    assert "live again" in message(sprint, post(sprint, restore))
     assert link.get_text() in soup(sprint, "/entries").get_text()
     # The form of before: it has left the archive.
     assert post(sprint, restore).status_code == 404
@@ -185,7 +185,7 @@ def test_a_person_decides_before_a_live_entry_is_replaced(sprint: Site) -> None:
     response = post(sprint, form)
     assert response.status_code == 409
     choice = one(BeautifulSoup(response.text, "html.parser"), ".choice form")
-    assert "live again" in said(sprint, post(sprint, choice))
+    assert "live again" in message(sprint, post(sprint, choice))
 
 
 def _again(entry: dict[str, Any]) -> Draft:
@@ -205,7 +205,7 @@ def test_lessons_are_shown_by_phase_and_judged(sprint: Site) -> None:
     item = one(soup(sprint, "/lessons?phase=code-review"), "#list .lesson.live")
     text = one(item, ".summary").get_text()
     retire = next(form for form in item.select("form") if "Retire" in form.get_text())
-    assert "not given" in said(sprint, post(sprint, retire))
+    assert "not given" in message(sprint, post(sprint, retire))
     lessons = soup(sprint, "/lessons?phase=code-review").select("#list .lesson.retired")
     assert text in [one(item, ".summary").get_text() for item in lessons]
     for mark in ("bring-back", "pin", "unpin"):

@@ -75,6 +75,6 @@ def test_a_person_signs_in_approves_rates_and_improves(
         assert page.locator("aside").get_by_text("person:Ann Example").first.is_visible()
         page.get_by_label("Note", exact=True).fill("in our gateway")
         page.get_by_role("button", name="It worked").click()
-        page.get_by_text("Noted what you say").wait_for()
+        page.get_by_text("Your rating is kept").wait_for()
     written = review.client.get(f"/v1/entries/{entry_id}").json()["written_by"]
     assert written == "person:Ann Example"

@@ -1,0 +1,324 @@
+"""A PostgreSQL database: how it is reached, read and written, and what its errors mean.
+
+Reads see one snapshot. A write names its ``scope``, and waits for others of the same scope alone (an advisory lock that ends with the
+transaction). Nothing is set for a whole session, so that a pooler may stand in between. This module and psycopg are imported only where
+``KR_DATABASE_URL`` names PostgreSQL.
+"""
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any
+
+import psycopg
+from psycopg import errors
+from psycopg.adapt import Loader
+from psycopg.conninfo import conninfo_to_dict
+
+from kr.errors import StoreBusy, StoreConflict, StoreError, StoreTooNew, StoreUnwritable
+from kr.store.sql import SCHEMA_KEY, SCHEMA_VERSION
+from kr.times import from_text, to_text
+
+MOST_CONNECTIONS = 16
+"""How many connections a process opens at most; who needs one more waits."""
+
+_CONNECT = {
+    "connect_timeout": 10,
+    "application_name": "kr",
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+"""What the URL may say otherwise. A server that is gone is noticed within half a minute."""
+_IDLE_SECONDS = 60
+"""After which the server ends the transaction of a process that stopped in the middle of it."""
+_VERSION = f"SELECT value FROM meta WHERE key = '{SCHEMA_KEY}'"
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+_PARAMETER = re.compile(r"(?<![:\w]):(\w+)")
+_KINDS: tuple[tuple[type[psycopg.Error], type[StoreError]], ...] = (
+    (errors.SerializationFailure, StoreConflict),
+    (errors.DeadlockDetected, StoreConflict),
+    (errors.LockNotAvailable, StoreBusy),
+    (errors.QueryCanceled, StoreBusy),
+    (errors.TooManyConnections, StoreBusy),
+    (errors.CannotConnectNow, StoreBusy),
+    (errors.ReadOnlySqlTransaction, StoreUnwritable),
+    (errors.InsufficientPrivilege, StoreUnwritable),
+    (errors.InsufficientResources, StoreUnwritable),
+)
+
+
+class Row:
+    """A row whose columns are had by name and by number."""
+
+    __slots__ = ("_index", "_values")
+
+    def __init__(self, index: Mapping[str, int], values: Sequence[Any]) -> None:
+        self._index = index
+        self._values = values
+
+    def __getitem__(self, key: str | int) -> Any:
+        return self._values[self._index[key] if isinstance(key, str) else key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def keys(self) -> list[str]:
+        return [*self._index]
+
+
+class Connection:
+    """A connection that is used as SQLite's: parameters are ``:name``, errors are kr's."""
+
+    dialect = "postgresql"
+    for_update = " FOR UPDATE"
+    skip_locked = " FOR UPDATE SKIP LOCKED"
+
+    def __init__(self, raw: psycopg.Connection[Row], location: str) -> None:
+        self.raw = raw
+        self._location = location
+
+    @property
+    def in_transaction(self) -> bool:
+        status = self.raw.info.transaction_status
+        return status in {psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.INERROR}
+
+    def execute(self, statement: str, parameters: Mapping[str, Any] | None = None) -> psycopg.Cursor[Row]:
+        with translated(self._location):
+            return self.raw.execute(_written(statement), _kept(parameters or {}))
+
+    def executemany(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        with translated(self._location):
+            self.raw.cursor().executemany(_written(statement), [_kept(row) for row in rows])
+
+    def run(self, *statements: str) -> list[Row]:
+        """Run statements without parameters in one exchange; return the rows of the last one."""
+        with translated(self._location):
+            cursor = self.raw.execute("; ".join(statements), prepare=False)
+            while cursor.nextset():
+                pass
+            return cursor.fetchall() if cursor.description else []
+
+    def lock(self, scope: str) -> None:
+        """Wait for others of a scope, until this transaction ends."""
+        self.execute("SELECT pg_advisory_xact_lock(:key)", {"key": lock_key(scope)})
+
+    def next_time(self, wanted: str) -> str:
+        """Return the time that is ``wanted``, or the next one that no transaction of any machine was given yet."""
+        number = (from_text(wanted) - _EPOCH) // _MICROSECOND
+        row = self.execute("SELECT kr_next_time(:number)", {"number": number}).fetchone()
+        return wanted if row is None else to_text(_EPOCH + row[0] * _MICROSECOND)
+
+
+class PostgresqlDatabase:
+    """A database that threads, processes and machines share. Its tables are made at the first use; connections are kept until ``close``."""
+
+    def __init__(self, url: str, *, timeout: float) -> None:
+        """``timeout`` is in seconds: how long to wait for other writers. Raises ``StoreError`` for a URL that is none."""
+        self._parameters = _parsed(url)
+        self.timeout = timeout
+        self.location = _location(self._parameters)
+        self._idle: list[Connection] = []
+        self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self._is_made = False
+
+    def exists(self) -> bool:
+        """Tell whether kr's tables are there."""
+        if not self._is_made:
+            with self._connection(self.timeout) as connection:
+                self._is_made = self.version(connection) is not None
+        return self._is_made
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """Read one state of the database. What the block tries to write is an error."""
+        with self._begun(self.timeout, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as connection:
+            yield connection
+
+    @contextmanager
+    def transaction(
+        self, after_commit: list[Callable[[], None]], timeout: float | None = None, scope: str | None = None
+    ) -> Iterator[Connection]:
+        """Wait for other writers of ``scope``, then write. Rolled back unless the block ends normally.
+
+        The steps of ``after_commit`` run once it is committed.
+        """
+        seconds = self.timeout if timeout is None else timeout
+        lock = () if scope is None else (f"SELECT pg_advisory_xact_lock({lock_key(scope)})",)
+        limits = (
+            f"SET LOCAL lock_timeout = {max(1, int(seconds * 1000))}",
+            f"SET LOCAL idle_in_transaction_session_timeout = '{_IDLE_SECONDS}s'",
+        )
+        with self._begun(seconds, "BEGIN", *limits, *lock) as connection:
+            yield connection
+            connection.run("COMMIT")
+        for step in after_commit:
+            step()
+
+    def close(self) -> None:
+        while connection := _pop(self._idle):
+            connection.raw.close()
+
+    def _open(self, **options: Any) -> psycopg.Connection[Any]:
+        with translated(self.location):
+            raw: psycopg.Connection[Any] = psycopg.connect(**{**self._parameters, **options})
+        raw.adapters.register_loader("numeric", _NumberLoader)
+        return raw
+
+    def _open_kept(self) -> psycopg.Connection[Row]:
+        return self._open(autocommit=True, row_factory=_rows)
+
+    @contextmanager
+    def _begun(self, timeout: float, *statements: str) -> Iterator[Connection]:
+        with self._connection(timeout) as connection:
+            self._begin(connection, *statements)
+            yield connection
+
+    def _begin(self, connection: Connection, *statements: str) -> None:
+        """Begin a transaction, and make the tables first, or bring them up to date, where that is due.
+
+        The version is read each time: a newer kr may have come. A connection that was cut while it lay idle is exchanged.
+        """
+        for _ in range(3):
+            try:
+                rows = connection.run(*statements, _VERSION)
+            except StoreError as exc:
+                if isinstance(exc.__cause__, errors.UndefinedTable):
+                    connection.raw.rollback()
+                elif connection.raw.closed and not isinstance(exc, StoreBusy):
+                    self.close()
+                    connection.raw = self._open_kept()
+                    continue
+                else:
+                    raise
+            else:
+                if _checked(rows, self.location) == SCHEMA_VERSION:
+                    self._is_made = True
+                    return
+                connection.run("ROLLBACK")
+            from kr.store import migrate  # heavy
+
+            with translated(self.location), closing(self._open(autocommit=False)) as own:
+                migrate.upgrade_postgresql(own, self.location)
+        raise StoreError(f"{self.location}: its tables can't be made")
+
+    @contextmanager
+    def _connection(self, timeout: float) -> Iterator[Connection]:
+        """Take a connection that was kept, or open one; keep it afterwards, if it is sound."""
+        if not self._free.acquire(timeout=timeout):
+            why = f"all {MOST_CONNECTIONS} connections of this process have been in use for {timeout:g} s"
+            raise StoreBusy(f"{self.location}: {why}")
+        try:
+            connection = _pop(self._idle) or Connection(self._open_kept(), self.location)
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    with translated(self.location):
+                        connection.raw.rollback()
+                if connection.raw.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
+                    self._idle.append(connection)
+                else:
+                    connection.raw.close()
+        finally:
+            self._free.release()
+
+    def version(self, connection: Connection) -> int | None:
+        """Return the number of the newest migration; None where there are no tables. Raises ``StoreTooNew``."""
+        rows = connection.run("SELECT to_regclass('meta')::text AS meta")
+        if rows[0]["meta"] is None:
+            return None
+        return _checked(connection.run(_VERSION), self.location)
+
+
+def lock_key(scope: str) -> int:
+    """Return the number of an advisory lock."""
+    return int.from_bytes(sha256(f"kr {scope}".encode()).digest()[:8], signed=True)
+
+
+@contextmanager
+def translated(location: str) -> Iterator[None]:
+    """Turn psycopg's errors into kr's. The messages of a server hold no password."""
+    try:
+        yield
+    except psycopg.Error as exc:
+        kind = next((mine for theirs, mine in _KINDS if isinstance(exc, theirs)), StoreError)
+        if "too many c" in str(exc) or "connection slots are reserved" in str(exc):
+            kind = StoreBusy
+        raise kind(f"{location}: {' '.join(str(exc).split())[:300]}") from exc
+
+
+def _checked(rows: Sequence[Row], location: str) -> int | None:
+    if not rows:
+        raise StoreError(
+            f"{location}: the table meta is another program's; give kr a database or a schema of its own"
+        )
+    version = int(rows[0]["value"])
+    if version > SCHEMA_VERSION:
+        raise StoreTooNew(
+            f"{location}: written by a newer kr (schema {version}, this one knows {SCHEMA_VERSION})"
+        )
+    return version
+
+
+def _parsed(url: str) -> dict[str, Any]:
+    """Read a URL. What may be a piece of a password is repeated nowhere: not by libpq, and not as the name of a host."""
+    found: dict[str, Any] = {}
+    with suppress(psycopg.Error):
+        found = {**_CONNECT, **conninfo_to_dict(url.replace("+psycopg", "", 1))}
+    is_split = "@" in f"{found.get('host')}{found.get('dbname')}"
+    ports = str(found.get("port", 5432)).split(",")
+    if not found or is_split or not all(it.isdigit() for it in ports):
+        raise StoreError(
+            "KR_DATABASE_URL: write postgresql+psycopg://user:password@host:5432/database, and a special character of "
+            "name or password by its code (%40 for @)"
+        )
+    return found
+
+
+def _location(parameters: Mapping[str, Any]) -> str:
+    user = f"{parameters['user']}@" if "user" in parameters else ""
+    port = f":{parameters['port']}" if "port" in parameters else ""
+    return f"postgresql://{user}{parameters.get('host', 'localhost')}{port}/{parameters.get('dbname', '')}"
+
+
+@lru_cache(maxsize=512)
+def _written(statement: str) -> str:
+    """Write ``:name`` as psycopg has it."""
+    return _PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%"))
+
+
+def _kept(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters as PostgreSQL takes them: no text of its holds a NUL."""
+    return {
+        name: value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
+        for name, value in parameters.items()
+    }
+
+
+def _rows(cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], Row]:
+    index = {column.name: number for number, column in enumerate(cursor.description or ())}
+    return lambda values: Row(index, values)
+
+
+class _NumberLoader(Loader):
+    """Read ``numeric`` as SQLite gives it: a whole number or a float."""
+
+    def load(self, data: Any) -> int | float:
+        written = bytes(data).decode()
+        return float(written) if "." in written or "N" in written else int(written)
+
+
+def _pop(idle: list[Connection]) -> Connection | None:
+    try:
+        return idle.pop()
+    except IndexError:  # another thread took it
+        return None
