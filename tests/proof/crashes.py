@@ -282,8 +282,11 @@ def sweep_upgrade(arguments: Sequence[str]) -> int:
         for name in ("kr", "migrations", "tests/support", "tests/proof"):
             shutil.copytree(ROOT / name, Path(place, name), ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "alembic.ini", place)
-        file = Path(place, "kr/store/sqlite.py")
-        file.write_text(file.read_text().replace("SCHEMA_VERSION = 1\n", "SCHEMA_VERSION = 2\n"))
+        shutil.copy(ROOT / "tests/__init__.py", Path(place, "tests"))
+        file = Path(place, "kr/store/sql.py")
+        before, found, after = file.read_text().partition("SCHEMA_VERSION = 1\n")
+        assert found, f"{file}: has no SCHEMA_VERSION"
+        file.write_text(f"{before}SCHEMA_VERSION = 2\n{after}")
         Path(place, "migrations/versions/0002_added.py").write_text(MIGRATION)
         command = [sys.executable, "-m", "tests.proof.crashes", "upgrade", *arguments]
         return subprocess.run(

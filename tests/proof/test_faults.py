@@ -16,6 +16,7 @@ from tests.support.stores import ROOT, sql
 
 
 @pytest.mark.processes
+@pytest.mark.timeout(600)
 def test_each_fault_ends_as_promised() -> None:
     command = [sys.executable, "-m", "tests.proof.faults"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
