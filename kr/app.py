@@ -1,7 +1,6 @@
 """The operations of kr over one configuration, each once: what the command line, MCP and HTTP call."""
 
 import logging
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from kr.errors import FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
 from kr.models import to_plain
 from kr.requests import read_document
-from kr.research.cache import Cache, Clock, limits_of, rules_of
+from kr.research.cache import Clock
 from kr.research.decide import with_confidence
 from kr.research.service import Progress, ResearchService
 from kr.settings import Settings
+from kr.store import new_id
 from kr.store.engine import Store
 from kr.text import fit, sections
 from kr.text import section as section_of
@@ -110,7 +110,7 @@ class App:
         from kr.research.explain import explain  # heavy
 
         data = read_document(request) if isinstance(request, bytes) else request
-        return explain(self.store, data, rules_of(self.settings), now=self.clock())
+        return explain(self.store, data, self.research.rules, now=self.clock())
 
     def stats(self) -> dict[str, Any]:
         from kr.stats import collect  # heavy
@@ -222,35 +222,26 @@ class App:
         cut, is_cut = fit(shown, max_tokens)
         return {**{key: found[key] for key in names}, "text": cut, "is_cut": is_cut}
 
-    def search(self, query: str, *, framework: str | None = None, limit: int = 10) -> dict[str, Any]:
-        """Find live entries, best first: ``{entries: [{id, framework, framework_version, topic, status, passage}]}``."""
-        return {"entries": self.catalog.search(query, framework=framework, limit=limit)}
-
     def search_all(self, query: str, *, framework: str | None = None, limit: int = 10) -> dict[str, Any]:
-        """Find entries as ``search`` does, and lessons: ``{entries: [...], lessons: [{id, phase, passage}]}``."""
+        """Find entries and lessons, best first.
+
+        ``{entries: [{id, framework, framework_version, topic, status, passage}], lessons: [{id, phase, passage}]}``.
+        """
         catalog, shown = self.catalog, set[str]()
         if self.store.exists():
             with self.lessons() as service:
                 service.refresh()
                 shown = service.injectable()
-        found = self.search(query, framework=framework, limit=limit)
+        found = catalog.search(query, framework=framework, limit=limit)
         lessons = (row for row in catalog.search_lessons(query) if row["id"] in shown)
-        return {**found, "lessons": [*islice(lessons, limit)]}
+        return {"entries": found, "lessons": [*islice(lessons, limit)]}
 
     @cached_property
     def findings(self) -> "Findings":
         """Saving findings, and ratings."""
         from kr.research.findings import Findings  # heavy
 
-        return Findings(
-            self.store,
-            Cache(self.store, rules_of(self.settings), self.clock),
-            version_of=self.research.version_of,
-            export=self._export_after_change,
-            clock=self.clock,
-            project=str(self._cwd),
-            serves_one=self.serves_one,
-        )
+        return Findings(self.research, export=self._export_after_change, serves_one=self.serves_one)
 
     def save_finding(self, data: Mapping[str, Any], writer: "Writer | None" = None) -> "SaveEnvelope":
         """Keep what was found out and proved. ``writer`` is a person; None: the agent of the session that ``data`` names."""
@@ -297,17 +288,13 @@ class App:
         return {**waiting, "lessons": lessons, "candidates": candidates, "open_candidates": total}
 
     @property
-    def lessons_file(self) -> Path:
-        return self.settings.lessons_file
-
-    @property
     def catalog(self) -> "Catalog":
         from kr.catalog import Catalog  # heavy
 
         self.import_on_first_use()
         return Catalog(
             store=self.store,
-            limits=limits_of(self.settings),
+            limits=self.research.rules.limits,
             clock=self.clock,
             export=self._export_after_change,
         )
@@ -323,7 +310,7 @@ class App:
             folder, self.store, everything=everything, mark_stale=mark_stale, environ=self.environ
         )
         if any(row.get("marked_stale") for row in rows):
-            catalog.exported()
+            catalog.export()
         return rows
 
     def _needs(self, project: Path | None, names: Sequence[str]) -> "list[Need]":
@@ -332,7 +319,7 @@ class App:
         self.import_on_first_use()
         folder = self._cwd / (project or ".")
         return needs(
-            folder, self.store, limits_of(self.settings), self.clock(), names=names, environ=self.environ
+            folder, self.store, self.research.rules.limits, self.clock(), names=names, environ=self.environ
         )
 
     def warm(self, project: Path | None = None, *, names: Sequence[str] = ()) -> list[dict[str, Any]]:
@@ -353,7 +340,7 @@ class App:
         from kr.project import research_needs  # heavy
 
         found = self._needs(project, names)
-        ask = partial(self.research.question, session_id=f"warm-{uuid.uuid4().hex}")
+        ask = partial(self.research.question, session_id=f"warm-{new_id()}")
         return research_needs(found, ask, max_calls=max_calls, limit=limit, tell=tell, may_spend=may_spend)
 
     def workflows(self) -> "Workflows":
@@ -391,18 +378,21 @@ class App:
         paths = [self._cwd / source for source in sources]
         result = import_yaml(self.store, self.settings.knowledge_base, paths, now=self.clock())
         if result.has_changed:
-            try:
-                self._export_after_change()
-            except KrError as error:
-                logger.warning("export failed: %s", error)
+            self._export_after_change()
         return result
 
-    def _export_after_change(self) -> None:
-        """Write the YAML files, where that is wanted. Raises ``ExportFailed``, or a ``StoreError``."""
-        if self.settings.knowledge_research.auto_export:
-            from kr.transfer.export_yaml import refresh_exports  # heavy
+    def _export_after_change(self) -> list[str]:
+        """Write the YAML files, where that is wanted; return what went wrong, which changes nothing else."""
+        if not self.settings.knowledge_research.auto_export:
+            return []
+        from kr.transfer.export_yaml import refresh_exports  # heavy
 
+        try:
             refresh_exports(self.store, self.settings.knowledge_base)
+        except KrError as error:
+            logger.warning("%s", error)
+            return [f"export_failed: {error}"]
+        return []
 
     def import_on_first_use(self) -> None:
         """Take in an ``index.yaml`` beside an empty database, looked for until it went well once."""

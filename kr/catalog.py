@@ -3,14 +3,13 @@
 Every operation returns nested plain data. An id that nothing has is an ``UnknownEntry``.
 """
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from kr.errors import KrError, UnknownEntry
+from kr.errors import UnknownEntry
 from kr.frameworks import canonical
 from kr.models import Entry, EntryStatus
 from kr.research.decide import MARKED, Limits, judge
@@ -22,12 +21,9 @@ from kr.store import search as text_search
 from kr.store.archive import Archived, ArchiveReason, nowhere, unknown_archived, unknown_entry
 from kr.store.engine import Store, Transaction
 from kr.store.restoring import Restored
-from kr.store.revisions import Revision
 from kr.store.search import passage_of
 from kr.store.wordings import Wording
 from kr.times import UNKNOWN_VERSION
-
-logger = logging.getLogger(__name__)
 
 _MOST_FOUND = 50
 MISSING_REPORT = "missing report"
@@ -36,7 +32,7 @@ MISSING_REPORT = "missing report"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalog:
-    """The operations over one knowledge base; ``export`` writes the YAML files. Looking makes no database where none is.
+    """The operations over one knowledge base; ``export`` writes the YAML files, and returns what went wrong. Looking makes no database where none is.
 
     A status is as of today: past its time, or without a report, an entry is ``stale`` before a request marks it.
     """
@@ -44,7 +40,7 @@ class Catalog:
     store: Store
     limits: Limits
     clock: Callable[[], datetime]
-    export: Callable[[], None]
+    export: Callable[[], list[str]]
 
     def page(
         self,
@@ -60,7 +56,7 @@ class Catalog:
         """
         now = self.clock()
         with self.store.look() as tx:
-            found = list(entry_rows.browse(tx, _valid(framework)))
+            found = list(entry_rows.browse(tx, framework and _text(framework)))
             if status is not None:
                 found = [entry for entry in found if self._judged(entry, now)[0].status == status]
             shown = found[offset : None if limit is None else offset + limit]
@@ -79,7 +75,10 @@ class Catalog:
             found = [
                 (entries[it], revision_rows.text(tx, entries[it].sha256) or "") for it in ids if it in entries
             ]
-        return [found_item(self._judged(entry, now)[0], passage_of(report, text)) for entry, report in found]
+        return [
+            _fields(self._judged(entry, now)[0], _FOUND) | {"passage": passage_of(report, text)}
+            for entry, report in found
+        ]
 
     def questions(self, entry_ids: Iterable[str]) -> dict[str, str | None]:
         """Return what was asked of these live entries, by their ids."""
@@ -143,7 +142,7 @@ class Catalog:
                 and not archived_rows.of_id(tx, entry_id)
             ):
                 raise unknown_entry(tx, entry_id)
-        return [revision_item(revision) for revision in revisions]
+        return [_fields(revision, _REVISION) for revision in revisions]
 
     def revision(self, entry_id: str, number: int) -> dict[str, Any]:
         entry_id = self._key(entry_id)
@@ -152,13 +151,13 @@ class Catalog:
             if revision is None:
                 raise _unknown_revision(tx, entry_id, number)
             text = revision_rows.text(tx, revision.sha256)
-        return {**revision_item(revision), "text": text or ""}
+        return {**_fields(revision, _REVISION), "text": text or ""}
 
     def archive(
         self, *, framework: str | None = None, reason: ArchiveReason | None = None, limit: int | None = None
     ) -> list[dict[str, Any]]:
         with self.store.look() as tx:
-            found = archived_rows.browse(tx, _valid(framework), reason)
+            found = archived_rows.browse(tx, framework and _text(framework), reason)
             return [archived_item(archived) for archived in islice(found, limit)]
 
     def archived(
@@ -186,10 +185,12 @@ class Catalog:
         if removed is None:  # one went meanwhile
             self.check(keys)
             raise UnknownEntry("the entries changed meanwhile; nothing was removed, try again")
+        with self.store.read() as tx:
+            left = entry_rows.count(tx)
         return {
             "removed": [archived_item(archived) for archived in removed],
-            "index_count": self._count(),
-            "warnings": self.exported(),
+            "index_count": left,
+            "warnings": self.export(),
         }
 
     def restore(
@@ -228,7 +229,7 @@ class Catalog:
             "index_count": saved.index_count,
             "lru_evicted": saved.lru_evicted,
             "auto_archived": saved.auto_archived,
-            "warnings": [*stale, *saved.warnings, *self.exported()],
+            "warnings": [*stale, *saved.warnings, *self.export()],
         }
 
     def _judged(self, entry: Entry, now: datetime) -> tuple[Entry, tuple[str, ...]]:
@@ -237,19 +238,6 @@ class Catalog:
         if entry.sha256 is None and not self.store.files.read(entry.path):
             is_fresh, reasons = False, (*reasons, MISSING_REPORT)
         return replace(entry, status="fresh" if is_fresh else "stale"), reasons
-
-    def _count(self) -> int:
-        with self.store.read() as tx:
-            return entry_rows.count(tx)
-
-    def exported(self) -> list[str]:
-        """Export as after a research write: a failure becomes a warning, and changes nothing else."""
-        try:
-            self.export()
-        except KrError as error:
-            logger.warning("%s", error)
-            return [f"export_failed: {error}"]
-        return []
 
 
 def _because(marked: str | None, reasons: tuple[str, ...]) -> list[str]:
@@ -289,10 +277,6 @@ def _text(given: str) -> str:
     return given.encode(errors="replace").decode()
 
 
-def _valid(framework: str | None) -> str | None:
-    return None if framework is None else _text(framework)
-
-
 _FOUND = "id framework framework_version topic status"
 _SHOWN = "id framework framework_version topic tags path created last_accessed status confidence"
 _DETAILS = "stale_major question origin written_by revision researched_at fresh_until sha256"
@@ -308,15 +292,7 @@ def entry_item(entry: Entry) -> dict[str, Any]:
     return _fields(entry, _SHOWN) | {"tags": list(entry.tags)}
 
 
-def found_item(entry: Entry, passage: str) -> dict[str, Any]:
-    return _fields(entry, _FOUND) | {"passage": passage}
-
-
 def archived_item(archived: Archived) -> dict[str, Any]:
     """Give an archived row; ``archive_id`` is what parts it from others of its id."""
     of_archive = _fields(archived, "archived_at reason archive_id")
     return entry_item(archived.entry) | {"status": "archived"} | of_archive
-
-
-def revision_item(revision: Revision) -> dict[str, Any]:
-    return _fields(revision, _REVISION)

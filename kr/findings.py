@@ -1,12 +1,12 @@
 """A finding and a rating: what is read of a document, and what saving and rating give back."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from kr.errors import FieldError
 from kr.models import Confidence, Origin, Outcome, Problem, Related, validation_problems
-from kr.requests import Fields, block, checked, few_lines, line, one_of, optional, short_line, story_key
+from kr.requests import Fields, block, checked, few_lines, one_of, optional, short_line, story_key
 
 MOST_TOKENS = 1200
 """The longest that a finding may be: others pay for it."""
@@ -42,9 +42,9 @@ _FINDING: Fields = {
     "framework_version": optional(short_line),
     "topic": optional(short_line),
     "tags": optional(few_lines, ()),
-    "entry": optional(line),
+    "entry": optional(short_line),
     "story_key": optional(story_key, "0-0"),
-    "session_id": optional(line),
+    "session_id": optional(short_line),
 }
 
 
@@ -61,7 +61,7 @@ class Rate:
 _RATE: Fields = {
     "outcome": one_of(*get_args(Outcome)),
     "note": optional(short_line),
-    "session_id": optional(line),
+    "session_id": optional(short_line),
     "story_key": optional(story_key),
 }
 
@@ -84,13 +84,13 @@ class SaveResults:
     """
 
     id: str
-    path: str | None
-    revision: int | None
-    replaced: int | None
-    confidence: Confidence | None
-    index_count: int | None
-    related: list[Related]
-    notes: list[str]
+    path: str | None = None
+    revision: int | None = None
+    replaced: int | None = None
+    confidence: Confidence | None = None
+    index_count: int | None = None
+    related: Sequence[Related] = ()
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

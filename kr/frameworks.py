@@ -5,8 +5,7 @@ Case, ``-``, ``_``, ``.`` and space don't count; other usual names come from ``f
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +16,6 @@ _SEPARATORS = str.maketrans("", "", "-_. ")
 _PACKAGE = r"@[\w.-]+/[\w.-]+|[^\s/:*]+"
 _VERSIONED = re.compile(r"(.*?[^\d\s._-])([\s._-]*)v?(\d+)(?:\.(?:\d+|x))*", re.DOTALL)
 _LONGEST = 200
-_MOST_ALIKE = 3
 _NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -67,12 +65,6 @@ def packages_named(name: str) -> list[str]:
     """Return the other usual names of a framework, as the table writes them, that may be a package's: no ``owner/repo``, no blank."""
     row = _rows().get(canonical(name), ())
     return [other for other in row if other != fold(name) and re.fullmatch(_PACKAGE, other)]
-
-
-def most_alike(wanted: str, names: Iterable[str]) -> list[str]:
-    """Return the names most like ``wanted`` when folded, at most three, the most alike first."""
-    by_fold = {fold(name): name for name in sorted(names)}
-    return [by_fold[found] for found in get_close_matches(fold(wanted[:_LONGEST]), by_fold, n=_MOST_ALIKE)]
 
 
 def _squashed(name: str) -> str:

@@ -85,7 +85,7 @@ def mask_secrets(text: str) -> str:
         text = text.replace(example, sign)
     text = _apply("secrets", "no_value", text)
     text = _pattern("cookies").sub(_mask_cookies, text)
-    for detector in _detectors() if _pattern("long_token").search(text) else ():
+    for detector in _detectors() if _has_long_token(text) else ():
         for found in sorted(set(detector.analyze_string(text)), key=len, reverse=True):
             if found and len(found) > 5:
                 text = text.replace(found, SECRET)
@@ -96,6 +96,12 @@ def mask_secrets(text: str) -> str:
     for sign, example in examples.items():
         text = text.replace(sign, example)
     return text
+
+
+def _has_long_token(text: str) -> bool:
+    """Whether there may be a key of a known shape: none is shorter, or has letters or digits alone. Most texts need no detectors."""
+    tokens = (found[0] for found in _pattern("long_token").finditer(text))
+    return any(any(map(str.isdigit, it)) and any(map(str.isalpha, it)) for it in tokens)
 
 
 def _apply(kind: str, judges: str, text: str) -> str:

@@ -82,6 +82,7 @@ TOPIC = "overview and key APIs"
 _TAGS = ("overview", "getting-started")
 _QUESTION = "What is {framework} for, how does one get started with it, and which are its key APIs?"
 _GIVE_UP_AFTER = 3
+_WHY_SKIPPED = ("beyond the limit of this run", "the budget of this run is spent", "no source answers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,38 +175,25 @@ def research_needs(
         asked = []
     left, in_vain, rows = max_calls, 0, []
     for number, need in enumerate(lacking, 1):
-        why = _why_not(number > len(asked), left == 0, in_vain >= _GIVE_UP_AFTER)
-        if why is not None:
-            rows.append(_row(need, "skipped", note=why))
+        causes = (number > len(asked), left == 0, in_vain >= _GIVE_UP_AFTER)
+        if any(causes):
+            rows.append(_row(need, "skipped", note=_WHY_SKIPPED[causes.index(True)]))
             continue
         tell(f"[{number}/{len(asked)}] {need.framework} {need.version}")
         about = {"framework_version": need.version, "topic": TOPIC, "tag": _TAGS, "max_calls": left}
         envelope = ask(need.framework, _QUESTION.format(framework=need.framework), **about)
-        left = envelope.results.budget_remaining if envelope.results is not None else left
-        in_vain = 0 if _is_answered(envelope) else in_vain + 1
-        rows.append(_answered(need, envelope))
+        results, notes = envelope.results, [problem.message for problem in envelope.errors]
+        if results is None:
+            in_vain += 1
+            rows.append(_row(need, envelope.status, note="; ".join(notes)))
+            continue
+        left = results.budget_remaining
+        is_answered = results.cache_hit or any(it.status == "success" for it in results.sources_consulted)
+        in_vain = 0 if is_answered else in_vain + 1
+        note = "; ".join([*notes, *results.degradation_notes]) or None
+        row = _row(need, envelope.status, note=note)
+        rows.append(row | {"entry_id": results.cache_entry_id, "report_path": results.report_path})
     return rows + [_row(need, "fresh") for need in found if need.state == "fresh"]
-
-
-def _why_not(*causes: bool) -> str | None:
-    reasons = ("beyond the limit of this run", "the budget of this run is spent", "no source answers")
-    return next((reason for reason, holds in zip(reasons, causes, strict=True) if holds), None)
-
-
-def _is_answered(envelope: Envelope) -> bool:
-    results = envelope.results
-    answered = results is not None and any(row.status == "success" for row in results.sources_consulted)
-    return answered or (results is not None and results.cache_hit)
-
-
-def _answered(need: Need, envelope: Envelope) -> dict[str, Any]:
-    results = envelope.results
-    notes = [problem.message for problem in envelope.errors]
-    notes += results.degradation_notes if results is not None else []
-    row = _row(need, envelope.status, note="; ".join(notes) or None)
-    if results is not None:
-        row |= {"entry_id": results.cache_entry_id, "report_path": results.report_path}
-    return row
 
 
 def _row(need: Need, status: str, *, note: str | None = None) -> dict[str, Any]:

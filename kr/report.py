@@ -25,9 +25,6 @@ SUMMARY, DETAILS, CODE, CAVEATS, ATTRIBUTION = SECTIONS
 MAX_REPORT_BYTES = 256 * 1024
 
 _HEADER_LINE = re.compile(rf"\*\*({'|'.join(HEADER)}):\*\* (.*)")
-_CONFIDENCE = re.compile(r"^[ \t*_-]*confidence[ \t*_:]*(high|medium|low)\b", re.IGNORECASE | re.MULTILINE)
-_VERSION = re.compile(r"^[ \t*_-]*version[*_]*:[ \t*_]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
-_DATE = re.compile(r"^[ \t*_-]*research date[*_]*:[ \t*_]*(\d{4}-\d\d-\d\d)\b", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,25 +83,24 @@ def _split_at_headings(text: str) -> list[str]:
 
 def read_confidence(text: str) -> Confidence | None:
     """Return the confidence that a report's header gives, in whatever spelling; ``None`` without one."""
-    found = _CONFIDENCE.search(_header(text))
     levels: dict[str, Confidence] = {"high": "high", "medium": "medium", "low": "low"}
-    return levels[found[1].lower()] if found else None
+    return levels.get((_header_line(text, "confidence", r":?[ \t*_]*(high|medium|low)\b") or "").lower())
 
 
 def read_version(text: str) -> str | None:
     """Return the version that a report's header gives, as it stands there."""
-    found = _VERSION.search(_header(text))
-    return found[1].strip(" *_") or None if found else None
+    return (_header_line(text, "version", r":[ \t*_]*(\S.*)$") or "").strip(" *_") or None
 
 
 def read_date(text: str) -> str | None:
     """Return the research date (``YYYY-MM-DD``) that a report's header gives."""
-    found = _DATE.search(_header(text))
+    return _header_line(text, "research date", r":[ \t*_]*(\d{4}-\d\d-\d\d)\b")
+
+
+def _header_line(text: str, name: str, value: str) -> str | None:
+    header = re.split(r"(?m)^##", text[:20_000], maxsplit=1)[0]
+    found = re.search(rf"(?im)^[ \t*_-]*{name}[ \t*_]*{value}", header)
     return found[1] if found else None
-
-
-def _header(text: str) -> str:
-    return re.split(r"^##", text[:20_000], maxsplit=1, flags=re.MULTILINE)[0]
 
 
 STALE_MARK = "[Based on stale cache, re-research recommended]"

@@ -123,9 +123,11 @@ def checked(fields: Fields, data: object) -> dict[str, Any]:
 
 
 def warn_of_unknown(data: object, known: Collection[str], prefix: str = "") -> None:
-    for key in data if isinstance(data, Mapping) else ():
-        if key not in known:
-            logger.warning("unknown key ignored: %s", shown(f"{prefix}{key}"))
+    unknown = [key for key in data if key not in known] if isinstance(data, Mapping) else []
+    for key in unknown[:_MOST_ITEMS]:
+        logger.warning("unknown key ignored: %s", shown(f"{prefix}{key}"))
+    if len(unknown) > _MOST_ITEMS:
+        logger.warning("%d more unknown keys ignored", len(unknown) - _MOST_ITEMS)
 
 
 def optional(read: Reader, default: Any = None) -> Reader:
@@ -157,6 +159,13 @@ def text(value: object) -> str:
     return taken
 
 
+def short_text(value: object) -> str:
+    taken = text(value)
+    if len(taken) > _LONGEST_LINE:
+        raise bad(f"has {len(taken)} characters; at most {_LONGEST_LINE}")
+    return taken
+
+
 def block(value: object) -> str:
     """Take text of several lines, without the line breaks around it."""
     return text(value).strip("\n")
@@ -171,10 +180,7 @@ def line(value: object) -> str:
 
 
 def short_line(value: object) -> str:
-    taken = line(value)
-    if len(taken) > _LONGEST_LINE:
-        raise bad(f"has {len(taken)} characters; at most {_LONGEST_LINE}")
-    return taken
+    return short_text(line(value))
 
 
 def decoded(value: object) -> object:
@@ -281,6 +287,8 @@ class ResearchOverrides:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchRequest:
+    """A request of mode ``research``."""
+
     story_key: str
     session_id: str
     research_query: Query
@@ -301,6 +309,8 @@ class LessonsInject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonsInjectRequest:
+    """A request of mode ``lessons-inject``."""
+
     story_key: str
     session_id: str
     lessons_inject: LessonsInject
@@ -321,16 +331,16 @@ def _tags(value: object) -> tuple[str, ...]:
         raise bad("required, but missing")
     if not isinstance(value, list | tuple):
         raise bad(f"must be a list of at least one tag, such as [a, b], not {shown(value)}")
-    if not (tags := lines(value)):
+    if not (tags := few_lines(value)):
         raise bad("must hold at least one tag")
     return tags
 
 
-IDENTITY: Fields = {"story_key": story_key, "session_id": text}
+IDENTITY: Fields = {"story_key": story_key, "session_id": short_text}
 _QUERY: Fields = {
-    "framework": line,
-    "framework_version": line,
-    "topic": line,
+    "framework": short_line,
+    "framework_version": short_line,
+    "topic": short_line,
     "tags": _tags,
     "question": lambda value: text(value).strip(),
 }
@@ -363,7 +373,7 @@ _OVERRIDES: Fields = {
     "max_calls": _counted("max_calls", 0),
     "timeout_seconds": _counted("timeout_seconds", 1),
     "refresh": optional(yes_no, default=False),
-    "use": optional(line),
+    "use": optional(short_line),
     "if_unsure": optional(one_of(*get_args(IfUnsure)), "research"),
 }
 _BLOCKS: Mapping[str, Fields] = {

@@ -5,10 +5,9 @@ pairs may ask for one base name; the store gives it to the first and the suffixe
 """
 
 from dataclasses import dataclass
-from hashlib import sha256
 from unicodedata import category
 
-from kr.text import fold
+from kr.text import digest, fold
 
 _MAX_SEGMENT_BYTES = 100
 _DIGEST_CHARS = 12
@@ -76,8 +75,7 @@ def _segment(text: str) -> str:
 
 
 def _digest(text: str) -> str:
-    # Text of a careless caller may hold lone surrogates, which UTF-8 itself refuses.
-    return sha256(text.encode(errors="surrogatepass")).hexdigest()[:_DIGEST_CHARS]
+    return digest(text)[:_DIGEST_CHARS]
 
 
 def _without_leading_marks(word: str) -> str:

@@ -13,17 +13,19 @@ from functools import lru_cache
 CHARACTERS_PER_TOKEN = 4
 """What a token of a language model is taken for."""
 
+# Patterns are texts: ``re`` keeps what it compiled, and a hit compiles only what it needs.
+
 # Control characters, bidirectional controls, and what shows nothing: they hide instructions from people, reorder what is
 # read, or repaint a terminal. Thirteen format characters that are seen, such as the Arabic number sign, are kept.
 # ECMA-48: control sequences (colours, cursor), command strings (titles, hyperlinks), other escapes.
-_TERMINAL = re.compile(
+_TERMINAL = (
     r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]"
     # A string ends where another begins: a text of beginnings alone must not be read thousands of times.
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x90\x98\x9c-\x9f\n]{0,4096}+(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]{0,8}[0-~]"
 )
-_LINE_BREAK = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
-_NOT_SHOWN = re.compile(
+_LINE_BREAK = "\r\n|[\r\x0b\x0c\x85\u2028\u2029]"
+_NOT_SHOWN = (
     "["
     "\x00-\x08\x0e-\x1f\x7f-\x9f"  # controls, but for tab and line breaks
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
@@ -42,6 +44,7 @@ _INVISIBLE = {
     *map(chr, range(0xFE00, 0xFE10)),
     *map(chr, range(0xE0100, 0xE01F0)),
 }
+_LONGEST_NAME = 200
 _FILLERS = "\u115f\u1160\u2800\u3164\uffa0"
 """Letters and a symbol that are blank."""
 
@@ -54,7 +57,7 @@ def strip_invisible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     # Removing one may bring an emoji selector behind a sign that it does not belong to, which is harmless.
-    return _NOT_SHOWN.sub("", _LINE_BREAK.sub("\n", _TERMINAL.sub("", text)))
+    return re.sub(_NOT_SHOWN, "", re.sub(_LINE_BREAK, "\n", re.sub(_TERMINAL, "", text)))
 
 
 def fold(text: str) -> str:
@@ -75,15 +78,22 @@ def tag_key(tag: str) -> str:
     return " ".join(fold(tag).replace("-", " ").replace("_", " ").split())
 
 
-def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """Return the one of ``known`` that is spelt most like ``name``, if one is alike (``cutoff``: from there on, to 1.0)."""
-    return next(iter(get_close_matches(name, list(known), n=1, cutoff=cutoff)), None)
+def nearest(name: str, known: Iterable[str], *, most: int = 1) -> list[str]:
+    """Return the names most like ``name`` when folded, at most so many, the most alike first."""
+    by_fold = {fold(one): one for one in sorted(known)}
+    return [by_fold[found] for found in get_close_matches(fold(name[:_LONGEST_NAME]), by_fold, n=most)]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Ask back with the nearest name; empty where none is near."""
-    near = nearest(name, known)
-    return f"did you mean {near}?" if near is not None else ""
+    return "".join(f"did you mean {near}?" for near in nearest(name, known))
+
+
+def digest(data: str | bytes) -> str:
+    """Return the SHA-256 of a text's UTF-8, or of bytes, in hexadecimal; a lone surrogate of a careless caller counts too."""
+    from hashlib import sha256  # heavy: OpenSSL
+
+    return sha256(data.encode(errors="surrogatepass") if isinstance(data, str) else data).hexdigest()
 
 
 def is_blank(text: str) -> bool:
@@ -150,10 +160,10 @@ def summary_of(text: str, most: int = 200) -> str:
 
 _LONGEST = 4000
 """Characters of a text that are looked at."""
-_TOKEN = re.compile(r"[^\W_]+(?:_+[^\W_]+)*")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_CODE = re.compile(r"`([^`\n]{1,80})`|(?<!\w)(--?[A-Za-z][\w-]*)|(@?[A-Za-z_][\w.]*(?:[/-][\w.]+)*)(\(\))?")
-_SIGN = re.compile(r"(?<!\w)[a-z]\w{0,3}(?:\+\+|#)(?!\w)|[<>=!]=+|(?<=\s)[<>](?=\s)|&&|\|\|", re.IGNORECASE)
+_WORD = r"[^\W_]+(?:_+[^\W_]+)*"
+_HUMP = r"(?<=[a-z0-9])(?=[A-Z])"
+_CODE = r"`([^`\n]{1,80})`|(?<!\w)(--?[A-Za-z][\w-]*)|(@?[A-Za-z_][\w.]*(?:[/-][\w.]+)*)(\(\))?"
+_SIGN = r"(?i)(?<!\w)[a-z]\w{0,3}(?:\+\+|#)(?!\w)|[<>=!]=+|(?<=\s)[<>](?=\s)|&&|\|\|"
 _SUFFIXES = ("ingly", "edly", "ings", "ing", "ied", "ies", "ed", "es", "s")
 _SHORTEST_STEM = 3
 
@@ -193,7 +203,7 @@ _APOSTROPHES = str.maketrans("", "", "'’")
 def tokens(text: str) -> list[str]:
     """Return the words in their order, folded; Chinese, Japanese and Korean characters one by one."""
     text = unicodedata.normalize("NFKC", text[:_LONGEST]).translate(_APOSTROPHES)
-    return [token.casefold() for token in _TOKEN.findall(parted(text))]
+    return [token.casefold() for token in re.findall(_WORD, parted(text))]
 
 
 @lru_cache(maxsize=16_384)
@@ -233,8 +243,8 @@ def identifiers(text: str) -> frozenset[str]:
 
     Beside them options in their case (``-v`` is not ``-V``), comparisons, and languages with a sign (``C++``).
     """
-    found = {sign.casefold() for sign in _SIGN.findall(text[:_LONGEST])}
-    for quoted, option, name, call in _CODE.findall(text[:_LONGEST]):
+    found = {sign.casefold() for sign in re.findall(_SIGN, text[:_LONGEST])}
+    for quoted, option, name, call in re.findall(_CODE, text[:_LONGEST]):
         word = name.strip(".-/")
         if option:
             found.add(option)
@@ -256,7 +266,7 @@ def contraries(text: str) -> frozenset[str]:
 
 def searchable(text: str) -> str:
     """Return a text as the search index takes it: the words of an identifier beside it, Chinese characters parted."""
-    split = _HUMP.sub(" ", text).replace("_", " ")
+    split = re.sub(_HUMP, " ", text).replace("_", " ")
     return parted(text if split == text else f"{split} {text}")
 
 
@@ -304,12 +314,12 @@ def derive_tags(framework: str, topic: str) -> tuple[str, ...]:
 
 CUT = "\n[… cut here]\n"
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_FENCE = r" {0,3}(`{3,}|~{3,})"
 
 
 def fence_after(line: str, opened: str) -> str:
     """Return the fence that is open behind a line, before which ``opened`` was ("" for none)."""
-    match = _FENCE.match(line)
+    match = re.match(_FENCE, line)
     if match is None:
         return opened
     if not opened:

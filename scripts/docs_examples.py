@@ -93,7 +93,7 @@ def outputs() -> dict[str, dict[str, str]]:
         with App(
             settings, environ=environ, cwd=folder, progress=TerminalProgress(), clock=lambda: _NOW
         ) as app:
-            fill_sprint(app.store, app.lessons_file, _NOW, entries=40, requests=120)
+            fill_sprint(app.store, app.settings.lessons_file, _NOW, entries=40, requests=120)
             return {
                 name: {
                     line: _folded(click.unstyle(make(app)).replace(place, "/srv/shop"))

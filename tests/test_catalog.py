@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from kr.app import App
 from kr.errors import EntryConflict, KrError, UnknownEntry
-from kr.frameworks import most_alike
 from kr.models import PLACEHOLDER_MARK
 from kr.store import entries, saving
-from kr.text import strip_invisible
+from kr.text import nearest, strip_invisible
 from tests.support.program import Project
 from tests.support.stores import draft
 
@@ -283,7 +282,7 @@ def test_rows_of_other_hands_are_listed(app: App, project: Project) -> None:
 
 def test_the_nearest_are_few_and_alike() -> None:
     many = [f"vue-topic-{number}" for number in range(500)]
-    assert most_alike("vue-topic-77", many)[0] == "vue-topic-77"
-    assert len(most_alike("vue-topic", many)) <= 3
-    assert most_alike("VUE-TOPIC-77", many)[0] == "vue-topic-77"
-    assert most_alike("", many) == []
+    assert nearest("vue-topic-77", many, most=3)[0] == "vue-topic-77"
+    assert len(nearest("vue-topic", many, most=3)) <= 3
+    assert nearest("VUE-TOPIC-77", many, most=3)[0] == "vue-topic-77"
+    assert nearest("", many, most=3) == []

@@ -202,7 +202,7 @@ def open_app(
             return app
         warn(f"KR_SERVER is set; {ctx.command_path} works on the local knowledge base")
     app = build(config=given.config, knowledge_base=given.kb, progress=progress)
-    if only_reads and not (app.store.exists() or app.lessons_file.exists()):
+    if only_reads and not (app.store.exists() or app.settings.lessons_file.exists()):
         warn(f"there is no knowledge base at {app.settings.knowledge_base}: `kr init` makes one")
     return app
 
@@ -211,10 +211,20 @@ def configure_logging(*, verbose: bool) -> None:
     """Send kr's messages to standard error, all of them or warnings alone; other libraries only warn."""
     for level in (logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL):
         logging.addLevelName(level, logging.getLevelName(level).lower())  # as kr's other messages read
-    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, force=True)
+    handler = logging.StreamHandler()
+    handler.addFilter(_show_plainly)
+    logging.basicConfig(
+        format="%(levelname)s: %(message)s", level=logging.WARNING, force=True, handlers=[handler]
+    )
     logging.getLogger("kr").setLevel(logging.INFO if verbose else logging.WARNING)
     # It logs an interrupt that strikes while a connection closes as an error with its traceback, and raises it as well.
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
+
+
+def _show_plainly(record: logging.LogRecord) -> bool:
+    """Take out of a message what a terminal would obey: names of files and of settings may be hostile."""
+    record.msg, record.args = strip_invisible(record.getMessage()), None
+    return True
 
 
 def is_person() -> bool:

@@ -12,7 +12,6 @@ from typing import Any
 
 from kr.errors import InvalidRequest
 from kr.lessons.events import Finding, as_mapping, text_of
-from kr.lessons.wording import word_finding
 from kr.requests import read_document
 
 CONTEXT_LIMIT = 10_000
@@ -131,6 +130,8 @@ def _tool_error(data: Mapping[str, Any]) -> str:
 
 def teaching_part(error: str) -> str:
     """Return what of a tool's error may teach others: without the agent's slips, and only what makes a lesson."""
+    from kr.lessons.wording import word_finding  # heavy
+
     lines = text_of(_EXIT_CODE.sub("", error)).splitlines()
     rest = "\n".join(line for line in lines if not _SLIP.search(line))
     worded = word_finding(Finding(message=rest)) if len(rest.split()) > 2 else None

@@ -24,7 +24,7 @@ from kr.store import lessons as lesson_rows
 from kr.store import requests
 from kr.store.lessons import LessonState
 from kr.store.requests import RequestRow
-from kr.text import columns, keywords
+from kr.text import columns, keywords, tokens
 from kr.times import to_text
 
 logger = logging.getLogger(__name__)
@@ -44,6 +44,7 @@ _SAME_FOLDER = 1.0
 _OWN_FRAMEWORK = 2.0
 _LEAST_WORDS = 2
 _COMMON_SHARE = 0.15
+_RARE_SHARE = 0.05
 _COMMON_LEAST = 3
 _LOOKED_AT = 2000
 _END_MARKS = " .。;；"
@@ -209,42 +210,56 @@ def _rank(state: LessonState) -> int:
     return 1 if state.recurred else -1 if state.injected >= SUNK_AFTER else 0
 
 
-def _fits(lessons: Sequence[Lesson], task: Task, *, common_share: float = _COMMON_SHARE) -> dict[int, float]:
+def _fits(lessons: Sequence[Lesson], task: Task, *, is_search: bool = False) -> dict[int, float]:
     """Weigh what lessons share with a task: the framework, rarer words, files. What shares nothing is left out.
 
-    A word in more than ``common_share`` of the lessons tells nothing.
+    A word in more than 15 % of the lessons tells nothing. One word in common is chance where it stands in more than 5 %,
+    where the task has a framework, or where the lesson is about another one; a search takes every word.
     """
     own = _about_framework(lessons, task)
     wanted = frozenset(keywords(task.query))
-    most = max(_COMMON_LEAST, int(common_share * len(lessons)))
+    common, rare = (
+        max(_COMMON_LEAST, int((1.0 if is_search else share) * len(lessons)))
+        for share in (_COMMON_SHARE, _RARE_SHARE)
+    )
+    phases = {*PHASES, task.phase}
+    is_particular = bool(task.frameworks or own) and not is_search
+    foreign = {
+        at
+        for at, one in enumerate(lessons)
+        if is_particular and at not in own and not phases.issuperset(one.tags)
+    }
     weights: dict[int, list[float]] = {}
-    for places in _places_of(lessons, wanted, most):
+    enough = set(own)
+    for places in _places_of(lessons, wanted, common):
         for at in places:
             weights.setdefault(at, []).append(math.log(1 + len(lessons) / len(places)))
-    # With a framework, one word in common with a lesson that isn't about it is chance.
-    least = min(_LEAST_WORDS, len(wanted)) if task.frameworks else 1
-    fits = {at: sum(found) for at, found in weights.items() if at in own or len(found) >= least}
+        if is_search or (len(places) <= rare and not task.frameworks):
+            enough.update(at for at in places if at not in foreign)
+    least = min(_LEAST_WORDS, len(wanted))
+    fits = {at: sum(found) for at, found in weights.items() if at in enough or len(found) >= least}
     for at in own:
         fits[at] = fits.get(at, 0.0) + _OWN_FRAMEWORK
-    for at, nearness in _near_files(lessons, task, own):
+    for at, nearness in _near_files(lessons, task, foreign):
         fits[at] = fits.get(at, 0.0) + nearness
     return {at: round(fit, 6) for at, fit in fits.items()}
 
 
 def rank_fits(lessons: Sequence[Lesson], query: str) -> list[Lesson]:
     """Return the lessons that share a word with a query, best first, whatever their standing."""
-    fits = _fits(lessons, Task(phase="", query=query), common_share=1.0)
+    fits = _fits(lessons, Task(phase="", query=query), is_search=True)
     best = sorted(fits, key=lambda at: (fits[at], lessons[at].date, lessons[at].position), reverse=True)
     return [lessons[at] for at in best]
 
 
 def _about_framework(lessons: Sequence[Lesson], task: Task) -> set[int]:
-    """Return the places of the lessons that have one of the frameworks as a tag, or name the framework: `vue` is not vue-easytable."""
-    if not task.frameworks:
-        return set()
-    wanted = {canonical(name) for name in task.frameworks}
+    """Return the places of the lessons that have one of the frameworks as a tag, or name the framework: `vue` is not vue-easytable.
+
+    A tag that is a word of the query is a framework too.
+    """
+    wanted = {canonical(name) for name in (*task.frameworks, *tokens(task.query))}
     tag_lists = {lesson.tags for lesson in lessons}
-    tagged = {tags for tags in tag_lists if wanted & {canonical(tag) for tag in tags}}
+    tagged = {tags for tags in tag_lists if wanted & {canonical(tag) for tag in tags if tag not in PHASES}}
     name = task.framework.strip().casefold()
     pattern = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", re.IGNORECASE)
 
@@ -277,19 +292,19 @@ def _words_of(lesson: Lesson) -> str:
     return f"{tags} {lesson.summary} {lesson.ref or ''}".casefold()
 
 
-def _near_files(lessons: Sequence[Lesson], task: Task, own: set[int]) -> Iterator[tuple[int, float]]:
-    """Yield the places of the lessons that are about a file of the task, or about one in the same folder."""
+def _near_files(lessons: Sequence[Lesson], task: Task, foreign: set[int]) -> Iterator[tuple[int, float]]:
+    """Yield the places of the lessons that are about a file of the task, or about one in the same folder.
+
+    Of another framework than the task's, a neighbour says nothing.
+    """
     files = {_base(path) for path in task.files}
     folders = {_folder(path) for path in task.files} - {""}
-    phases = {*PHASES, task.phase}
     for at, lesson in enumerate(lessons if files else ()):
         if lesson.ref is None:
             continue
-        # Of another framework than the task's, a neighbour says nothing.
-        is_foreign = bool(task.frameworks) and at not in own and not phases.issuperset(lesson.tags)
         if _base(lesson.ref) in files:
             yield at, _SAME_FILE
-        elif _folder(lesson.ref) in folders and not is_foreign:
+        elif _folder(lesson.ref) in folders and at not in foreign:
             yield at, _SAME_FOLDER
 
 

@@ -23,7 +23,6 @@ from kr.lessons.events import (
 from kr.lessons.file import AppendFailed
 from kr.lessons.line import FIX_COLUMNS, KEPT_COLUMNS, make_lesson, one_line, word_lesson
 from kr.lessons.remedies import Remedy, read_own
-from kr.lessons.wording import is_vague, word_finding
 from kr.models import PHASES, EventType
 from kr.recording import (
     RecordedEntry,
@@ -194,6 +193,10 @@ def confirmation(envelope: RecordEnvelope) -> str | None:
 # --- candidates ---
 
 
+_MOST_READ = 4000
+"""Characters of a symptom that are looked at: far more than are kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class LessonWords:
     """A lesson in the words of who learned it."""
@@ -235,7 +238,7 @@ def keep_words(symptom: str, fix: str) -> str:
         logger.warning(
             "the symptom is cut: with its fix it takes %d columns, at most %d", taken, KEPT_COLUMNS
         )
-    return word_lesson(safe(symptom), safe(fix), KEPT_COLUMNS)
+    return word_lesson(safe(symptom[:_MOST_READ]), safe(fix[:_MOST_READ]), KEPT_COLUMNS)
 
 
 def _handed_over(
@@ -274,6 +277,8 @@ def _worded(
     day: str,
 ) -> Iterator[Candidate]:
     """Word one lesson for each event, from what its author reported."""
+    from kr.lessons.wording import word_finding  # heavy
+
     used: set[tuple[str, str]] = set()
     for event in events:
         phase = phase_tag(event, request.phase)
@@ -303,6 +308,8 @@ def make_candidate(
 
 def _findings(event: EventType, returned: AgentReturn, more: str) -> list[Finding]:
     """Return what an event is about, the worst first; what the agent says in all only where that is all there is."""
+    from kr.lessons.wording import is_vague  # heavy
+
     issues = sorted(returned.issues, key=lambda issue: issue not in returned.severe)
     if event == "high_severity_issues":
         found = list(returned.severe)

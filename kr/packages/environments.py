@@ -68,8 +68,8 @@ def python_environment(projects: Sequence[Path], environ: Mapping[str, str]) -> 
     for project in projects:
         for place in upwards(project):
             for root in (place / ".venv", place / "venv"):
-                is_ours = _is_own(root) and not _is_in(root, place)
-                if not is_ours and (sites := _sites(root)):
+                sites = _sites(root)
+                if sites and not (_is_own(root) and not _is_in(root, place)):
                     return _environment(root, sites, f"the project's Python environment {root.name}")
     named = (_named_python(place) for project in projects for place in upwards(project))
     own = ".".join(map(str, sys.version_info[:3]))
@@ -86,6 +86,8 @@ def _environment(root: Path, sites: tuple[Path, ...], label: str) -> PythonEnvir
 
 def _sites(root: Path) -> tuple[Path, ...]:
     try:
+        if not root.is_dir():
+            return ()
         found = [*root.glob("lib/python3*/site-packages"), *root.glob("Lib/site-packages")]
         return tuple(sorted(folder for folder in found if folder.is_dir()))
     except (OSError, ValueError):

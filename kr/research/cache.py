@@ -2,9 +2,8 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from typing import TypeVar
 
 from kr.errors import (
@@ -17,7 +16,7 @@ from kr.errors import (
     StoreUnwritable,
 )
 from kr.frameworks import lookup_keys, same_framework
-from kr.models import NO_RATINGS, Match, MatchRules, Query, Ratings, Related, Tier
+from kr.models import NO_RATINGS, Entry, Match, MatchRules, Query, Ratings, Related, Tier
 from kr.research.decide import (
     Candidate,
     Known,
@@ -84,7 +83,7 @@ class Lookup:
 
     ``match`` is the entry that is served, or stale, or refused, and ``report`` its text (without a match that of the first
     candidate, where it is worth reading); ``related`` are the candidates, best first. ``is_hit``: the match is served.
-    ``is_refused``: it is a placeholder or was rated wrong. ``near``: the candidates whose text is worth reading unasked.
+    ``is_refused``: it is a placeholder or was rated wrong. ``best``: the first candidate, where its text is worth reading unasked.
     """
 
     match: Match | None = None
@@ -93,7 +92,7 @@ class Lookup:
     is_hit: bool = False
     is_refused: bool = False
     related: tuple[Related, ...] = ()
-    near: frozenset[str] = frozenset()
+    best: Entry | None = None
 
     @property
     def is_stale(self) -> bool:
@@ -197,28 +196,16 @@ class Cache:
 
         def read(tx: Transaction) -> list[Related]:
             ranked = self._candidates(tx, query, keys, self._rules.aliases)
-            return [_related(tx, it) for it in ranked if it.may_say_the_same]
+            return [related_of(it, _text_of(tx, it.known.entry)) for it in ranked if it.may_say_the_same]
 
         return self.read(read, [])
 
-    def readable(self, found: Lookup) -> Lookup:
-        """Leave out the first candidates whose report is nowhere, and read the report of the best one that is left."""
-        if found.match is None and found.report is not None:
-            return found
-        for number, candidate in enumerate(found.related):
-            text = self.attempt(partial(self._report_of, candidate.id), None)
-            if text is not None or not self.can_write:
-                shown = text if candidate.id in found.near else None
-                return Lookup(related=found.related[number:], report=shown, near=found.near)
-        return Lookup()
-
-    def _report_of(self, entry_id: str) -> str | None:
-        with self.store.read() as tx:
-            entry = entries.get(tx, entry_id)
-        report = None if entry is None else reports.read_report(self.store, entry)
-        if entry is not None and report is None:
-            reports.drop_lost(self.store, entry)
-        return report
+    def report_of_best(self, found: Lookup) -> str | None:
+        """Return the text of the best candidate, where it is worth reading unasked; an edit of its file is taken in first."""
+        best = found.best
+        if best is None or (found.match is None and found.report is not None):
+            return found.report
+        return self.attempt(lambda: reports.read_report(self.store, best), None)
 
     def _look_up(self, query: Query, aliases: Aliases) -> Lookup:
         keys, match = lookup_keys(query.framework, aliases), self._rules.match
@@ -229,21 +216,25 @@ class Cache:
             else:
                 topic, keywords = topic_key(query.topic), keywords_key(query.topic)
                 rows = lookup.served(tx, keys, topic=topic, question=question, keywords=keywords)
-            known = judge_all(_of(rows, query, aliases), *self._now(query))
+            known = self._judge(rows, query, aliases)
             chosen = choose(query, known, match)
             is_hit = chosen is not None and chosen[0].is_servable
             ranked = [] if is_hit else self._candidates(tx, query, keys, aliases)
-            related = tuple(_related(tx, it) for it in ranked)
-            near = frozenset(it.known.entry.id for it in ranked if it.is_near)
-            best = (
-                chosen[0].entry if chosen else ranked[0].known.entry if ranked and ranked[0].is_near else None
-            )
-            report = None if best is None else reports.settled(tx, best)
-        if chosen is None:
-            logger.info("nothing is served of %s; %d candidates", query.framework, len(related))
-            return Lookup(related=related, near=near, report=report)
-        logger.info("%s matches by %s and is %s", chosen[0].entry.id, chosen[1], chosen[0].entry.status)
-        return self._found(query, *chosen, report, is_hit=is_hit, related=related, near=near)
+            texts = [_text_of(tx, it.known.entry) for it in ranked]
+            offers = [(it, text) for it, text in zip(ranked, texts, strict=True) if text]
+            related = tuple(related_of(it, text) for it, text in offers)
+            best = offers[0][0].known.entry if offers and offers[0][0].is_near else None
+            wanted = chosen[0].entry if chosen else best
+            report = None if wanted is None else reports.settled(tx, wanted)
+        for it, text in zip(ranked, texts, strict=True):
+            if not text:
+                reports.drop_lost(self.store, it.known.entry)
+        if chosen is not None:
+            logger.info("%s matches by %s and is %s", chosen[0].entry.id, chosen[1], chosen[0].entry.status)
+            found = self._found(query, *chosen, report, is_hit=is_hit)
+            return replace(found, related=related, best=best)
+        logger.info("nothing is served of %s; %d candidates", query.framework, len(related))
+        return Lookup(related=related, best=best, report=report)
 
     def _use(self, query: Query, entry_id: str, tier: Tier, score: float | None) -> Lookup:
         with self.store.read() as tx:
@@ -253,7 +244,8 @@ class Cache:
                 raise InvalidRequest(FieldError("config_overrides.use", why))
         if found[0].origin == "placeholder":
             return Lookup()
-        return self._found(query, know(found, *self._now(query)), tier, None, score=score, is_hit=True)
+        known = know(found, query.framework_version, self._rules.limits, self._clock())
+        return self._found(query, known, tier, None, score=score, is_hit=True)
 
     def _found(
         self,
@@ -264,25 +256,21 @@ class Cache:
         *,
         is_hit: bool,
         score: float | None = None,
-        related: tuple[Related, ...] = (),
-        near: frozenset[str] = frozenset(),
     ) -> Lookup:
-        """Return the entry with its report; without it where that is nowhere, and the entry was removed."""
+        """Return the entry with its report; nothing where that is nowhere, and the entry was removed."""
         entry = known.entry
         self._mark(known)
         report = report or reports.read_report(self.store, entry)
         if report is None:
             logger.info("%s: there is no report to be read at %s", entry.id, entry.path)
             reports.drop_lost(self.store, entry)
-            return Lookup(related=tuple(it for it in related if it.id != entry.id), near=near)
+            return Lookup()
         return Lookup(
             match=match_of(query, entry, tier, score),
             report=report,
             ratings=known.ratings,
             is_hit=is_hit,
             is_refused=known.refusal is not None,
-            related=related,
-            near=near,
         )
 
     def _mark(self, known: Known) -> None:
@@ -305,21 +293,19 @@ class Cache:
         words = search_words(query.topic, " ".join(query.tags), query.question, but=name)
         found = lookup.candidates(tx, keys, words)
         scores = {row[0].id: bm25 for row, bm25 in found}
-        known = judge_all(_of([row for row, _ in found], query, aliases), *self._now(query))
+        known = self._judge([row for row, _ in found], query, aliases)
         ranked = rank(query, [(it, scores[it.entry.id]) for it in known])
         return offered(ranked, most=most_offered(lookup.count(tx, keys))) if ranked else []
 
-    def _now(self, query: Query) -> tuple[str, Limits, datetime]:
-        return query.framework_version, self._rules.limits, self._clock()
+    def _judge(self, rows: Sequence[Found], query: Query, aliases: Aliases) -> list[Known]:
+        # Aliases may part what the shipped table joins.
+        own = [row for row in rows if same_framework(row[0].framework, query.framework, aliases)]
+        return judge_all(own, query.framework_version, self._rules.limits, self._clock())
 
 
-def _of(rows: Sequence[Found], query: Query, aliases: Aliases) -> list[Found]:
-    """Keep the rows of the framework: aliases may part what the shipped table joins."""
-    return [row for row in rows if same_framework(row[0].framework, query.framework, aliases)]
-
-
-def _related(tx: Transaction, candidate: Candidate) -> Related:
-    return related_of(candidate, revisions.text(tx, candidate.known.entry.sha256) or "")
+def _text_of(tx: Transaction, entry: Entry) -> str:
+    """Return a candidate's text as it is kept; empty where it is nowhere."""
+    return revisions.text(tx, entry.sha256) or tx.files.read_text(entry.path)
 
 
 def _why_not(tx: Transaction, entry_id: str) -> str:

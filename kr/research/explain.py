@@ -9,7 +9,18 @@ from kr.frameworks import lookup_keys, same_framework
 from kr.models import Entry, MatchRules, Query, to_plain
 from kr.requests import ResearchRequest, parse_request
 from kr.research.cache import Rules
-from kr.research.decide import Known, choose, judge_all, match_of, most_offered, offered, rank, tier_of
+from kr.research.decide import (
+    Known,
+    Limits,
+    choose,
+    know,
+    match_of,
+    most_offered,
+    of_own_major,
+    offered,
+    rank,
+    tier_of,
+)
 from kr.store import lookup, search
 from kr.store.engine import Store, Transaction
 from kr.store.entries import question_key
@@ -33,8 +44,9 @@ def explain(store: Store, data: Mapping[str, Any], rules: Rules, *, now: datetim
     query = request.research_query
     with store.look() as tx:
         rows, scores = _read(tx, query, rules)
-    known = judge_all(rows, query.framework_version, rules.limits, now)
-    live = {it.entry.id for it in known}
+    judged = [know(row, query.framework_version, rules.limits, now) for row in rows]
+    in_time = [it for it in judged if it.verdict.status != "archived"]
+    known = of_own_major(in_time, query.framework_version)
     chosen = choose(query, known, rules.match)
     ranked = rank(query, [(it, scores.get(it.entry.id, 0.0)) for it in known])
     fitting = [it for it in ranked if it.known.entry.id in scores]
@@ -43,13 +55,7 @@ def explain(store: Store, data: Mapping[str, Any], rules: Rules, *, now: datetim
     ordered += [(it, None) for it in known if it.entry.origin == "placeholder"]
     considered = [_row(query, it, score, rules.match, chosen, offers=offers) for it, score in ordered]
     considered.sort(key=lambda row: chosen is None or row["id"] != chosen[0].entry.id)
-    days = rules.limits.archive_after_days
-    old = f"not accessed for more than {days} days: counts as archived"
-    considered += [
-        {**_shown(row[0]), "freshness": "archived", "reasons": [], "refused": old}
-        for row in rows
-        if row[0].id not in live
-    ]
+    considered += [_left_out(it, rules.limits) for it in judged if it not in known]
     return {
         **_decision(chosen, offers, _why_nothing(rows, scores, rules.match)),
         "query": {**to_plain(query), "tags": list(query.tags)},
@@ -134,6 +140,14 @@ def _why_no_tier(rules: MatchRules, *, is_offered: bool) -> str:
     if is_offered:
         return f"{why}: it is offered, not served"
     return f"{why}, and too little in common, or others fit better: it is not offered either"
+
+
+def _left_out(known: Known, limits: Limits) -> dict[str, Any]:
+    days, status = limits.archive_after_days, known.verdict.status
+    why = "its topic has an entry of the version that is asked for"
+    if status == "archived":
+        why = f"not accessed for more than {days} days: counts as archived"
+    return {**_shown(known.entry), "freshness": status, "reasons": [*known.verdict.reasons], "refused": why}
 
 
 def _shown(entry: Entry) -> dict[str, Any]:

@@ -1,10 +1,9 @@
 """Findings and ratings: what an agent or a person found out and proved goes back in, and what waits for a person."""
 
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kr.errors import FieldError, InvalidRequest, KrError, UnknownEntry
 from kr.findings import (
@@ -21,19 +20,21 @@ from kr.findings import (
 from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
 from kr.models import Confidence, Entry, Query, Writer, agent, to_plain
 from kr.report import INSTALLED_DOCS_LAST, read_confidence
-from kr.research.cache import Cache, Clock
+from kr.research.cache import Cache
 from kr.research.finding_text import cleaned, render_finding
-from kr.store import entries, lookup, quarantine, requests, revisions, saving, wordings
+from kr.store import entries, lookup, new_id, quarantine, requests, revisions, saving, wordings
 from kr.store.archive import unknown_entry
-from kr.store.engine import Store, Transaction
+from kr.store.engine import Transaction
 from kr.store.entries import framework_key
 from kr.store.quarantine import Quarantined
 from kr.store.requests import RequestRow
-from kr.store.revisions import digest
 from kr.store.saving import Draft
 from kr.store.wordings import Rating
-from kr.text import derive_tags, derive_topic, tokens_of
+from kr.text import derive_tags, derive_topic, digest, tokens_of
 from kr.times import UNKNOWN_VERSION, same_major, to_text
+
+if TYPE_CHECKING:
+    from kr.research.service import ResearchService
 
 _HELD = "held-"
 """How the ids of findings that wait begin."""
@@ -45,26 +46,16 @@ Writers = Callable[[str | None], Writer]
 class Findings:
     """Saves findings, takes ratings, and keeps what waits for a person.
 
-    ``version_of`` gives a framework's version in the project; ``serves_one``: all that is handed over comes from one client.
+    ``export`` writes the YAML files and returns what went wrong; ``serves_one``: all that is handed over comes from one client.
     """
 
     def __init__(
-        self,
-        store: Store,
-        cache: Cache,
-        *,
-        version_of: Callable[[str], str],
-        export: Callable[[], None],
-        clock: Clock,
-        project: str,
-        serves_one: bool = False,
+        self, service: "ResearchService", *, export: Callable[[], list[str]], serves_one: bool = False
     ) -> None:
-        self._store = store
-        self._cache = cache
-        self._version_of = version_of
+        self._service = service
+        self._store = service.store
+        self._clock = service.clock
         self._export = export
-        self._clock = clock
-        self._project = project
         self._serves_one = serves_one
         self._saved_here: dict[tuple[str, int], Writer] = {}
 
@@ -108,9 +99,10 @@ class Findings:
             notes.append(
                 f"{entry.id} was written by {entry.written_by}, and stays; this text is its revision {saved.revision}"
             )
-        related = [it for it in self._cache.alike(query) if it.id != entry.id]
+        cache = Cache(self._store, self._service.rules, self._clock)
+        related = [it for it in cache.alike(query) if it.id != entry.id]
         self._log(finding, by, now, status="saved", entry_id=entry.id, topic=query.topic)
-        self._export_into(notes)
+        notes += self._export()
         results = SaveResults(
             id=entry.id,
             path=entry.path,
@@ -122,12 +114,6 @@ class Findings:
             notes=notes,
         )
         return SaveEnvelope(status="saved", results=results, errors=[])
-
-    def _export_into(self, notes: list[str]) -> None:
-        try:
-            self._export()
-        except KrError as error:
-            notes.append(f"export_failed: {error}")
 
     def _named(self, finding: Finding) -> Entry | None:
         if finding.entry is None:
@@ -144,7 +130,7 @@ class Findings:
         """Say what the text is about. One that improves an entry has its topic, also where it is for another major."""
         version = finding.framework_version
         if version is None:
-            version = known.framework_version if known else self._version_of(finding.framework)
+            version = known.framework_version if known else self._service.version_of(finding.framework)
         topic = known.topic if known else finding.topic or derive_topic(finding.framework, finding.question)
         return Query(
             framework=finding.framework,
@@ -172,16 +158,7 @@ class Findings:
             if quarantine.get(tx, held_id) is None:
                 quarantine.add(tx, held)
         self._log(finding, by, now, status="quarantined")
-        results = SaveResults(
-            id=held_id,
-            path=None,
-            revision=None,
-            replaced=None,
-            confidence=None,
-            index_count=None,
-            related=[],
-            notes=[f"it waits for a person (kr review): {'; '.join(reasons)}"],
-        )
+        results = SaveResults(id=held_id, notes=[f"it waits for a person (kr review): {'; '.join(reasons)}"])
         return SaveEnvelope(status="quarantined", results=results, errors=[])
 
     def _log(self, finding: Finding, by: Writer, now: datetime, **more: Any) -> None:
@@ -189,7 +166,7 @@ class Findings:
         with self._store.write() as tx:
             given = requests.given_before(tx, by.session, finding.framework)
             row = RequestRow(
-                id=uuid.uuid4().hex,
+                id=new_id(),
                 at=to_text(now),
                 mode="save",
                 story_key=finding.story_key,
@@ -197,7 +174,7 @@ class Findings:
                 framework=finding.framework,
                 framework_version=finding.framework_version,
                 question=finding.question,
-                project=self._project,
+                project=str(self._service.cwd),
                 duration_ms=given.milliseconds,
                 answer_tokens=given.tokens,
                 **more,
@@ -226,7 +203,7 @@ class Findings:
                 by = self._saved_here.get((entry.id, entry.revision), by)
             results = _rate(tx, entry, replace(given, note=note), by, now)
         if given.outcome == "worked" and entry.status == "stale":  # nothing else of it stands in the index
-            self._export_into([])
+            self._export()
         return results
 
     def review(self) -> dict[str, Any]:

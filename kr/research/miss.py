@@ -96,7 +96,7 @@ class Miss:
         aliases = {name: package for names in named for name, package in names.items()}
         if aliases and found.match is None and not found.related:
             found = run.cache.look_up(run.query, {**aliases, **run.service.rules.aliases})
-        return run.cache.readable(found) if found.is_offer else found
+        return found
 
     def _share(self, found: Lookup) -> Outcome:
         """Return what another process has just found out, although it is no fresh answer."""

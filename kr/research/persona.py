@@ -88,11 +88,8 @@ def load_persona(persona_id: str | None, project_root: Path, home: Path) -> tupl
     if wanted.casefold() in {"", LEAN}:
         return LEAN_PERSONA, None
     for path in _candidates(wanted, project_root, home):
-        text = _read(path)
-        persona = (
-            None if text is None else parse_persona(text, _customizations(path, project_root), str(path))
-        )
-        if persona is not None:
+        text = _read(path) or ""
+        if persona := parse_persona(text, _customizations(path, project_root), str(path)):
             return persona, None
     return LEAN_PERSONA, LOAD_FAILED
 
@@ -142,7 +139,7 @@ def parse_persona(text: str, customizations: Iterable[Mapping[str, Any]], source
     """
     text = strip_invisible(text[:_MAX_CHARS])
     agent = _AGENT.search(text)
-    attributes = {name: one or other for name, one, other in _ATTRIBUTE.findall(agent[1])} if agent else {}
+    attributes = {name: one or other for name, one, other in _ATTRIBUTE.findall(agent[1] if agent else "")}
     fields: dict[str, Any] = {**_front_matter(text), **_sections(text), **attributes, **_elements(text)}
     # Lists of the skill's own text are replaced, lists of customizations grow.
     merged: dict[str, Any] = {}
@@ -195,15 +192,14 @@ def _sections(text: str) -> dict[str, str]:
 
 def _elements(text: str) -> dict[str, str]:
     """Read the elements of ``<persona>``. Not as XML: a bare ``&`` or ``<tool>`` in the prose is common."""
-    persona = _between(text, "<persona>", "</persona>")
-    found = {name: _between(persona, f"<{name}>", f"</{name}>") for name in _ELEMENTS}
+    persona = _between(text, "persona")
+    found = {name: _between(persona, name) for name in _ELEMENTS}
     return {name: re.sub(r"<[^<>]*>", "\n", body) for name, body in found.items() if body.strip()}
 
 
-def _between(text: str, opening: str, closing: str) -> str:
-    """Return what stands between two marks; empty where one is missing."""
-    _, _, rest = text.partition(opening)
-    inner, end, _ = rest.partition(closing)
+def _between(text: str, name: str) -> str:
+    """Return what stands in an element; empty where one of its tags is missing."""
+    inner, end, _ = text.partition(f"<{name}>")[2].partition(f"</{name}>")
     return inner if end else ""
 
 

@@ -2,7 +2,6 @@
 
 import json
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from kr.models import (
 from kr.requests import ResearchOverrides, ResearchRequest
 from kr.research.cache import HIT_TIMEOUT, Aliases, Cache, Lookup
 from kr.research.decide import Outcome, research_status, with_confidence
-from kr.store import entries, lookup, requests, wordings
+from kr.store import entries, lookup, new_id, requests, wordings
 from kr.store.engine import Transaction
 from kr.store.requests import Need, RequestRow
 from kr.text import fit, search_words, tokens_of
@@ -59,7 +58,7 @@ class Run:
         self.request = request
         self.clock = service.clock
         self.started = service.clock()
-        self.id = uuid.uuid4().hex
+        self.id = new_id()
         self.query = under_its_name(request.research_query, service.rules.aliases)
         self.cache = Cache(service.store, service.rules, service.clock)
         self.notes: list[str] = []
@@ -154,11 +153,11 @@ class Run:
     def offer(self, found: Lookup) -> ResearchEnvelope:
         """Leave the choice to the caller: nothing is asked, nothing charged; the best candidate's report goes along."""
         self.notes.append(OFFERED)
-        outcome = Outcome(is_offer=True, related=found.related, text=found.report)
-        if found.report is None:
+        text, now = self.cache.report_of_best(found), self.clock()
+        outcome = Outcome(is_offer=True, related=found.related, text=text)
+        if text is None:
             return self.answer(outcome)
-        best, now = found.related[0].id, self.clock()
-        return self.answer(outcome, lambda tx: entries.touch(tx, best, now) is not None)
+        return self.answer(outcome, lambda tx: entries.touch(tx, found.related[0].id, now) is not None)
 
     def serve(self, found: Lookup) -> ResearchEnvelope:
         """Step 3: touch the entry, keep wording and row in the same write, and return it; no network, no budget."""

@@ -1,7 +1,6 @@
 """Requests of F1: any bytes in, an envelope out. What the cache answers ends here; a miss goes to ``kr.research.miss``."""
 
 import logging
-import uuid
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +26,7 @@ from kr.requests import (
 from kr.research.cache import Clock, rules_of
 from kr.research.run import Run
 from kr.settings import Settings
-from kr.store import requests
+from kr.store import new_id, requests
 from kr.store.engine import Store
 from kr.store.requests import RequestRow
 from kr.text import derive_tags, derive_topic
@@ -74,6 +73,7 @@ class ResearchService:
         self.progress = progress
         self.clock = clock
         self.rules = rules_of(settings)
+        self._phases = settings.knowledge_research.all_phases
 
     def document(self, data: bytes, *, overrides: Mapping[str, Any] = _NOTHING, **answer: Any) -> Envelope:
         """Answer a request document of either mode; ``overrides`` win over its ``config_overrides``. ``answer``: see there."""
@@ -100,7 +100,7 @@ class ResearchService:
         """Answer a framework and a question; what is not said is derived (``more``: see ``question_data``)."""
         said = {
             "story_key": story_key,
-            "session_id": session_id or f"terminal-{uuid.uuid4().hex}",
+            "session_id": session_id or f"terminal-{new_id()}",
             "config_overrides": {"max_calls": max_calls, "timeout_seconds": timeout, **overrides},
         }
         typed = {"framework": framework, "question": question}
@@ -188,10 +188,9 @@ class ResearchService:
         default_mode: Mode | None = None,
     ) -> Envelope:
         """Check a request of either mode, given as plain data, and answer it. A report in the answer has at most ``max_tokens``."""
-        config = self.settings.knowledge_research
         try:
-            request = parse_request(data, default_mode=default_mode, phases=config.all_phases)
-            if not config.enabled:
+            request = parse_request(data, default_mode=default_mode, phases=self._phases)
+            if not self.settings.knowledge_research.enabled:
                 return self._refuse(data, [Problem(type="disabled", message=DISABLED)], mode=default_mode)
             if isinstance(request, LessonsInjectRequest):
                 return self._inject(request)
@@ -208,7 +207,7 @@ class ResearchService:
         given: Mapping[str, Any] = query if isinstance(query, Mapping) else {}
         known: dict[str, Any] = {name: _text(given.get(name)) for name in _IN_A_ROW}
         row = RequestRow(
-            id=uuid.uuid4().hex,
+            id=new_id(),
             at=to_text(self.clock()),
             mode=_text(envelope.mode),
             status="failure",
@@ -246,8 +245,8 @@ class ResearchService:
             found = run.look_up()
             if run.may_serve(found):
                 return run.serve(found)
-            if run.may_offer(found) and (readable := run.cache.readable(found)).is_offer:
-                return run.offer(readable)
+            if run.may_offer(found):
+                return run.offer(found)
             from kr.research.miss import Miss  # heavy
 
             return Miss(run).perform(found)

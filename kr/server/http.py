@@ -40,7 +40,6 @@ Framework = Annotated[str | None, Query(max_length=200, description="Entries of 
 Words = Annotated[str, Query(max_length=1000)]
 
 _SUMMARY = "A shared knowledge cache for fleets of AI coding agents."
-_MAX_SESSIONS = 1000
 _PROBLEM: dict[str, Any] = {
     "description": "What is wrong, in one sentence: RFC 9457.",
     "content": {PROBLEM: {"schema": {"type": "object", "required": ["type", "title", "status", "detail"]}}},
@@ -52,8 +51,9 @@ def create_http_app(workers: Workers, policy: Policy) -> Access:
     metrics = Metrics()
     mcp = StreamableHTTPSessionManager(
         create_mcp_server(workers),
+        # kr keeps nothing between two calls, so that any server of a fleet answers any of them.
+        stateless=True,
         max_request_body_size=MAX_BODY,
-        max_sessions=_MAX_SESSIONS,
     )
 
     @asynccontextmanager

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import anyio
 from mcp.server.stdio import stdio_server
-from mcp_types import PARSE_ERROR
+from mcp_types import INVALID_REQUEST, PARSE_ERROR
 from pydantic_core import from_json
 
 from kr.app import App
@@ -74,15 +74,25 @@ async def read_lines(descriptor: int) -> AsyncIterator[str]:
 
 
 async def readable(lines: AsyncIterator[str], output: "Output") -> AsyncIterator[str]:
-    """Pass on what is JSON; answer anything else, which the SDK would leave without an answer."""
+    """Pass on messages of JSON-RPC; answer anything else, which the SDK would leave without an answer."""
     async for line in lines:
         try:
-            from_json(line)
+            message = from_json(line)
         except ValueError as error:
             problem = {"code": PARSE_ERROR, "message": f"the message is no JSON: {error}"}
-            await output.write(json.dumps({"jsonrpc": "2.0", "id": _id_in(line), "error": problem}) + "\n")
         else:
-            yield line
+            if _is_message(message):
+                yield line
+                continue
+            problem = {"code": INVALID_REQUEST, "message": "the message is no request of JSON-RPC 2.0"}
+        await output.write(json.dumps({"jsonrpc": "2.0", "id": _id_in(line), "error": problem}) + "\n")
+
+
+def _is_message(message: object) -> bool:
+    """Whether this is a request, a notification, or an answer to what kr asked."""
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        return False
+    return isinstance(message.get("method"), str) or "result" in message or "error" in message
 
 
 def _id_in(line: str) -> object:

@@ -247,8 +247,7 @@ class _Written:
         """Name what may be a slip. Beside kr's own section other programs have keys too."""
         for path, known in _unknown(Configuration, self.data, ()):
             if path[0] == MAIN_SECTION:
-                near = nearest(str(path[-1]), known)
-                hint = f"; did you mean {near}?" if near else ""
+                hint = "".join(f"; did you mean {near}?" for near in nearest(str(path[-1]), known))
                 self.warnings.append(self._sentence(path, f"is not a setting of kr{hint}"))
 
     def checked(self) -> Configuration:

@@ -174,12 +174,16 @@ ENV = mapping_of(SECRET_LINES, "variable names to texts", name=r"[^=\s]+")
 
 @dataclass(frozen=True, kw_only=True)
 class CircuitBreaker:
+    """When a source that keeps failing is left alone, and for how long."""
+
     failures: int = setting(3, whole(0, 1000), "Failures in a row after which a source is skipped; 0: never.")
     pause_seconds: int = setting(60, whole(1, 900), "The first pause; each further one is twice as long.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class WebSearch:
+    """The provider of web searches."""
+
     provider: Literal["auto", "searxng", "brave", "tavily", "duckduckgo"] = setting(
         "auto", PROVIDERS, "auto takes the one that url or api_key_env configures, else DuckDuckGo."
     )
@@ -190,6 +194,8 @@ class WebSearch:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelServer:
+    """An OpenAI-compatible server."""
+
     base_url: str | None = setting(None, URL, "The server's base URL, Ollama's for example; ${VAR} expands.")
     model: str | None = setting(None, TEXT, "The model's name.")
     api_key_env: str | None = setting(None, VARIABLE, "The environment variable that holds its key.")
@@ -262,6 +268,8 @@ def _read_sources(value: Tree) -> tuple[str | OwnSource, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class KnowledgeResearch:
+    """kr's own section."""
+
     enabled: bool = setting(True, FLAG, "Whether kr answers research requests and injects lessons.")
     knowledge_base_path: str = setting(
         ".kr",
@@ -333,6 +341,8 @@ class KnowledgeResearch:
 
 @dataclass(frozen=True, kw_only=True)
 class RoleMapping:
+    """Which persona plays which role."""
+
     knowledge_researcher_persona: str = setting(
         "bmad:bmm:agents:architect",
         text("the id or path of a persona"),
@@ -342,11 +352,15 @@ class RoleMapping:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentTimeouts:
+    """How long agents may work."""
+
     knowledge_research: int = setting(600, whole(1, 86_400), "Seconds that one research may take altogether.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Defaults:
+    """Settings of the orchestrator, as far as kr uses or accepts them."""
+
     parallel: int = setting(1, COUNT, "Agents at work at once; read and reported, nothing else.")
     max_review_rounds: int = setting(10, COUNT, "Review rounds after which a lesson is recorded.")
     max_story_review_rounds: int = setting(3, COUNT, "The same, for the review of a story.")
@@ -358,6 +372,8 @@ class Defaults:
 
 @dataclass(frozen=True, kw_only=True)
 class E2EInspection:
+    """End-to-end inspection."""
+
     enabled: bool = setting(True, FLAG, "Whether failures of end-to-end inspection become lessons.")
 
 

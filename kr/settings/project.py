@@ -6,11 +6,11 @@ Nothing here makes a folder, and no git process is started.
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from kr.errors import BrokenYaml, ConfigError, KrError
+from kr.text import digest
 from kr.yaml_io import KeyPath, Tree, read_yaml
 
 CONFIG = "kr.yaml"
@@ -62,7 +62,7 @@ def read_config(path: Path) -> ConfigFile:
     if tree is not None and not isinstance(tree, dict):
         raise ConfigError(f"{path}: must be a mapping of keys to values")
     lines = {key: place.line for key, place in places.items()}
-    return ConfigFile(path=path, data=tree or {}, lines=lines, sha256=sha256(data).hexdigest())
+    return ConfigFile(path=path, data=tree or {}, lines=lines, sha256=digest(data))
 
 
 def _read(path: Path) -> bytes:

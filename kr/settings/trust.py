@@ -9,12 +9,12 @@ path with one content: who changes a file makes it untrusted again.
 import json
 import os
 from collections.abc import Iterator, Mapping
-from hashlib import sha256
 from pathlib import Path
 
 from kr.errors import KrError
 from kr.settings.project import MAIN_SECTION, ConfigFile, user_folder
 from kr.source_kinds import DEFAULT_SERVERS
+from kr.text import digest
 from kr.yaml_io import KeyPath, Tree, show_path
 
 _GUARDED = (
@@ -106,4 +106,4 @@ def _digests(environ: Mapping[str, str]) -> Path | None:
 
 
 def _digest(file: ConfigFile) -> str:
-    return sha256(os.fsencode(f"{file.path.resolve()}\0{file.sha256}")).hexdigest()
+    return digest(os.fsencode(f"{file.path.resolve()}\0{file.sha256}"))

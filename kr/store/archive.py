@@ -6,13 +6,12 @@ from datetime import datetime
 from typing import Any, Literal
 
 from kr.errors import UnknownEntry
-from kr.frameworks import most_alike
 from kr.models import Entry
 from kr.store import entries, meta, search
 from kr.store.engine import Row, Store, Transaction
 from kr.store.entries import COLUMNS, KEYS, framework_key, to_entry, to_values, topic_key
 from kr.store.sql import EVICTED_FIRST, insert_into, named
-from kr.text import one_line
+from kr.text import nearest, one_line
 from kr.times import from_text, oldest_live, to_text
 
 _LONGEST_ID = 200
@@ -185,7 +184,7 @@ def nowhere(entry_id: str) -> UnknownEntry:
 
 
 def _unknown(what: str, entry_id: str, known: Iterable[str], command: str) -> UnknownEntry:
-    alike = ", ".join(one_line(found, _LONGEST_ID) for found in most_alike(entry_id, known))
+    alike = ", ".join(one_line(found, _LONGEST_ID) for found in nearest(entry_id, known, most=3))
     hint = f"nearest: {alike}" if alike else f"{command} shows them"
     return UnknownEntry(f"{what} {_shown(entry_id)}; {hint}")
 

@@ -18,7 +18,6 @@ from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnw
 from kr.store import entries, migrate, search
 from kr.store.engine import Transaction
 from kr.store.lock import file_lock
-from kr.store.revisions import digest
 from kr.store.sql import SCHEMA_VERSION
 from kr.store.sqlite import (
     Connection,
@@ -30,6 +29,7 @@ from kr.store.sqlite import (
     translated,
     user_version,
 )
+from kr.text import digest
 
 State = Literal["absent", "current", "older", "newer", "foreign", "corrupt", "unreadable"]
 

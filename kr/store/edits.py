@@ -8,7 +8,7 @@ from kr.models import Entry
 from kr.store import entries, quarantine, revisions
 from kr.store.engine import Transaction
 from kr.store.quarantine import Quarantined
-from kr.store.revisions import digest
+from kr.text import digest
 from kr.times import to_text
 
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Literal
-from uuid import uuid4
 
 from kr.errors import ReportUnwritable
+from kr.store import new_id
 
 _STAGED = ".kr-tmp-"
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
@@ -90,7 +90,7 @@ class ReportFiles:
     @contextmanager
     def staged(self, text: str) -> Iterator[Path]:
         """Write a text to a temporary file, which is gone when the block ends. Raises ``ReportUnwritable``."""
-        staged = self.folder / f"{_STAGED}{uuid4().hex}"
+        staged = self.folder / f"{_STAGED}{new_id()}"
         try:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)

@@ -14,8 +14,9 @@ from kr.store.archive import Archived
 from kr.store.engine import Store, Transaction
 from kr.store.entries import STALE_BASELINE
 from kr.store.places import Subject
-from kr.store.revisions import Revision, digest
+from kr.store.revisions import Revision
 from kr.store.saving import Saved
+from kr.text import digest
 from kr.times import major_key, parse_time, to_text
 
 

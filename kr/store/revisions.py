@@ -1,12 +1,12 @@
 """Texts of reports, kept by their hash for good, and the revisions of entries (tables ``report_texts`` and ``revisions``)."""
 
 from dataclasses import asdict, dataclass, fields
-from hashlib import sha256
 
 from kr.models import Entry
 from kr.store.engine import Row, Transaction
 from kr.store.entries import STALE_BASELINE, framework_key, stale_reason, topic_key
 from kr.store.sql import upsert_into
+from kr.text import digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +30,6 @@ class Revision:
 _NAMES = tuple(field.name for field in fields(Revision))
 _SELECT = f"SELECT {', '.join(_NAMES)} FROM revisions"
 _ADD = upsert_into("revisions", (*_NAMES, "path", "framework_key", "topic_key"), "entry_id", "revision")
-
-
-def digest(text: str) -> str:
-    return sha256(text.encode()).hexdigest()
 
 
 def keep(tx: Transaction, text: str) -> str:

@@ -20,6 +20,8 @@ WEIGHTS = "0.0, 2.0, 2.0, 2.0, 2.0, 1.0"
 
 _WORD = re.compile(r"\w+")
 _LONGEST = 1000
+_MOST_WORDS = 64
+"""Words of a text that are searched: the time grows with their number."""
 _PASSAGE = 200
 _SUMMARY = "## Summary\n"
 
@@ -127,6 +129,7 @@ def rank(
     """
     if not words:
         return {}
+    words = words[:_MOST_WORDS]
     if tx.connection.dialect == "postgresql":
         return _rank_terms(tx, keys, words, most=most, every=every)
     wanted = (" AND " if every else " OR ").join(f'"{word}"' for word in words)
@@ -172,7 +175,7 @@ def _rank_terms(
 
 def find(tx: Transaction, text: str, *, keys: Sequence[str] = (), most: int) -> list[str]:
     """Return the ids of entries that hold all words of a text, best first, and after them those that hold some."""
-    words = search_words(text[:_LONGEST]) or tokens(text[:_LONGEST])
+    words = search_words(text[:_LONGEST]) or [*dict.fromkeys(tokens(text[:_LONGEST]))]
     found = [*rank(tx, keys, words, most=most, every=True)]
     if len(found) < most:
         found += rank(tx, keys, words, most=most)

@@ -254,6 +254,7 @@ LESSONS = [
         ({"query": "awaiting the tests"}, [3, 4]),
         ({"query": "如何配置分页"}, [5]),
         ({"query": "upload a file"}, []),
+        ({"query": "Vue: rebase the tabs"}, [4, 2, 1]),
         ({"framework": "Vue-Easytable"}, [2, 1]),
         ({"framework": "vue"}, [4]),
         ({"framework": "nuxt", "related": ("vue",)}, [4]),

@@ -117,6 +117,17 @@ def test_an_entry_that_counts_as_archived_says_so(project: Project) -> None:
     assert "more than 60 days" in value["considered"][0]["refused"]
 
 
+def test_an_entry_of_another_major_than_its_topics_own_says_so(project: Project) -> None:
+    keep(project, "repeatable options")
+    keep(project, "repeatable options", framework_version="2.7")
+    served, other = explain(project)["considered"]
+    assert (served["tier"], served["refused"]) == ("framework+topic+tags", None)
+    assert (other["freshness"], other["refused"]) == (
+        "stale",
+        "its topic has an entry of the version that is asked for",
+    )
+
+
 def test_an_opposite_is_offered_and_says_why_it_is_not_served(project: Project) -> None:
     keep(project, "disable strict mode")
     value = explain(project, topic="enable strict mode")

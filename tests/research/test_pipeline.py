@@ -365,8 +365,8 @@ def test_a_text_file_as_database_is_left_alone_and_research_goes_on(
 
 
 def test_an_unwritable_knowledge_base_still_answers(project: Project, context7: StandIn) -> None:
-    # A plain file in the way stops every user, root included.
-    project.base.write_text("in the way")
+    # Nobody can make a folder there, root included.
+    project.env["KR_KNOWLEDGE_BASE_PATH"] = "/proc/knowledge-base"
     answer = project.research()
     assert answer["status"] == "partial"
     assert results(answer)["index_updated"] is False

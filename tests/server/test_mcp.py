@@ -330,10 +330,12 @@ def test_what_is_no_json_has_an_answer(project: Project) -> None:
     assert process.stdout is not None
     broken = '{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "search", "arguments": {"query": "\\ud800"}}}'
     process.stdin.write(b"{not json\n" + broken.encode() + b"\n")
+    process.stdin.write(b'{"jsonrpc": "2.0", "id": 9}\n{"jsonrpc": "1.0", "id": 10, "method": "ping"}\n')
     say(process, id=2, method="ping")
-    answers = [json.loads(process.stdout.readline()) for _ in range(3)]
+    answers = [json.loads(process.stdout.readline()) for _ in range(5)]
     by_id = {answer["id"]: answer for answer in answers}
     assert by_id[2]["result"] == {}
+    assert by_id[9]["error"]["code"] == by_id[10]["error"]["code"] == -32600
     assert by_id[None]["error"]["code"] == by_id[7]["error"]["code"] == -32700
     process.stdin.close()
     assert process.stderr is not None

@@ -16,8 +16,8 @@ from kr.models import Entry
 from kr.store import archive, entries, reports, restoring, revisions, saving, wordings
 from kr.store.archive import Archived
 from kr.store.engine import Store
-from kr.store.revisions import digest
 from kr.store.wordings import Rating
+from kr.text import digest
 from tests.support.stores import NOW, draft, insert_entry, refuse_commits, sql, start, together
 
 LATER = NOW + timedelta(days=1)

@@ -1,3 +1,4 @@
+import time
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,13 @@ def test_lessons_are_found_until_the_file_has_lost_them(store: Store) -> None:
 def test_no_text_is_an_error(store: Store, words: str) -> None:
     with store.read() as tx:
         assert isinstance(search.find(tx, words.encode(errors="replace").decode(), most=5), list)
+
+
+def test_a_text_of_one_word_is_searched_once(store: Store) -> None:
+    saving.save(store, draft("vue", "slots", tags=("templates",)), "# vue\n" + "a-" * 100_000, NOW)
+    begun = time.process_time()
+    keys(store, "a-" * 499)
+    assert time.process_time() - begun < 2
 
 
 def test_the_index_is_made_anew_from_the_tables(store: Store, entry_id: str) -> None:

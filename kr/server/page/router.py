@@ -135,6 +135,8 @@ class _Page:
         name = name_of(form["name"]) if "name" in form else None
         if "name" in form and name is None:
             raise HTTPException(403, "That is no name. Go back, and try again.")
+        if self._sessions.must_wait():
+            raise HTTPException(429, "Too many wrong tokens were given. Wait a minute, and try again.")
         session_id = self._sessions.sign_in(form.get("token", ""), name)
         if session_id is None:
             raise HTTPException(403, "That is not the token. Go back, and try again.")

@@ -86,7 +86,7 @@ class site:  # noqa: N801 - a context manager
         if entries:
             fill_sprint(
                 self._app.store,
-                self._app.lessons_file,
+                self._app.settings.lessons_file,
                 self._project.clock(),
                 entries=entries,
                 requests=requests,

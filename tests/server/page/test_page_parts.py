@@ -182,6 +182,16 @@ def test_only_who_knows_the_token_is_signed_in_and_until_signing_out(forged: str
     assert Sessions(None).sign_in("") is None
 
 
+def test_who_guesses_has_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    sessions, now = Sessions("ab"), time.monotonic()
+    for _ in range(10):
+        assert not sessions.must_wait()
+        assert sessions.sign_in("no") is None
+    assert sessions.must_wait()
+    monkeypatch.setattr("time.monotonic", lambda: now + 61)
+    assert not sessions.must_wait()
+
+
 def test_a_session_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     sessions, now = Sessions("use", "review"), time.time()
     use, review = sessions.sign_in("use") or "", sessions.sign_in("review", "Ann") or ""
