@@ -11,6 +11,6 @@ from tests.proof.wal_load import play
 @pytest.mark.timeout(600)
 @pytest.mark.effort(60, 2)
 def test_a_checkpoint_beside_a_commit_corrupts_nothing(tmp_path: Path, effort: int) -> None:
-    result = play(tmp_path, effort, has_lock=True)
+    result = play(tmp_path, effort)
     assert (result["integrity_check"], result["errors"]) == (["ok"], {})
     assert min(result["done"].values()) > 0
