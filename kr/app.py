@@ -246,15 +246,13 @@ class App:
     def save_finding(self, data: Mapping[str, Any], writer: "Writer | None" = None) -> "SaveEnvelope":
         """Keep what was found out and proved. ``writer`` is a person; None: the agent of the session that ``data`` names."""
         self.import_on_first_use()
-        return self.findings.save(data) if writer is None else self.findings.save(data, lambda _: writer)
+        return self.findings.save(data, writer)
 
     def rate_report(
         self, entry_id: str, data: Mapping[str, Any], writer: "Writer | None" = None
     ) -> "RateResults":
         """Note whether a report worked. Raises ``InvalidRequest``, ``UnknownEntry``. ``writer`` as in ``save_finding``."""
-        if writer is None:
-            return self.findings.rate(entry_id, data)
-        return self.findings.rate(entry_id, data, lambda _: writer)
+        return self.findings.rate(entry_id, data, writer)
 
     def approve(self, waiting_id: str) -> dict[str, Any]:
         """Let through a finding or a lesson that was held back. Raises ``UnknownEntry``."""

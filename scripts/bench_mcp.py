@@ -1,4 +1,4 @@
-"""Time ``kr mcp``: its start, and the CPU that warm answers cost the server, beside a plain FTS5 select (rule 11). Linux alone."""
+"""Measure ``kr mcp``: its start, its memory, and the CPU of warm answers, beside a plain FTS5 select (rule 11). Linux alone."""
 
 import argparse
 import json
@@ -82,6 +82,11 @@ class Agent:
         """Return the seconds of CPU that the server and what it has started and waited for have used."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return sum(int(fields[at]) for at in (11, 12, 13, 14)) / os.sysconf("SC_CLK_TCK")
+
+    def memory(self) -> float:
+        """Return the most memory that the server has had, in MB."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
 
     def end(self) -> None:
         self.process.stdin.close()
@@ -168,6 +173,7 @@ def bench(folder: Path, entries: int, rounds: int) -> list[tuple[str, float, int
             found.append((f"candidates, {name}", offer, LIMITS["candidates"][entries > SIZES[0]]))
         search = cpu_of(agent, rounds, lambda _: agent.call("search", SEARCH), "passage")
         found.append(("search", search, LIMITS["search"][entries > SIZES[0]]))
+        found.append(("memory, MB", agent.memory(), 90))
     finally:
         agent.end()
     found.append(("plain FTS5 select", plain_select(base / "kr.db", rounds), 0))

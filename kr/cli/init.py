@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from kr.settings.model import render_config
 from kr.settings.project import CONFIG, Project, find_project, main_checkout, read_config
 from kr.settings.trust import trust
 from kr.store import entries
+from kr.store.files import open_own, refuse_link
 
 _DEFAULT = ".kr"
 
@@ -62,7 +64,7 @@ def _write_config(project: Project, kb: str | None, environ: Mapping[str, str]) 
         raise ConfigError(f"{path}: exists and is not a file; move it away and run kr init again") from None
     except OSError as error:
         raise ConfigError(f"{path}: can't be written: {error.strerror}") from error
-    trust(read_config(path), environ)
+    trust(replace(project, file=read_config(path)), environ)
 
 
 def _chosen_base(project: Project, kb: str | None, environ: Mapping[str, str]) -> str | None:
@@ -116,10 +118,13 @@ def _version_control(settings: Settings, files: list[dict[str, str]]) -> str:
 def _ignore(file: Path, line: str) -> dict[str, str]:
     """Add a line to .gitignore where none names the folder yet. Raises ``ConfigError``."""
     try:
+        refuse_link(file)
         text = file.read_text(encoding="utf-8", errors="surrogateescape") if file.exists() else ""
         if any(known.strip().strip("/") == line.strip("/") for known in text.splitlines()):
             return {"path": str(file), "state": "exists"}
-        with file.open("a", encoding="utf-8") as stream:
+        with os.fdopen(
+            open_own(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "a", encoding="utf-8"
+        ) as stream:
             stream.write(f"\n{line}\n" if text and not text.endswith("\n") else f"{line}\n")
     except OSError as error:
         raise ConfigError(f"{file}: can't be changed: {error.strerror}") from error

@@ -26,7 +26,6 @@ from kr.cli.common import (
 )
 from kr.errors import KrError
 from kr.models import to_plain
-from kr.recording import skip
 from kr.schemas import inject_request, record_request
 from kr.text import counted
 
@@ -140,6 +139,8 @@ def record(ctx: click.Context, /, document: str | None) -> None:
 
 
 def _recorded(ctx: click.Context, source: str | None) -> "RecordEnvelope":
+    from kr.recording import skip  # heavy
+
     if source is None:
         warn(f"nothing is recorded: {_NO_REQUEST}")
         return skip({}, f"Recording skipped: {_NO_REQUEST}")

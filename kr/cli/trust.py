@@ -21,23 +21,24 @@ from kr.text import strip_invisible
 def trust(ctx: click.Context, /, *, yes: bool) -> int:
     """Let what a project's kr.yaml starts, expands and calls take effect.
 
-    Programs to start, variables to expand, keys, endpoints and private addresses in a project's configuration are left
-    out until you trust the file: whoever wrote the repository wrote them. This shows them and remembers the file as it
+    Programs to start, variables to expand, keys, endpoints, private addresses and places outside of the project in a
+    project's configuration are left out until you trust the file: whoever wrote the repository wrote them. This shows them and remembers the file as it
     is; after a change it asks again. Your own kr.yaml in ~/.config/kr and a file that --config or KR_CONFIG names need
     no trust. Exit status 1 where you say no.
     """
     environ = dict(os.environ)
     said = common(ctx)
     named = Path(said.config) if said.config else None
-    file = find_project(config=named, environ=environ, cwd=Path.cwd()).file
+    project = find_project(config=named, environ=environ, cwd=Path.cwd())
+    file = project.file
     if file is None:
         raise KrError("there is no kr.yaml here or above: nothing needs to be trusted")
-    settings = [f"line {file.lines[path]}: {shown(path, one)}" for path, one in guarded(file.data)]
+    settings = [f"line {file.lines[path]}: {shown(path, one)}" for path, one in guarded(project, environ)]
     value: dict[str, Any] = {"file": str(file.path), "settings": settings, "trusted": True}
-    if settings and not is_trusted(file, environ):
+    if settings and not is_trusted(project, environ):
         value["trusted"] = yes or _agrees(file.path, settings)
         if value["trusted"]:
-            remember(file, environ)
+            remember(project, environ)
     emit(value, ctx, trusted)
     return 0 if value["trusted"] else 1
 

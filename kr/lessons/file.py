@@ -14,6 +14,7 @@ from pathlib import Path
 
 from kr.errors import KrError, StoreError
 from kr.lessons.line import HEADER, Lesson, ParsedLines, format_line, parse_lines
+from kr.store.files import open_own, refuse_link, sync_folder
 from kr.store.lock import file_lock
 
 LOCK_TIMEOUT = 60.0
@@ -66,6 +67,7 @@ class LessonsFile:
         """Keep other writers out. Raises ``AppendFailed`` where others hold the lock for too long."""
         with ExitStack() as held:
             try:
+                refuse_link(self.path.parent)
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 lock = self.path.parent / f".{self.path.name}.lock"
                 held.enter_context(file_lock(lock, timeout=self._lock_timeout))
@@ -158,8 +160,8 @@ class LessonsFile:
                     self.path.unlink(missing_ok=True)
                 raise
         if is_new:
-            with suppress(OSError), _opened(self.path.parent, os.O_RDONLY | os.O_DIRECTORY) as folder:
-                os.fsync(folder)
+            with suppress(OSError):
+                sync_folder(self.path.parent)
 
 
 def _news(parsed: ParsedLines, content: bytes, before: FileMark | None, state: os.stat_result) -> News:
@@ -206,7 +208,7 @@ def _reason(error: Exception, path: Path) -> str:
 
 @contextmanager
 def _opened(path: Path, flags: int) -> Iterator[int]:
-    file = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+    file = open_own(path, flags)
     try:
         yield file
     finally:

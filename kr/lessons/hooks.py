@@ -44,10 +44,11 @@ _MANY_FILES = 50
 _MOST_DOCUMENTS = 8
 _MOST_TRIES = 50
 _EXIT_CODE = re.compile(r"^Exit code -?\d+\n?")
-# What an agent mends in its next step and nobody else need know: a slip of the pen, formatting, an unused import.
+# What an agent mends in its next step and nobody else need know: a slip of the pen, formatting, an unused import, a wrong path.
 _SLIP = re.compile(
     r"\b(?:SyntaxError|IndentationError|TabError)\b|\bF401\b|unused import|imported but unused|would be reformatted|\bTS1\d{3}\b"
-    r"|pathspec .* did not match|command not found|: line \d+: +\d+ (?:Killed|Terminated)"
+    r"|pathspec .* did not match|command not found|: line \d+: +\d+ (?:Killed|Terminated)|^usage: "
+    r"|^(?:ls|cat|cp|mv|rm|mkdir|rmdir|touch|head|tail|sed|grep|find|wc|diff): "
 )
 _FENCED = re.compile(
     r"^[ \t>]*(?P<mark>`{3,}|~{3,})[^\n]*\n(?P<body>.*?)(?:^[ \t>]*(?P=mark)[`~ \t]*$|\Z)",

@@ -226,7 +226,7 @@ def _parsed(path: Path) -> ParsedLines:
     if not path.exists():
         raise LessonsUnreadable(f"{path}: can't be read: No such file or directory")
     try:
-        parsed = LessonsFile(path).read()
+        parsed = LessonsFile(path.resolve()).read()
     except LessonsUnreadable as error:
         raise LessonsUnreadable(f"{path}: can't be read: {error}") from error
     if parsed.unread:

@@ -59,22 +59,17 @@ class Rules:
     aliases: Aliases
 
 
-def limits_of(settings: Settings) -> Limits:
-    """Return the ages at which entries become stale, and are archived."""
+def rules_of(settings: Settings) -> Rules:
     config = settings.knowledge_research
-    return Limits(
+    limits = Limits(
         ttl_days=config.cache_ttl_days,
         archive_after_days=config.archive_after_days,
         max_age_days=config.max_age_days,
     )
-
-
-def rules_of(settings: Settings) -> Rules:
-    config = settings.knowledge_research
     match = MatchRules(
         mode=config.cache_match, floor=config.cache_match_floor, fuzzy=config.cache_fuzzy_match
     )
-    return Rules(limits=limits_of(settings), match=match, aliases=config.aliases)
+    return Rules(limits=limits, match=match, aliases=config.aliases)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +157,9 @@ class Cache:
         if not self.can_write:
             return otherwise
         try:
-            return self.store.change(action, timeout=timeout, scope=scope)
+            if timeout is not None:
+                return self.store.write_together(action, timeout=timeout, scope=scope)
+            return self.store.change(action, scope=scope)
         except StoreBusy as error:
             if timeout is None:
                 self.note(error)

@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 _HELD = "held-"
 """How the ids of findings that wait begin."""
 
-Writers = Callable[[str | None], Writer]
-"""Says who hands something over, by the session that it names."""
-
 
 class Findings:
     """Saves findings, takes ratings, and keeps what waits for a person.
@@ -59,15 +56,18 @@ class Findings:
         self._serves_one = serves_one
         self._saved_here: dict[tuple[str, int], Writer] = {}
 
-    def save(self, data: Mapping[str, Any], writer: Writers = agent) -> SaveEnvelope:
-        """Keep a finding as its entry's new text; what is wrong with it stands in the envelope. Raises a ``StoreError``."""
+    def save(self, data: Mapping[str, Any], writer: Writer | None = None) -> SaveEnvelope:
+        """Keep a finding as its entry's new text; what is wrong with it stands in the envelope. Raises a ``StoreError``.
+
+        ``writer`` is a person; None: the agent of the session that ``data`` names.
+        """
         try:
             given, notes = parse_finding(data), list[str]()
             _check_length(given)
             finding = cleaned(given)
             if _masked(finding) > _masked(given):
                 notes.append(f"what may be a secret was taken out: {SECRET} stands in its place")
-            by = writer(finding.session_id)
+            by = writer or agent(finding.session_id)
             if reasons := reasons_to_hold(_all_texts(finding)):
                 return self._hold(finding, by, reasons)
             return self._save(finding, by, notes)
@@ -181,7 +181,7 @@ class Findings:
             )
             requests.record(tx, row)
 
-    def rate(self, entry_id: str, data: Mapping[str, Any], writer: Writers = agent) -> RateResults:
+    def rate(self, entry_id: str, data: Mapping[str, Any], writer: Writer | None = None) -> RateResults:
         """Note whether an entry's current text worked. A session counts once for it, by its last word.
 
         Raises ``InvalidRequest``, ``UnknownEntry``, or a ``StoreError``.
@@ -190,7 +190,7 @@ class Findings:
         note = None if given.note is None else mask_secrets(clean(given.note))
         if note is not None and (reasons := reasons_to_hold(note)):
             raise InvalidRequest(FieldError("note", f"is not taken: {'; '.join(reasons)}"))
-        by, now = writer(given.session_id), self._clock()
+        by, now = writer or agent(given.session_id), self._clock()
         with self._store.write() as tx:
             entry = entries.get(tx, entry_id)
             if entry is None:

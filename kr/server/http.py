@@ -6,6 +6,7 @@ and no success is ``application/problem+json``.
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
@@ -73,7 +74,7 @@ def create_http_app(workers: Workers, policy: Policy) -> Access:
         lifespan=lifespan,
         exception_handlers=_HANDLERS,
         dependencies=[Depends(HTTPBearer(auto_error=False))] if policy.token is not None else [],
-        responses=dict.fromkeys((401, 403, 408, 413, 422, 429, 500, 503), _PROBLEM),
+        responses=dict.fromkeys((401, 403, 413, 422, 429, 500, 503), _PROBLEM),
     )
     access = Access(api, policy=policy, metrics=metrics)
     api.include_router(_requests(workers))
@@ -102,8 +103,9 @@ def _requests(workers: Workers) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["requests"])
     app = workers.app
 
-    async def answer(work: Callable[[], Any]) -> Response:
-        envelope = to_plain(await workers.run(work))
+    async def answer(request: Request, work: Callable[[bytes], Any]) -> Response:
+        data = await request.body()
+        envelope = to_plain(await workers.run(lambda: work(data)))
         return JSONResponse(envelope, status_code=422 if envelope["status"] == "failure" else 200)
 
     @router.post("/research", **_documented(schemas.research_request(), ResearchEnvelope | InjectEnvelope))
@@ -115,25 +117,21 @@ def _requests(workers: Workers) -> APIRouter:
         if_unsure: Unsure = None,
     ) -> Response:
         """Answer a request from the cache, offer what may answer, or research it once."""
-        data = await request.body()
         overrides = {} if if_unsure is None else {"if_unsure": if_unsure}
-        return await answer(
-            lambda: app.research.document(
-                data, include_report=include_report, max_tokens=max_tokens, overrides=overrides
-            )
+        work = partial(
+            app.research.document, include_report=include_report, max_tokens=max_tokens, overrides=overrides
         )
+        return await answer(request, work)
 
     @router.post("/findings", **_documented(schemas.finding_request(), SaveEnvelope, SaveEnvelope))
     async def save(request: Request) -> Response:
         """Keep what an agent found out and proved."""
-        data = await request.body()
-        return await answer(lambda: _save(app, data))
+        return await answer(request, partial(_save, app))
 
     @router.post("/lessons/inject", **_documented(schemas.inject_request(), InjectEnvelope))
     async def inject(request: Request) -> Response:
         """Give the lessons of a phase, for an agent that is about to start."""
-        data = await request.body()
-        return await answer(lambda: app.research.inject(data))
+        return await answer(request, app.research.inject)
 
     @router.post(
         "/lessons/record",
@@ -141,8 +139,7 @@ def _requests(workers: Workers) -> APIRouter:
     )
     async def record(request: Request) -> Response:
         """Record what an agent's return teaches."""
-        data = await request.body()
-        return await answer(lambda: app.record_lessons(data))
+        return await answer(request, app.record_lessons)
 
     rating = _documented(schemas.rating_request(), RateResults)
 

@@ -141,10 +141,17 @@ def _named_base(written: "_Written", given: Path | None, cwd: Path) -> Path:
             )
         text = value if isinstance(value, str) and value.strip() else project.default
         filled = written.fill(text, _BASE, project.base or cwd)
-        return locate(Path(filled), environ, base).resolve()
+        place = locate(Path(filled), environ, base).resolve()
     except (OSError, ValueError, RuntimeError):  # a NUL, a loop of links
         written.problems.append((_BASE, "must be the path of a folder"))
         return cwd
+    is_default = text == project.default and _BASE not in written.variables
+    if is_default and project.default != "." and not project.holds(place):
+        why = f"a link leads out of the project, to {place}"
+        raise ConfigError(
+            f"{base / text}: can't be the knowledge base: {why}; if it is yours, name it with --kb"
+        )
+    return place
 
 
 class _Written:
@@ -178,8 +185,8 @@ class _Written:
         self.origins |= {path: f"{file.path}, line {line}" for path, line in file.lines.items() if path}
 
     def _leave_out_untrusted(self, file: ConfigFile) -> None:
-        settings = list(guarded(file.data))
-        if not settings or is_trusted(file, self.environ):
+        settings = list(guarded(self.project, self.environ))
+        if not settings or is_trusted(self.project, self.environ):
             return
         for path, _ in settings:
             place = f"{file.path}, line {file.lines[path]}: {show_path(path)}"

@@ -91,6 +91,10 @@ class Project:
     is_named: bool = False
     """``--config`` or ``KR_CONFIG`` named the file."""
 
+    def holds(self, place: Path) -> bool:
+        """Tell whether a resolved path lies in the project, or where its knowledge base is by default."""
+        return any(place.is_relative_to(folder) for folder in (self.root, self.base) if folder is not None)
+
 
 def find_project(*, config: Path | None, environ: Mapping[str, str], cwd: Path) -> Project:
     """Read the file that ``--config`` or ``KR_CONFIG`` names, else the nearest upwards. Raises ``ConfigError``."""

@@ -1,18 +1,20 @@
 """What of a project's configuration takes effect only once the user trusts its file.
 
-A cloned repository brings its own ``kr.yaml``. Programs to start, variables to expand, keys, endpoints, private addresses and
-folders outside of the project are left out of it until ``kr trust``: else opening a folder would run its programs and hand
-out keys. The user's own file, and one that ``--config`` or ``KR_CONFIG`` names, need no trust. Trust is remembered for one
-path with one content: who changes a file makes it untrusted again.
+A cloned repository brings its own ``kr.yaml``. Programs to start, variables to expand, keys, endpoints, private addresses,
+folders and a knowledge base outside of the project are left out of it until ``kr trust``: else opening a folder would run its
+programs, hand out keys, and read and replace what other projects know. The user's own file, and one that ``--config`` or
+``KR_CONFIG`` names, need no trust. Trust is remembered for one path with one content, and for the folders that it leads to: who
+changes the file or a link makes it untrusted again.
 """
 
 import json
 import os
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from kr.errors import KrError
-from kr.settings.project import MAIN_SECTION, ConfigFile, user_folder
+from kr.settings.project import MAIN_SECTION, ConfigFile, Project, fill, locate, output_folder, user_folder
 from kr.source_kinds import DEFAULT_SERVERS
 from kr.text import digest
 from kr.yaml_io import KeyPath, Tree, show_path
@@ -24,14 +26,11 @@ _GUARDED = (
 _IS_OFF = frozenset({"false", "no", "off"})
 
 
-def guarded(data: Mapping[str, Tree]) -> Iterator[tuple[KeyPath, Tree]]:
-    """Yield the settings that need trust, each with what it says; a server is one. The shipped servers need none."""
-    section = data.get(MAIN_SECTION)
-    if not isinstance(section, dict):
-        return
-    sources = section.get("sources")
-    if any(map(_is_outside, sources if isinstance(sources, list) else ())):
-        yield (MAIN_SECTION, "sources"), sources
+def guarded(project: Project, environ: Mapping[str, str]) -> Iterator[tuple[KeyPath, Tree]]:
+    """Yield the settings of a project's file that need trust, each with what it says; a server is one. The shipped servers need none."""
+    section = _section(project)
+    for name in dict.fromkeys(name for name, _ in _outside(project, environ)):
+        yield (MAIN_SECTION, name), section[name]
     servers = section.get("servers")
     for name, server in servers.items() if isinstance(servers, dict) else ():
         if server is not None and not _is_shipped(name, server):
@@ -52,13 +51,35 @@ def _is_shipped(name: str, server: Tree) -> bool:
     return ways in ({}, {"url": DEFAULT_SERVERS.get(name)})
 
 
-def _is_outside(source: Tree) -> bool:
-    """Tell a source that reads a folder outside of the project: its texts go into reports."""
-    folder = source.get("folder") if isinstance(source, dict) else None
-    if not isinstance(folder, str):
-        return False
-    is_absolute = folder.startswith(("/", "~", "$", "{output_folder}"))
-    return is_absolute or ".." in folder.replace("\\", "/").split("/")
+def _section(project: Project) -> dict[str, Tree]:
+    section = project.file.data.get(MAIN_SECTION) if project.file is not None else None
+    return section if isinstance(section, dict) else {}
+
+
+def _outside(project: Project, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the keys that name a folder outside of the project, and where it is: texts go from there into reports, or are replaced."""
+    section = _section(project)
+    sources = section.get("sources")
+    for source in sources if isinstance(sources, list) else ():
+        folder = source.get("folder") if isinstance(source, dict) else None
+        if isinstance(folder, str) and (place := _outer(project, folder, project.root, environ)) is not None:
+            yield "sources", place
+    base = section.get("knowledge_base_path")
+    if isinstance(base, str) and base.strip():
+        written = project.file.data.get("output_folder") if project.file is not None else None
+        output = partial(output_folder, project.root, written, environ, lambda _: None)
+        start = project.base or project.root
+        if (place := _outer(project, fill(base, start, output), start, environ)) is not None:
+            yield "knowledge_base_path", place
+
+
+def _outer(project: Project, folder: str, start: Path, environ: Mapping[str, str]) -> str | None:
+    """Return where a folder is that lies outside of the project, or can't be told; links are followed."""
+    try:
+        place = locate(Path(folder), environ, start).resolve()
+    except (OSError, ValueError, RuntimeError):  # a NUL, a loop of links
+        return folder
+    return None if project.holds(place) else str(place)
 
 
 def shown(path: KeyPath, value: Tree) -> str:
@@ -77,25 +98,27 @@ def leave_out(file: ConfigFile, setting: KeyPath) -> None:
         del file.lines[path]
 
 
-def is_trusted(file: ConfigFile, environ: Mapping[str, str]) -> bool:
-    """Tell whether the user trusts a file with this content."""
+def is_trusted(project: Project, environ: Mapping[str, str]) -> bool:
+    """Tell whether the user trusts a project's file with this content."""
     known = _digests(environ)
     try:
         lines = known.read_text(encoding="utf-8", errors="surrogateescape").splitlines() if known else []
     except OSError:
         return False
-    return any(line.split(" ", 1)[0] == _digest(file) for line in lines)
+    own = _digest(project, environ)
+    return any(line.split(" ", 1)[0] == own for line in lines)
 
 
-def trust(file: ConfigFile, environ: Mapping[str, str]) -> None:
-    """Remember that the user trusts a file as long as it has this content. Raises ``KrError``."""
+def trust(project: Project, environ: Mapping[str, str]) -> None:
+    """Remember that the user trusts a project's file as long as it has this content. Raises ``KrError``."""
     known = _digests(environ)
     if known is None:
         raise KrError("there is no home folder (HOME) to remember trusted files in")
     try:
         known.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with known.open("a", encoding="utf-8") as stream:
-            stream.write(f"{_digest(file)} {json.dumps(str(file.path))}\n")
+            path = str(project.file.path) if project.file is not None else ""
+            stream.write(f"{_digest(project, environ)} {json.dumps(path)}\n")
     except OSError as error:
         raise KrError(f"{known}: can't be written: {error.strerror}") from error
 
@@ -105,5 +128,8 @@ def _digests(environ: Mapping[str, str]) -> Path | None:
     return folder / "kr" / "trusted" if folder else None
 
 
-def _digest(file: ConfigFile) -> str:
-    return digest(os.fsencode(f"{file.path.resolve()}\0{file.sha256}"))
+def _digest(project: Project, environ: Mapping[str, str]) -> str:
+    file = project.file
+    told = [] if file is None else [str(file.path.resolve()), file.sha256]
+    places = [place for _, place in _outside(project, environ)]
+    return digest(os.fsencode("\0".join([*told, *places])))

@@ -2,18 +2,20 @@
 
 import random
 import sqlite3
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
-from kr.errors import StoreConflict, StoreError
+from kr.errors import StoreBusy, StoreConflict, StoreError
 from kr.store import sqlite
 from kr.store.files import ReportFiles
-from kr.store.sqlite import SqliteDatabase
+from kr.store.sqlite import SqliteDatabase, translated
 
 T = TypeVar("T")
 
@@ -123,6 +125,24 @@ class Transaction:
         self.connection.execute("RELEASE step")
 
 
+class _Job:
+    """An action that waits for a transaction."""
+
+    def __init__(self, action: Callable[[Transaction], object]) -> None:
+        self._action = action
+        self.is_done = threading.Event()
+        self.result: object = None
+        self.error: BaseException | None = StoreBusy("other threads have written for too long")
+        """Until it was run."""
+
+    def run(self, tx: Transaction, path: Path) -> None:
+        try:
+            with translated(path), tx.savepoint():
+                self.result, self.error = self._action(tx), None
+        except Exception as error:  # noqa: BLE001 - raised where the action came from
+            self.error = error
+
+
 class Store:
     """The knowledge base: database and report files, shared by threads and processes; opened, and made, at the first use.
 
@@ -146,6 +166,8 @@ class Store:
         """As it was given: it may hold a password."""
         self._timeout = timeout
         self._opened: Database | None = None
+        self._turn = threading.Lock()
+        self._jobs: deque[_Job] = deque()
 
     def __enter__(self) -> Self:
         return self
@@ -225,6 +247,51 @@ class Store:
                     raise
                 time.sleep(random.uniform(0.0, 0.02 * 2**turn))  # noqa: S311 - not for secrets
 
+    def write_together(
+        self, action: Callable[[Transaction], T], *, timeout: float, scope: str | None = INDEX
+    ) -> T:
+        """Run a short action, in SQLite within a transaction that it shares with those of other threads that wait as well.
+
+        Raises what the action raises, which then wrote nothing, and ``StoreBusy`` after ``timeout`` seconds.
+        """
+        if self.is_shared:
+            return self.change(action, timeout=timeout, scope=scope)
+        deadline, job = time.monotonic() + timeout, _Job(action)
+        self._jobs.append(job)
+        try:
+            if self._turn.acquire(timeout=timeout):
+                try:
+                    if not job.is_done.is_set():
+                        self._run_jobs(max(deadline - time.monotonic(), 0.0))
+                finally:
+                    self._turn.release()
+        finally:
+            with suppress(ValueError):
+                self._jobs.remove(job)  # nobody has taken it
+                job.is_done.set()
+        job.is_done.wait()
+        if job.error is not None:
+            raise job.error
+        return cast("T", job.result)
+
+    def _run_jobs(self, timeout: float) -> None:
+        taken: list[_Job] = []
+        try:
+            with self.write(timeout=timeout) as tx, suppress(IndexError):  # no more of them
+                while True:
+                    taken.append(self._jobs.popleft())
+                    taken[-1].run(tx, self.path)
+        except BaseException as error:
+            is_theirs = isinstance(error, Exception)  # an interrupt is this thread's alone
+            for job in taken:
+                job.error = (
+                    error if is_theirs else StoreBusy("the thread that wrote for others was interrupted")
+                )
+            raise
+        finally:
+            for job in taken:
+                job.is_done.set()
+
     def close(self) -> None:
         """Close the database; it opens again when used again."""
         if self._opened is not None:
@@ -258,7 +325,12 @@ def database_path(database_url: str | None, knowledge_base: Path | str) -> Path:
     Another scheme, a host, or a database in memory raises ``StoreError`` (a password in the URL is not repeated).
     """
     if database_url is None:
-        return Path(knowledge_base, "kr.db")
+        own = Path(knowledge_base, "kr.db")
+        if own.is_symlink():  # a repository may bring it
+            raise StoreError(
+                f"{own}: is a symbolic link, and is not followed; KR_DATABASE_URL names a database elsewhere"
+            )
+        return own
     scheme, _, rest = database_url.partition("://")
     if scheme not in {"sqlite", "sqlite+pysqlite"}:
         raise StoreError(

@@ -1,5 +1,7 @@
 """The report files of a knowledge base. Each is made from its row, whole; nothing is read or written through a link that leads out.
 
+``open_own`` is how everything else that kr keeps in a file of a project is opened.
+
 Paths are as in the index: relative, with forward slashes.
 """
 
@@ -110,7 +112,7 @@ class ReportFiles:
             folder.mkdir(parents=True, exist_ok=True)
             for part in relative.parent.parts:
                 folder /= part
-                _refuse_link(folder)
+                refuse_link(folder)
                 folder.mkdir(exist_ok=True)
         except (OSError, ValueError) as exc:
             raise _unwritable(self.folder / path, exc) from exc
@@ -131,9 +133,39 @@ def publish(staged: Path, target: Path) -> None:
         raise _unwritable(target, exc) from exc
 
 
-def _refuse_link(folder: Path) -> None:
-    if folder.is_symlink():
-        raise ValueError(f"{folder.name} is a symbolic link, and nothing is written through links")
+def open_own(path: Path, flags: int) -> int:
+    """Open a file of kr's for ``os``; who calls closes it.
+
+    A repository may bring a symbolic link in the place of the file or of its folder: neither is followed. Raises ``OSError``.
+    """
+    refuse_link(path.parent)
+    refuse_link(path)
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Write a file of kr's, flushed to disk, in the place of what a killed process left there. Raises ``OSError``."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(open_own(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush a folder to disk: a file that was new in it stays there. Raises ``OSError``."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def refuse_link(path: Path) -> None:
+    """Raise ``OSError`` for a symbolic link."""
+    if path.is_symlink():
+        why = f"{path.name} is a symbolic link, and nothing is read or written through links"
+        raise OSError(errno.ELOOP, why, str(path))
 
 
 def _relative(path: str) -> PurePosixPath:

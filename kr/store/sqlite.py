@@ -6,11 +6,10 @@ Reads see one snapshot and take no lock. Writes, and closing (the last connectio
 
 import logging
 import sqlite3
-import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -73,7 +72,6 @@ class SqliteDatabase:
         self.path = path
         self.timeout = timeout
         self._upgrade = upgrade
-        self._turn = threading.Lock()
         self._readers: list[Connection] = []
         self._writers: list[Connection] = []
         # Also at exit: an interpreter that merely ends would close, and checkpoint, without the lock.
@@ -86,18 +84,8 @@ class SqliteDatabase:
     def exists(self) -> bool:
         return identity(self.path) is not None
 
-    @contextmanager
-    def lock(self, timeout: float | None = None) -> Iterator[None]:
-        """Hold the lock against other processes; the threads of this one queue before it, which costs less than a place there each."""
-        timeout = self.timeout if timeout is None else timeout
-        deadline = time.monotonic() + timeout
-        if not self._turn.acquire(timeout=max(timeout, 0)):
-            raise StoreBusy(f"{self.path}: other threads have held the lock for more than {timeout:g} s")
-        try:
-            with file_lock(lock_path(self.path), timeout=max(deadline - time.monotonic(), 0)):
-                yield
-        finally:
-            self._turn.release()
+    def lock(self, timeout: float | None = None) -> AbstractContextManager[None]:
+        return file_lock(lock_path(self.path), timeout=self.timeout if timeout is None else timeout)
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:

@@ -8,6 +8,7 @@ imported before it is written over.
 import hashlib
 import json
 import logging
+import os
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +25,7 @@ from kr.store import reports as stored_reports
 from kr.store import wordings as wording_rows
 from kr.store.archive import Archived
 from kr.store.engine import Store, Transaction
-from kr.store.files import ReportFiles
+from kr.store.files import ReportFiles, open_own, write_new
 from kr.store.lock import file_lock
 from kr.store.meta import ARCHIVE_CHANGES
 from kr.store.reports import settled
@@ -106,7 +107,7 @@ def _write_own(store: Store, folder: Path) -> None:
     path = folder / INDEX
     with store.read() as tx:
         content, known = render_index(entry_rows.all(tx)).encode(), (meta.get(tx, _STATES) or "").split()
-    present = path.read_bytes() if path.is_file() else None
+    present = path.read_bytes() if path.is_file() and not path.is_symlink() else None
     if present is not None and present != content and hashlib.sha256(present).hexdigest() not in known:
         log.warning("%s was edited: it is imported, and %s is a copy", path, _keep_copy(path).name)
         import_yaml(store, folder, [path], now=datetime.now(UTC), guards=False).log_problems()
@@ -129,7 +130,9 @@ def _write_archive(store: Store, path: Path) -> None:
             return
         last, removals = noted[2:]
         if is_ours and last and removals == rows[1]:
-            with path.open("a", encoding="utf-8", newline="") as file:
+            with os.fdopen(
+                open_own(path, os.O_WRONLY | os.O_APPEND), "a", encoding="utf-8", newline=""
+            ) as file:
                 file.writelines(_render(map(_archived_item, archive.since(tx, last))))
         else:
             if not is_ours and path.is_file():
@@ -197,7 +200,7 @@ def _keep_copy(path: Path) -> Path:
     """Copy a file to one beside it that is named by what is in it, such as ``index.yaml.5f70bf18.bak``."""
     content = path.read_bytes()
     copy = path.with_name(f"{path.name}.{hashlib.sha256(content).hexdigest()[:8]}.bak")
-    copy.write_bytes(content)
+    write_new(copy, content)
     return copy
 
 

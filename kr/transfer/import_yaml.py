@@ -128,7 +128,7 @@ def import_yaml(
         importer.import_index(file)
     importer.import_archived()
     for source in sources:
-        if (source / WORDINGS).is_file():
+        if (source / WORDINGS).is_file() and not (source / WORDINGS).is_symlink():
             importer.import_wordings(source / WORDINGS)
     result.refused.sort(key=lambda problem: (problem.file, problem.line))
     if result.has_changed and guards:
@@ -155,7 +155,11 @@ def _files(sources: Sequence[Path], result: Imported) -> Iterator[Path]:
         found = [source / name for name in (INDEX, ARCHIVE) if (source / name).exists()]
         if not found:
             result.unreadable.append(Problem(str(source), None, f"holds neither {INDEX} nor {ARCHIVE}"))
-        yield from found
+        for file in found:  # a repository may bring them: no link is followed out of the folder
+            if file.is_symlink():
+                result.unreadable.append(Problem(str(file), None, "is a symbolic link, and is not followed"))
+            else:
+                yield file
 
 
 class _Importer:

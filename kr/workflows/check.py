@@ -13,7 +13,6 @@ from kr.workflows.expressions import (
     OUTPUT_SCOPE,
     SCOPE,
     ExpressionError,
-    Text,
     compile_expression,
     is_identifier,
     members,
@@ -179,11 +178,11 @@ class _Names:
 
     def _check_text(self, text: str, further: tuple[str, ...]) -> Iterator[str]:
         try:
-            parted: Text = part(text)
+            expressions = part(text)[1::2]
         except ExpressionError as error:
             yield str(error)
             return
-        for expression in parted.expressions:
+        for expression in expressions:
             yield from self._check(expression, further)
 
     def _check(self, expression: str, further: tuple[str, ...]) -> Iterator[str]:
@@ -192,9 +191,9 @@ class _Names:
         except ExpressionError as error:
             yield str(error)
             return
-        for member in dict.fromkeys(members(expression)):
-            if member.name not in self._known[member.root]:
-                yield f"`{expression}`: {self._unknown(member.root, member.name)}"
+        for root, name in dict.fromkeys(members(expression)):
+            if name not in self._known[root]:
+                yield f"`{expression}`: {self._unknown(root, name)}"
 
     def _unknown(self, root: str, name: str) -> str:
         known = self._known[root]

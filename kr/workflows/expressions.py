@@ -9,7 +9,6 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -52,14 +51,6 @@ class ExpressionError(Exception):
         """Whether it names what steps set, which a simulation need not know."""
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A use of ``params.NAME``, ``variables.NAME`` or ``steps.NAME``."""
-
-    root: str
-    name: str
-
-
 def is_identifier(text: str) -> bool:
     """Tell whether expressions can call something by this name."""
     return _IDENTIFIER.fullmatch(text) is not None and text not in _RESERVED
@@ -100,7 +91,7 @@ def evaluate(text: str, values: Mapping[str, Any]) -> Any:
     try:
         return _value(compiled, text, values)
     except ExpressionError as error:
-        hangs = any(member.root != "params" for member in members(text))
+        hangs = any(root != "params" for root, _ in members(text))
         raise ExpressionError(str(error), hangs_on_a_run=hangs) from error
 
 
@@ -128,8 +119,8 @@ def holds(text: str, values: Mapping[str, Any]) -> bool:
     return value
 
 
-def members(text: str) -> Iterator[Member]:
-    """Yield the members of ``SCOPE`` that an expression names outright."""
+def members(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the members of ``SCOPE`` that an expression names outright: ``("params", "version")``."""
     texts: list[str] = []
 
     def put_aside(found: re.Match[str]) -> str:
@@ -139,7 +130,7 @@ def members(text: str) -> Iterator[Member]:
         return f"\x00{len(texts) - 1}\x00"
 
     for found in _MEMBER.finditer(_CEL_TEXT_OR_COMMENT.sub(put_aside, text)):
-        yield Member(found["root"], found["name"] or texts[int(found["text"].strip("\x00"))])
+        yield found["root"], found["name"] or texts[int(found["text"].strip("\x00"))]
 
 
 def as_text(value: Any) -> str:
@@ -187,25 +178,11 @@ def _shown(text: str) -> str:
     return f"`{line if len(line) <= _SHOWN else line[: _SHOWN - 1] + '…'}`"
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A text parted into what stands as it is and the expressions between (at odd indexes)."""
+def part(text: str) -> tuple[str, ...]:
+    """Part a text at its ``${{ … }}``: at odd indexes stand the expressions, between them what stays as it is.
 
-    parts: tuple[str, ...]
-
-    @property
-    def expressions(self) -> tuple[str, ...]:
-        """The expressions, in order."""
-        return self.parts[1::2]
-
-    @property
-    def is_one_expression(self) -> bool:
-        """Whether the text is a single ``${{ … }}`` and nothing else."""
-        return len(self.parts) == 3 and not self.parts[0] and not self.parts[2]
-
-
-def part(text: str) -> Text:
-    """Part a text at its ``${{ … }}``. Raises ``ExpressionError`` for one that never ends."""
+    Raises ``ExpressionError`` for one that never ends.
+    """
     parts: list[str] = []
     at = 0
     while (begin := text.find("${{", at)) >= 0:
@@ -214,7 +191,7 @@ def part(text: str) -> Text:
             raise ExpressionError(f"{_shown(text[begin:])}: ${{{{ has no }}}} after it")
         parts += [text[at:begin], text[begin + 3 : end].strip()]
         at = end + 2
-    return Text((*parts, text[at:]))
+    return (*parts, text[at:])
 
 
 def _end(text: str, at: int) -> int | None:
@@ -236,8 +213,8 @@ def _end(text: str, at: int) -> int | None:
 
 def fill(text: str, values: Mapping[str, Any]) -> str:
     """Put the values of its expressions into a text. Raises ``ExpressionError``."""
-    parts = part(text).parts
-    return "".join(as_text(evaluate(piece, values)) if at % 2 else piece for at, piece in enumerate(parts))
+    pieces = enumerate(part(text))
+    return "".join(as_text(evaluate(piece, values)) if at % 2 else piece for at, piece in pieces)
 
 
 def fill_tree(value: Any, values: Mapping[str, Any]) -> Any:
@@ -248,5 +225,6 @@ def fill_tree(value: Any, values: Mapping[str, Any]) -> Any:
         return [fill_tree(item, values) for item in value]
     if not isinstance(value, str):
         return value
-    parted = part(value)
-    return evaluate(parted.expressions[0], values) if parted.is_one_expression else fill(value, values)
+    parts = part(value)
+    is_one_expression = len(parts) == 3 and not parts[0] and not parts[2]
+    return evaluate(parts[1], values) if is_one_expression else fill(value, values)

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from kr.errors import BrokenYaml, StoreBusy, StoreError, WorkflowError
+from kr.store.files import sync_folder, write_new
 from kr.store.lock import file_lock
 from kr.workflows.state import ENDED, Instance
 from kr.workflows.template import LIMIT
@@ -129,16 +130,9 @@ def write_state(path: Path, instance: Instance) -> None:
     content = _as_bytes(instance.plain()) + b"\n"
     fresh = path.with_name(f".{path.name}.new")  # the runner alone writes it
     try:
-        with fresh.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        write_new(fresh, content)
         fresh.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(path.parent)
     except OSError as exc:
         raise WorkflowError(f"{path}: can't be written: {exc.strerror}") from exc
 

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
 
 from kr.cancellation import Cancellation, Cancelled
 from kr.errors import KrError
@@ -34,17 +33,12 @@ from kr.workflows.state import Begin, Event, Finished, Instance, Job, Spawned
 logger = logging.getLogger(__name__)
 
 OnChange = Callable[[Instance], None]
+Perform = Callable[[Job, Instance], Finished]
+"""Does one of kr's own operations for a job. Raises ``KrError``."""
 Work = Command | Cancellation
 """What ends a job before its time: a command's process, or the cancellation of an operation."""
 
 _GRACE_SECONDS = 2.5
-
-
-class Perform(Protocol):
-    """Does one of kr's own operations for a job. Raises ``KrError``."""
-
-    def __call__(self, job: Job, instance: Instance) -> Finished:
-        """Give what came of it."""
 
 
 class Runner:

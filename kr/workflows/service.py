@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kr.errors import StoreError, WorkflowError
 from kr.store import workflows
+from kr.store.files import write_new
 from kr.store.workflows import WorkflowRow
 from kr.times import to_text
 from kr.workflows.expressions import require_cel
@@ -135,8 +136,12 @@ class Workflows:
         instance = read_state(file)
         beside = file.with_name(f"{instance.template_id}_report.md")
         target = beside if output is None else self.cwd / output
+        content = render_report(instance).encode(errors="replace")
         try:
-            target.write_text(render_report(instance), encoding="utf-8", errors="replace")
+            if output is None:
+                write_new(target, content)
+            else:
+                target.write_bytes(content)
         except OSError as exc:
             raise WorkflowError(f"{target}: can't be written: {exc.strerror}") from exc
         return target
@@ -194,7 +199,8 @@ class Workflows:
             workflows.record(tx, row)
 
     def _file(self, state: Path | None) -> Path:
-        return (self.cwd / (state or DEFAULT_NAME)).resolve()
+        path = self.cwd / (state or DEFAULT_NAME)
+        return path.parent.resolve() / path.name  # what is written takes the place of a link
 
 
 def _sound(path: Path, reading: Reading) -> Any:

@@ -147,7 +147,7 @@ def fill_shell(text: str, values: Mapping[str, Any]) -> tuple[str, dict[str, str
     for expression, where in misplaced(text):  # a state file that a person edited was never validated
         raise ExpressionError(f"`{expression}` stands {where}")
     command, variables = "", {}
-    for at, piece in enumerate(part(text).parts):
+    for at, piece in enumerate(part(text)):
         if at % 2 == 0:
             command += piece
             continue
@@ -163,7 +163,7 @@ def _word(name: str) -> str:
 
 def misplaced(text: str) -> list[tuple[str, str]]:
     """List the expressions of a shell command that stand where no quoted word can: with where that is."""
-    parts = part(text).parts
+    parts = part(text)
     found = []
     before = ""
     for at, piece in enumerate(parts):

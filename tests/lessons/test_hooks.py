@@ -122,6 +122,7 @@ def test_a_slip_among_errors_costs_only_itself() -> None:
         "  File \"a.py\", line 3\n    def f(\n         ^\nSyntaxError: '(' was never closed",
         "E       assert 'one' == 'two'",
         "bash: line 1: froboz: command not found",
+        "Exit code 2\ncp: cannot stat 'build/app.tar': No such file or directory",
     ],
 )
 def test_what_only_its_author_need_know_is_nothing_to_do(error: str) -> None:

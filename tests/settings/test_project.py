@@ -240,7 +240,8 @@ class TestKnowledgeBasePath:
     ) -> None:
         write(folder / "project/kr.yaml", f"knowledge_research:\n  knowledge_base_path: {written}\n")
         (folder / "project/src").mkdir()
-        assert load(folder / "project/src", HOME=str(folder / "home")).knowledge_base == folder / expected
+        settings = load(folder / "project/src", config="../kr.yaml", HOME=str(folder / "home"))
+        assert settings.knowledge_base == folder / expected
 
     def test_variable_and_option_are_relative_to_the_working_directory(self, folder: Path) -> None:
         write(folder / "kr.yaml", "knowledge_research: {knowledge_base_path: from-file}")
@@ -302,7 +303,7 @@ def test_bmads_output_folder(folder: Path, ours: str, theirs: dict[str, str], ex
     write(folder / "_bmad/bso/config.yaml", ours + OUTPUT)
     for name, text in theirs.items():
         write(folder / "_bmad" / name, text)
-    settings = load(folder)
+    settings = load(folder, config="_bmad/bso/config.yaml")
     assert (settings.knowledge_base, settings.warnings) == (folder / expected / "kb", ())
 
 

@@ -48,9 +48,7 @@ def load(project: Path, home: Path, *, config: Path | None = None, **more: str) 
 
 
 def agree(project: Path, home: Path) -> None:
-    file = find_project(config=None, environ=environ(home), cwd=project).file
-    assert file is not None
-    trust(file, environ(home))
+    trust(find_project(config=None, environ=environ(home), cwd=project), environ(home))
 
 
 def is_harmless(settings: Settings) -> bool:
@@ -205,14 +203,14 @@ def test_a_wrong_value_of_the_users_own_file_names_it(project: Path, home: Path)
         load(project, home)
 
 
-def test_each_line_shows_what_is_read_in_ascii() -> None:
-    data: Any = {"knowledge_research": {"servers": {"x": {"command": "s\u0456", "args": ["a\nb"]}}}}
-    [setting] = guarded(data)
-    assert shown(*setting) == 'knowledge_research.servers.x: {"command": "s\\u0456", "args": ["a\\nb"]}'
+def test_each_line_shows_what_is_read_in_ascii(project: Path, home: Path) -> None:
+    write(project / "kr.yaml", {"servers": {"x": {"command": "s\u0456", "args": ["a\nb"]}}})
+    [setting] = guarded(find_project(config=None, environ=environ(home), cwd=project), environ(home))
+    assert shown(*setting) == 'knowledge_research.servers.x: {"args": ["a\\nb"], "command": "s\\u0456"}'
     assert json.loads(shown(*setting).split(": ", 1)[1]) == {"command": "s\u0456", "args": ["a\nb"]}
 
 
-@pytest.mark.parametrize("folder", ["~/notes", "/etc", "../other", "docs/../../x", "$HOME/notes"])
+@pytest.mark.parametrize("folder", ["~/notes", "/etc", "../other", "docs/../../x"])
 def test_a_folder_outside_of_the_project_needs_trust(project: Path, home: Path, folder: str) -> None:
     write(project / "kr.yaml", {"sources": [{"name": "notes", "folder": folder, "framework": "zod"}]})
     left_out = load(project, home).left_out
@@ -222,3 +220,60 @@ def test_a_folder_outside_of_the_project_needs_trust(project: Path, home: Path, 
 def test_a_folder_of_the_project_needs_none(project: Path, home: Path) -> None:
     write(project / "kr.yaml", {"sources": [{"name": "notes", "folder": "docs", "framework": "zod"}]})
     assert not load(project, home).left_out
+    (project / "docs").symlink_to(project / "pages")
+    assert not load(project, home).left_out
+
+
+@pytest.mark.parametrize("link", ["notes", "all"])
+def test_a_folder_that_a_link_leads_out_to_needs_trust_for_where_it_leads(
+    project: Path, home: Path, tmp_path: Path, link: str
+) -> None:
+    (project / link).symlink_to(tmp_path / "secrets")
+    folder = {"notes": "notes", "all": "all/mine"}[link]
+    write(project / "kr.yaml", {"sources": [{"name": "notes", "folder": folder, "framework": "zod"}]})
+    assert load(project, home).left_out
+    agree(project, home)
+    assert not load(project, home).left_out
+    (project / link).unlink()
+    (project / link).symlink_to(tmp_path / "others")
+    assert load(project, home).left_out
+
+
+@pytest.mark.parametrize("path", ["../victim/.kr", "linked", "/etc/kr", "~/kb", "{output_folder}/kb"])
+def test_a_knowledge_base_outside_of_the_project_needs_trust(
+    project: Path, home: Path, tmp_path: Path, path: str
+) -> None:
+    (project / "linked").symlink_to(tmp_path / "victim/.kr")
+    (project / "_bmad").mkdir()
+    (project / "_bmad/config.toml").write_text(f'output_folder = "{tmp_path}/victim"\n')
+    write(project / "kr.yaml", {"knowledge_base_path": path})
+    settings = load(project, home)
+    assert settings.knowledge_base == project / "_bmad-output/knowledge-base"
+    assert (
+        "knowledge_research.knowledge_base_path is left out until you trust this file" in settings.left_out[0]
+    )
+    agree(project, home)
+    assert not load(project, home).knowledge_base.is_relative_to(project)
+    named = load(project, home, KR_KNOWLEDGE_BASE_PATH="../victim/.kr")
+    assert named.knowledge_base == tmp_path / "victim/.kr"
+    write(home / ".config/kr/kr.yaml", {"knowledge_base_path": "/srv/kb"})
+    (project / "kr.yaml").unlink()
+    assert load(project, home).knowledge_base == Path("/srv/kb")
+
+
+def test_a_knowledge_base_that_is_a_link_out_of_the_project_is_refused(
+    project: Path, home: Path, tmp_path: Path
+) -> None:
+    (project / ".git").mkdir()
+    (project / ".kr").symlink_to(tmp_path / "victim/.kr")
+    with pytest.raises(ConfigError, match=r"a link leads out of the project, to .*victim/\.kr; .* --kb"):
+        load(project, home)
+    (project / ".kr").unlink()
+    (project / ".kr").symlink_to("data")
+    assert load(project, home).knowledge_base == project / "data"
+    own = tmp_path / "own"
+    own.mkdir()
+    (home / ".local/share").mkdir(parents=True)
+    (home / ".local/share/kr").symlink_to(own)
+    (project / ".git").rmdir()
+    assert load(project, home).knowledge_base == own, "one's own link is one's own"

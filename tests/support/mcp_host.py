@@ -9,8 +9,10 @@ import contextlib
 import inspect
 import json
 import logging
+import os
 import socket
 import sys
+import threading
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
@@ -178,12 +180,19 @@ async def _serve(listener: socket.socket) -> None:
     await uvicorn.Server(config).serve(sockets=[listener])
 
 
+def _end_with_owner() -> None:
+    """End when whoever started this has ended, also by ``kill -9``: then nobody holds the other end of standard input."""
+    sys.stdin.buffer.read()
+    os._exit(0)
+
+
 def main() -> None:
     logging.disable(logging.CRITICAL)
     if sys.argv[1] == "stdio":
         stand_in = StandIn(sys.argv[2], json.loads(sys.argv[3]))
         stand_in.server.run("stdio")
         return
+    threading.Thread(target=_end_with_owner, daemon=True).start()
     with contextlib.closing(socket.socket(fileno=int(sys.argv[2]))) as listener:
         asyncio.run(_serve(listener))
 

@@ -230,7 +230,7 @@ class _Host:
             process = subprocess.Popen(
                 [sys.executable, str(HERE / "mcp_host.py"), "http", str(listener.fileno())],
                 pass_fds=[listener.fileno()],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,  # it ends with us, however we end
             )
             port = listener.getsockname()[1]
         atexit.register(_stop, process, os.getpid())

@@ -136,7 +136,7 @@ def test_in_data_an_expression_alone_keeps_its_type() -> None:
 
 def test_members_are_found_outside_of_texts_and_comments() -> None:
     text = "params.a + params['b'] + \"params.c\" + x.params.d + steps.s.result.variables // params.e\n + variables . v"
-    found = [f"{member.root}.{member.name}" for member in members(text)]
+    found = [f"{root}.{name}" for root, name in members(text)]
     assert found == ["params.a", "params.b", "steps.s", "variables.v"]
 
 
