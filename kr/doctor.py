@@ -121,6 +121,7 @@ class Doctor:
             return
         yield self.check_permissions
         yield self.check_database
+        yield self.check_tracked
         if backup.inspect(path).state == "current":
             yield from (self.check_integrity, self.check_reports, self.check_orphans, self.check_export)
 
@@ -171,6 +172,17 @@ class Doctor:
         elif found.problem is not None:
             yield about("error", message=found.problem + _ADVICE.get(found.state, ""))
 
+    def check_tracked(self) -> Iterator[Finding]:
+        """A database that git keeps: whoever may commit may put anything into it."""
+        path = self._store.path
+        for folder in path.parents:
+            if not (index := folder / ".git" / "index").is_file():
+                continue
+            if os.fsencode(path.relative_to(folder)) + b"\0" in index.read_bytes():
+                why = f"is tracked by git, and is trusted like code: `git rm --cached {path.relative_to(folder)}`, and ignore it"
+                yield Finding("tracked", "warning", str(path), why)
+            return
+
     def _replace(self) -> str:
         self._store.close()
         aside = backup.set_aside(self._store.path, self._moment())
@@ -182,7 +194,7 @@ class Doctor:
             entry_rows.count(tx)
         if not any((self._folder / name).is_file() for name in (INDEX, ARCHIVE)):
             return "an empty database was made"
-        result = import_yaml(self._store, self._folder, [self._folder], now=self._clock())
+        result = import_yaml(self._store, self._folder, [self._folder], now=self._clock(), adopts=True)
         counts = ", ".join(f"{number} {name}" for name, number in result.counts.items() if number)
         problems = [*map(str, result.unreadable), *map(str, result.refused)]
         refused = f" (not imported: {_some(problems)})" if problems else ""

@@ -133,10 +133,15 @@ def origin_of(text: str) -> ReportKind:
     return "installed" if sources and all(line.endswith(_INSTALLED) for line in sources) else "researched"
 
 
+def is_finding(text: str) -> bool:
+    """Whether a text has the form of a report that somebody wrote."""
+    parsed = parse_report(text)
+    return parsed is not None and "- Written by:" in parsed.sections[ATTRIBUTION]
+
+
 def is_by_hand(text: str) -> bool:
     """Whether somebody wrote a text, or says so; else kr quotes its sources there."""
-    parsed = parse_report(text)
-    return parsed is None or "- Written by:" in parsed.sections[ATTRIBUTION]
+    return is_finding(text) or parse_report(text) is None
 
 
 def fresh_until(origin: ReportKind, researched_at: str | None) -> datetime | None:

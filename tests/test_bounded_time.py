@@ -27,7 +27,7 @@ SECONDS = 5.0
 
 
 def page(text: str) -> None:
-    to_markdown(text, url="https://example.org/")
+    to_markdown(text)
 
 
 def page_without_a_tree(text: str) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
-from urllib.parse import urljoin
 
 from lxml import etree
 from lxml.etree import _Element
@@ -55,6 +54,9 @@ _DROPPED_CLASSES = re.compile(
 _HIDING_STYLE = re.compile(
     r"(?:display:none|visibility:(?:hidden|collapse)|opacity:0*(?:\.0+)?|font-size:0*(?:\.0+)?(?:px|em|rem|pt|%)?)(?:;|!|$)"
 )
+_FILLING = re.compile(r"[ \t\r\n]{3,}")
+"""Of white space one is enough, and markdownify's time grows with the square of it."""
+
 _PERMALINK = frozenset({"#", "¶", "§", "🔗", "\uf0c1", "[src]", "[source]", "[edit]", ""})
 _LINES = frozenset({"div", "li", "p", "tr"})
 _IN_WORDS = {"img": "alt", "math": "alttext"}
@@ -69,15 +71,15 @@ class Markdown:
     is_cut: bool = False
 
 
-def to_markdown(text: str, *, url: str, media_type: str = "text/html") -> Markdown:
-    """Convert a page at ``url``: Markdown and plain text stay, JSON and other text become a code block. Never raises.
+def to_markdown(text: str, *, media_type: str = "text/html") -> Markdown:
+    """Convert a page: Markdown and plain text stay, JSON and other text become a code block. Never raises.
 
     Control and invisible characters and escapes go first: a parser would leave parts of them.
     """
     is_html = media_type in _HTML
     text = strip_invisible(_ESCAPE_REFERENCE.sub("\x1b", text) if is_html else text)
     if is_html:
-        return _from_html(text, url)
+        return _from_html(text)
     is_cut = len(text) > MAX_TEXT
     text = text[:MAX_TEXT].strip("\n")
     if media_type in _MARKDOWN:
@@ -94,14 +96,14 @@ def fenced(code: str, language: str) -> str:
     return f"{fence}{language}\n{code}\n{fence}"
 
 
-def _from_html(html: str, url: str) -> Markdown:
+def _from_html(html: str) -> Markdown:
     beyond = next(islice(re.finditer("<", html), _MAX_TAGS, None), None)
     root = _parse(html[: beyond.start()] if beyond else html)
     if root is None:
         return Markdown(text="")
     title = next((" ".join(_text(one)[:4000].split())[:200] for one in root.iter("title")), "")
     main = _main(root)
-    _clean(main, url)
+    _clean(main)
     source = etree.tostring(main, encoding="unicode", method="html", with_tail=False)
     try:
         text = _Converter(heading_style=ATX, bullets="-", table_infer_header=True).convert(source)
@@ -147,12 +149,13 @@ def _within(element: _Element, body: _Element) -> Iterator[_Element]:
         around = around.getparent()
 
 
-def _clean(main: _Element, url: str) -> None:
+def _clean(main: _Element) -> None:
     """Take out of the tree what is no content, and make code blocks plain."""
     kept = {main}
     for element in list(main.iter(etree.Element))[1:]:
         if element.getparent() not in kept:
             continue  # in what was dropped
+        element.tail = _FILLING.sub(" ", element.tail or "")
         if _is_dropped(element):
             _replace(element, "")
         elif element.tag in _IN_WORDS:
@@ -161,8 +164,9 @@ def _clean(main: _Element, url: str) -> None:
             _flatten(element)
         else:
             kept.add(element)
+            element.text = _FILLING.sub(" ", element.text or "")
             if element.tag == "a":
-                _link(element, url)
+                element.attrib.clear()  # of a link a report keeps the words alone
             elif element.tag in {"tt", "kbd", "samp"}:
                 element.tag = "code"
 
@@ -199,18 +203,6 @@ def _replace(element: _Element, text: str) -> None:
     else:
         around.text = (around.text or "") + text
     around.remove(element)
-
-
-def _link(element: _Element, url: str) -> None:
-    """Leave in a link its whole address alone, and nothing of one that leads within the page."""
-    address = (element.get("href") or "").strip()
-    element.attrib.clear()
-    try:
-        joined = urljoin(url, address)
-    except ValueError:
-        return
-    if joined.startswith(("http://", "https://")) and joined.partition("#")[0] != url.partition("#")[0]:
-        element.set("href", joined)
 
 
 def _flatten(pre: _Element) -> None:

@@ -18,8 +18,8 @@ logger = logging.getLogger(__name__)
 MAX_DOCUMENT = 1024 * 1024
 """Bytes of one document that are read."""
 
-MAX_SOURCE = 4_000_000
-"""Bytes of a source; a longer one is none that somebody wrote, and is not read."""
+MAX_PYTHON, MAX_DECLARATIONS = 1_500_000, 4_000_000
+"""Bytes of a source; a longer one is none that somebody wrote, and is not read: its tree would take hundreds of megabytes."""
 
 MAX_DOCUMENTS = 2_000
 MAX_SOURCES = 1_500
@@ -36,6 +36,10 @@ _DECLARATIONS = (".d.ts", ".d.mts", ".d.cts")
 _SOURCES = (".py", ".pyi", *_DECLARATIONS)
 _UNTELLING = re.compile(
     r"(licen[cs]e|copying|notice|change|history|news|authors|contribut|security|code_of_conduct|third|governance|sponsor|top_level)",
+    re.IGNORECASE,
+)
+_UNTELLING_HEADING = re.compile(
+    r"(?:: | > )\W*(?:sponsors?|backers|licen[cs]e|contribut(?:ors|ing)|acknowledge?ments?)\b[^>]*$",
     re.IGNORECASE,
 )
 _TRANSLATED = re.compile(
@@ -76,7 +80,9 @@ def package_sections(package: InstalledPackage, files: Sequence[str]) -> Iterato
     """Yield all sections of a package: what it says of itself, its documents, its public names."""
     if package.description is not None:
         ending = "md" if "markdown" in package.description.content_type else "rst"
-        yield from sections(package.description.text, place=f"METADATA.{ending}", title="README")
+        yield from filter(
+            _is_telling, sections(package.description.text, place=f"METADATA.{ending}", title="README")
+        )
     sources: list[tuple[str, str]] = []
     for file, text in _read(package.root, files):
         if file.endswith((".py", ".pyi")):
@@ -84,8 +90,12 @@ def package_sections(package: InstalledPackage, files: Sequence[str]) -> Iterato
         elif file.endswith(_DECLARATIONS):
             yield from npm.declarations(text, place=file, prefix=package.name.removeprefix("@types/"))
         else:
-            yield from sections(text, place=file, title=file)
+            yield from filter(_is_telling, sections(text, place=file, title=file))
     yield from python.python_sections(sources)
+
+
+def _is_telling(section: Section) -> bool:
+    return not _UNTELLING_HEADING.search(section.name)
 
 
 def folder_index(folder: Path, cache: Path | None) -> sqlite3.Connection:
@@ -185,7 +195,9 @@ def _read(root: Path, files: Sequence[str], *, warn: bool = False) -> Iterator[t
 def _bytes_of(root: Path, file: str, left: int) -> bytes | None:
     """Read a file, of a document one byte more than counts; None for what is not read."""
     path = contained(root / file, root)
-    most = MAX_SOURCE if file.endswith(_SOURCES) else MAX_DOCUMENT
+    most = MAX_DOCUMENT
+    if file.endswith(_SOURCES):
+        most = MAX_DECLARATIONS if file.endswith(_DECLARATIONS) else MAX_PYTHON
     if path is None or left <= 0:
         return None
     try:

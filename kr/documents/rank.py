@@ -14,7 +14,7 @@ from kr.models import Query
 _BEST = 5
 """Passages of which at least one has to hold one of the question's rare words, or the question is left open."""
 
-RARE = 2 / 3
+RARE = 0.85
 """The share of the question's words, those that the fewest passages hold first, that are its rare ones."""
 
 _MOST_ROWS = 80
@@ -41,9 +41,9 @@ _SPELLING = re.compile(r"`([\w.$]+)`|\b(\w+_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-
 _SMALL_WORDS = """
 a an the how do does did i my me we our us you your it its is are was were be been am to of in on for and or with that this these those
 can could will would should shall may might must when what which who whom whose where why as at by from into if then than so but such
-only any each every all some more most very also both other another no not there their they them he she his her one two have has had
+about only any each every all some more most very also both other another no not there their they them he she his her one two have has had
 having get got gets make makes made making let lets use uses used using want wants need needs way ways like just again still instead
-while before after without within between
+while before after without within between up
 """
 _STOP = frozenset(_SMALL_WORDS.split())
 

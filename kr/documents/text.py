@@ -47,7 +47,7 @@ def sections(text: str, *, place: str, title: str) -> Iterator[Section]:
     text = text[:MAX_TEXT]
     ending = place.lower().rpartition(".")[2]
     if ending in {"html", "htm"}:
-        found = to_markdown(text, url="")
+        found = to_markdown(text)
         yield from markdown_sections(found.text, place=place, title=found.title or title)
         return
     text = strip_invisible(text)
@@ -64,7 +64,7 @@ def markdown_sections(text: str, *, place: str, title: str) -> Iterator[Section]
     def below_heading() -> Iterator[Section]:
         path = " > ".join(heading for _, heading in above[-3:] if heading != title)
         name = f"{title}: {path}" if path else title
-        for piece in _joined_up(held):
+        for piece in _joined_up(map(_without_filling, held)):
             yield Section(name=name, text=piece, place=place)
 
     for level, heading, raw in _blocks(_FRONT_MATTER.sub("", text)):
@@ -75,6 +75,14 @@ def markdown_sections(text: str, *, place: str, title: str) -> Iterator[Section]
         held = []
         above = [*(one for one in above if one[0] < level), (level, heading)]
     yield from below_heading()
+
+
+def _without_filling(block: str) -> str:
+    """Return a table's rows without what only aligns them; any other block as it is."""
+    if not block.lstrip().startswith(("|", "+-")):
+        return block
+    rows = (re.sub(r"[ \t]{2,}", " ", line) for line in block.split("\n"))
+    return "\n".join(row for row in rows if not re.fullmatch(r"[\s+|:=-]*", row) or "|-" in row)
 
 
 def pieces(text: str) -> Iterator[str]:
@@ -136,6 +144,7 @@ def _blocks(text: str) -> Iterator[tuple[int, str, str]]:
 
 # --- reStructuredText ---
 
+_FENCED = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 _UNDERLINE = re.compile(r"([=\-~^\"'`*+#.:_])\1{2,}[ \t]*$")
 _ROLE = re.compile(r":[\w:+.-]{1,40}:`(?:~|!)?([^`<\n]{1,200}?)(?:\s*<[^`>\n]{0,300}>)?`")
 _LINK = re.compile(r"`([^`<\n]{1,200}?)\s*<[^`>\n]{1,500}>`__?")
@@ -156,7 +165,12 @@ def _is_restructured(text: str) -> bool:
 
 
 def restructured_to_markdown(text: str) -> str:
-    """Return reStructuredText with its headings, code and references as Markdown has them; all else stays as it is."""
+    """Return reStructuredText with its headings, code and references as Markdown has them; all else stays as it is.
+
+    A text with a fence is Markdown already, as many docstrings are.
+    """
+    if _FENCED.search(text):
+        return text
     lines = text.expandtabs(4).split("\n")
     written: list[str] = []
     levels: list[str] = []

@@ -17,6 +17,7 @@ from kr.frameworks import canonical
 from kr.guard import safe
 from kr.lessons.book import LessonBook, held_because, judged_rows, session_name
 from kr.lessons.file import LessonsUnreadable
+from kr.lessons.languages import languages_of
 from kr.lessons.line import LINE_COLUMNS, Lesson, cut_start, fit_summary, one_line
 from kr.models import PHASES, Envelope, InjectedLesson, InjectResults, Problem, to_plain
 from kr.requests import LessonsInjectRequest
@@ -213,7 +214,7 @@ def _rank(state: LessonState) -> int:
 def _fits(lessons: Sequence[Lesson], task: Task, *, is_search: bool = False) -> dict[int, float]:
     """Weigh what lessons share with a task: the framework, rarer words, files. What shares nothing is left out.
 
-    A word in more than 15 % of the lessons tells nothing. One word in common is chance where it stands in more than 5 %,
+    So is what is about another programming language. A word in more than 15 % of the lessons tells nothing. One word in common is chance where it stands in more than 5 %,
     where the task has a framework, or where the lesson is about another one; a search takes every word.
     """
     own = _about_framework(lessons, task)
@@ -229,6 +230,7 @@ def _fits(lessons: Sequence[Lesson], task: Task, *, is_search: bool = False) -> 
         for at, one in enumerate(lessons)
         if is_particular and at not in own and not phases.issuperset(one.tags)
     }
+    other = set() if is_search else _of_other_languages(lessons, task)
     weights: dict[int, list[float]] = {}
     enough = set(own)
     for places in _places_of(lessons, wanted, common):
@@ -242,7 +244,16 @@ def _fits(lessons: Sequence[Lesson], task: Task, *, is_search: bool = False) -> 
         fits[at] = fits.get(at, 0.0) + _OWN_FRAMEWORK
     for at, nearness in _near_files(lessons, task, foreign):
         fits[at] = fits.get(at, 0.0) + nearness
-    return {at: round(fit, 6) for at, fit in fits.items()}
+    return {at: round(fit, 6) for at, fit in fits.items() if at in own or at not in other}
+
+
+def _of_other_languages(lessons: Sequence[Lesson], task: Task) -> set[int]:
+    """Return the places of the lessons that are about other programming languages than the task, where its are known."""
+    wanted = languages_of((*task.frameworks, *tokens(task.query)), task.files)
+    if not wanted:
+        return set()
+    found = {tags: languages_of(tags) for tags in {lesson.tags for lesson in lessons}}
+    return {at for at, one in enumerate(lessons) if found[one.tags] and not found[one.tags] & wanted}
 
 
 def rank_fits(lessons: Sequence[Lesson], query: str) -> list[Lesson]:

@@ -28,8 +28,16 @@ _CODE = re.compile(
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _HEADING = re.compile(r" {0,3}(#{1,6})(?=\s|$)")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)\s*$")
-_HTML_BLOCK = re.compile(r" {0,3}<(?:(?:script|pre|style|textarea)\b|[?!])", re.IGNORECASE)
-"""What would hide all that follows from who sees the Markdown rendered."""
+_HTML = re.compile(
+    r"(?<![`\\])`[^`]+`(?!`)|(\\*)<(?=[A-Za-z/?!])(?![A-Za-z][\w.+-]+:[^\s<>]*>|[\w.+-]+@[\w.-]+>)"
+)
+"""Code in a line, or the beginning of a tag, which may hide what follows from who sees it rendered; links in ``<>`` are none."""
+_CLAIM = re.compile(
+    r"\W*(?:(?:written|verified|confirmed|reviewed|approved|rated)[ \t]+by\b[ \t*_]*:|confirmed in \d+ sessions?\b|source \d+[ \t*_]*:)"
+    r"|.*\(via \w+\)\W*$",
+    re.IGNORECASE,
+)
+"""A line that is kr's to write: who wrote, proved and confirmed a text, and where it is from."""
 _CLAIMED = re.compile(
     r"^\W*(?:written|verified|confirmed|reviewed|approved|rated)[ \t]+by\b.*\n?", re.IGNORECASE | re.MULTILINE
 )
@@ -118,8 +126,8 @@ def _of_report(finding: Finding) -> dict[str, str] | None:
 def contained(text: str) -> str:
     """Return a text that can't be taken for a part of a report that is kr's.
 
-    Outside of code, headings are of the third level at most, lines like the header's are quoted, and HTML that hides what
-    follows is escaped; an open fence is closed.
+    Outside of code, headings are of the third level at most, lines like those of the header and of the attribution are quoted,
+    and HTML is shown as text; an open fence is closed.
     """
     lines: list[str] = []
     fence, indent = "", 0
@@ -143,8 +151,13 @@ def _indent(line: str) -> int:
 
 
 def _harmless(line: str) -> str:
+    line = _HTML.sub(_as_text, line)
     if heading := _HEADING.match(line):
         return f"{'#' * max(3, len(heading[1]))}{line[heading.end() :]}"
-    if _HTML_BLOCK.match(line):
-        return f"\\{line.lstrip()}"
-    return f"> {line.lstrip()}" if _HEADER_LINE.match(line) else line
+    return f"> {line.lstrip()}" if _HEADER_LINE.match(line) or _CLAIM.match(line) else line
+
+
+def _as_text(found: re.Match[str]) -> str:
+    """Escape a tag's beginning, unless it is; code stays."""
+    backslashes = found[1]
+    return found[0] if backslashes is None or len(backslashes) % 2 else f"{backslashes}\\<"

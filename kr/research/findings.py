@@ -19,7 +19,7 @@ from kr.findings import (
 )
 from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
 from kr.models import Confidence, Entry, Query, Writer, agent, to_plain
-from kr.report import INSTALLED_DOCS_LAST, read_confidence
+from kr.report import DETAILS, INSTALLED_DOCS_LAST, SUMMARY, read_confidence
 from kr.research.cache import Cache
 from kr.research.finding_text import cleaned, render_finding
 from kr.store import entries, lookup, new_id, quarantine, requests, revisions, saving, wordings
@@ -30,7 +30,7 @@ from kr.store.quarantine import Quarantined
 from kr.store.requests import RequestRow
 from kr.store.saving import Draft
 from kr.store.wordings import Rating
-from kr.text import derive_tags, derive_topic, digest, tokens_of
+from kr.text import derive_tags, derive_topic, digest, keywords, section, tokens_of
 from kr.times import UNKNOWN_VERSION, same_major, to_text
 
 if TYPE_CHECKING:
@@ -313,15 +313,28 @@ def _rate(tx: Transaction, entry: Entry, given: Rate, by: Writer, now: datetime)
 
 
 def _confirm(tx: Transaction, entry: Entry, by: Writer, now: datetime) -> None:
-    """Have the session's wordings serve by themselves, also of the offers that it took silently; a stale entry is fresh again."""
-    wordings.prove(tx, entry.id, by.session)
+    """Have the session's wordings serve by themselves, also of the offers that it took silently; a stale entry is fresh again.
+
+    One that shares no word with the entry takes a second session: else one alone could have any question answered by any text.
+    """
+    text = revisions.text(tx, entry.sha256) or ""
+    told = (section(text, name) or "" for name in (SUMMARY, DETAILS))
+    words = _words_of(entry.topic, entry.question or "", *entry.tags, *told) - _words_of(entry.framework)
+    for it in wordings.of(tx, [entry.id]).get(entry.id, ()):
+        if it.session_id == by.session and _words_of(it.question, it.topic) & words:
+            wordings.prove(tx, entry.id, it.question)
     taken = requests.given_to(tx, by.session, entry.id)
     for need in taken.values():
-        wordings.keep(tx, entry, need, at=to_text(now), session_id=by.session, proved=True)
+        is_proved = bool(_words_of(need.question, need.topic) & words)
+        wordings.keep(tx, entry, need, at=to_text(now), session_id=by.session, proved=is_proved)
     requests.take_offers(tx, [*taken], entry.id, at=to_text(now))
     end = to_text(now + INSTALLED_DOCS_LAST) if entry.is_installed_excerpt else None
     entries.refresh(tx, entry.id, fresh_until=end)
     entries.touch(tx, entry.id, now)
+
+
+def _words_of(*texts: str) -> set[str]:
+    return {word for text in texts for word in keywords(text)}
 
 
 def _unconfirmed(tx: Transaction, entry: Entry) -> Confidence:

@@ -12,6 +12,7 @@ from pathlib import Path
 from kr import cancellation
 from kr.errors import KrError, ReportUnwritable, StoreError
 from kr.frameworks import canonical
+from kr.guard import reasons_to_hold
 from kr.models import ResearchEnvelope, SourceAttempt
 from kr.packages.installed import find_installed
 from kr.packages.versions import project_aliases
@@ -220,6 +221,11 @@ class Miss:
         run = self._run
         is_of_finding = found.match is not None and found.match.entry.is_written
         if not run.cache.can_write or (report.origin == "baseline" and is_of_finding):
+            return None
+        if reasons := reasons_to_hold(
+            "\n".join((run.query.framework, run.query.topic, run.query.question, *run.query.tags))
+        ):
+            run.notes.append(f"not_kept: the request {'; it '.join(reasons)}")
             return None
         now = run.clock()
         try:

@@ -33,6 +33,8 @@ _AT_LENGTH = 2
 _LONG, _SHORT = 1_000, 400  # characters of a passage
 _SUMMARY = 320
 _EXAMPLES = 0.25  # of the room, for whole examples
+_NAMES = 300  # characters, for the names of further symbols
+_BESIDES = "Named besides: "
 _EXAMPLES_FROM = 6  # passages
 _LEAST = 120  # characters: a passage that has less room says nothing
 _MOST_NEAREST = 8
@@ -159,22 +161,25 @@ class _Excerpt:
 
     def _quoted(self, room: int) -> dict[str, str]:
         """Make Summary of the best passage's first lines, Code Examples of whole examples, Details of the other lines."""
-        examples = self._examples(int(room * _EXAMPLES))
-        code = _rendered(examples)
         summary, shown = self._summary()
+        examples = self._examples(
+            int(room * _EXAMPLES), {block for block, text in shown.items() if block == text}
+        )
+        code = _rendered(examples)
         taken = {block.text: block.text for _, block in examples} | shown
         numbers = {piece.number for piece in (self._pieces[0], *(piece for piece, _ in examples))}
-        left = room - len(code) - len(summary)
+        left = room - len(code) - len(summary) - _NAMES
         details: list[str] = []
         for at, piece in enumerate(self._pieces):
             if left < _LEAST:
+                details += self._named_besides(at)
                 break
             text = self._passage(piece, taken, min(left, _LONG if at < _AT_LENGTH else _SHORT))
             if text:
                 details.append(f"{piece.line}\n\n{text}")
                 numbers.add(piece.number)
                 left -= len(details[-1]) + 2
-        elsewhere = "What code there is stands in Details." if self._has_code else _NO_CODE
+        elsewhere = "What code there is stands in Summary and Details." if self._has_code else _NO_CODE
         return {
             SUMMARY: summary,
             DETAILS: "\n\n".join(details) or "All that was found stands in Summary and Code Examples.",
@@ -182,6 +187,14 @@ class _Excerpt:
             CAVEATS: _noted([*self._own_notes(), *self._notes]),
             ATTRIBUTION: self._attribution(numbers),
         }
+
+    def _named_besides(self, shown: int) -> list[str]:
+        """Return a line of the symbols for whose passages there is no room: often the name alone is what was missing."""
+        lines = dict.fromkeys(one.line for one in self._pieces if _NAME.fullmatch(one.passage.title or ""))
+        known = {one.line for one in self._pieces[:shown]}
+        names = [line.rstrip(":") for line in lines if line not in known]
+        fitting = ", ".join([*names, ""])[: _NAMES - len(_BESIDES)].rpartition(", ")[0]
+        return [f"{_BESIDES}{fitting}."] if fitting else []
 
     def _summary(self) -> tuple[str, dict[str, str]]:
         """Return the first lines of the best passage, and by its blocks what they show of each."""
@@ -195,14 +208,15 @@ class _Excerpt:
         parts = [render([_with(block, shown[block.text])]) for block in first]
         return "\n\n".join([best.line, *parts]), shown
 
-    def _examples(self, room: int) -> list[tuple[_Piece, Block]]:
-        """Return the one or two whole examples that hold most of the question's words, of two passages."""
+    def _examples(self, room: int, shown: Collection[str] = ()) -> list[tuple[_Piece, Block]]:
+        """Return the one or two whole examples that hold most of the question's words, of two passages; not what is ``shown``."""
         found = [
             (self._held(block.text) - 0.5 * at, piece, block)
             for at, piece in enumerate(self._pieces[:_EXAMPLES_FROM])
             for number, block in enumerate(piece.blocks)
             if block.is_code
             and len(block.text) <= room
+            and block.text not in shown
             and not _COMMAND.match(block.text)
             # What declares a name is no example of its use.
             and not (number == 0 and _NAME.fullmatch(piece.passage.title or ""))

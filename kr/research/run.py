@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kr.errors import KrError
 from kr.frameworks import canonical, lookup_keys
+from kr.guard import reasons_to_hold
 from kr.models import (
     CandidateReport,
     LessonView,
@@ -182,7 +183,7 @@ class Run:
         if match.tier == "use":
             query, at = self.query, to_text(now)
             requests.settle_alike(tx, query.framework, query.question, match.entry.id, at=at)
-            if self.service.rules.match.fuzzy:
+            if self.service.rules.match.fuzzy and not reasons_to_hold(f"{query.question}\n{query.topic}"):
                 need = Need(query.topic, query.tags, query.question)
                 wordings.keep(tx, match.entry, need, at=at, session_id=self.request.session_id)
         return True

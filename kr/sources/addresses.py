@@ -1,18 +1,27 @@
-"""Which addresses are connected to, and how a name becomes one that was checked.
+"""The one way to the network: which addresses are connected to, and how a name becomes one that was checked.
 
 A name is resolved once; it is refused when any of its addresses is; and the connection goes to the very address that was checked.
 Link-local and metadata addresses are refused always, private ones unless they are allowed.
 """
 
 import ipaddress
+import logging
 import socket
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+import ssl
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+
+import httpx2
 
 from kr.errors import SourceFailure
 from kr.sources.event_loop import in_thread
 
-R = TypeVar("R")
+for _name in ("httpx2", "httpcore2"):
+    logging.getLogger(_name).setLevel(
+        logging.CRITICAL + 1
+    )  # they log addresses and headers, in which keys stand
 
 Resolver = Callable[[str], Sequence[str]]
 """Gives the addresses of a host name; raises ``OSError`` or ``UnicodeError`` when it has none. It may block."""
@@ -102,33 +111,47 @@ async def checked_addresses(host: str, resolve: Resolver, *, allow_private: bool
     return addresses[:_MOST_ADDRESSES]
 
 
-async def send_checked(
-    request: Any,
-    send: Callable[[Any], Awaitable[R]],
-    unreachable: tuple[type[Exception], ...],
-    *,
-    allow_private: bool,
-    resolve: Resolver = system_resolver,
-) -> R:
-    """Send a request of httpx, or of httpx2, to the first of its host's checked addresses that can be connected to.
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """What an exchange may reach. Tests put their own resolver and transport at the network's edge."""
 
-    ``Host`` and the name that TLS verifies stay the URL's own.
+    allow_private: bool
+    resolve: Resolver = system_resolver
+    transport: httpx2.AsyncBaseTransport | None = None
+
+
+class CheckedTransport(httpx2.AsyncBaseTransport):
+    """Sends a request to the first of its host's checked addresses that can be connected to.
+
+    ``Host`` and the name that TLS verifies stay the URL's own. Nothing of the environment is used: no proxy, no netrc.
     """
-    host = request.url.raw_host.decode("ascii")
-    *others, last = await checked_addresses(host, resolve, allow_private=allow_private)
 
-    def pinned(address: str) -> Any:
-        return type(request)(
-            request.method,
-            request.url.copy_with(host=address),
-            headers=request.headers,
-            stream=request.stream,
-            extensions={**request.extensions, "sni_hostname": host},
-        )
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._inner = network.transport or httpx2.AsyncHTTPTransport(verify=_tls(), trust_env=False)
 
-    for address in others:
-        try:
-            return await send(pinned(address))
-        except unreachable:
-            continue
-    return await send(pinned(last))
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        host, network = request.url.raw_host.decode("ascii"), self._network
+        addresses = await checked_addresses(host, network.resolve, allow_private=network.allow_private)
+        for address in addresses[:-1]:
+            with suppress(httpx2.ConnectError, httpx2.ConnectTimeout):
+                return await self._inner.handle_async_request(_pinned(request, host, address))
+        return await self._inner.handle_async_request(_pinned(request, host, addresses[-1]))
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _pinned(request: httpx2.Request, host: str, address: str) -> httpx2.Request:
+    return httpx2.Request(
+        request.method,
+        request.url.copy_with(host=address),
+        headers=request.headers,
+        stream=request.stream,
+        extensions={**request.extensions, "sni_hostname": host},
+    )
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    return httpx2.create_ssl_context()

@@ -4,24 +4,18 @@ Nothing of the environment is used: no proxy, no netrc, no cookies. Callers run 
 """
 
 import json
-import logging
 import re
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-import httpx
+import httpx2
 
 from kr.errors import SourceFailure, SourceTimeout
-from kr.sources.addresses import FetchRefused, Resolver, send_checked, system_resolver
+from kr.sources.addresses import CheckedTransport, FetchRefused, Network
 from kr.sources.decoding import decode, media_type
 from kr.sources.reasons import connection_reason, retry_after_seconds, status_reason
-
-for _name in ("httpx", "httpcore"):
-    logging.getLogger(_name).setLevel(logging.WARNING)  # they log addresses and headers, in which keys stand
 
 MAX_PAGE = 5 * 1024 * 1024
 """Bytes of a page's decoded text; the rest is cut."""
@@ -38,45 +32,11 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Network:
-    """What an exchange may reach. Tests put their own resolver and transport at the network's edge."""
-
-    allow_private: bool
-    resolve: Resolver = system_resolver
-    transport: httpx.AsyncBaseTransport | None = None
-
-
-class CheckedTransport(httpx.AsyncBaseTransport):
-    """Connects to addresses that were checked."""
-
-    def __init__(self, network: Network) -> None:
-        self._network = network
-        self._inner = network.transport or httpx.AsyncHTTPTransport(verify=_tls(), trust_env=False)
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        return await send_checked(
-            request,
-            self._inner.handle_async_request,
-            (httpx.ConnectError, httpx.ConnectTimeout),
-            allow_private=self._network.allow_private,
-            resolve=self._network.resolve,
-        )
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-@cache
-def _tls() -> ssl.SSLContext:
-    return httpx.create_ssl_context()
-
-
-@dataclass(frozen=True, kw_only=True)
 class Reply:
     """An HTTP answer; a redirect is one too. ``is_cut``: the body was longer than what was read of it."""
 
     status: int
-    headers: httpx.Headers
+    headers: httpx2.Headers
     data: bytes = field(repr=False)
     is_cut: bool
 
@@ -87,7 +47,7 @@ class Reply:
 
 async def exchange(
     method: str,
-    url: httpx.URL,
+    url: httpx2.URL,
     *,
     network: Network,
     max_bytes: int,
@@ -98,29 +58,29 @@ async def exchange(
 
     Raises ``SourceTimeout``, ``FetchRefused`` and ``SourceFailure``.
     """
-    timeout = httpx.Timeout(None, connect=_CONNECT_SECONDS)
+    timeout = httpx2.Timeout(None, connect=_CONNECT_SECONDS)
     try:
         async with (
-            httpx.AsyncClient(
+            httpx2.AsyncClient(
                 transport=CheckedTransport(network), trust_env=False, timeout=timeout, headers=_HEADERS
             ) as client,
             client.stream(method, url, headers=dict(headers), content=content) as response,
         ):
             data, is_cut = await _read(response, max_bytes) if response.is_success else (b"", False)
             return Reply(status=response.status_code, headers=response.headers, data=data, is_cut=is_cut)
-    except httpx.TimeoutException as error:
+    except httpx2.TimeoutException as error:
         raise SourceTimeout("no answer in time") from error
-    except httpx.InvalidURL as error:  # httpx reads where a redirect leads, followed or not
+    except httpx2.InvalidURL as error:  # httpx reads where a redirect leads, followed or not
         raise FetchRefused("the redirect's address is not valid") from error
-    except httpx.DecodingError as error:
+    except httpx2.DecodingError as error:
         raise SourceFailure("the compressed answer is broken") from error
-    except httpx.ConnectError as error:
+    except httpx2.ConnectError as error:
         raise SourceFailure(connection_reason(error)) from error
-    except (httpx.HTTPError, httpx.StreamError, OSError) as error:
+    except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
         raise SourceFailure("the connection was cut or the answer is no HTTP") from error
 
 
-async def _read(response: httpx.Response, max_bytes: int) -> tuple[bytes, bool]:
+async def _read(response: httpx2.Response, max_bytes: int) -> tuple[bytes, bool]:
     """Read a body until ``max_bytes`` decoded bytes are there; a compressed one is unpacked piece by piece, and no further."""
     encoding = response.headers.get("content-encoding", "").strip().lower()
     if encoding not in {"", "identity", "gzip"}:
@@ -136,7 +96,7 @@ async def _read(response: httpx.Response, max_bytes: int) -> tuple[bytes, bool]:
 async def ask_json(
     name: str,
     method: str,
-    url: httpx.URL,
+    url: httpx2.URL,
     *,
     max_bytes: int,
     headers: Mapping[str, str],
@@ -197,16 +157,16 @@ async def fetch_page(url: str, *, network: Network) -> Page:
     raise FetchRefused(f"more than {MAX_REDIRECTS} redirects")
 
 
-def checked_url(url: str) -> httpx.URL:
+def checked_url(url: str) -> httpx2.URL:
     """Parse an address, plainly of an HTTP server; its host is checked when it is connected to. Raises ``FetchRefused``."""
     if len(url) > _MAX_URL:
         raise FetchRefused("the address is too long")
     if not url.isprintable() or any(char.isspace() or char == "\\" for char in url):
         raise FetchRefused("the address has characters that no address has")
     try:
-        parsed = httpx.URL(url)
+        parsed = httpx2.URL(url)
         port = parsed.port
-    except (httpx.InvalidURL, ValueError, TypeError) as error:
+    except (httpx2.InvalidURL, ValueError, TypeError) as error:
         raise FetchRefused("the address is not valid") from error
     if parsed.scheme not in {"http", "https"}:
         raise FetchRefused("the address is neither http nor https")
@@ -220,7 +180,7 @@ def checked_url(url: str) -> httpx.URL:
     return parsed.copy_with(host=host)
 
 
-def _next(current: httpx.URL, reply: Reply) -> httpx.URL:
+def _next(current: httpx2.URL, reply: Reply) -> httpx2.URL:
     """Return where a redirect leads, checked like the first address."""
     location = reply.headers.get("location", "")
     if not location:
@@ -229,7 +189,7 @@ def _next(current: httpx.URL, reply: Reply) -> httpx.URL:
         raise FetchRefused("the redirect's address is not valid")
     try:
         joined = str(current.join(location))
-    except (httpx.InvalidURL, ValueError, TypeError) as error:
+    except (httpx2.InvalidURL, ValueError, TypeError) as error:
         raise FetchRefused("the redirect's address is not valid") from error
     target = checked_url(joined)
     if current.scheme == "https" and target.scheme == "http":
@@ -237,7 +197,7 @@ def _next(current: httpx.URL, reply: Reply) -> httpx.URL:
     return target
 
 
-def _page(url: httpx.URL, reply: Reply) -> Page:
+def _page(url: httpx2.URL, reply: Reply) -> Page:
     if not reply.is_success:
         raise SourceFailure(f"HTTP {reply.status}")
     content_type = reply.headers.get("content-type", "")

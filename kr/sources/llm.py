@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
+import httpx2
 
 from kr.errors import SourceFailure, SourceNotAsked
 from kr.sources.event_loop import run
@@ -33,8 +33,8 @@ class LanguageModel:
             where = self.api_key_env or "the environment"
             raise SourceNotAsked(f"{_LABEL}: the key in {where} holds characters that no header can carry")
         try:
-            url = httpx.URL(f"{self.base_url.rstrip('/')}/chat/completions")
-        except httpx.InvalidURL as error:
+            url = httpx2.URL(f"{self.base_url.rstrip('/')}/chat/completions")
+        except httpx2.InvalidURL as error:
             raise SourceFailure(f"{_LABEL}: its address is no URL") from error
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.models import ServerConfig
-from kr.sources.addresses import send_checked
+from kr.sources.addresses import CheckedTransport, Network
 from kr.sources.event_loop import run
 from kr.sources.mcp_process import process_transport
 from kr.sources.reasons import (
@@ -38,7 +38,7 @@ from kr.sources.reasons import (
     without_secrets,
 )
 
-for _name in ("client", "mcp", "httpx2", "httpcore2"):
+for _name in ("client", "mcp"):
     logging.getLogger(_name).setLevel(logging.CRITICAL + 1)  # what they log is reported as a reason instead
 
 T = TypeVar("T")
@@ -201,22 +201,9 @@ def _http_client(server: ServerConfig, noted: _Noted) -> httpx2.AsyncClient:
         headers={**server.headers, "Accept-Encoding": "identity"},
         timeout=None,
         event_hooks={"response": [note]},
-        transport=None if is_proxied else _CheckedTransport(),
+        # It may be private: the server is the user's own choice.
+        transport=None if is_proxied else CheckedTransport(Network(allow_private=True)),
     )
-
-
-class _CheckedTransport(httpx2.AsyncBaseTransport):
-    """Connects to an address that was checked, which may be private: the server is the user's own choice."""
-
-    def __init__(self) -> None:
-        self._inner = httpx2.AsyncHTTPTransport(trust_env=False)
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        send, unreachable = self._inner.handle_async_request, (httpx2.ConnectError, httpx2.ConnectTimeout)
-        return await send_checked(request, send, unreachable, allow_private=True)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
 
 class _Bounded(httpx2.AsyncByteStream):

@@ -5,16 +5,17 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import anyio
-import httpx
+import httpx2
 
 from kr.documents.html import to_markdown
 from kr.documents.rank import question_of, rank_texts
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.extras import how_to_install
 from kr.models import Answer, Passage, Query
+from kr.sources.addresses import Network
 from kr.sources.base import Ask
 from kr.sources.event_loop import in_thread, run
-from kr.sources.fetch import Network, ask_json, checked_url, fetch_page
+from kr.sources.fetch import ask_json, checked_url, fetch_page
 
 ProviderName = Literal["searxng", "brave", "tavily", "duckduckgo"]
 
@@ -107,7 +108,7 @@ class WebSearch:
     async def _get(
         self,
         provider: str,
-        url: httpx.URL,
+        url: httpx2.URL,
         headers: Mapping[str, str],
         hints: Mapping[int, str] | None = None,
     ) -> Any:
@@ -121,7 +122,7 @@ class WebSearch:
             raise SourceNotAsked(f"{provider}: the API key has characters that no key has")
         return key
 
-    def _target(self, default: str | None, path: str, query: Mapping[str, str]) -> httpx.URL:
+    def _target(self, default: str | None, path: str, query: Mapping[str, str]) -> httpx2.URL:
         """Return the URL of a request to the configured address, or to the provider's own."""
         base = (self.url or "").strip() or default
         if base is None:
@@ -228,7 +229,7 @@ async def _page(result: Result, network: Network) -> Passage | SourceFailure:
     """Read one page; what goes wrong is returned, so that the other pages are still read."""
     try:
         page = await fetch_page(result.url, network=network)
-        markdown = await in_thread(lambda: to_markdown(page.text, media_type=page.media_type, url=page.url))
+        markdown = await in_thread(lambda: to_markdown(page.text, media_type=page.media_type))
     except SourceFailure as failure:
         return failure
     except Exception as error:  # noqa: BLE001  # a stranger's page; the other pages are still read

@@ -168,18 +168,27 @@ def _problems(connection: Connection) -> Iterator[str]:
             yield str(line)
     for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
         yield f"{table}: row {row} refers to a row of {parent} that is not there"
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as new:
-        migrate.create(new)
-        missing = set(new.execute(_OBJECTS)) - set(map(tuple, connection.execute(_OBJECTS)))
-    for kind, name in sorted(missing):
-        yield f"{kind} {name} is missing"
-    if missing:
+    unlike = list(_unlike(connection))
+    yield from unlike
+    if any(line.endswith("is missing") for line in unlike):
         return
     if connection.execute(_UNINDEXED).fetchone():
         yield "search_rows: not every entry is in the search index"
     for sha256, text in connection.execute("SELECT sha256, text FROM report_texts"):
         if digest(str(text)) != sha256:
             yield f"report_texts: the text {str(sha256)[:12]} is not the one that was written"
+
+
+def _unlike(connection: Connection) -> Iterator[str]:
+    """Say what a database lacks, and what it holds that is not kr's: a trigger, a table or a view may do anything."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as new:
+        migrate.create(new)
+        ours, found = set(new.execute(_OBJECTS)), set(map(tuple, connection.execute(_OBJECTS)))
+    for kind, name in sorted(found - ours):
+        if kind != "index":
+            yield f"{kind} {name} is not kr's: drop it with sqlite3, unless you made it"
+    for kind, name in sorted(ours - found):
+        yield f"{kind} {name} is missing"
 
 
 def _require_backup(path: Path, source: Path) -> None:

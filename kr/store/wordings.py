@@ -89,12 +89,12 @@ def keep(
     entries.index_again(tx, entry.id)
 
 
-def prove(tx: Transaction, entry_id: str, session_id: str) -> None:
-    """Have the wordings of a session serve by themselves: the entry worked for it."""
+def prove(tx: Transaction, entry_id: str, question: str) -> None:
+    """Have a wording serve by itself: the entry worked for who asked so."""
     tx.execute(
-        "UPDATE wordings SET proved = true WHERE entry_id = :id AND session_id = :session",
+        "UPDATE wordings SET proved = true WHERE entry_id = :id AND question_key = :question",
         id=entry_id,
-        session=session_id,
+        question=question_key(question),
     )
 
 

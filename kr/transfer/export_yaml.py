@@ -110,7 +110,7 @@ def _write_own(store: Store, folder: Path) -> None:
     present = path.read_bytes() if path.is_file() and not path.is_symlink() else None
     if present is not None and present != content and hashlib.sha256(present).hexdigest() not in known:
         log.warning("%s was edited: it is imported, and %s is a copy", path, _keep_copy(path).name)
-        import_yaml(store, folder, [path], now=datetime.now(UTC), guards=False).log_problems()
+        import_yaml(store, folder, [path], now=datetime.now(UTC), guards=False, adopts=True).log_problems()
         with store.read() as tx:
             content = render_index(entry_rows.all(tx)).encode()
     if present != content:

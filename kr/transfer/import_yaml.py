@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from kr.errors import IndexUnreadable, ReportUnwritable
+from kr.guard import reasons_to_hold
 from kr.models import Entry
 from kr.store import archive, entries, meta, wordings
 from kr.store.engine import Store, Transaction
@@ -97,7 +98,7 @@ def import_on_first_use(store: Store, knowledge_base: Path, *, now: datetime) ->
             return False
         # Who is interrupted leaves a part: the next one goes on, whatever is in the database by then.
         _note_first_use(store, _BEGUN)
-        result = import_yaml(store, knowledge_base, [knowledge_base], now=now)
+        result = import_yaml(store, knowledge_base, [knowledge_base], now=now, adopts=True)
         result.log_problems()
         is_in_vain = bool(result.unreadable) and not result.has_changed
         _note_first_use(store, "" if is_in_vain else to_text(now))
@@ -116,13 +117,21 @@ def _note_first_use(store: Store, value: str) -> None:
 
 
 def import_yaml(
-    store: Store, knowledge_base: Path, sources: Sequence[Path], *, now: datetime, guards: bool = True
+    store: Store,
+    knowledge_base: Path,
+    sources: Sequence[Path],
+    *,
+    now: datetime,
+    guards: bool = True,
+    adopts: bool = False,
 ) -> Imported:
     """Import folders (index, archive and wordings of each) and single index files; if it ``guards``, run the capacity guard afterwards.
 
+    With ``adopts`` nobody asked for it, and a repository may have brought the files: all that an agent would read is judged, and
+    nothing counts as a person's, as confirmed or as proved.
     What can't be read or is refused stands in the result. Raises a ``StoreError``.
     """
-    importer = _Importer(store, knowledge_base, now)
+    importer = _Importer(store, knowledge_base, now, adopts=adopts)
     result = importer.result
     for file in _files(sources, result):
         importer.import_index(file)
@@ -142,7 +151,7 @@ def import_yaml(
 
 def import_report(store: Store, knowledge_base: Path, item: Item, *, now: datetime) -> Imported:
     """Index a report that stands in the knowledge base already. Raises a ``StoreError``."""
-    importer = _Importer(store, knowledge_base, now)
+    importer = _Importer(store, knowledge_base, now, adopts=True)
     importer.place([(knowledge_base / INDEX, item, True)])
     return importer.result
 
@@ -165,11 +174,12 @@ def _files(sources: Sequence[Path], result: Imported) -> Iterator[Path]:
 class _Importer:
     """One import. Live entries are placed as they are read; archived ones once all live ones are known."""
 
-    def __init__(self, store: Store, knowledge_base: Path, now: datetime) -> None:
+    def __init__(self, store: Store, knowledge_base: Path, now: datetime, *, adopts: bool) -> None:
         self.result = Imported()
         self._store = store
         self._base = knowledge_base
         self._now = now
+        self._adopts = adopts
         self._archived: list[tuple[Path, Item]] = []
         self._live_paths: set[Path] = set()
 
@@ -214,7 +224,7 @@ class _Importer:
         if not batch:
             return
         with self._store.write() as tx:
-            placer = Placer(tx, self._base, self._now)
+            placer = Placer(tx, self._base, self._now, adopts=self._adopts)
             for file, item, has_text in batch:
                 try:
                     self.result.counts[placer.place(item, file.parent, has_text=has_text)] += 1
@@ -233,7 +243,7 @@ class _Importer:
         with self._store.write() as tx:
             for line, data in items:
                 try:
-                    _take_in(tx, check_wording(data), to_text(self._now))
+                    _take_in(tx, check_wording(data), to_text(self._now), adopts=self._adopts)
                 except BadItem as error:
                     self.result.refused.append(Problem(str(file), line, str(error)))
 
@@ -245,13 +255,15 @@ class _Importer:
             self.result.unreadable.append(Problem(str(file), None, str(error)))
 
 
-def _take_in(tx: Transaction, told: Mapping[str, Any], now: str) -> None:
+def _take_in(tx: Transaction, told: Mapping[str, Any], now: str, *, adopts: bool) -> None:
     entry_id, pair = told["id"], pair_of(told["framework"], told["entry_topic"])
     live = entries.get(tx, entry_id)
     rows = [*([live] if live else []), *(row.entry for row in archive.of_id(tx, entry_id))]
     entry = next((row for row in rows if pair_of(row.framework, row.topic) == pair), None)
     if entry is None:
         return
+    if adopts:
+        told = _doubted(told, entry)
     match told["kind"]:
         case "times" if entry is live:
             _take_times(tx, entry, told)
@@ -264,6 +276,20 @@ def _take_in(tx: Transaction, told: Mapping[str, Any], now: str) -> None:
             need = Need(told["topic"], told["tags"], told["question"])
             at = min(told["at"] or now, now)
             wordings.keep(tx, entry, need, at=at, session_id=told["session_id"], proved=told["proved"])
+
+
+def _doubted(told: Mapping[str, Any], entry: Entry) -> dict[str, Any]:
+    """Return what is left of an item that nobody vouches for. Raises ``BadItem`` where it gives orders."""
+    if reasons := reasons_to_hold("\n".join(filter(None, (told.get("question"), told.get("topic"))))):
+        raise BadItem(f"question: is not imported, since it {'; it '.join(reasons)}")
+    sure = "medium" if told.get("origin") == "finding" and entry.confidence == "high" else entry.confidence
+    is_persons = (told.get("written_by") or "").startswith("person:")
+    less: dict[str, Any] = {
+        "proved": False,
+        "confidence": sure,
+        **({"written_by": "file"} if is_persons else {}),
+    }
+    return {**told, **less}
 
 
 def _take_times(tx: Transaction, entry: Entry, told: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from typing import Literal
 from kr.errors import ReportUnwritable
 from kr.guard import clean, mask_secrets, reasons_to_hold
 from kr.models import Entry, origin_of_kind
-from kr.report import fresh_until, is_by_hand, origin_of, read_confidence, read_date
+from kr.report import fresh_until, is_by_hand, is_finding, origin_of, read_confidence, read_date
 from kr.slugs import Name, suffixed_name
 from kr.store import archive, entries, revisions
 from kr.store.edits import take_edit
@@ -30,16 +30,24 @@ _MAX_REPORT_BYTES = 16 * 1024 * 1024
 
 
 class Placer:
-    """Places items in one transaction. ``new_files`` are the texts of files that are to be written after it, by their paths."""
+    """Places items in one transaction. ``new_files`` are the texts of files that are to be written after it, by their paths.
 
-    def __init__(self, tx: Transaction, knowledge_base: Path, now: datetime) -> None:
+    ``adopts``: nobody asked for it, and a repository may have brought them: all that an agent would read is judged.
+    """
+
+    def __init__(self, tx: Transaction, knowledge_base: Path, now: datetime, *, adopts: bool) -> None:
         self.new_files: dict[str, str] = {}
         self._tx = tx
         self._base = knowledge_base
         self._now = now
+        self._adopts = adopts
 
     def place(self, item: Item, folder: Path, *, has_text: bool = True) -> Outcome:
         """Place an item of an index in ``folder``; ``has_text``: the file at its path is its text. Raises ``BadItem``."""
+        if self._adopts and (
+            reasons := reasons_to_hold("\n".join([item.framework, item.topic, *(item.tags or ())]))
+        ):
+            raise BadItem(f"topic: is not imported, since it {'; it '.join(reasons)}")
         entry_id = self._choose_id(item)
         if item.reason is not None:
             return self._place_archived(item, entry_id, self._read_text(item, folder) if has_text else None)
@@ -110,7 +118,8 @@ class Placer:
         """Read the report that an item names beside its index; None where there is none."""
         content = _read_report(folder, item.report or item.path)
         text = (content or b"").decode(errors="replace")
-        if is_by_hand(text) and (reasons := reasons_to_hold(mask_secrets(clean(text)))):
+        judged = text if is_by_hand(text) else _without_quotes(text) if self._adopts else ""
+        if judged and (reasons := reasons_to_hold(mask_secrets(clean(judged)))):
             raise BadItem(f"path: its report is not imported, since it {'; it '.join(reasons)}")
         return text if text.strip() else None
 
@@ -121,6 +130,9 @@ class Placer:
         researched_at = to_text(researched) if researched is not None and researched <= self._now else None
         end = fresh_until(kind, researched_at)
         origin = origin_of_kind(kind, is_ours=False) if text else "imported"
+        confidence = read_confidence(text or "") or "low"
+        if self._adopts and confidence == "high" and is_finding(text or ""):
+            confidence = "medium"
         return Entry(
             id=entry_id,
             framework=item.framework,
@@ -131,7 +143,7 @@ class Placer:
             created=_stored(item.created) or now,
             last_accessed=_stored(item.last_accessed) or now,
             status="stale" if origin == "placeholder" else item.status,
-            confidence=read_confidence(text or "") or "low",
+            confidence=confidence,
             sha256=revisions.keep(self._tx, text) if text else None,
             researched_at=researched_at,
             fresh_until=to_text(end) if end is not None else None,
@@ -185,6 +197,11 @@ def _read_report(folder: Path, path: str) -> bytes | None:
     if content is None and (files.exists(path) or (folder / path).is_symlink()):
         raise BadItem(f"path: {path} is not a readable file within {folder} (no link is followed out of it)")
     return content
+
+
+def _without_quotes(text: str) -> str:
+    """Return what kr, and none of its sources, says in a report that it made."""
+    return "\n".join(line for line in text.split("\n") if not line.startswith(">"))
 
 
 def _pair(item: Item) -> Pair:

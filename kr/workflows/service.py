@@ -23,6 +23,8 @@ from kr.workflows.files import (
     only_runner,
     read_bytes,
     read_state,
+    shipped_folder,
+    shipped_names,
     write_state,
 )
 from kr.workflows.model import given_values
@@ -85,6 +87,8 @@ class Workflows:
         require_cel()
         path = find_template(name, self.cwd)
         template = _sound(path, read_template(read_bytes(path)))
+        if "/" not in name and path.stem in shipped_names() and path.parent != shipped_folder():
+            logger.warning("%s stands in the place of the template that kr ships under this name", path)
         values, problems = given_values(template.parameters, given, is_simulated=simulate)
         if problems:
             raise BadParameters("\n".join(f"{path.name}: {problem}" for problem in problems))

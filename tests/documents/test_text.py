@@ -95,3 +95,17 @@ def test_what_repeats_itself_takes_no_long_time(part: str) -> None:
 
 def test_a_heading_of_restructured_text_may_be_long() -> None:
     assert restructured_to_markdown("Some title\n==========\n\ntext").strip() == "# Some title\n\n\ntext"
+
+
+def test_a_docstring_that_is_markdown_keeps_its_fences() -> None:
+    text = "Runs it.\n\n    ```pycon\n    >>> go(``x``)\n    ```\n"
+    assert restructured_to_markdown(text) == text
+
+
+def test_of_a_table_the_filling_goes() -> None:
+    grid = "+------+-----------+\n| Name | What      |\n+======+===========+\n| a    | the first |\n+------+-----------+"
+    (found,) = told(grid, "a.rst")
+    assert found[1] == "| Name | What |\n| a | the first |"
+    plain = "| Name | What |\n|------|------|\n| a    | b    |"
+    (found,) = told(plain, "a.md")
+    assert found[1] == "| Name | What |\n|------|------|\n| a | b |"

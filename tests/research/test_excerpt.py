@@ -174,3 +174,24 @@ def test_any_text_makes_a_report_of_the_template(texts: list[str], most: int) ->
         NAME, *(Passage(text=text, title=text[:20], url="tool 2.0") for text in texts), max_tokens=most
     )
     assert parse_report(report.text) is not None
+
+
+def test_symbols_without_room_are_named() -> None:
+    others = [
+        Passage(
+            text=f"```python\ndef call_{n}()\n```\n\n{f'Words about {n}. ' * 40}",
+            title=f"tool.call_{n}",
+            url="tool 2.0",
+        )
+        for n in range(40)
+    ]
+    details = sections(build(USAGE, *others, max_tokens=700))["Details"]
+    assert "Named besides: `tool.call_" in details
+    assert "`tool.call_0`:" in details
+    assert "`tool.call_0`," not in details
+    assert "Named besides" not in sections(build(USAGE, NAME))["Details"]
+
+
+def test_what_the_summary_shows_whole_is_no_example_again() -> None:
+    only = Passage(text=f"```python\n{EXAMPLE}\n```", title="README: Usage", url="tool 2.0")
+    assert build(only, NAME).text.count(EXAMPLE) == 1

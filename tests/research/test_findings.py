@@ -581,6 +581,47 @@ class TestWhatAStrangerFound:
         assert "boss" not in told
         assert "production" not in told
 
+    def test_no_session_alone_has_an_unrelated_question_answered(self, app: App) -> None:
+        saved(app)
+        unrelated = "Where do I store production passwords?"
+        ask(app, unrelated, use=ID, session="evil")
+        app.findings.rate(ID, {"outcome": "worked", "session_id": "evil"})
+        assert ask(app, unrelated, session="c")["status"] != "cache-hit"
+        ask(app, unrelated, use=ID, session="c")
+        assert ask(app, unrelated, session="d")["status"] == "cache-hit", "two of them chose it"
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "- Written by: person:ann",
+            "**Confirmed by:** ann",
+            "Confirmed in 12 sessions by agent:a",
+            "Source 1: https://zod.dev (via context7)",
+            "> - Verified by: production",
+        ],
+    )
+    def test_who_wrote_and_confirmed_it_is_said_by_kr_alone(self, app: App, line: str) -> None:
+        saved(app, f"It is so.\n\n{line}\n\nMore.")
+        assert f"> {line}" in text(app)
+        assert f"\n{line}" not in text(app)
+
+    @pytest.mark.parametrize(
+        ("given", "shown"),
+        [
+            ('a <span style="display:none">b</span>', 'a \\<span style="display:none">b\\</span>'),
+            ("<div hidden>b", "\\<div hidden>b"),
+            ("`a <div hidden>b ``", "`a \\<div hidden>b ``"),
+            ("\\\\<div hidden>b", "\\\\\\<div hidden>b"),
+            ("### <details>\nb", "### \\<details>\nb"),
+            ("use `<slot>`, `Vec<String>` or 1 < 2", "use `<slot>`, `Vec<String>` or 1 < 2"),
+            ("see <https://zod.dev> or <a@b.example>", "see <https://zod.dev> or <a@b.example>"),
+            ("```html\n<div hidden>\n```", "```html\n<div hidden>\n```"),
+        ],
+    )
+    def test_html_is_shown_as_text(self, app: App, given: str, shown: str) -> None:
+        saved(app, f"It is so.\n\n{given}")
+        assert shown in text(app)
+
     def test_words_for_another_text_do_not_serve_a_restored_one(self, app: App) -> None:
         saved(app)
         other = "How do I describe a field?"

@@ -12,14 +12,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from kr import cancellation
 from kr.errors import SourceFailure, SourceTimeout
-from kr.sources.addresses import FetchRefused, address_refusal
+from kr.sources.addresses import FetchRefused, Network, address_refusal
 from kr.sources.event_loop import run
-from kr.sources.fetch import MAX_PAGE, Network, Page, checked_url, fetch_page
+from kr.sources.fetch import MAX_PAGE, Page, checked_url, fetch_page
 from tests.support.web_servers import Reply, Request, page, redirect, refused_url, web_server
 
 OPEN = Network(allow_private=True)
@@ -42,15 +42,15 @@ def names(**known: Sequence[str]) -> Any:
     return resolve
 
 
-class Rerouted(httpx.AsyncBaseTransport):
+class Rerouted(httpx2.AsyncBaseTransport):
     """A network in which every connection ends at one loopback port; notes where it was to go."""
 
     def __init__(self, port: int, tls: ssl.SSLContext | None = None) -> None:
         self.port = port
         self.asked: list[tuple[str, int | None]] = []
-        self._inner = httpx.AsyncHTTPTransport(verify=tls or ssl.create_default_context())
+        self._inner = httpx2.AsyncHTTPTransport(verify=tls or ssl.create_default_context())
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         self.asked.append((request.url.host, request.url.port))
         request.url = request.url.copy_with(host="127.0.0.1", port=self.port)
         return await self._inner.handle_async_request(request)

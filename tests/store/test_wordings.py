@@ -68,7 +68,7 @@ def test_a_wording_is_proved_by_its_session_or_by_another_one(store: Store, entr
     keep(store, entry, need(question="one"), session="other")
     assert proved(store, entry) == ["One?"]
     with store.write() as tx:
-        wordings.prove(tx, entry.id, "other")
+        wordings.prove(tx, entry.id, "two")
     assert proved(store, entry) == ["One?", "Two?"]
 
 
