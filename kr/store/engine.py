@@ -1,5 +1,6 @@
 """The store: transactions on the database, and the folder of reports beside it."""
 
+import os
 import random
 import sqlite3
 import threading
@@ -326,7 +327,7 @@ def database_path(database_url: str | None, knowledge_base: Path | str) -> Path:
     """
     if database_url is None:
         own = Path(knowledge_base, "kr.db")
-        if own.is_symlink():  # a repository may bring it
+        if os.path.islink(own):  # a repository may bring it; False where nobody may look
             raise StoreError(
                 f"{own}: is a symbolic link, and is not followed; KR_DATABASE_URL names a database elsewhere"
             )

@@ -166,7 +166,7 @@ def torn(project: Project, way: str) -> Iterator[str]:
     if way == "kill" and not lessons(project).endswith("\n"):
         yield "the lessons file ends within a line"
     for path in project.root.glob("workflow_state.json"):
-        if not is_answer(path.read_text()):
+        if not kept(partial(is_json, path)):
             yield "workflow_state.json is torn"
     for path in (*project.base.glob("kr.db.schema-*"), *project.root.glob("kept.db")):
         if not kept(partial(is_sound, path)):
@@ -183,6 +183,11 @@ def known_texts(project: Project) -> set[str]:
 
 def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def is_json(path: Path) -> bool:
+    json.loads(path.read_text())
+    return True
 
 
 def is_yaml(path: Path) -> bool:

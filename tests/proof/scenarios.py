@@ -176,7 +176,10 @@ SCENARIOS: dict[str, Scenario] = {
         ("db", "upgrade"), lambda project: sql(project.database, "SELECT added FROM entries") != []
     ),
     "workflow": Scenario(
-        ("workflow", "start", "two.md"), is_completed, begun="workflow_state.json", go_on=("workflow", "run")
+        ("workflow", "start", "two.md"),
+        is_completed,
+        begun="workflow_state.json",
+        go_on=("workflow", "run", "--retry"),
     ),
 }
 
