@@ -65,7 +65,6 @@ revision, down_revision = "0002", "0001"
 def upgrade():
     op.execute("ALTER TABLE entries ADD COLUMN added TEXT")
     op.execute("UPDATE entries SET added = 'yes'")
-    op.execute("CREATE TABLE more (id TEXT PRIMARY KEY)")
 """
 _CHANGES_NOTHING = {"fcntl", "flock", "fsync", "fdatasync"}
 _LATE = ("alembic.command", "rich.table", "sqlalchemy.dialects.sqlite")

@@ -265,7 +265,7 @@ DOORS: dict[str, Door] = {
         program("stats", "--config", "given.yaml", file="given.yaml"),
     ),
     "template": Door([_TEMPLATE], program("workflow", "validate", "./given.md", file="given.md")),
-    "page": Door([_PAGE], _text(lambda text: to_markdown(text, url="https://example.org/"))),
+    "page": Door([_PAGE], _text(to_markdown)),
     "document": Door(
         _files("exported/frameworks/*/*.md", "ranking/LICENSE*") or [b"# A\n\nb\n"],
         _text(lambda text: [*documents.sections(text, place="a.md", title="a")]),
