@@ -147,15 +147,6 @@ class App:
         file = str(self.settings.config_file)
         return [Finding("trust", "warning", file, line) for line in self.settings.left_out]
 
-    def reset_circuits(self) -> list[str]:
-        from kr.store import ledger  # heavy
-
-        with self.store.write() as tx:
-            paused = [circuit.source for circuit in ledger.circuits(tx)]
-            for source in paused:
-                ledger.record_success(tx, source)
-        return paused
-
     @contextmanager
     def lessons(self, *, timeout: float | None = None) -> "Iterator[Lessons]":
         """Open the project's lessons for people; ``timeout`` as in ``open_book``."""
@@ -332,14 +323,13 @@ class App:
         max_calls: int | None = None,
         limit: int | None = None,
         tell: Callable[[str], None],
-        may_spend: Callable[[list[str]], bool] = lambda _: True,
     ) -> list[dict[str, Any]]:
         """Research what the cache lacks of a project's frameworks, within one budget; see ``research_needs``."""
         from kr.project import research_needs  # heavy
 
         found = self._needs(project, names)
         ask = partial(self.research.question, session_id=f"warm-{new_id()}")
-        return research_needs(found, ask, max_calls=max_calls, limit=limit, tell=tell, may_spend=may_spend)
+        return research_needs(found, ask, max_calls=max_calls, limit=limit, tell=tell)
 
     def workflows(self) -> "Workflows":
         from kr.workflows.operations import Operations  # heavy

@@ -168,7 +168,7 @@ class Catalog:
         with self.store.read() as tx:
             chosen = _chosen(tx, entry_id, archive_id)
             text = revision_rows.text(tx, chosen.entry.sha256)
-        item = archived_item(chosen) | _fields(chosen.entry, "question origin researched_at sha256")
+        item = archived_item(chosen) | _fields(chosen.entry, "origin researched_at sha256")
         return {**item, "report": text} if report else item
 
     def check(self, entry_ids: Sequence[str]) -> list[dict[str, Any]]:
@@ -225,7 +225,8 @@ class Catalog:
         stale = [f"it comes back stale: {restored.stale_reason}"] if restored.stale_reason else []
         return {
             "entry": entry_item(saved.entry),
-            "replaced": [archived_item(archived) for archived in restored.replaced],
+            "replaced": restored.replaced,
+            "archived": [archived_item(archived) for archived in restored.archived],
             "index_count": saved.index_count,
             "lru_evicted": saved.lru_evicted,
             "auto_archived": saved.auto_archived,
@@ -278,8 +279,8 @@ def _text(given: str) -> str:
 
 
 _FOUND = "id framework framework_version topic status"
-_SHOWN = "id framework framework_version topic tags path created last_accessed status confidence"
-_DETAILS = "stale_major question origin written_by revision researched_at fresh_until sha256"
+_SHOWN = "id framework framework_version topic question tags path created last_accessed status confidence"
+_DETAILS = "stale_major origin written_by revision researched_at fresh_until sha256"
 _REVISION = "revision framework_version confidence origin written_by researched_at replaced_at sha256"
 
 
@@ -288,7 +289,7 @@ def _fields(record: object, names: str) -> dict[str, Any]:
 
 
 def entry_item(entry: Entry) -> dict[str, Any]:
-    """Give the nine keys of the index and the confidence."""
+    """Give the nine keys of the index, the question that stands as its title, and the confidence."""
     return _fields(entry, _SHOWN) | {"tags": list(entry.tags)}
 
 

@@ -114,16 +114,20 @@ class Doctor:
     def _checks(self) -> Iterator[Check]:
         """Give the checks in the order in which they repair: a row must be right before it is exported."""
         try:
-            path = self._store.path
+            is_file = not self._store.is_shared and bool(self._store.path)
         except StoreError as error:
             bad_url = Finding("database", "error", "KR_DATABASE_URL", str(error))
             yield lambda: iter([bad_url])
             return
         yield self.check_permissions
         yield self.check_database
-        yield self.check_tracked
-        if backup.inspect(path).state == "current":
-            yield from (self.check_integrity, self.check_reports, self.check_orphans, self.check_export)
+        if is_file:
+            yield self.check_tracked
+        if backup.inspect_store(self._store).state != "current":
+            return
+        yield self.check_integrity
+        if is_file:  # else the folder is a copy, which is made as kr answers
+            yield from (self.check_reports, self.check_orphans, self.check_export)
 
     def _findings(self, check: Check) -> list[Finding]:
         """Run one check; an error that stops it is a finding itself."""
@@ -132,7 +136,7 @@ class Doctor:
         try:
             findings += check()
         except KrError as error:
-            findings.append(Finding(name, "error", str(self._store.path), f"can't be examined: {error}"))
+            findings.append(Finding(name, "error", self._store.location, f"can't be examined: {error}"))
         except OSError as error:
             why = f"can't be examined: {error.strerror or error}"
             findings.append(Finding(name, "error", str(error.filename or self._folder), why))
@@ -142,7 +146,8 @@ class Doctor:
         """What kr must read and write and may not; of a whole tree its top-most folder."""
         place = _nearest(self._folder)
         files = (self._folder / name for name in (INDEX, ARCHIVE, "lessons", "frameworks"))
-        paths = [place, self._store.path.parent, self._store.path, *files]
+        of_database = () if self._store.is_shared else (self._store.path.parent, self._store.path)
+        paths = [place, *of_database, *files]
         with suppress(OSError):
             paths += sorted(path for path in paths[-1].iterdir() if path.is_dir())
         named: list[Path] = []
@@ -155,8 +160,8 @@ class Doctor:
 
     def check_database(self) -> Iterator[Finding]:
         """A database that is absent, corrupt, of another version, or another program's."""
-        found = backup.inspect(self._store.path)
-        about = partial(Finding, "database", subject=str(self._store.path))
+        found = backup.inspect_store(self._store)
+        about = partial(Finding, "database", subject=self._store.location)
         if found.state == "absent" and (left := remains(self._folder)):
             why = f"there is no database, but there are {left}"
             yield about("error", message=why, repair="make a new database from them", fix=self._rebuild)
@@ -186,7 +191,26 @@ class Doctor:
     def _replace(self) -> str:
         self._store.close()
         aside = backup.set_aside(self._store.path, self._moment())
-        return f"{self._rebuild()}; the corrupt file is {aside}"
+        made = self._rebuild()
+        return f"{made}; {self._not_kept(aside)}; the corrupt file is {aside}"
+
+    def _not_kept(self, aside: Path) -> str:
+        """Say what the new database lacks of what the old one held, as far as that can still be counted."""
+        now = backup.unexported(self._store.path)
+        old = backup.unexported(aside)
+        lost = [
+            counted(before - (now[name] or 0), name)
+            for name, before in old.items()
+            if before and before > (now[name] or 0)
+        ]
+        unknown = [f"{name}s" for name, before in old.items() if before is None]
+        if unknown:
+            lost.append(f"{', '.join(unknown)} (how many can't be read any more)")
+        return (
+            f"not in the exports, so not kept: {', '.join(lost)}"
+            if lost
+            else "no question, wording, rating or earlier text was lost"
+        )
 
     def _rebuild(self) -> str:
         """Import the exports into a new database; the reports that they don't name follow as orphans."""
@@ -205,8 +229,8 @@ class Doctor:
 
     def check_integrity(self) -> Iterator[Finding]:
         """Broken pages, indexes, references, and texts that are not those that were written."""
-        problems = backup.check(self._store.path)
-        about = partial(Finding, "integrity", "error", str(self._store.path))
+        problems = backup.check_store(self._store)
+        about = partial(Finding, "integrity", "error", self._store.location)
         if strange := [line for line in problems if line.endswith(backup.NOT_OURS)]:
             yield about(_some(strange))
         if broken := [line for line in problems if line not in strange]:
@@ -214,6 +238,10 @@ class Doctor:
             yield about(f"is not sound: {_some(broken)}", repair, self._mend)
 
     def _mend(self) -> str:
+        if self._store.is_shared:
+            with self._store.write() as tx:
+                backup.rebuild_indexes(tx)
+            return "the search index was made anew"
         path = self._store.path
         with suppress(StoreError):  # where more than its indexes is broken
             kept = backup.backup(path, None, self._moment())

@@ -12,7 +12,7 @@
     │   ├── StoreCorrupt     the file is no database or is damaged; it is left as it is
     │   ├── StoreTooNew      written by a newer kr
     │   └── StoreUnwritable  it can be read at most
-    ├── Overloaded           so much waits already that one more would wait in vain
+    ├── Overloaded           the queue of requests is full
     ├── UnknownEntry         no entry has this id; names the nearest
     ├── EntryConflict        an entry can't be changed as things stand; says what would go
     ├── ReviewerNeeded       only a person who signed in to review may do it

@@ -6,7 +6,17 @@ from typing import Any, Literal, get_args
 
 from kr.errors import FieldError
 from kr.models import Confidence, Origin, Outcome, Problem, Related, validation_problems
-from kr.requests import Fields, block, checked, few_lines, one_of, optional, short_line, story_key
+from kr.requests import (
+    Fields,
+    block,
+    checked,
+    few_lines,
+    one_of,
+    optional,
+    question,
+    short_line,
+    story_key,
+)
 
 MOST_TOKENS = 1200
 """The longest that a finding may be: others pay for it."""
@@ -33,7 +43,7 @@ class Finding:
 
 _FINDING: Fields = {
     "framework": short_line,
-    "question": short_line,
+    "question": question,
     "answer": block,
     "code": optional(block),
     "caveats": optional(block),

@@ -8,8 +8,8 @@ principle: **a report speaks of the code; what waits speaks to its reader, or ta
 - a safeguard that is switched off: certificates, signatures, sandbox, permissions, hooks, reviews; or all files deleted.
 
 What the reader does to the code does not wait: a command, a URL, an option, "you must call init() before connect()". Nor does a
-sentence that warns of a thing, or quotes an order as one that a hostile text may hold. Rules are no reader: who words an order
-in a new way gets through, which is why agents also hear that what they get is material to judge.
+sentence that warns of a thing, or quotes an order as one that a hostile text may hold. Patterns do not understand a text: an order in new
+words gets through, which is why agents also hear that what they get is material to judge.
 
 Pure. The patterns are data (``guard.yaml``); keys of known shapes are found by the detectors of ``detect-secrets``.
 """

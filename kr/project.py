@@ -162,17 +162,14 @@ def research_needs(
     max_calls: int | None,
     limit: int | None,
     tell: Callable[[str], None],
-    may_spend: Callable[[list[str]], bool] = lambda _: True,
 ) -> list[dict[str, Any]]:
-    """Ask about each framework without a fresh entry, while the budget lasts and ``may_spend`` (shown the plan) agrees.
+    """Ask about each framework without a fresh entry, while the budget lasts.
 
     Returns a row for each: ``status`` of the answer, ``fresh``, or ``skipped`` with a ``note``: over the limit or
     budget, or no source had answered three times in a row.
     """
     lacking = [need for need in found if need.state != "fresh"]
     asked = lacking[:limit]
-    if asked and not may_spend([f"{need.framework} {need.version}" for need in asked]):
-        asked = []
     left, in_vain, rows = max_calls, 0, []
     for number, need in enumerate(lacking, 1):
         causes = (number > len(asked), left == 0, in_vain >= _GIVE_UP_AFTER)

@@ -15,8 +15,7 @@ from typing import Any, Literal, get_args
 
 from kr.errors import BrokenYaml, FieldError, InvalidRequest
 from kr.models import PHASES, IfUnsure, Query
-from kr.text import first_control, is_blank
-from kr.yaml_io import DEPTH, Tree, read_yaml, show_path
+from kr.text import Tree, first_control, is_blank, read_json, show_path
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +23,8 @@ LIMIT = 1024 * 1024
 """Bytes that a request may have at most."""
 
 _LONGEST_LINE = 500
+LONGEST_QUESTION = 1000
+"""Characters of a question, which stands as the entry's title in every list: in a request as in a finding."""
 _MOST_ITEMS = 20
 _COUNT = re.compile(r"(\d{1,18})(\.0+)?", re.ASCII)
 """A longer number fits no integer column and no timer."""
@@ -39,7 +40,7 @@ def read_document(data: bytes) -> dict[str, Tree]:
     except UnicodeDecodeError as exc:
         raise _unreadable(f"is no {encoding} text (byte {exc.start})") from exc
     try:
-        tree = _read_json(text) if text.lstrip().startswith("{") else read_yaml(text)[0]
+        tree = _read_json(text) if text.lstrip().startswith("{") else _read_yaml(text)
     except BrokenYaml as exc:
         named = show_path(tuple(step for step in exc.path if isinstance(step, str)))
         error = _unreadable(f"is broken: {exc}", named or "request")
@@ -56,36 +57,17 @@ def _unreadable(problem: str, field: str = "request") -> InvalidRequest:
 
 
 def _read_json(text: str) -> Tree:
-    """Read JSON; what is none, or has a key twice, is left to the reader of YAML, which names the place."""
+    """Read JSON; what is none is left to the reader of YAML, which names the place."""
     try:
-        value = json.loads(
-            text, object_pairs_hook=_mapping, parse_int=str, parse_float=str, parse_constant=str
-        )
-        return _as_tree(value, DEPTH)
+        return read_json(text)
     except (ValueError, RecursionError):
-        return read_yaml(text)[0]
+        return _read_yaml(text)
 
 
-def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(pairs)
-    if len(mapping) < len(pairs):
-        raise ValueError("a key is given twice")
-    return mapping
+def _read_yaml(text: str) -> Tree:
+    from kr.yaml_io import read_yaml  # heavy: PyYAML, which JSON does without
 
-
-def _as_tree(value: Any, depth: int) -> Tree:
-    if depth < 0:
-        raise RecursionError
-    if isinstance(value, dict):
-        return {_unicode(key): _as_tree(item, depth - 1) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_as_tree(item, depth - 1) for item in value]
-    return None if value is None else _unicode(as_text(value))
-
-
-def _unicode(text: str) -> str:
-    text.encode()  # a lone surrogate is a ValueError
-    return text
+    return read_yaml(text)[0]
 
 
 class Bad(Exception):
@@ -181,6 +163,14 @@ def line(value: object) -> str:
 
 def short_line(value: object) -> str:
     return short_text(line(value))
+
+
+def question(value: object) -> str:
+    """Take a question; it may have lines."""
+    taken = text(value).strip()
+    if len(taken) > LONGEST_QUESTION:
+        raise bad(f"has {len(taken)} characters; at most {LONGEST_QUESTION}")
+    return taken
 
 
 def decoded(value: object) -> object:
@@ -342,7 +332,7 @@ _QUERY: Fields = {
     "framework_version": short_line,
     "topic": short_line,
     "tags": _tags,
-    "question": lambda value: text(value).strip(),
+    "question": question,
 }
 _INJECT: Fields = {
     "phase": named("phase tag", PHASES),

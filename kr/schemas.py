@@ -4,6 +4,7 @@ from functools import cache
 from typing import Any, get_args
 
 from kr.models import EVENT_TYPES, PHASES, IfUnsure
+from kr.requests import LONGEST_QUESTION
 from kr.text import is_blank
 
 Schema = dict[str, Any]
@@ -29,7 +30,7 @@ def research_request() -> Schema:
         "framework_version": _line(),
         "topic": _line(),
         "tags": {"type": "array", "items": _line(), "minItems": 1},
-        "question": _text(),
+        "question": _question(),
     }
     return _object(
         {
@@ -69,7 +70,7 @@ def finding_request() -> Schema:
         "description": "Markdown, or a whole report; with code and caveats at most 1,200 tokens.",
     }
     found = _object(
-        {"framework": item, "question": item, "answer": answer, **optional}, optional=tuple(optional)
+        {"framework": item, "question": _question(), "answer": answer, **optional}, optional=tuple(optional)
     )
     example = {
         "framework": "zod",
@@ -175,6 +176,10 @@ def _object(properties: Schema, *, optional: tuple[str, ...] = ()) -> Schema:
 
 def _text() -> Schema:
     return {"type": _SCALAR, "pattern": f"[^{_blanks()}]"}
+
+
+def _question() -> Schema:
+    return {**_text(), "maxLength": LONGEST_QUESTION}
 
 
 def _line() -> Schema:

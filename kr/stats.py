@@ -31,7 +31,7 @@ def collect(store: Store, settings: Settings, *, now: datetime) -> Row:
     with store.look() as tx:
         by_story = counts.view(tx, "spending_by_story")
         return {
-            "database": str(store.path),
+            "database": store.location,
             "today": now.astimezone(UTC).date().isoformat(),
             "requests": _requests(tx),
             "spared": spared(counts.spared_by_day(tx)),

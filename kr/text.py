@@ -1,14 +1,23 @@
-"""Plain text: what must not come through from strangers, how it is compared, cut and measured, and the words of a need. Pure.
+"""Plain text: what must not come through from strangers, how it is compared, cut and measured, the words of a need, and nested texts in JSON. Pure.
 
 Nothing here knows what a word means. Small words are left out, inflections are cut off, and a short list of opposites keeps
 "on" from being taken for "off".
 """
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import lru_cache
+from typing import Any, TypeAlias
+
+Tree: TypeAlias = "dict[str, Tree] | list[Tree] | str | None"
+"""Every scalar is the text that was written."""
+KeyPath: TypeAlias = tuple[str | int, ...]
+
+DEPTH = 32
+"""How deep mappings and lists may be nested."""
 
 CHARACTERS_PER_TOKEN = 4
 """What a token of a language model is taken for."""
@@ -58,6 +67,12 @@ def strip_invisible(text: str) -> str:
         return text
     # Removing one may bring an emoji selector behind a sign that it does not belong to, which is harmless.
     return re.sub(_NOT_SHOWN, "", re.sub(_LINE_BREAK, "\n", re.sub(_TERMINAL, "", text)))
+
+
+def has_invisible(text: str) -> bool:
+    """Tell whether ``strip_invisible`` would take more from a text than its kinds of line breaks."""
+    shown = re.sub(_LINE_BREAK, "\n", text)
+    return strip_invisible(shown) != shown
 
 
 def fold(text: str) -> str:
@@ -368,3 +383,45 @@ def fit(text: str, max_tokens: int) -> tuple[str, bool]:
         size += len(line)
     closed = kept + (f"{opened}\n" if opened else "")
     return (closed or text[:room]) + CUT, True
+
+
+def show_path(path: KeyPath) -> str:
+    """Write ``("a", "b", 0)`` as ``a.b[0]``, printable and bounded whatever the keys hold."""
+    steps = (f"[{step}]" if isinstance(step, int) else f".{shown_key(step)}" for step in path)
+    return "".join(steps).removeprefix(".")
+
+
+def shown_key(key: str) -> str:
+    """Write a key in one short printable word."""
+    cut = key if len(key) <= 60 else key[:59] + "…"
+    return cut if cut.isprintable() else ascii(cut)[1:-1]
+
+
+def read_json(text: str) -> Tree:
+    """Read JSON. Raises ``ValueError`` for what is none or has a key twice, ``RecursionError`` beyond ``DEPTH``."""
+    value = json.loads(text, object_pairs_hook=_mapping, parse_int=str, parse_float=str, parse_constant=str)
+    return _as_tree(value, DEPTH)
+
+
+def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        raise ValueError("a key is given twice")
+    return mapping
+
+
+def _as_tree(value: Any, depth: int) -> Tree:
+    if depth < 0:
+        raise RecursionError
+    if isinstance(value, dict):
+        return {_unicode(key): _as_tree(item, depth - 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_as_tree(item, depth - 1) for item in value]
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return None if value is None else _unicode(value)
+
+
+def _unicode(text: str) -> str:
+    text.encode()  # a lone surrogate is a ValueError
+    return text

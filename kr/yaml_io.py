@@ -8,17 +8,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any, BinaryIO, NoReturn, TypeAlias
+from typing import Any, BinaryIO, NoReturn
 
 import yaml
 
 from kr.errors import BrokenYaml
-
-Tree: TypeAlias = "dict[str, Tree] | list[Tree] | str | None"
-KeyPath: TypeAlias = tuple[str | int, ...]
-
-DEPTH = 32
-"""How deep mappings and lists may be nested."""
+from kr.text import DEPTH, KeyPath, Tree, shown_key
 
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _TAGS = frozenset({None, "!", *(f"tag:yaml.org,2002:{name}" for name in ("str", "seq", "map"))})
@@ -61,6 +56,7 @@ def read_list(file: BinaryIO) -> Iterator[tuple[int, Tree]]:
 
 
 def _broken(error: yaml.YAMLError, text: str) -> BrokenYaml:
+    """Say what PyYAML found wrong with a text, and where: never past its last line."""
     if isinstance(error, yaml.reader.ReaderError):
         before = text.encode()[: error.position].decode(errors="ignore")
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
@@ -74,18 +70,12 @@ def _broken(error: yaml.YAMLError, text: str) -> BrokenYaml:
     ):  # a quote or bracket that is never closed is noticed far below
         problem += f" {error.context}, which begins in line {begun.line + 1}"
     problem += "; a text with special characters needs quotes"
-    return BrokenYaml(mark.line + 1, mark.column + 1, problem) if mark else BrokenYaml(1, 1, problem)
-
-
-def show_path(path: KeyPath) -> str:
-    """Write ``("a", "b", 0)`` as ``a.b[0]``, printable and bounded whatever the keys hold."""
-    steps = (f"[{step}]" if isinstance(step, int) else f".{_shown(step)}" for step in path)
-    return "".join(steps).removeprefix(".")
-
-
-def _shown(key: str) -> str:
-    cut = key if len(key) <= 60 else key[:59] + "…"
-    return cut if cut.isprintable() else ascii(cut)[1:-1]
+    if mark is None:
+        return BrokenYaml(1, 1, problem)
+    lines = text.splitlines() or [""]
+    if mark.line >= len(lines):
+        return BrokenYaml(len(lines), len(lines[-1]) + 1, problem)
+    return BrokenYaml(mark.line + 1, mark.column + 1, problem)
 
 
 class _Reader:
@@ -158,7 +148,7 @@ class _Reader:
             self._refuse(event, path, "aliases are not allowed; a text that begins with * needs quotes")
         tag = getattr(event, "tag", None)
         if tag not in _TAGS:
-            self._refuse(event, path, f"the tag {_shown(str(tag))} is not allowed")
+            self._refuse(event, path, f"the tag {shown_key(str(tag))} is not allowed")
 
     def _refuse(self, event: yaml.Event, path: KeyPath, problem: str) -> NoReturn:
         place = _place(event)

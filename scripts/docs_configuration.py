@@ -6,11 +6,13 @@ from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from kr.settings import OWN_NAMES
-from kr.settings.model import Configuration, plain
+from kr.settings.model import Configuration
+from kr.settings.template import plain
 
 VARIABLES = {
     "KR_CONFIG": "The configuration file, where `--config` does not name one.",
-    "KR_DATABASE_URL": "Where the database is: `sqlite:////absolute/path.db`, three slashes for a relative one. "
+    "KR_DATABASE_URL": "Where the database is: `sqlite:////absolute/path.db`, three slashes for a relative one, or "
+    "`postgresql+psycopg://user:password@host:5432/database` ([PostgreSQL](postgresql.md)). "
     "Default: `kr.db` in the knowledge base. With `--kb DIR` it is `DIR/kr.db` whatever this says. Folders "
     "that name one database share its entries: it holds the text of every report, and `kr doctor --repair` makes the "
     "Markdown files that a folder lacks.",
@@ -22,6 +24,7 @@ VARIABLES = {
     "KR_TOKEN": "The token of [`kr serve`](server.md), for the server and for those who ask it.",
     "KR_REVIEW_TOKEN": "The token with which a person signs in on the server's page to review findings. Agents don't have it.",
     "KR_PYTHON": "For `scripts/`: the Python that the environment is made with.",
+    "KR_TEST_POSTGRESQL": "For the tests: the URL of a PostgreSQL whose role may make databases, in place of one that they start.",
     "KR_VENV": "For `scripts/`: the folder of that environment; `.venv` by default.",
 }
 """The variables that are no keys (``OWN_NAMES``), and what each is for."""

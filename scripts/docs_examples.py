@@ -11,7 +11,7 @@ import click
 
 from kr.app import App
 from kr.cli import entries, lessons, maintenance, project, research, stats
-from kr.cli.common import TerminalProgress
+from kr.cli.common import TerminalProgress, facts_view
 from kr.models import to_plain
 from kr.settings import load_settings
 from tests.support.sprint import fill_sprint
@@ -56,9 +56,7 @@ _SHOWN: dict[str, dict[str, Callable[[App], str]]] = {
     "versions": {"kr versions": lambda app: project.versions_view(app.versions())},
     "warm": {"kr warm": lambda app: project.warm_view(app.warm())},
     "doctor": {"kr doctor": lambda app: maintenance.examined(app.doctor().report())},
-    "export-yaml": {
-        "kr export-yaml --output moved": lambda app: project.exported_view(app.export_yaml(Path("moved")))
-    },
+    "export-yaml": {"kr export-yaml --output moved": lambda app: facts_view(app.export_yaml(Path("moved")))},
     "stats": {"kr stats": lambda app: stats.stats_view(app.stats())},
     "search": {
         "kr search context provider --limit 2": lambda app: entries.search_view(

@@ -271,6 +271,14 @@ def test_a_missing_index_is_damage_and_comes_back_from_the_exports(project: Proj
     assert len(list(project.base.glob("kr.db.*.damaged"))) == 1
 
 
+def test_what_the_exports_do_not_hold_is_told(project: Project) -> None:
+    project.know("rows", "columns")
+    project.run("rate", "vue-rows", "--worked")
+    project.sql("DROP TABLE archived_entries")
+    [done] = [row["done"] for row in repair(project)["repaired"] if row["check"] == "database"]
+    assert "not in the exports, so not kept: 2 questions, 1 rating;" in done
+
+
 def damage(database: Path) -> bytes:
     content = bytearray(database.read_bytes())
     content[8 * 4096 : 20 * 4096] = b"\xa5" * (12 * 4096)

@@ -1,4 +1,4 @@
-"""``kr doctor --online`` and ``--reset-circuits`` against servers that answer, refuse and are gone."""
+"""``kr doctor --online`` against servers that answer, refuse and are gone."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.mcp_servers import Scenario, context7_server
-from tests.support.program import Project, request
+from tests.support.program import Project
 
 
 @pytest.fixture
@@ -58,13 +58,3 @@ def test_a_key_of_a_model_that_no_header_can_carry_is_told(project: Project) -> 
     _, told = sources(project)
     why = "the key in MODEL_KEY holds characters that no header can carry"
     assert told["llm"] == ("warning", f"the language model: {why}")
-
-
-def test_a_paused_source_is_asked_again_on_request(project: Project) -> None:
-    project.env["KR_CIRCUIT_BREAKER"] = '{"failures": 1, "pause_seconds": 900}'
-    project.use_context7("http://127.0.0.1:9/")
-    project.ask(request())
-    assert "circuit open" in json.dumps(project.ask(request(topic="something else")))
-    done = project.run("doctor", "--reset-circuits")
-    assert b"context7 is asked again" in done.stderr
-    assert "circuit open" not in json.dumps(project.ask(request(topic="a third thing")))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kr.errors import InvalidRequest
 from kr.requests import LIMIT, read_document
-from kr.yaml_io import Tree
+from kr.text import Tree
 
 
 def refused(data: bytes | str) -> tuple[str, str]:

@@ -152,6 +152,11 @@ def test_a_database_that_a_repository_brings_is_named(project: Project) -> None:
     (project.root / ".git/index").write_bytes(b"DIRC\0\0.kr/kr.db\0\0\0")
     said = json.loads(project.run("doctor", "--format", "json").stdout)["findings"]
     assert any(row["check"] == "tracked" and "git rm --cached .kr/kr.db" in row["message"] for row in said)
+    refused = project.run("entries", "list")
+    assert (
+        refused.returncode,
+        b"has a trigger that is not kr's (obey); move the file away" in refused.stderr,
+    ) == (1, True)
     messages = project.run("db", "check", "--format", "json").stdout.decode()
     assert "trigger obey is not kr's" in messages
     assert "view mine is not kr's" in messages

@@ -217,20 +217,6 @@ def test_frameworks_by_name(project: Project) -> None:
     ]
 
 
-def test_the_plan_is_shown_before_anything_is_asked(project: Project, context7: StandIn) -> None:
-    shown: list[list[str]] = []
-
-    def refuse(plan: list[str]) -> bool:
-        shown.append(plan)
-        return False
-
-    with project.app() as app:
-        rows, _ = warm_up(app, limit=2, may_spend=refuse)
-    assert shown == [["next 15.1.8", "vue ^3.5"]]
-    assert {row["status"] for row in rows} == {"skipped"}
-    assert not context7.calls()
-
-
 @pytest.fixture
 def locked(tmp_path: Path) -> Project:
     project = Project(tmp_path / "project")

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from kr.errors import BrokenYaml
-from kr.yaml_io import Place, Tree, read_yaml, show_path, write_yaml
+from kr.text import Tree, show_path
+from kr.yaml_io import Place, read_yaml, write_yaml
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import io
 import json
 import logging
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,14 +17,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 import click
 
 from kr.errors import OutputFailed, RequestUnreadable
-from kr.models import PHASES, Problem, failure
+from kr.models import Problem, failure
 from kr.requests import LIMIT
-from kr.text import did_you_mean, one_line, strip_invisible
-from kr.yaml_io import write_yaml
+from kr.text import one_line, strip_invisible
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from kr.app import App
     from kr.models import Envelope
     from kr.research.service import Progress
@@ -35,7 +31,7 @@ Format = Literal["yaml", "json", "text"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 MOST = 1_000_000
-"""The largest number that counts of rows and calls may be: no more can be meant."""
+"""The upper bound of options that count rows and calls."""
 
 _FORMATS = get_args(Format)
 _LONGEST_CELL = 300
@@ -74,43 +70,83 @@ def together(*options: Callable[[F], F]) -> Callable[[F], F]:
     return add
 
 
-common_options = together(
-    click.option(
-        "--config",
+COMMON_OPTIONS = [
+    click.Option(
+        ["--config"],
         metavar="FILE",
         callback=_remember,
         expose_value=False,
-        help="Configuration file. Default: KR_CONFIG, or the nearest kr.yaml or config.yaml upwards.",
+        help="Configuration, not KR_CONFIG or the nearest kr.yaml.",
     ),
-    click.option(
-        "--kb", metavar="DIR", callback=_remember, expose_value=False, help="Knowledge base folder."
+    click.Option(
+        ["--kb"], metavar="DIR", callback=_remember, expose_value=False, help="Knowledge base folder."
     ),
-    click.option(
-        "--format",
+    click.Option(
+        ["--format"],
         type=click.Choice(_FORMATS),
         callback=_remember,
         expose_value=False,
-        help="Output format. Default: KR_FORMAT, else text at a terminal, else YAML.",
+        help="Default: text at a terminal, else yaml.",
     ),
-    click.option(
-        "--verbose",
-        "-v",
+    click.Option(
+        ["--verbose", "-v"],
         is_flag=True,
         callback=_remember,
         expose_value=False,
-        help="Report on standard error what is being done.",
+        help="Say on standard error what is being done.",
     ),
-)
-"""--config, --kb, --format and --verbose; their values go to the context's ``Common``."""
+]
+"""What every command takes; the values go to the context's ``Common``."""
 
 
-def with_context(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the common options, and pass the context. A command that returns nothing ends with status 0."""
-    return common_options(click.pass_context(function))
+class Command(click.Command):
+    """A command with the common options behind its own."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return all parameters in the order of the help."""
+        own, end = super().get_params(ctx), len(self.params)
+        return [*own[:end], *COMMON_OPTIONS, *own[end:]]
 
 
-def examples(*lines: str) -> str:
-    """Make the end of a help, which click leaves as it stands."""
+class Group(Command, click.Group):
+    """A group whose help gives the whole first sentence of each command's."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _first_sentence(it.help or "")) for name, it in found if it])
+
+
+def _first_sentence(text: str) -> str:
+    paragraph = " ".join(text.partition("\n\n")[0].split())
+    return paragraph.partition(". ")[0].rstrip(".") + "."
+
+
+def kr_command(
+    name: str,
+    *examples: str,
+    group: click.Group | None = None,
+    cls: type[Command] = Command,
+    **settings: Any,
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a command of a function that takes the context first; its ``examples`` end its help."""
+    make = click.command if group is None else group.command
+
+    def add(function: Callable[..., Any]) -> click.Command:
+        ending = {"epilog": _shown_examples(examples), **settings}
+        made: click.Command = make(name, cls=cls, **ending)(click.pass_context(function))
+        return made
+
+    return add
+
+
+def kr_group(name: str, *examples: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Group]:
+    """Make a group of commands; its ``examples`` end its help."""
+    return click.group(name, cls=Group, epilog=_shown_examples(examples), **settings)
+
+
+def _shown_examples(lines: Sequence[str]) -> str:
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
 
 
@@ -136,29 +172,9 @@ request_option = click.option(
     "--request",
     "document",
     metavar="FILE|-",
-    help="Read a request (YAML or JSON) from a file, or from standard input.",
+    help="Read a request in YAML or JSON; - is standard input.",
 )
 limit_option = click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help="At most N.")
-
-
-def complete_phase(_: click.Context, __: click.Parameter, incomplete: str) -> "list[str | CompletionItem]":
-    """Complete the name of a phase."""
-    return [name for name in PHASES if name.startswith(incomplete)]
-
-
-class Group(click.Group):
-    """A group whose help gives the whole first sentence of each command's."""
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands."""
-        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, _first_sentence(it.help or "")) for name, it in found if it])
-
-
-def _first_sentence(text: str) -> str:
-    paragraph = " ".join(text.partition("\n\n")[0].split())
-    return paragraph.partition(". ")[0].rstrip(".") + "."
 
 
 def common(ctx: click.Context) -> Common:
@@ -261,13 +277,6 @@ def answer_request(source: str, answer: "Callable[[bytes], Envelope]") -> "Envel
     return envelope
 
 
-def warn_of_unknown_framework(framework: str, known: Iterable[str]) -> None:
-    """Name the framework that was perhaps meant, where none of this name is known."""
-    names = set(known)
-    if framework not in names and (hint := did_you_mean(framework, names)):
-        warn(hint)
-
-
 # --- output
 
 
@@ -279,6 +288,8 @@ def emit(value: Any, ctx: click.Context, view: View, *, is_line: bool = False) -
     elif given.format == "json":
         text = to_json(value)
     else:
+        from kr.yaml_io import write_yaml  # heavy: PyYAML, which JSON does without
+
         text = write_yaml(value)
     write_out(text.rstrip("\n"))
 
@@ -358,7 +369,9 @@ def width() -> int:
     """Return the columns of the terminal. Where none reads, nothing is cut or wrapped: as wide as it takes."""
     if sys.stdout is None or not sys.stdout.isatty():
         return _WITHOUT_A_TERMINAL
-    return max(shutil.get_terminal_size((80, 24)).columns, 40)
+    from shutil import get_terminal_size  # heavy: it imports three compressors
+
+    return max(get_terminal_size((80, 24)).columns, 40)
 
 
 def cell(value: object) -> str:
@@ -396,6 +409,25 @@ def wrapped(label: str, text: str, *, indent: int) -> list[str]:
     lines = Text(one_line(text, _LONGEST)).wrap(Console(width=columns), room, overflow="fold")
     first, *more = [line.plain.rstrip() for line in lines] or [""]
     return [f"{label}{first}".rstrip(), *(" " * indent + line for line in more)]
+
+
+def facts_view(value: dict[str, Any]) -> str:
+    """Show a mapping, a line for each key; the text of a report comes last, as it stands. Tables in it are for programs."""
+    facts = {name: it for name, it in value.items() if name not in {"report", "text"} and not _is_table(it)}
+    columns = max(map(len, facts))
+    lines: list[str] = []
+    for name, it in facts.items():
+        shown = ", ".join(map(str, it)) if isinstance(it, list) else "-" if it is None else str(it)
+        lines += wrapped(f"{name.replace('_', ' '):<{columns}}  ", shown or "-", indent=columns + 2)
+    text = value.get("report", value.get("text", ""))
+    if text is None or text:
+        lines += ["", text or "Its text is lost."]
+    return "\n".join(lines)
+
+
+def _is_table(value: object) -> bool:
+    rows = value if isinstance(value, list) else [value]
+    return any(isinstance(row, dict) for row in rows)
 
 
 # --- progress

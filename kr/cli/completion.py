@@ -3,21 +3,18 @@
 import click
 from click.shell_completion import get_completion_class
 
-from kr.cli.common import examples, with_context, write_out
+from kr.cli.common import kr_command, write_out
 
 SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command(
+@kr_command(
     "completion",
-    epilog=examples(
-        "kr completion bash > ~/.local/share/bash-completion/completions/kr",
-        'kr completion zsh > "${fpath[1]}/_kr"',
-        "kr completion fish > ~/.config/fish/completions/kr.fish",
-    ),
+    "kr completion bash > ~/.local/share/bash-completion/completions/kr",
+    'kr completion zsh > "${fpath[1]}/_kr"',
+    "kr completion fish > ~/.config/fish/completions/kr.fish",
 )
 @click.argument("shell", type=click.Choice(SHELLS))
-@with_context
 def command(ctx: click.Context, /, shell: str) -> None:
     """Print the script that completes commands and options in SHELL."""
     kind = get_completion_class(shell)

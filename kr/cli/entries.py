@@ -1,26 +1,23 @@
 """``kr search``, ``kr entries`` and ``kr archive``: find what is known, and change index and archive by hand."""
 
 import re
-import sys
 from typing import Any
 
 import click
 
 from kr.cli.common import (
-    Group,
     at_most,
     cell,
-    common_options,
     emit,
-    examples,
+    facts_view,
+    kr_command,
+    kr_group,
     limit_option,
     open_app,
     table,
-    warn_of_unknown_framework,
-    with_context,
     wrapped,
 )
-from kr.text import counted, strip_invisible
+from kr.text import counted
 
 Row = dict[str, Any]
 
@@ -29,26 +26,19 @@ _REPORT = click.option("--report", is_flag=True, help="Give the report's text to
 _FRAMEWORK = click.option("--framework", help="Entries of this framework alone.")
 
 
-@click.command(
-    "search",
-    epilog=examples("kr search repeatable option", "kr search --framework vue virtual scroll --limit 3"),
-)
+@kr_command("search", "kr search repeatable option", "kr search --framework vue virtual scroll --limit 3")
 @click.argument("words", nargs=-1, required=True)
 @_FRAMEWORK
 @click.option(
     "--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Entries and lessons at most."
 )
-@with_context
 def search(ctx: click.Context, /, words: tuple[str, ...], framework: str | None, limit: int) -> None:
     """Find WORDS in topics, tags, questions, reports and lessons, the best first, each with the passage.
 
-    What holds only some of the words comes last. kr entries show ID --report shows the whole report. Nothing
-    counts as read.
+    What holds only some of the words comes last. kr entries show ID --report shows a whole report.
     """
     with open_app(ctx, may_share=True, only_reads=True) as app:
         found = app.search_all(" ".join(words), framework=framework, limit=limit + 1)
-        if framework and not found["entries"]:
-            warn_of_unknown_framework(framework, (row["framework"] for row in app.entries()["entries"]))
     emit({name: at_most(limit, rows) for name, rows in found.items()}, ctx, search_view)
 
 
@@ -70,97 +60,75 @@ def _without_marks(passage: str) -> str:
     return " ".join(re.sub(r"```\w*|[*`]|(?<!\S)(?:[>|]|#+)(?!\S)", " ", passage).split())
 
 
-@click.group(
+@kr_group(
     "entries",
-    cls=Group,
-    epilog=examples(
-        "kr entries list --framework vue --status stale",
-        "kr entries show vue-slots --report",
-        "kr entries restore vue-slots 2",
-    ),
+    "kr entries list --framework vue --status stale",
+    "kr entries show vue-slots --report",
+    "kr entries restore vue-slots 2",
 )
-@common_options
 def command() -> None:
     """Look through the index, and change it by hand.
 
-    An id that no entry has is an error on standard error, which names the nearest ids; standard output stays empty, and the
-    exit status is 1.
+    An unknown id is an error that names the nearest ones.
     """
 
 
-@command.command(
-    "list", epilog=examples("kr entries list", "kr entries list --framework vue --status stale --limit 20")
+@kr_command(
+    "list", "kr entries list", "kr entries list --framework vue --status stale --limit 20", group=command
 )
 @_FRAMEWORK
 @click.option("--status", type=click.Choice(["fresh", "stale"]), help="Entries of this status, as of today.")
 @limit_option
-@with_context
 def list_entries(ctx: click.Context, /, **page: Any) -> None:
     """List the entries, the last accessed first."""
     with open_app(ctx, may_share=True, only_reads=True) as app:
         found = app.entries(**page)
-        if not found["total"] and page["framework"]:
-            warn_of_unknown_framework(
-                page["framework"], (row["framework"] for row in app.entries()["entries"])
-            )
     if (shown := len(found["entries"])) < found["total"]:
         click.echo(f"the first {shown} of {found['total']} shown; --limit N shows more", err=True)
     emit(found["entries"], ctx, entries_view)
 
 
-@command.command("show", epilog=examples("kr entries show vue-slots", "kr entries show vue-slots --report"))
+@kr_command("show", "kr entries show vue-slots", "kr entries show vue-slots --report", group=command)
 @_ENTRY
 @_REPORT
-@with_context
 def show(ctx: click.Context, /, entry_id: str, *, report: bool) -> None:
-    """Show one entry: its row, why it is stale, and how many earlier texts there are."""
+    """Show one entry: what is known of it, and why it is stale."""
     with open_app(ctx, may_share=True, only_reads=True) as app:
-        emit(app.entry(entry_id, report=report), ctx, entry_view)
+        emit(app.entry(entry_id, report=report), ctx, facts_view)
 
 
-@command.command(
-    "remove", epilog=examples("kr entries remove vue-slots", "kr entries remove vue-slots vue-watchers --yes")
+@kr_command(
+    "remove", "kr entries remove vue-slots", "kr entries remove vue-slots vue-watchers", group=command
 )
 @click.argument("entry_ids", metavar="ID...", nargs=-1, required=True)
-@click.option("--yes", is_flag=True, help="Don't ask. Without a terminal nothing is asked anyway.")
-@with_context
-def remove(ctx: click.Context, /, entry_ids: tuple[str, ...], *, yes: bool) -> int:
+def remove(ctx: click.Context, /, entry_ids: tuple[str, ...]) -> None:
     """Move entries to the archive: all that are named, or none when one is unknown.
 
     The report's text is kept; kr archive restore ID brings the entry back.
     """
     with open_app(ctx) as app:
-        found = app.catalog.check(entry_ids)
-        if not yes and sys.stdin.isatty():
-            click.echo(entries_view(found), err=True)
-            if not click.confirm("Move to the archive?", err=True):
-                click.echo("Nothing was removed.", err=True)
-                return 1
         emit(app.catalog.remove(entry_ids), ctx, changed_view)
-    return 0
 
 
-@command.command(
-    "history", epilog=examples("kr entries history vue-slots", "kr entries history vue-slots --revision 1")
+@kr_command(
+    "history", "kr entries history vue-slots", "kr entries history vue-slots --revision 1", group=command
 )
 @_ENTRY
 @click.option("--revision", type=int, metavar="N", help="Give the text of revision N.")
-@with_context
 def history(ctx: click.Context, /, entry_id: str, revision: int | None) -> None:
     """List the texts that an entry's report had before, the oldest first."""
     with open_app(ctx) as app:
         if revision is None:
             emit(app.catalog.history(entry_id), ctx, history_view)
         else:
-            emit(app.catalog.revision(entry_id, revision), ctx, revision_view)
+            emit(app.catalog.revision(entry_id, revision), ctx, facts_view)
 
 
-@command.command("restore", epilog=examples("kr entries history vue-slots", "kr entries restore vue-slots 1"))
+@kr_command("restore", "kr entries history vue-slots", "kr entries restore vue-slots 1", group=command)
 @_ENTRY
 @click.argument("revision", type=int)
-@with_context
 def restore(ctx: click.Context, /, entry_id: str, revision: int) -> None:
-    """Bring the text of REVISION back; the text that it replaces becomes a revision itself.
+    """Bring an earlier text of an entry back; the present one becomes a revision itself.
 
     To bring an archived entry back, see kr archive restore.
     """
@@ -168,15 +136,12 @@ def restore(ctx: click.Context, /, entry_id: str, revision: int) -> None:
         emit(app.catalog.restore_revision(entry_id, revision), ctx, changed_view)
 
 
-@click.group(
-    "archive", cls=Group, epilog=examples("kr archive list --reason manual", "kr archive restore vue-slots")
-)
-@common_options
+@kr_group("archive", "kr archive list --reason manual", "kr archive restore vue-slots")
 def archive() -> None:
     """Look through the archive, and bring entries back."""
 
 
-@archive.command("list", epilog=examples("kr archive list", "kr archive list --framework vue --reason lru"))
+@kr_command("list", "kr archive list", "kr archive list --framework vue --reason lru", group=archive)
 @_FRAMEWORK
 @click.option(
     "--reason",
@@ -184,7 +149,6 @@ def archive() -> None:
     help="Evicted for room, not accessed for too long, or removed by hand.",
 )
 @limit_option
-@with_context
 def list_archive(ctx: click.Context, /, limit: int | None, **wanted: Any) -> None:
     """List the archived entries, the last archived first."""
     with open_app(ctx, only_reads=True) as app:
@@ -197,27 +161,27 @@ _NUMBER = click.option(
 )
 
 
-@archive.command(
-    "show", epilog=examples("kr archive show vue-slots", "kr archive show vue-slots --archive-id 7 --report")
+@kr_command(
+    "show", "kr archive show vue-slots", "kr archive show vue-slots --archive-id 7 --report", group=archive
 )
 @_ENTRY
 @_NUMBER
 @_REPORT
-@with_context
 def show_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> None:
     """Show one archived entry: its row, when and why it left. Of several of one id the last archived."""
     with open_app(ctx) as app:
-        emit(app.catalog.archived(entry_id, **wanted), ctx, entry_view)
+        emit(app.catalog.archived(entry_id, **wanted), ctx, facts_view)
 
 
-@archive.command(
+@kr_command(
     "restore",
-    epilog=examples("kr archive restore vue-slots", "kr archive restore vue-slots --archive-id 7 --replace"),
+    "kr archive restore vue-slots",
+    "kr archive restore vue-slots --archive-id 7 --replace",
+    group=archive,
 )
 @_ENTRY
 @_NUMBER
 @click.option("--replace", "replace_live", is_flag=True, help="Archive the live entry of this id first.")
-@with_context
 def restore_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> None:
     """Make an archived entry live and fresh again, with its own text at its path.
 
@@ -256,21 +220,6 @@ def history_view(rows: list[Row]) -> str:
     return table(shown, lines, wide="version") if rows else "no earlier text"
 
 
-def revision_view(row: Row) -> str:
-    return f"{history_view([row])}\n\n{strip_invisible(row['text'])}"
-
-
-def entry_view(row: Row) -> str:
-    facts = {name: value for name, value in row.items() if name != "report"}
-    width = max(map(len, facts))
-    lines: list[str] = []
-    for name, value in facts.items():
-        lines += wrapped(f"{name.replace('_', ' '):<{width}}  ", cell(value), indent=width + 2)
-    if "report" in row:
-        lines += ["", strip_invisible(row["report"]) if row["report"] else "Its text is lost."]
-    return "\n".join(lines)
-
-
 def changed_view(value: Row) -> str:
     """Say what was archived or restored, and how many entries are live now."""
     lines = [
@@ -280,9 +229,11 @@ def changed_view(value: Row) -> str:
     if "entry" in value:
         entry = value["entry"]
         lines.append(f"restored  {cell(entry['id'])}, {entry['status']}: {cell(entry['path'])}")
+        if value["replaced"] is not None:
+            lines.append(f"the text that it replaces is revision {value['replaced']} (kr entries history)")
         lines += [
             f"archived  {cell(row['id'])}, which was live (archive id {row['archive_id']})"
-            for row in value["replaced"]
+            for row in value["archived"]
         ]
         if moved := max(value["lru_evicted"], 0) + value["auto_archived"]:
             lines.append(f"{counted(moved, 'other entry', 'other entries')} went to the archive, for room")

@@ -5,23 +5,22 @@ from typing import Any
 import click
 
 from kr.cli.common import (
-    Group,
     cell,
-    common_options,
     emit,
-    examples,
+    facts_view,
     is_person,
+    kr_command,
+    kr_group,
     open_app,
     read_request,
     request_option,
     schema_option,
-    with_context,
     wrapped,
 )
 from kr.errors import InvalidRequest, KrError
-from kr.findings import save_failure
+from kr.findings import MOST_TOKENS, save_failure
 from kr.models import Writer, person, to_plain
-from kr.requests import read_document
+from kr.requests import LIMIT, read_document
 from kr.schemas import finding_request
 from kr.text import counted
 
@@ -30,8 +29,8 @@ Row = dict[str, Any]
 _MOST_LINES = 20
 """Of one text that waits; the others are seen with ``--format yaml``."""
 
-_SESSION = click.option("--session-id", metavar="ID", help="The session of the agent that found it out.")
-_STORY = click.option("--story-key", metavar="KEY", help="The story it was found out for, such as 3-1.")
+_SESSION = click.option("--session-id", metavar="ID", help="The session of the agent.")
+_STORY = click.option("--story-key", metavar="KEY", help="The story that it belongs to, such as 3-1.")
 _ENTRY = click.argument("entry_id", metavar="ID")
 
 
@@ -40,17 +39,15 @@ def _writer(session_id: str | None) -> Writer | None:
     return person() if session_id is None and is_person() else None
 
 
-@click.command(
+@kr_command(
     "save",
-    epilog=examples(
-        "kr save zod \"How do I reject unknown keys?\" --file - <<'END'",
-        "Use z.strictObject(…): unknown keys are errors then.",
-        "END",
-        "kr save --request finding.yaml",
-        'kr save zod "Strict objects?" --file b.md --entry zod-reject-unknown-keys',
-        'kr save zod "Strict objects?" --answer "…" --code-file strict.ts \\',
-        '  --caveats "not of version 3" --verified-by "npm test" --session-id s-1',
-    ),
+    "kr save zod \"How do I reject unknown keys?\" --file - <<'END'",
+    "Use z.strictObject(…): unknown keys are errors then.",
+    "END",
+    "kr save --request finding.yaml",
+    'kr save zod "Strict objects?" --file b.md --entry zod-reject-unknown-keys',
+    'kr save zod "Strict objects?" --answer "Use z.strictObject." \\',
+    '  --code-file strict.ts --verified-by "npm test" --session-id s-1',
 )
 @click.argument("framework", required=False)
 @click.argument("question", required=False)
@@ -63,7 +60,7 @@ def _writer(session_id: str | None) -> Writer | None:
 @click.option("--answer", help="The answer, in a sentence or two.")
 @click.option("--code", help="The snippet that proved it.")
 @click.option("--code-file", metavar="FILE", help="Read the snippet from a file.")
-@click.option("--caveats", help="What bites.")
+@click.option("--caveats", help="What to watch out for.")
 @click.option("--source", "sources", multiple=True, metavar="URL|PATH", help="Where it is from; repeatable.")
 @click.option("--verified-by", help="What proved it: a test, a command, production.")
 @click.option("--framework-version", help="Default: the project's.")
@@ -74,7 +71,6 @@ def _writer(session_id: str | None) -> Writer | None:
 @_SESSION
 @request_option
 @schema_option(finding_request)
-@with_context
 def save(
     ctx: click.Context,
     /,
@@ -89,9 +85,9 @@ def save(
     """Keep what you found out about FRAMEWORK and proved, so that whoever asks next has it.
 
     QUESTION is what somebody would ask. The answer is Markdown, or a whole report of kr's template; with code and
-    caveats at most 1,200 tokens. An entry of the same topic gets it as its new text, and the earlier one stays in its
-    history; --entry names another one. What gives its reader orders, or switches a safeguard off, waits for a person:
-    `kr review`.
+    caveats at most 1,200 tokens. An entry of the same topic, or the one that --entry names, gets it as its new text;
+    the earlier text stays in its history. What gives orders to its reader, or switches a safeguard off, waits for a
+    person: kr review.
     """
     if document is not None and framework is not None:
         raise click.UsageError("give a request, or FRAMEWORK and QUESTION, not both.")
@@ -120,6 +116,8 @@ def save(
 
 def _text_of(source: str) -> str:
     content = read_request(source)
+    if len(content) > LIMIT:
+        raise KrError(f"{source}: is larger than 1 MiB; a finding has at most {MOST_TOKENS} tokens")
     try:
         return content.decode()
     except UnicodeDecodeError as error:
@@ -146,12 +144,10 @@ def _saved_view(value: Row) -> str:
     return "\n".join(lines)
 
 
-@click.command(
+@kr_command(
     "rate",
-    epilog=examples(
-        "kr rate zod-reject-unknown-keys --worked",
-        'kr rate zod-reject-unknown-keys --wrong --note "gone in version 4"',
-    ),
+    "kr rate zod-reject-unknown-keys --worked",
+    'kr rate zod-reject-unknown-keys --wrong --note "gone in version 4"',
 )
 @_ENTRY
 @click.option("--worked", is_flag=True, help="It worked: it is confirmed, and fresh again.")
@@ -159,11 +155,10 @@ def _saved_view(value: Row) -> str:
 @click.option("--note", help="What is wrong, in a sentence.")
 @_STORY
 @_SESSION
-@with_context
 def rate(ctx: click.Context, /, entry_id: str, *, worked: bool, wrong: bool, **given: Any) -> None:
     """Say whether the report of entry ID worked.
 
-    A session counts once for a text, by its last word. A new text begins anew.
+    Of each session the last rating of a text counts. Ratings are of the text that stands now: a new one has none.
     """
     if worked == wrong:
         raise click.UsageError("say --worked or --wrong, one of them.")
@@ -179,42 +174,34 @@ def _rated_view(value: Row) -> str:
     return f"{line}\n  it is served to nobody until it is improved" if value["withdrawn"] else line
 
 
-@click.group(
-    "review",
-    cls=Group,
-    invoke_without_command=True,
-    epilog=examples("kr review", "kr review approve held-1f2e3d4c5b6a"),
-)
-@common_options
+@kr_group("review", "kr review", "kr review approve held-1f2e3d4c5b6a", invoke_without_command=True)
 @click.pass_context
 def review(ctx: click.Context) -> None:
-    """Show what waits for a person: findings and lessons held back, reports rated wrong, candidates nobody chose."""
+    """Show what waits for a person: what was held back, reports rated wrong, and questions that no entry was chosen for."""
     if ctx.invoked_subcommand is None:
         with open_app(ctx, only_reads=True) as app:
             value = app.review()
         emit(value, ctx, _review_view)
 
 
-@review.command("approve", epilog=examples("kr review approve held-1f2e3d4c5b6a"))
+@kr_command("approve", "kr review approve held-1f2e3d4c5b6a", group=review)
 @_ENTRY
-@with_context
 def approve(ctx: click.Context, /, entry_id: str) -> None:
     """Save a finding, or record a lesson, that was held back. At a terminal only."""
     _require_person("approve")
     with open_app(ctx) as app:
         value = app.approve(entry_id)
-    emit(value, ctx, _saved_view if "results" in value else _done_view)
+    emit(value, ctx, _saved_view if "results" in value else facts_view)
 
 
-@review.command("reject", epilog=examples("kr review reject held-1f2e3d4c5b6a"))
+@kr_command("reject", "kr review reject held-1f2e3d4c5b6a", group=review)
 @_ENTRY
-@with_context
 def reject(ctx: click.Context, /, entry_id: str) -> None:
     """Drop a finding, or a lesson, that was held back. At a terminal only."""
     _require_person("reject")
     with open_app(ctx) as app:
         value = app.reject(entry_id)
-    emit(value, ctx, _done_view)
+    emit(value, ctx, facts_view)
 
 
 def _require_person(command: str) -> None:
@@ -222,10 +209,6 @@ def _require_person(command: str) -> None:
         raise KrError(
             f"kr review {command} works at a terminal alone: what was held back is for a person to read"
         )
-
-
-def _done_view(value: Row) -> str:
-    return f"done: {value.get('id', '')}"
 
 
 def _review_view(value: Row) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kr.cli.common import open_app, with_context
+from kr.cli.common import Command, kr_command, open_app
 from kr.lessons.hooks import (
     ASK_FOR_LESSONS,
     DEFAULT_PHASE,
@@ -41,7 +41,7 @@ PostToolUseFailure and SubagentStop:
 """
 
 
-class _FailsOpen(click.Command):
+class _FailsOpen(Command):
     """A command whose wrong command line is reported, and stops nobody: status 2 would block the agent."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -52,21 +52,20 @@ class _FailsOpen(click.Command):
             ctx.exit(0)
 
 
-@click.command(
+@kr_command(
     "hook",
     cls=_FailsOpen,
-    epilog=_EPILOG,
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    epilog=_EPILOG,
 )
 @click.option("--phase", envvar="KR_PHASE", help="The phase of agents whose type does not say it.")
 @click.option("--story-key", envvar="KR_STORY_KEY", default=_NO_STORY, help="The story that is worked on.")
-@with_context
 def command(ctx: click.Context, /, phase: str | None, story_key: str) -> None:
     """Answer a hook whose JSON comes on standard input.
 
     SessionStart and SubagentStart get the lessons of the agent's phase, those first that fit its task;
-    PostToolUseFailure and SubagentStop are recorded; an agent that returns a failure without lessons is asked once for
-    its words. An agent's phase follows from its type (dev, review, e2e, story), else from --phase or KR_PHASE, else it is
+    PostToolUseFailure and SubagentStop are recorded; an agent that returns a failure without lessons is asked once
+    what it learned. An agent's phase follows from its type (dev, review, e2e, story), else from --phase or KR_PHASE, else it is
     dev-execution. The project is that of the event's cwd. Whatever happens, the exit status is 0.
     """
     try:

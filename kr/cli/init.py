@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,12 @@ from typing import Any
 import click
 
 from kr.app import App
-from kr.cli.common import common, emit, examples, open_app, with_context
+from kr.cli.common import common, emit, kr_command, open_app
 from kr.errors import ConfigError
-from kr.research.persona import chosen_persona, fitting_persona
+from kr.research.persona import fitting_persona
 from kr.settings import Settings, load_settings
-from kr.settings.model import render_config
 from kr.settings.project import CONFIG, Project, find_project, main_checkout, read_config
+from kr.settings.template import render_config
 from kr.settings.trust import trust
 from kr.store import entries
 from kr.store.files import open_own, refuse_link
@@ -23,13 +23,12 @@ from kr.store.files import open_own, refuse_link
 _DEFAULT = ".kr"
 
 
-@click.command("init", epilog=examples("kr init", "kr init --kb shared/knowledge-base"))
-@with_context
+@kr_command("init", "kr init", "kr init --kb shared/knowledge-base")
 def init(ctx: click.Context) -> None:
     """Write kr.yaml and create the knowledge base.
 
     Nothing is overwritten, and it may be run again: where a file exists already, it says what to add. In a git checkout the
-    knowledge base .kr is added to .gitignore; of another one it says what to commit. The folder becomes a project by it.
+    knowledge base .kr is added to .gitignore; of another one it says what to commit. It makes the folder a project.
     """
     given, environ = common(ctx), dict(os.environ)
     config = Path(given.config) if given.config else None
@@ -44,9 +43,9 @@ def init(ctx: click.Context) -> None:
             entries.count(tx)
         files = [
             {"path": str(settings.config_file), "state": state},
-            {"path": str(app.store.path), "state": "exists" if existed else "created"},
+            {"path": app.store.location, "state": "exists" if existed else "created"},
         ]
-        hints = [*_missing_persona(settings, environ), _version_control(settings, files)]
+        hints = [_version_control(settings, files)]
         emit({"files": files, "hints": hints, "next": _next(app)}, ctx, initialized)
 
 
@@ -82,16 +81,6 @@ def _chosen_base(project: Project, kb: str | None, environ: Mapping[str, str]) -
 
 def _home(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("HOME") or "/nonexistent")
-
-
-def _missing_persona(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
-    _, problem = chosen_persona(settings, _home(environ))
-    if problem is not None:
-        persona = fitting_persona(settings.project_root, _home(environ))
-        yield (
-            f"{settings.config_file}: no persona was found for role_mapping.knowledge_researcher_persona. Add:\n"
-            f"  role_mapping:\n    knowledge_researcher_persona: {persona}"
-        )
 
 
 def _version_control(settings: Settings, files: list[dict[str, str]]) -> str:

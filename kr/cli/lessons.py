@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kr.cli.common import (
-    Group,
     answer_request,
     at_most,
-    common_options,
-    complete_phase,
     emit,
-    examples,
+    facts_view,
     is_person,
+    kr_command,
+    kr_group,
     open_app,
     read_request,
     request_option,
     schema_option,
     together,
     warn,
-    with_context,
     wrapped,
 )
 from kr.errors import KrError
@@ -42,33 +40,27 @@ _NO_REQUEST = "give --request FILE, or --request - for standard input"
 
 _PHASE = click.option(
     "--phase",
-    shell_complete=complete_phase,
     help="story-creation, story-review, dev-execution, code-review, e2e-inspection, or one of your own (phases).",
 )
 
 
-@click.group(
+@kr_group(
     "lessons",
-    cls=Group,
-    epilog=examples(
-        "kr lessons inject --phase dev-execution",
-        "kr lessons inject --phase code-review --framework vue --query paging",
-        "kr lessons record --request return.yaml",
-        'kr lessons add "Rows stay blank" --fix "Set the row height" --tag vue',
-        'kr lessons search "row height"',
-    ),
+    "kr lessons inject --phase dev-execution",
+    "kr lessons inject --phase code-review --framework vue --query paging",
+    "kr lessons record --request return.yaml",
+    'kr lessons add "Rows stay blank" --fix "Set the row height" --tag vue',
+    'kr lessons search "row height"',
 )
-@common_options
 def command() -> None:
     """Lessons that agents learned from failures, in an append-only Markdown file."""
 
 
-@command.command(
+@kr_command(
     "inject",
-    epilog=examples(
-        "kr lessons inject --phase dev-execution --framework vue --query paging",
-        "kr lessons inject --request request.yaml --format json",
-    ),
+    "kr lessons inject --phase dev-execution --framework vue --query paging",
+    "kr lessons inject --request request.yaml --format json",
+    group=command,
 )
 @request_option
 @_PHASE
@@ -82,7 +74,6 @@ def command() -> None:
 @click.option("--file", "files", multiple=True, help="A file that the agent works on; may be repeated.")
 @click.option("--dry-run", is_flag=True, help="Only show them: nothing is counted as given.")
 @schema_option(inject_request)
-@with_context
 def inject(
     ctx: click.Context,
     /,
@@ -120,10 +111,9 @@ def inject(
     return 1 if value["status"] == "failure" else 0
 
 
-@command.command("record", epilog=examples("kr lessons record --request return.yaml"))
+@kr_command("record", "kr lessons record --request return.yaml", group=command)
 @request_option
 @schema_option(record_request)
-@with_context
 def record(ctx: click.Context, /, document: str | None) -> None:
     """Record what an agent's return teaches.
 
@@ -154,7 +144,7 @@ def _recorded(ctx: click.Context, source: str | None) -> "RecordEnvelope":
 
 
 _listing = together(
-    click.option("--phase", shell_complete=complete_phase, help="Only lessons of this phase."),
+    click.option("--phase", help="Only lessons of this phase."),
     click.option(
         "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Lessons at most."
     ),
@@ -168,9 +158,8 @@ def _legal(app: "App", phase: str | None) -> str | None:
     return phase
 
 
-@command.command("list", epilog=examples("kr lessons list --phase dev-execution --limit 20"))
+@kr_command("list", "kr lessons list --phase dev-execution --limit 20", group=command)
 @_listing
-@with_context
 def list_(ctx: click.Context, /, phase: str | None, limit: int) -> None:
     """List lessons, the newest first: how often each was given, how often its failure came back, and its worth."""
     with open_app(ctx, only_reads=True) as app, app.lessons() as lessons:
@@ -178,10 +167,9 @@ def list_(ctx: click.Context, /, phase: str | None, limit: int) -> None:
     emit(at_most(limit, found), ctx, listing_view)
 
 
-@command.command("search", epilog=examples('kr lessons search "row height"'))
+@kr_command("search", 'kr lessons search "row height"', group=command)
 @click.argument("query")
 @_listing
-@with_context
 def search(ctx: click.Context, /, query: str, phase: str | None, limit: int) -> None:
     """Find lessons by words, the most relevant first."""
     with open_app(ctx, only_reads=True) as app, app.lessons() as lessons:
@@ -193,9 +181,8 @@ def search(ctx: click.Context, /, query: str, phase: str | None, limit: int) -> 
 _ID = click.argument("lesson_id", metavar="ID")
 
 
-@command.command("show", epilog=examples("kr lessons show 2f1c9a7b"))
+@kr_command("show", "kr lessons show 2f1c9a7b", group=command)
 @_ID
-@with_context
 def show(ctx: click.Context, /, lesson_id: str) -> None:
     """Show one lesson with everything that is known of it."""
     with open_app(ctx, only_reads=True) as app, app.lessons() as lessons:
@@ -206,10 +193,9 @@ def show(ctx: click.Context, /, lesson_id: str) -> None:
 def _marking(name: str, mark: "LessonMark", done: str, undone: str, summary: str) -> None:
     """Make the command that sets a mark, and takes it off with --undo."""
 
-    @command.command(name, help=summary, epilog=examples(f"kr lessons {name} 2f1c9a7b"))
+    @kr_command(name, f"kr lessons {name} 2f1c9a7b", group=command, help=summary)
     @_ID
     @click.option("--undo", is_flag=True, help="Take it back.")
-    @with_context
     def change(ctx: click.Context, /, lesson_id: str, *, undo: bool) -> None:
         with open_app(ctx) as app, app.lessons(timeout=_RECORD_TIMEOUT) as lessons:
             _require_person_for_held(lessons, lesson_id)
@@ -229,26 +215,21 @@ _marking(
 _marking("pin", "pinned_at", "pinned", "no longer pinned", "Give a lesson before all others of its phase.")
 
 
-@command.command(
-    "add",
-    epilog=examples('kr lessons add "Rows mix without keys" --fix "Give rows a key" --tag vue'),
-)
+@kr_command("add", 'kr lessons add "Rows mix without keys" --fix "Give rows a key" --tag vue', group=command)
 @click.argument("symptom")
 @click.option("--fix", required=True, help="What to do: one sentence of at most 120 characters.")
 @click.option(
     "--phase",
     default="dev-execution",
     show_default=True,
-    shell_complete=complete_phase,
     help="The phase whose agents are to know it.",
 )
 @click.option("--tag", "tags", multiple=True, help="A framework that it is about; may be repeated.")
 @click.option("--ref", help="The file that it is about, with its line: src/app.py:12.")
-@with_context
 def add(
     ctx: click.Context, /, *, symptom: str, fix: str, phase: str, tags: tuple[str, ...], ref: str | None
 ) -> None:
-    """Write a lesson yourself: what one sees, best in 60 characters, and what to do."""
+    """Write a lesson yourself: what one sees, in some 60 characters, and what to do."""
     with open_app(ctx) as app, app.lessons(timeout=_RECORD_TIMEOUT) as lessons:
         legal = _legal(app, phase) or phase
         added = lessons.add(symptom, fix, phase=legal, tags=tags, ref=ref, by_person=is_person())
@@ -257,12 +238,11 @@ def add(
     emit(added, ctx, lambda it: listing_view([it]))
 
 
-@command.command(
-    "edit", epilog=examples('kr lessons edit 2f1c9a7b "A list without keys reuses rows: give each a key"')
+@kr_command(
+    "edit", 'kr lessons edit 2f1c9a7b "A list without keys reuses rows: give each a key"', group=command
 )
 @_ID
 @click.argument("text")
-@with_context
 def edit(ctx: click.Context, /, lesson_id: str, text: str) -> None:
     """Reword a lesson. The new line goes to the end of the file and takes the old one's place."""
     with open_app(ctx) as app, app.lessons(timeout=_RECORD_TIMEOUT) as lessons:
@@ -271,14 +251,13 @@ def edit(ctx: click.Context, /, lesson_id: str, text: str) -> None:
     emit(changed, ctx, lambda it: listing_view([it]))
 
 
-@command.command("import", epilog=examples("kr lessons import ../shop/lessons/_lessons-learned.md"))
+@kr_command("import", "kr lessons import ../shop/lessons/_lessons-learned.md", group=command)
 @click.argument("files", nargs=-1, required=True)
-@with_context
 def import_(ctx: click.Context, /, files: tuple[str, ...]) -> None:
-    """Import the lessons of other lessons files, of all or of none; those that are known already are not added again."""
+    """Add the lessons of other lessons files, those that are not known yet."""
     with open_app(ctx) as app, app.lessons() as lessons:
         done = lessons.import_files([*map(Path, files)])
-    emit(done, ctx, lambda it: "  ".join(f"{name} {count}" for name, count in it.items()))
+    emit(done, ctx, facts_view)
 
 
 def injection_view(value: dict[str, Any]) -> str:

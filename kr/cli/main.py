@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from kr import __version__
-from kr.cli.common import colour, common_options, complain
+from kr.cli.common import Group, colour, complain
 from kr.errors import KrError, NotInstalled
 from kr.extras import how_to_install
 
@@ -47,7 +47,11 @@ GROUPS = {
     ),
     "Set up and look after": (
         ("init", "init:init", "Write kr.yaml and create the knowledge base."),
-        ("trust", "trust:trust", "Let what a project's kr.yaml starts, expands and calls take effect."),
+        (
+            "trust",
+            "trust:trust",
+            "Trust a project's kr.yaml: allow the programs, variables and addresses that it names.",
+        ),
         ("stats", "stats:stats", "Count what the cache saves, costs and holds."),
         ("doctor", "maintenance:doctor", "Find what is wrong with the knowledge base, and repair it."),
         ("db", "maintenance:db", "Find, check, upgrade, back up and restore the database."),
@@ -59,7 +63,7 @@ GROUPS = {
 _MODULES = {name: where for rows in GROUPS.values() for name, where, _ in rows}
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     """Groups the commands in the help, and imports one only when it is run."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -106,7 +110,6 @@ Examples:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="kr")
-@common_options
 def cli() -> None:
     """Answer the questions of coding agents: each is researched once, then answered from the cache for all.
 

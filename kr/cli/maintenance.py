@@ -1,85 +1,74 @@
 """``kr doctor`` and ``kr db``: looking after a knowledge base and its database."""
 
+import logging
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kr.cli.common import Group, common_options, emit, examples, open_app, with_context, wrapped
+from kr.cli.common import emit, facts_view, kr_command, kr_group, open_app, wrapped
 from kr.doctor import Finding, remains, restore_backup
 from kr.store import backup as backups
 from kr.store import entries as entry_rows
+from kr.store.engine import store_of
 from kr.text import counted
+
+logger = logging.getLogger(__name__)
 
 _FILE = click.Path(path_type=Path, dir_okay=True)
 _COLOURS = {"error": "red", "warning": "yellow", "information": "cyan"}
 
 
-@click.group(
+@kr_group(
     "db",
-    cls=Group,
-    epilog=examples(
-        'sqlite3 "$(kr db path)" "SELECT * FROM hit_rate_by_day"',
-        "kr db backup",
-        "kr db restore kr-20261121T120000Z.db",
-    ),
+    'sqlite3 "$(kr db path)" "SELECT * FROM hit_rate_by_day"',
+    "kr db backup",
+    "kr db restore kr-20261121T120000Z.db",
 )
-@common_options
 def db() -> None:
-    """Find, check, upgrade, back up and restore the database."""
+    """Find, check, upgrade, back up, restore and copy the database."""
 
 
-@db.command("path", epilog=examples('sqlite3 "$(kr db path)" "SELECT * FROM hit_rate_by_day"'))
-@with_context
+@kr_command("path", 'sqlite3 "$(kr db path)" "SELECT * FROM hit_rate_by_day"', group=db)
 def path(ctx: click.Context) -> None:
     """Print where the database is: one line for the shell, unless --format asks for more."""
     with open_app(ctx, only_reads=True) as app:
-        value = {"path": str(app.store.path.absolute()), "exists": app.store.exists()}
+        place = app.store.location if app.store.is_shared else str(app.store.path.absolute())
+        value = {"path": place, "exists": app.store.exists()}
         emit(value, ctx, lambda it: str(it["path"]), is_line=True)
 
 
-@db.command("upgrade", epilog=examples("kr db upgrade"))
-@with_context
+@kr_command("upgrade", "kr db upgrade", group=db)
 def upgrade(ctx: click.Context) -> None:
     """Bring the database to this kr's schema; an older one is backed up beside it first. One is made where none is."""
     with open_app(ctx) as app:
-        before = backups.inspect(app.store.path)
+        before = backups.inspect_store(app.store)
         if before.state != "current":  # one that is may well be write-protected
             with app.store.write() as tx:
                 entry_rows.count(tx)
         value = {
-            "path": str(app.store.path),
+            "path": app.store.location,
             "upgraded": before.state != "current",
             "from_version": before.version,
         }
-        emit(value, ctx, _upgraded)
+        emit(value, ctx, facts_view)
 
 
-def _upgraded(value: dict[str, Any]) -> str:
-    if not value["upgraded"]:
-        return f"{value['path']} is up to date"
-    if value["from_version"] is None:
-        return f"{value['path']} was made"
-    return f"{value['path']} was upgraded from schema {value['from_version']}; a backup is beside it"
-
-
-@db.command("check", epilog=examples("kr db check", "kr db check --format json"))
-@with_context
+@kr_command("check", "kr db check", "kr db check --format json", group=db)
 def check(ctx: click.Context) -> int:
     """Examine pages, indexes, references, tables and texts. Exit status 1 when the database is not sound."""
     with open_app(ctx) as app:
-        database = app.store.path
-        found = backups.inspect(database)
+        found = backups.inspect_store(app.store)
         problems = [found.problem] if found.problem else []
         if found.state == "absent" and (left := remains(app.settings.knowledge_base)):
             problems = [
                 f"there is no database, but there are {left}; `kr doctor --repair` makes one from them"
             ]
         elif found.state in {"current", "older"}:
-            problems = backups.check(database)
+            problems = backups.check_store(app.store)
         value = {
-            "path": str(database),
+            "path": app.store.location,
             "sound": not problems,
             "state": found.state,
             "schema_version": found.version,
@@ -101,11 +90,10 @@ def _checked(value: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-@db.command("backup", epilog=examples("kr db backup", "kr db backup ~/backups"))
+@kr_command("backup", "kr db backup", "kr db backup ~/backups", group=db)
 @click.argument("file", type=_FILE, required=False)
-@with_context
 def backup(ctx: click.Context, /, file: Path | None) -> None:
-    """Copy the database to FILE while agents go on.
+    """Copy the database file to FILE while agents go on; one on PostgreSQL is left to pg_dump.
 
     Without FILE the copy stands beside the database, with the time in its name. A file that exists is never
     overwritten; a folder gets a copy with the time in its name. Reports are files of their own: copy the
@@ -114,14 +102,13 @@ def backup(ctx: click.Context, /, file: Path | None) -> None:
     with open_app(ctx, only_reads=True) as app:
         made = backups.backup(app.store.path, file, _moment())
         value = {"path": str(app.store.path), "backup": str(made), "bytes": made.stat().st_size}
-        emit(value, ctx, lambda it: f"backed up to {it['backup']} ({counted(it['bytes'], 'byte')})")
+        emit(value, ctx, facts_view)
 
 
-@db.command("restore", epilog=examples("kr db restore kr-20261121T120000Z.db"))
+@kr_command("restore", "kr db restore kr-20261121T120000Z.db", group=db)
 @click.argument("file", type=_FILE)
-@with_context
 def restore(ctx: click.Context, /, file: Path) -> None:
-    """Put the backup FILE in the database's place.
+    """Put the backup FILE in the database file's place; a database on PostgreSQL is left to pg_restore.
 
     FILE is checked first. The present database is kept beside it, and agents may go on working. Reports and exports are
     made anew from it; one that differs is kept beside its new text, with the time and .bak in its name.
@@ -136,31 +123,49 @@ def restore(ctx: click.Context, /, file: Path) -> None:
             "kept": str(kept) if kept else None,
             "entries": entries,
         }
-        emit(value, ctx, _restored)
+        emit(value, ctx, facts_view)
 
 
-def _restored(value: dict[str, Any]) -> str:
-    lines = [f"{value['path']} is {value['restored']} now ({counted(value['entries'], 'entry', 'entries')})"]
-    if value["kept"]:
-        lines.append(f"what was there before is {value['kept']}")
-    return "\n".join([*lines, "`kr doctor` tells whether its reports are all there"])
+@kr_command(
+    "copy",
+    'kr db copy "$(kr db path)" postgresql+psycopg://kr@db.example/kr',
+    "kr db copy postgresql+psycopg://kr@db.example/kr .kr/kr.db",
+    group=db,
+)
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+def copy(ctx: click.Context, /, source: str, target: str) -> None:
+    """Copy a knowledge base from one database into another, empty one: from a file to PostgreSQL, or back.
+
+    FROM and TO are files, or URLs as in KR_DATABASE_URL (a password is better kept in ~/.pgpass: others see what is typed here).
+    Let nobody use either meanwhile. An interrupted copy goes on when it is called again; at the end every row of both sides is
+    compared. Reports are written again as kr answers.
+    """
+    from kr.store import copying  # heavy
+
+    with (
+        open_app(ctx, only_reads=True) as app,
+        store_of(source, app.store.folder) as old,
+        store_of(target, app.store.folder) as new,
+    ):
+        copied = copying.copy(old, new, lambda table, number: logger.info("%s: %d rows", table, number))
+        value = {"from": old.location, "to": new.location, "resumed": copied.resumed, "rows": copied.rows}
+        emit(value, ctx, _copied)
+
+
+def _copied(value: dict[str, Any]) -> str:
+    number = counted(sum(value["rows"].values()), "row")
+    return f"{value['to']} holds {number} of {value['from']}; each was compared"
 
 
 def _moment() -> str:
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
 
 
-@click.command(
-    "doctor",
-    epilog=examples("kr doctor", "kr doctor --repair", "kr doctor --online", "kr doctor --format json"),
-)
+@kr_command("doctor", "kr doctor", "kr doctor --repair", "kr doctor --online", "kr doctor --format json")
 @click.option("--repair", is_flag=True, help="Do what the findings announce; nothing is deleted for good.")
 @click.option("--online", is_flag=True, help="Also ask each configured source and model one cheap question.")
-@click.option(
-    "--reset-circuits", is_flag=True, help="Ask sources again that were paused because they failed."
-)
-@with_context
-def doctor(ctx: click.Context, /, *, repair: bool, online: bool, reset_circuits: bool) -> int:
+def doctor(ctx: click.Context, /, *, repair: bool, online: bool) -> int:
     """Find what is wrong: database, reports, exports, permissions.
 
     Each finding says what --repair would do. A lost report is written back where its text is kept, and its entry goes to the
@@ -169,8 +174,6 @@ def doctor(ctx: click.Context, /, *, repair: bool, online: bool, reset_circuits:
     remains.
     """
     with open_app(ctx) as app:
-        for source in app.reset_circuits() if reset_circuits else ():
-            click.echo(f"{source} is asked again from now on", err=True)
         examination = app.doctor()
         value = examination.repair(_announce) if repair else examination.report()
         found = [*app.check_trust(), *(app.check_sources() if online else ())]

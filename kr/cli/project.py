@@ -1,6 +1,5 @@
 """``kr versions``, ``kr warm``, ``kr export-yaml`` and ``kr import-yaml``."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +10,14 @@ from kr.cli.common import (
     cell,
     complain,
     emit,
-    examples,
+    facts_view,
+    kr_command,
     limit_option,
     open_app,
     table,
     warn,
-    with_context,
 )
 from kr.errors import KrError
-from kr.text import counted
 
 _NO_DEPENDENCIES = "No dependency file names anything here; kr versions --help lists those that are read."
 
@@ -39,14 +37,10 @@ class Folder(click.Path):
         return folder
 
 
-@click.command(
-    "versions",
-    epilog=examples("kr versions", "kr versions ../shop --all --format json", "kr versions --mark-stale"),
-)
+@kr_command("versions", "kr versions", "kr versions ../shop --all --format json", "kr versions --mark-stale")
 @click.argument("project", metavar="[DIR]", required=False, type=Folder())
 @click.option("--all", "everything", is_flag=True, help="Indirect dependencies too.")
 @click.option("--mark-stale", is_flag=True, help="Mark entries of another major version stale.")
-@with_context
 def versions(ctx: click.Context, /, project: Path | None, *, everything: bool, mark_stale: bool) -> None:
     """List the frameworks and versions that a project's dependency files name.
 
@@ -80,13 +74,11 @@ def versions_view(rows: list[dict[str, Any]]) -> str:
     return "\n".join([shown, "", "marked stale:" if marked else "no entry had to be marked stale", *marked])
 
 
-@click.command(
+@kr_command(
     "warm",
-    epilog=examples(
-        "kr warm",
-        "kr warm vue vue-router --research",
-        "kr warm --project ../shop --research --limit 3 --max-calls 3",
-    ),
+    "kr warm",
+    "kr warm vue vue-router --research",
+    "kr warm --project ../shop --research --limit 3 --max-calls 3",
 )
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option(
@@ -100,8 +92,6 @@ def versions_view(rows: list[dict[str, Any]]) -> str:
     help="Calls to sources that the whole run may cost. Default: max_calls_per_story.",
 )
 @limit_option
-@click.option("--yes", is_flag=True, help="Don't ask. Without a terminal nothing is asked anyway.")
-@with_context
 def warm(
     ctx: click.Context,
     /,
@@ -111,13 +101,12 @@ def warm(
     research: bool,
     max_calls: int | None,
     limit: int | None,
-    yes: bool,
 ) -> int:
     """List the frameworks a project depends on, with what the cache holds of each; or those that NAME names.
 
     What the cache lacks comes first, and of that what the code imports in most files. An entry counts as fresh when it
     would answer today for the version in use. With --research the frameworks without a fresh entry are asked about,
-    one after another, until the budget of the run is spent; at a terminal kr shows them and waits for a yes.
+    one after another, until the budget of the run is spent.
     """
     if not research and (max_calls is not None or limit is not None):
         raise click.UsageError("--max-calls and --limit need --research.")
@@ -126,15 +115,7 @@ def warm(
             emit(app.warm(project, names=names), ctx, warm_view)
             return 0
         calls = app.settings.knowledge_research.max_calls_per_story if max_calls is None else max_calls
-
-        def may_spend(asked: list[str]) -> bool:
-            _print(f"asking about {', '.join(asked)}")
-            _print(f"{counted(len(asked), 'question')}, {counted(calls, 'call')} to sources at most")
-            return yes or not sys.stdin.isatty() or click.confirm("Go on?", default=True, err=True)
-
-        rows = app.warm_up(
-            project, names=names, max_calls=max_calls, limit=limit, tell=_print, may_spend=may_spend
-        )
+        rows = app.warm_up(project, names=names, max_calls=calls, limit=limit, tell=_print)
     emit(rows, ctx, warm_view)
     return 1 if any(row["status"] == "failure" for row in rows) else 0
 
@@ -155,9 +136,10 @@ def warm_view(rows: list[dict[str, Any]]) -> str:
     return f"{shown}\n\nkr warm --research asks about what is not fresh, within a budget"
 
 
-@click.command(
+@kr_command(
     "export-yaml",
-    epilog=examples("kr export-yaml", "kr export-yaml --output moved/"),
+    "kr export-yaml",
+    "kr export-yaml --output moved/",
 )
 @click.option(
     "--output",
@@ -165,7 +147,6 @@ def warm_view(rows: list[dict[str, Any]]) -> str:
     metavar="DIR",
     help="Folder to write to. Default: the knowledge base.",
 )
-@with_context
 def export_yaml(ctx: click.Context, output: Path | None) -> None:
     """Write index.yaml and _archived-index.yaml.
 
@@ -176,26 +157,15 @@ def export_yaml(ctx: click.Context, output: Path | None) -> None:
     first kept beside it, its name ending with .bak.
     """
     with open_app(ctx, only_reads=True) as app:
-        emit(app.export_yaml(output), ctx, exported_view)
+        emit(app.export_yaml(output), ctx, facts_view)
 
 
-def exported_view(value: dict[str, Any]) -> str:
-    lines = [
-        f"{counted(value['entries'], 'entry', 'entries')}, {value['archived']} archived",
-        *value["files"],
-    ]
-    return "\n".join([*lines, counted(value["reports"], "report")] if value["reports"] else lines)
-
-
-@click.command(
+@kr_command(
     "import-yaml",
-    epilog=examples(
-        "kr import-yaml ../old-project/_bmad-output/knowledge-base",
-        "kr import-yaml index.yaml _archived-index.yaml",
-    ),
+    "kr import-yaml ../old-project/_bmad-output/knowledge-base",
+    "kr import-yaml index.yaml _archived-index.yaml",
 )
 @click.argument("sources", metavar="DIR|FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@with_context
 def import_yaml(ctx: click.Context, sources: tuple[Path, ...]) -> int:
     """Import index.yaml and _archived-index.yaml, from folders or as single files.
 
@@ -209,15 +179,9 @@ def import_yaml(ctx: click.Context, sources: tuple[Path, ...]) -> int:
             warn(f"refused: {_printable(str(item))}")
         for file in result.unreadable:
             complain(_printable(str(file)))
-        emit(result.plain(), ctx, imported_view)
+        emit(result.plain(), ctx, facts_view)
     return 1 if result.unreadable else 0
 
 
 def _printable(line: str) -> str:
     return "".join(char if char.isprintable() else "\ufffd" for char in line)
-
-
-def imported_view(value: dict[str, Any]) -> str:
-    names = ("imported", "updated", "unchanged", "archived", "refused", "auto_archived", "lru_evicted")
-    lines = [f"{value[name]:>7}  {name.replace('_', '-')}" for name in names if value[name]]
-    return "\n".join([*lines, f"{value['index_count']:>7}  entries now"])

@@ -10,14 +10,13 @@ from kr.cli.common import (
     answer_request,
     common,
     emit,
-    examples,
+    kr_command,
     open_app,
     read_request,
     request_option,
     schema_option,
     together,
     wants_text,
-    with_context,
     wrapped,
 )
 from kr.errors import InvalidRequest, KrError
@@ -55,16 +54,14 @@ def _check_form(
         raise click.UsageError(f"{names} cannot be combined with --request: put it into the document.")
 
 
-@click.command(
+@kr_command(
     "research",
-    epilog=examples(
-        'kr research click "How do I make an option repeatable?"',
-        'kr research vue "When do I need a watcher?" --framework-version 3 --tag ref',
-        'kr research vue "Should I watch a ref?" --if-unsure candidates',
-        'kr research vue "Should I watch a ref?" --use vue-need-watcher',
-        "kr research --request request.yaml",
-        'echo \'{"mode": "research", ...}\' | kr research --request - --format json',
-    ),
+    'kr research click "How do I make an option repeatable?"',
+    'kr research vue "When do I need a watcher?" --framework-version 3 --tag ref',
+    'kr research vue "Should I watch a ref?" --if-unsure candidates',
+    'kr research vue "Should I watch a ref?" --use vue-need-watcher',
+    "kr research --request request.yaml",
+    "kr research --request - --format json < request.yaml",
 )
 @_question_parameters
 @click.option("--story-key", help="The story whose budget pays for it, such as 3-1.")
@@ -74,20 +71,15 @@ def _check_form(
     "--timeout", type=click.IntRange(min=1), metavar="SECONDS", help="Time that one source may take."
 )
 @click.option("--refresh", is_flag=True, help="Research again, whatever the cache holds.")
-@click.option("--use", metavar="ID", help="Take this entry, with its report; the wording is kept with it.")
+@click.option("--use", metavar="ID", help="Answer with this entry; the question is kept with it.")
 @click.option(
     "--if-unsure",
     type=click.Choice(get_args(IfUnsure)),
     help="Where nothing is served by itself: research (the default), or list the candidates at once.",
 )
-@click.option(
-    "--include-report", is_flag=True, help="Put the report's text into the answer, not its summary alone."
-)
-@click.option(
-    "--max-tokens", type=click.IntRange(1, MOST), help="The most tokens of the report's text in the answer."
-)
+@click.option("--include-report", is_flag=True, help="Put the report's text into the answer.")
+@click.option("--max-tokens", type=click.IntRange(1, MOST), help="The most tokens of the report's text.")
 @schema_option(research_request)
-@with_context
 def command(
     ctx: click.Context,
     /,
@@ -108,9 +100,9 @@ def command(
     story; without a network the documentation of the installed package answers. The answer is a Markdown
     report in the knowledge base.
 
-    A story is a piece of work with a budget of its own, a session is one run of an agent; both may be left out.
-    Entries that may answer are listed as related: --use takes one of them. --refresh, --use and --if-unsure go with
-    both forms, and win over what a document says.
+    Entries that may answer are listed as related: --use takes one of them. A story is a piece of work with a budget of
+    its own, a session is one run of an agent; both may be left out. A request document says all of it; only --refresh,
+    --use, --if-unsure and what is printed can be said beside it.
     """
     options = {name: value for name, value in given.items() if value is not None and value != ()}
     _check_form(framework, question, document, options, "research")
@@ -141,8 +133,7 @@ def research_view(value: dict[str, Any], *, is_whole: bool, is_typed: bool = Tru
     lines = [f"{click.style(value['status'], bold=True)}  {_outcome(results)}"]
     for problem in value["errors"]:
         named = f"{_named(str(problem['field']), is_typed)}: " if problem.get("field") else ""
-        message = str(problem["message"]).removeprefix("Validation failed: ")
-        lines.append(f"  {click.style('error', fg='red')}  {named}{message}")
+        lines.append(f"  {click.style('error', fg='red')}  {named}{_brief(problem['message'])}")
     if results is None:
         return "\n".join(lines)
     lines += [f"  {click.style('note', fg='yellow')}  {note}" for note in results["degradation_notes"]]
@@ -161,6 +152,10 @@ def research_view(value: dict[str, Any], *, is_whole: bool, is_typed: bool = Tru
 
 _OPTIONS = {"framework": "FRAMEWORK", "question": "QUESTION", "tags": "--tag", "timeout_seconds": "--timeout"}
 """Fields of a request whose option on the command line is called otherwise."""
+
+
+def _brief(message: str) -> str:
+    return message.removeprefix("Validation failed: ")
 
 
 def _named(field: str, is_typed: bool) -> str:
@@ -235,35 +230,35 @@ _COLOURS = {"hit": "green", "stale": "yellow", "candidates": "yellow", "miss": "
 _MOST_ENTRIES = 5
 
 
-@click.command(
+@kr_command(
     "explain",
-    epilog=examples(
-        'kr explain click "How do I ask for a password without showing it?"',
-        'kr explain vue "When do I need a watcher?" --topic watchers --tag reactivity',
-        "kr explain --request request.yaml --format json",
-    ),
+    'kr explain click "How do I ask for a password without showing it?"',
+    'kr explain vue "When do I need a watcher?" --topic watchers --tag reactivity',
+    "kr explain --request request.yaml --format json",
 )
 @_question_parameters
 @schema_option(research_request)
-@with_context
 def explain(
     ctx: click.Context, /, framework: str | None, question: str | None, document: str | None, **given: Any
 ) -> None:
     """Show what the cache would answer to a question about FRAMEWORK, and why.
 
-    Of every entry of the framework: its score, its freshness, by what it is served, or why it is not. No source is
+    Each entry of the framework is listed with its score, whether it is fresh, and why it is served or not. No source is
     asked and nothing is changed.
     """
     options = {name: value for name, value in given.items() if value is not None and value != ()}
     _check_form(framework, question, document, options, "explain")
     with open_app(ctx, only_reads=True) as app:
-        if document is None:
-            value = app.explain(app.research.question_data(str(framework), str(question), **options))
-        else:
-            try:
+        try:
+            if document is None:
+                value = app.explain(app.research.question_data(str(framework), str(question), **options))
+            else:
                 value = app.explain(read_request(document))
-            except InvalidRequest as error:
-                raise KrError(f"{document}: {str(error).removeprefix('request: ')}") from error
+        except InvalidRequest as error:
+            told = "; ".join(
+                f"{_named(it.field, document is None)}: {_brief(it.message)}" for it in error.fields
+            )
+            raise KrError(told if document is None else f"{document}: {told}") from error
     emit(value, ctx, explained_view)
 
 

@@ -5,14 +5,13 @@ import sys
 
 import click
 
-from kr.cli.common import common, configure_logging, examples, open_app, with_context
+from kr.cli.common import common, configure_logging, kr_command, open_app
 from kr.errors import NotInstalled
 from kr.server.stdio import serve_stdio
 from kr.server.worker import RequestProgress
 
 
-@click.command("mcp", epilog=examples("kr mcp", "kr mcp --kb ~/knowledge-base"))
-@with_context
+@kr_command("mcp", "kr mcp", "kr mcp --kb ~/knowledge-base")
 def mcp(ctx: click.Context, /) -> int:
     """Serve the tools of kr to an agent, over standard input and output (MCP).
 
@@ -24,7 +23,7 @@ def mcp(ctx: click.Context, /) -> int:
         return serve_stdio(app)
 
 
-@click.command("serve", epilog=examples("kr serve", "KR_TOKEN=... kr serve --host 0.0.0.0 --allow-host kr"))
+@kr_command("serve", "kr serve", "KR_TOKEN=... kr serve --host 0.0.0.0 --allow-host kr")
 @click.option(
     "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on."
 )
@@ -38,7 +37,6 @@ def mcp(ctx: click.Context, /) -> int:
     metavar="NAME",
     help="A host name that this server is called by, as in http://NAME:8765; may be repeated.",
 )
-@with_context
 def serve(ctx: click.Context, /, host: str, port: int, names: tuple[str, ...]) -> int:
     """Serve agents over HTTP (/v1, /openapi.json) and MCP (/mcp), and people with a page at /.
 

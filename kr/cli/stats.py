@@ -5,19 +5,18 @@ from typing import Any
 
 import click
 
-from kr.cli.common import emit, examples, open_app, table, with_context
+from kr.cli.common import emit, kr_command, open_app, table
 from kr.text import counted
 
 _MOST_ROWS = 12
 
 
-@click.command("stats", epilog=examples("kr stats", "kr stats --format json"))
-@with_context
+@kr_command("stats", "kr stats", "kr stats --format json")
 def stats(ctx: click.Context) -> None:
     """Count hits, tokens spared, spending, source reliability, and what the index holds.
 
-    An answer from the cache spares what finding out had cost before, less the answer: the tokens that a research read, or that the
-    session which saved the finding had been given, and the seconds that they waited. Nothing counts that was not measured.
+    Tokens spared are what finding out had cost, less what the answer from the cache contained: what a research read, or what the session
+    that saved a finding had been given. Seconds are counted alike. What was not measured counts as nothing.
     No database is made.
     """
     with open_app(ctx, may_share=True, only_reads=True) as app:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kr.cli.common import common, emit, examples, with_context
+from kr.cli.common import common, emit, kr_command
 from kr.errors import KrError
 from kr.settings.project import find_project
 from kr.settings.trust import guarded, is_trusted, shown
@@ -15,9 +15,8 @@ from kr.settings.trust import trust as remember
 from kr.text import strip_invisible
 
 
-@click.command("trust", epilog=examples("kr trust", "kr trust --yes"))
+@kr_command("trust", "kr trust", "kr trust --yes")
 @click.option("--yes", "-y", is_flag=True, help="Don't ask; needed where no terminal is there to answer.")
-@with_context
 def trust(ctx: click.Context, /, *, yes: bool) -> int:
     """Let what a project's kr.yaml starts, expands and calls take effect.
 

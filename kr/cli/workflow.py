@@ -3,30 +3,18 @@
 import getpass
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kr.cli.common import (
-    MOST,
-    Group,
-    common_options,
-    emit,
-    examples,
-    open_app,
-    to_json,
-    together,
-    with_context,
-    wrapped,
-    write_out,
-)
+from kr.cli.common import MOST, emit, kr_command, kr_group, open_app, to_json, together, wrapped, write_out
 from kr.text import one_line
 from kr.workflows.model import template_schema
 from kr.workflows.report import duration
 from kr.workflows.service import Workflows
-from kr.workflows.state import Instance, StepState, SubTask, Target
+from kr.workflows.state import Instance, StepState, SubTask
 
 Act = Callable[[Workflows], Instance]
 
@@ -43,18 +31,14 @@ _SIMULATE = click.option(
 )
 
 
-@click.group(
+@kr_group(
     "workflow",
-    cls=Group,
-    epilog=examples(
-        "kr workflow validate deployment",
-        "kr workflow start sprint-warmup --set max_calls=5",
-        "kr workflow approve approve_deployment --note 'change 4711'",
-        "kr workflow run",
-        "kr workflow report",
-    ),
+    "kr workflow validate deployment",
+    "kr workflow start sprint-warmup --set max_calls=5",
+    "kr workflow approve approve_deployment --note 'change 4711'",
+    "kr workflow run",
+    "kr workflow report",
 )
-@common_options
 def command() -> None:
     """Workflows: templates of steps that run, stop, wait for an approval and go on.
 
@@ -64,9 +48,8 @@ def command() -> None:
     """
 
 
-@command.command("validate", epilog=examples("kr workflow validate release.md"))
+@kr_command("validate", "kr workflow validate release.md", group=command)
 @click.argument("template")
-@with_context
 def validate(ctx: click.Context, /, template: str) -> int:
     """Report every mistake in a template in one run. The exit status is 1 if there is one."""
     with open_app(ctx) as app:
@@ -75,12 +58,11 @@ def validate(ctx: click.Context, /, template: str) -> int:
     return 1 if value["problems"] else 0
 
 
-@command.command(
+@kr_command(
     "start",
-    epilog=examples(
-        "kr workflow start sprint-warmup --state warmup.json",
-        "kr workflow start release --set version=2 --simulate",
-    ),
+    "kr workflow start sprint-warmup --state warmup.json",
+    "kr workflow start release --set version=2 --simulate",
+    group=command,
 )
 @click.argument("template")
 @click.option(
@@ -94,7 +76,6 @@ def validate(ctx: click.Context, /, template: str) -> int:
 @_STATE
 @click.option("--no-run", is_flag=True, help="Only write the state file.")
 @_SIMULATE
-@with_context
 def start(
     ctx: click.Context,
     /,
@@ -113,7 +94,7 @@ def start(
     return _act(ctx, lambda it: it.start(template, given, state=state, simulate=simulate, run=not no_run))
 
 
-@command.command("run", epilog=examples("kr workflow run", "kr workflow run --retry --state release.json"))
+@kr_command("run", "kr workflow run", "kr workflow run --retry --state release.json", group=command)
 @click.option(
     "--retry",
     is_flag=True,
@@ -121,7 +102,6 @@ def start(
 )
 @_STATE
 @_SIMULATE
-@with_context
 def run(ctx: click.Context, /, state: Path | None, *, retry: bool, simulate: bool) -> int:
     """Continue an instance from its first unfinished step, whatever stopped or killed it."""
     return _act(ctx, lambda it: it.run(state=state, retry=retry, simulate=simulate))
@@ -135,34 +115,31 @@ _deciding = together(
 )
 
 
-@command.command("approve", epilog=examples('kr workflow approve approve_deployment --note "change 4711"'))
+@kr_command("approve", 'kr workflow approve approve_deployment --note "change 4711"', group=command)
 @_deciding
-@with_context
 def approve(ctx: click.Context, /, step: str, by: str | None, note: str, state: Path | None) -> int:
     """Approve the step that waits, and continue."""
     who = by or _user()
     return _act(ctx, lambda it: it.decide(step, is_approved=True, by=who, note=note, state=state))
 
 
-@command.command("reject", epilog=examples('kr workflow reject approve_deployment --note "not on a Friday"'))
+@kr_command("reject", 'kr workflow reject approve_deployment --note "not on a Friday"', group=command)
 @_deciding
-@with_context
 def reject(ctx: click.Context, /, step: str, by: str | None, note: str, state: Path | None) -> None:
     """Reject the step that waits: the instance fails for good."""
     who = by or _user()
     _act(ctx, lambda it: it.decide(step, is_approved=False, by=who, note=note, state=state))
 
 
-@command.command("status", epilog=examples("kr workflow status --state release.json"))
+@kr_command("status", "kr workflow status --state release.json", group=command)
 @_STATE
-@with_context
 def status(ctx: click.Context, /, state: Path | None) -> None:
     """Show an instance as it stands. The exit status is 0 whatever its status is."""
     with open_app(ctx) as app:
         _emit(ctx, app.workflows().instance(state))
 
 
-@command.command("report", epilog=examples("kr workflow report --output release.md"))
+@kr_command("report", "kr workflow report --output release.md", group=command)
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -170,7 +147,6 @@ def status(ctx: click.Context, /, state: Path | None) -> None:
     help="Where it is written. Default: <template_id>_report.md beside the state file.",
 )
 @_STATE
-@with_context
 def report(ctx: click.Context, /, state: Path | None, output: Path | None) -> None:
     """Write the Markdown report: timeline, durations, approvals, sub-tasks and results."""
     with open_app(ctx) as app:
@@ -178,11 +154,10 @@ def report(ctx: click.Context, /, state: Path | None, output: Path | None) -> No
     emit({"report": str(path)}, ctx, lambda value: str(value["report"]))
 
 
-@command.command("list", epilog=examples("kr workflow list --limit 5"))
+@kr_command("list", "kr workflow list --limit 5", group=command)
 @click.option(
     "--limit", type=click.IntRange(1, MOST), default=50, show_default=True, help="Instances at most."
 )
-@with_context
 def list_(ctx: click.Context, /, limit: int) -> None:
     """List the instances that the knowledge base knows, the newest first."""
     with open_app(ctx) as app:
@@ -190,9 +165,8 @@ def list_(ctx: click.Context, /, limit: int) -> None:
     emit(rows, ctx, _table)
 
 
-@command.command("schema", epilog=examples("kr workflow schema > template.schema.json"))
-@common_options
-def schema() -> None:
+@kr_command("schema", "kr workflow schema > template.schema.json", group=command)
+def schema(_: click.Context) -> None:
     """Print the JSON Schema of a template, for completion in editors."""
     write_out(to_json(template_schema()))
 
@@ -201,7 +175,7 @@ def _act(ctx: click.Context, act: Act) -> int:
     """Run something that changes an instance, watched on standard error."""
     with open_app(ctx) as app:
         workflows = app.workflows()
-        workflows.on_change = LineWatcher().changed
+        workflows.on_change = StepWatcher().changed
         instance = act(workflows)
     _emit(ctx, instance)
     return 1 if instance.status == "failed" else 0
@@ -251,50 +225,43 @@ def _table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(line for told in lines for line in told)
 
 
-_COLOURS = {"completed": "green", "failed": "red", "running": "cyan", "waiting": "yellow", "skipped": "dim"}
+_COLOURS = {"completed": "green", "failed": "red", "running": "cyan", "waiting": "yellow"}
 _MARKS = {"completed": "✓", "failed": "✗", "running": "•", "waiting": "?", "skipped": "–", "pending": " "}
 
 
-def _inner_first(instance: Instance) -> list[tuple[Target, StepState | SubTask]]:
-    found: list[tuple[Target, StepState | SubTask]] = []
-    for step in instance.steps:
-        tasks = [(Target(step.id, at), task) for at, task in enumerate(step.sub_tasks)]
-        is_open = step.status in {"pending", "running"}
-        found += [(Target(step.id), step), *tasks] if is_open else [*tasks, (Target(step.id), step)]
-    return found
+class StepWatcher:
+    """Tells on standard error how steps and sub-tasks change; what had ended before is not told."""
 
-
-class LineWatcher:
     def __init__(self) -> None:
-        self._told: dict[Target, str] = {}
-        self._status = ""
-        self._is_new = True
+        self._told: dict[str, str] = {}
 
     def changed(self, instance: Instance) -> None:
-        for target, run in _inner_first(instance):
-            known = self._told.get(target, "pending")
-            shown = (
-                run.status
-                if run.attempts < 2 or run.status != "running"
-                else f"running, attempt {run.attempts}"
-            )
-            if shown != known and not (self._is_new and run.status in {"completed", "skipped"}):
-                self._tell(
-                    target.step_id if target.task is None else f"{target.step_id}: {run.name}", shown, run
-                )
-            self._told[target] = shown
-        if instance.status != self._status and instance.status in {"completed", "failed", "waiting"}:
-            self._tell(instance.workflow_id, instance.status, None)
-        self._status, self._is_new = instance.status, False
+        states = dict(_states(instance))
+        is_first = not self._told
+        for name, state in states.items():
+            is_old = is_first and state.startswith(("completed", "skipped"))
+            if state != self._told.get(name, "pending") and not is_old:
+                click.echo(f"{time.strftime('%H:%M:%S')} {one_line(f'{name}: {state}', 200)}", err=True)
+        self._told = states
 
-    def _tell(self, name: str, status: str, run: StepState | SubTask | None) -> None:
-        told = run is not None and run.status not in {"running", "pending"} and run.details
-        line = one_line(f"{name}: {status}" + (f": {run.details}" if run is not None and told else ""), 200)
-        click.echo(f"{time.strftime('%H:%M:%S')} {line}", err=True)
+
+def _states(instance: Instance) -> Iterator[tuple[str, str]]:
+    """Yield each sub-task, step, and the instance once it rests, with what is to be told of it."""
+    for step in instance.steps:
+        yield from ((f"{step.id}: {task.name}", _state(task)) for task in step.sub_tasks)
+        yield step.id, _state(step)
+    if instance.status in {"completed", "failed", "waiting"}:
+        yield instance.workflow_id, instance.status
+
+
+def _state(run: StepState | SubTask) -> str:
+    if run.status in {"running", "pending"}:
+        return f"running, attempt {run.attempts}" if run.attempts > 1 else run.status
+    return f"{run.status}: {run.details}" if run.details else run.status
 
 
 def view(instance: Instance, state: Path | None = None) -> str:
-    status = click.style(instance.status, fg=_colour(instance.status), bold=True)
+    status = click.style(instance.status, fg=_COLOURS.get(instance.status), bold=True)
     simulated = " (simulated)" if instance.is_simulated else ""
     lines = [f"{instance.workflow_id}  {status}{simulated}"]
     for step in instance.steps:
@@ -312,13 +279,8 @@ def view(instance: Instance, state: Path | None = None) -> str:
 
 def _line(indent: str, name: str, run: StepState | SubTask) -> str:
     took = duration(run.started_at, run.completed_at) if run.completed_at else ""
-    mark = click.style(_MARKS[run.status], fg=_colour(run.status))
+    mark = click.style(_MARKS[run.status], fg=_COLOURS.get(run.status))
     return f"{indent}  {mark} {one_line(name, 60)}  {run.status}  {took}".rstrip()
-
-
-def _colour(status: str) -> str | None:
-    colour = _COLOURS.get(status)
-    return None if colour == "dim" else colour
 
 
 def _next(instance: Instance) -> str | None:

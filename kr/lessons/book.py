@@ -29,7 +29,7 @@ from kr.models import EventType
 from kr.settings import Settings
 from kr.store import lessons as lesson_rows
 from kr.store import meta
-from kr.store.engine import Store, Transaction
+from kr.store.engine import LESSONS, Store, Transaction
 from kr.store.lessons import LessonRow, LessonState
 from kr.times import to_text
 
@@ -68,7 +68,6 @@ class LessonBook:
     def __init__(self, file: LessonsFile, store: Store) -> None:
         self.file = file
         self.store = store
-        self._key = f"lessons_file {file.path}"
 
     def append(
         self, candidates: Sequence[Candidate], *, story_key: str, session_id: str, now: datetime
@@ -81,7 +80,8 @@ class LessonBook:
         with self.file.lock():
             written: tuple[Candidate, ...] | None = None
             try:
-                with self.store.write() as tx:
+                with self.store.write(scope=LESSONS) as tx:
+                    self._bring_here(tx)
                     total = self.sync(tx, now)
                     fresh, known = self._choose(tx, candidates, story_key, session, at)
                     written = self._write(fresh)
@@ -150,8 +150,8 @@ class LessonBook:
     def sync(self, tx: Transaction, now: datetime, limit: int | None = SYNC_LIMIT) -> int:
         """Take in what was appended to the file since it was last read; return how many lessons it holds.
 
-        Where the file did not merely grow, the lessons that it no longer holds are marked as gone. Raises
-        ``LessonsUnreadable`` and store errors.
+        Where the file did not merely grow, the lessons that it no longer holds are marked as gone; not before PostgreSQL, where
+        the file is one machine's copy. Raises ``LessonsUnreadable`` and store errors.
         """
         mark = self._mark(tx)
         news = self.file.read_news(mark)
@@ -162,10 +162,10 @@ class LessonBook:
         new = [lesson for id_, lesson in lessons.items() if id_ not in known]
         lesson_rows.add(tx, judged_rows(new[:limit]))
         lesson_rows.bring_back(tx, known)
-        if news.is_whole:
+        if news.is_whole and not self.store.is_shared:
             lesson_rows.keep_only(tx, lessons, to_text(now))
         if limit is None or len(new) <= limit:
-            meta.put(tx, self._key, json.dumps(asdict(news.mark)))
+            meta.put(tx, self.store.folder_key(f"lessons {self.file.path}"), json.dumps(asdict(news.mark)))
         return news.mark.lessons
 
     def refresh(self, now: datetime) -> None:
@@ -174,12 +174,28 @@ class LessonBook:
             if not self.store.exists():
                 return
             with self.store.read() as tx:
-                mark = self._mark(tx)
-            if self.file.read_news(mark) is not None:
-                with self.store.write() as tx:
+                mark, is_behind = self._mark(tx), bool(self._lacking(tx))
+            if is_behind or self.file.read_news(mark) is not None:
+                with self.file.lock(), self.store.write(scope=LESSONS) as tx:
+                    self._bring_here(tx)
                     self.sync(tx, now, limit=None)
-        except (StoreError, LessonsUnreadable) as error:
+        except (StoreError, LessonsUnreadable, AppendFailed) as error:
             _warn(error)
+
+    def _lacking(self, tx: Transaction) -> list[Lesson]:
+        """Return the lessons that other machines recorded and this one's file does not hold; before SQLite there are none."""
+        if not self.store.is_shared:
+            return []
+        here = {lesson.id for lesson in self.file.read().lessons}
+        others = map(lesson_of, lesson_rows.lacking(tx, here))
+        return [
+            lesson for lesson in others if lesson.id not in here
+        ]  # a text without its secrets has another id
+
+    def _bring_here(self, tx: Transaction) -> None:
+        """Append to this machine's file what others recorded; the caller holds its lock."""
+        if lacking := self._lacking(tx):
+            self.file.append(lacking)
 
     def states(self, lessons: Sequence[Lesson] | None) -> Mapping[str, LessonState]:
         """Return what is known of these lessons by id, or (``None``) of all that bear on the order; nothing without a database."""
@@ -202,7 +218,7 @@ class LessonBook:
             return [lesson_of(row) for row in lesson_rows.quarantined(tx)]
 
     def _mark(self, tx: Transaction) -> FileMark | None:
-        text = meta.get(tx, self._key)
+        text = meta.get(tx, self.store.folder_key(f"lessons {self.file.path}"))
         return None if text is None else FileMark(**json.loads(text))
 
 

@@ -23,6 +23,7 @@ from kr.models import PHASES, Envelope, InjectedLesson, InjectResults, Problem, 
 from kr.requests import LessonsInjectRequest
 from kr.store import lessons as lesson_rows
 from kr.store import requests
+from kr.store.engine import LESSONS
 from kr.store.lessons import LessonState
 from kr.store.requests import RequestRow
 from kr.text import columns, keywords, tokens
@@ -92,6 +93,8 @@ def inject(
     began = time.monotonic()
     asked = request.lessons_inject
     chosen: list[Lesson] = []
+    if book.store.is_shared:
+        book.refresh(now)
     try:
         parsed = book.file.read()
     except LessonsUnreadable as error:
@@ -144,7 +147,7 @@ def _note(
     try:
         if not lessons and not book.store.exists():
             return
-        with book.store.write() as tx:
+        with book.store.write(scope=LESSONS) as tx:
             requests.record(tx, row)
             lesson_rows.add(tx, rows)
             ids = [lesson.id for lesson in lessons]

@@ -1,6 +1,7 @@
 """The table of remedies: what to do about an error that many make. Matching is pure.
 
-``remedies/<tool>.yaml`` holds the rows of one tool, users' own rows stand in ``remedies.yaml`` beside the lessons file.
+``remedies/<tool>.yaml`` holds the rows of one tool, and ``tests/data/remedies`` a real output of the tool for each. Users' own rows stand
+in ``remedies.yaml`` beside the lessons file.
 """
 
 import re
@@ -113,9 +114,8 @@ def shipped() -> tuple[Remedy, ...]:
     )
     rows: list[Remedy] = []
     for name in names:
-        # The first document holds the rows, the second one their outputs, which only the tests read.
         table = folder.joinpath(f"{name}.yaml").read_text(encoding="utf-8")
-        data = next(yaml.load_all(table, yaml.CBaseLoader))
+        data = yaml.load(table, yaml.CBaseLoader)  # noqa: S506 - makes texts, lists and mappings alone
         rows += (_row(row["match"], row["fix"], data["tags"]) for row in data["rows"])
     return tuple(rows)
 

@@ -22,6 +22,7 @@ from kr.lessons.line import (
 )
 from kr.lessons.record import keep_words
 from kr.store import lessons as lesson_rows
+from kr.store.engine import LESSONS
 from kr.store.lessons import LessonMark, LessonState
 from kr.text import columns
 from kr.times import to_text
@@ -102,7 +103,7 @@ class Lessons:
         """
         lesson = self._one(lesson_id)
         now = to_text(self._clock())
-        with self._book.file.lock(), self._book.store.write() as tx:
+        with self._book.file.lock(), self._book.store.write(scope=LESSONS) as tx:
             if lesson.position >= 0:
                 lesson_rows.add(tx, judged_rows([lesson]))
             lesson_rows.mark(tx, lesson.id, mark, now if is_set else None)
@@ -150,7 +151,7 @@ class Lessons:
         if candidate.held:
             raise KrError(f"the new words would be quarantined: {candidate.held}")
         new = candidate.lesson
-        with self._book.file.lock(), self._book.store.write() as tx:
+        with self._book.file.lock(), self._book.store.write(scope=LESSONS) as tx:
             self._book.sync(tx, self._clock())
             if new.id not in lesson_rows.states(tx, [new.id]):
                 self._book.file.append([new])
@@ -198,7 +199,7 @@ class Lessons:
         lesson = candidate.lesson
         if by_person:
             # Nobody need read what a person wrote.
-            with self._book.store.write() as tx:
+            with self._book.store.write(scope=LESSONS) as tx:
                 lesson_rows.mark(tx, lesson.id, "approved_at", to_text(self._clock()))
         return self.show(lesson.id)
 

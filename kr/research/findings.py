@@ -30,7 +30,7 @@ from kr.store.quarantine import Quarantined
 from kr.store.requests import RequestRow
 from kr.store.saving import Draft
 from kr.store.wordings import Rating
-from kr.text import derive_tags, derive_topic, digest, keywords, section, tokens_of
+from kr.text import derive_tags, derive_topic, digest, has_invisible, keywords, section, tokens_of
 from kr.times import UNKNOWN_VERSION, same_major, to_text
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ class Findings:
             finding = cleaned(given)
             if _masked(finding) > _masked(given):
                 notes.append(f"what may be a secret was taken out: {SECRET} stands in its place")
+            if has_invisible(_all_texts(given)):
+                notes.append("control characters, or others that nobody sees, were taken out")
             by = writer or agent(finding.session_id)
             if reasons := reasons_to_hold(_all_texts(finding)):
                 return self._hold(finding, by, reasons)
@@ -250,7 +252,7 @@ def _texts(finding: Finding) -> list[str]:
 
 
 def _check_length(finding: Finding) -> None:
-    """Refuse what says nothing, or is too long: before secrets are taken out, as a line that is too long to be looked at is one."""
+    """Refuse an empty or too long answer. This comes before masking, which replaces a line that is too long by ``<secret>``."""
     if not any(character.isalnum() for character in finding.answer):
         raise InvalidRequest(FieldError("answer", "has no letter and no digit"))
     tokens = sum(map(tokens_of, _texts(finding)))

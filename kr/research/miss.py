@@ -241,9 +241,7 @@ class Miss:
         if saved.is_beside:
             is_kept = saved.revision != saved.entry.revision
             kept = f", and is kept as its revision {saved.revision}" if is_kept else ""
-            run.notes.append(
-                f"{saved.entry.id} is as it was: what was found now does not take its place{kept}"
-            )
+            run.notes.append(f"{saved.entry.id} is unchanged: what was found now does not replace it{kept}")
         elif run.overrides.refresh:
             # So is a wrong choice undone: these words led to another entry, and what they ask for was wanted anew.
             run.cache.write(lambda tx: wordings.take(tx, run.query.question, saved.entry), None, scope=INDEX)

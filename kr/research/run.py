@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from kr.errors import KrError
 from kr.frameworks import canonical, lookup_keys
-from kr.guard import reasons_to_hold
 from kr.models import (
     CandidateReport,
     LessonView,
@@ -32,7 +31,9 @@ from kr.times import parse_time, to_text
 if TYPE_CHECKING:
     from kr.research.service import ResearchService
 
-SAVE_HINT = "what you find out otherwise and proves right: keep it with `kr save` (MCP: save_finding), so that the next one has it"
+SAVE_HINT = (
+    "found the answer elsewhere, and it worked? Save it for the next agent with `kr save` (MCP: save_finding)"
+)
 """What an answer says that holds no report."""
 OFFERED = "candidates: use: ID takes one of results.related, if_unsure: research has it researched; rate what worked"
 """What an answer says that offers candidates."""
@@ -183,6 +184,8 @@ class Run:
         if match.tier == "use":
             query, at = self.query, to_text(now)
             requests.settle_alike(tx, query.framework, query.question, match.entry.id, at=at)
+            from kr.guard import reasons_to_hold  # heavy: its patterns, for a wording that is kept
+
             if self.service.rules.match.fuzzy and not reasons_to_hold(f"{query.question}\n{query.topic}"):
                 need = Need(query.topic, query.tags, query.question)
                 wordings.keep(tx, match.entry, need, at=at, session_id=self.request.session_id)

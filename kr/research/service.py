@@ -73,6 +73,8 @@ class ResearchService:
         self.progress = progress
         self.clock = clock
         self.rules = rules_of(settings)
+        self._unread: tuple[str, ...] = ()
+        """The project's dependency files that could not be read, where a version was looked for in vain."""
         self._phases = settings.knowledge_research.all_phases
 
     def document(self, data: bytes, *, overrides: Mapping[str, Any] = _NOTHING, **answer: Any) -> Envelope:
@@ -103,13 +105,13 @@ class ResearchService:
             "session_id": session_id or f"terminal-{new_id()}",
             "config_overrides": {"max_calls": max_calls, "timeout_seconds": timeout, **overrides},
         }
-        typed = {"framework": framework, "question": question}
-        if wrong := [name for name, text in typed.items() if not any(map(str.isalnum, text))]:
-            why = "Validation failed: must hold a letter or a digit"
-            problems = validation_problems(FieldError(f"research_query.{name}", why) for name in wrong)
-            return self._refuse({"mode": "research", "research_query": typed, **said}, problems)
-        data = {**self.question_data(framework, question, **more), **said}
-        return self.answer(data, include_report=include_report, max_tokens=max_tokens)
+        try:
+            data = self.question_data(framework, question, **more)
+        except InvalidRequest as error:
+            typed = {"framework": framework, "question": question}
+            given = {"mode": "research", "research_query": typed, **said}
+            return self._refuse(given, validation_problems(error.fields))
+        return self.answer({**data, **said}, include_report=include_report, max_tokens=max_tokens)
 
     def question_data(
         self,
@@ -120,7 +122,11 @@ class ResearchService:
         topic: str | None = None,
         tag: tuple[str, ...] = (),
     ) -> dict[str, Any]:
-        """Make the request that a framework and a question stand for."""
+        """Make the request that a framework and a question stand for. Raises ``InvalidRequest`` where one of them says nothing."""
+        typed = {"framework": framework, "question": question}
+        if wrong := [name for name, text in typed.items() if not any(map(str.isalnum, text))]:
+            why = "Validation failed: must hold a letter or a digit"
+            raise InvalidRequest(*(FieldError(f"research_query.{name}", why) for name in wrong))
         topic = derive_topic(framework, question) if topic is None else topic
         return {
             "story_key": "0-0",
@@ -137,7 +143,7 @@ class ResearchService:
 
     def version_of(self, framework: str) -> str:
         """Return the version of a framework that the project uses, or ``unknown``."""
-        from kr.packages.versions import version_of  # heavy
+        from kr.packages.versions import find_dependencies, version_of  # heavy
 
         for folder in dict.fromkeys((self.cwd, self.settings.project_root)):
             if version := version_of(folder, framework, self.environ):
@@ -145,6 +151,7 @@ class ResearchService:
         logger.warning(
             "no version of %s was found in the project's files; give it with --framework-version", framework
         )
+        self._unread = find_dependencies(self.cwd, self.environ).warnings
         return UNKNOWN_VERSION
 
     @cached_property
@@ -194,7 +201,10 @@ class ResearchService:
                 return self._refuse(data, [Problem(type="disabled", message=DISABLED)], mode=default_mode)
             if isinstance(request, LessonsInjectRequest):
                 return self._inject(request)
-            return self._research(Run(self, request, include_report=include_report, max_tokens=max_tokens))
+            run = Run(self, request, include_report=include_report, max_tokens=max_tokens)
+            if run.query.framework_version == UNKNOWN_VERSION:
+                run.notes += [f"not read: {warning}" for warning in self._unread]
+            return self._research(run)
         except InvalidRequest as error:
             return self._refuse(data, validation_problems(error.fields), mode=default_mode)
 
@@ -222,7 +232,7 @@ class ResearchService:
 
     def _keep_row(self, row: RequestRow) -> None:
         try:
-            with self.store.write() as tx:
+            with self.store.write(scope=None) as tx:
                 requests.record(tx, row)
         except StoreError as error:
             logger.warning("%s", error)

@@ -28,7 +28,7 @@ from pydantic import TypeAdapter
 
 from kr import __version__
 from kr.app import App
-from kr.errors import KrError
+from kr.errors import InvalidRequest, KrError
 from kr.findings import RateResults, SaveEnvelope
 from kr.models import EVENT_TYPES, Envelope, IfUnsure, InjectResults, Outcome, ResearchEnvelope, to_plain
 from kr.recording import RecordEnvelope
@@ -95,10 +95,11 @@ def _query(app: App, given: Arguments) -> dict[str, Any]:
     }
     try:
         framework, question = text(stated.get("framework")), text(stated.get("question"))
-    except Bad:  # the validation names what is missing, and nothing that would have been derived from it
+        derived = app.research.question_data(framework, question, **known)["research_query"]
+    except (Bad, InvalidRequest):
+        # The validation names what is missing, and nothing that would have been derived from it.
         missing = {"framework": given.get("framework"), "question": given.get("question")}
         return {"framework_version": "unknown", "topic": "unknown", "tags": ["unknown"], **missing, **stated}
-    derived = app.research.question_data(framework, question, **known)["research_query"]
     return {**derived, **stated}
 
 

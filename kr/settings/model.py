@@ -6,15 +6,13 @@ The sentences make the template of ``kr init`` and docs/configuration.md.
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, Literal, TypeVar, get_args
 
-import yaml
-
 from kr.models import PHASES, TIERS, CacheMatch, Tier
 from kr.source_kinds import CHAIN, DEFAULT_SERVERS, SOURCES
-from kr.yaml_io import KeyPath, Tree
+from kr.text import KeyPath, Tree
 
 S = TypeVar("S")
 _LONGEST_SHOWN = 60
@@ -172,7 +170,7 @@ HEADERS = mapping_of(SECRET, "header names to texts of one line", name=r"[!#$%&'
 ENV = mapping_of(SECRET_LINES, "variable names to texts", name=r"[^=\s]+")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class CircuitBreaker:
     """When a source that keeps failing is left alone, and for how long."""
 
@@ -180,7 +178,7 @@ class CircuitBreaker:
     pause_seconds: int = setting(60, whole(1, 900), "The first pause; each further one is twice as long.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class WebSearch:
     """The provider of web searches."""
 
@@ -192,7 +190,7 @@ class WebSearch:
     allow_private_addresses: bool = setting(False, FLAG, "Whether a page on a private address may be read.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ModelServer:
     """An OpenAI-compatible server."""
 
@@ -205,7 +203,7 @@ class ModelServer:
         return environ.get(self.api_key_env) if self.api_key_env else None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Server:
     """An MCP server in the ecosystem's ``mcpServers`` form. All but the command may hold secrets, and is not shown."""
 
@@ -266,7 +264,7 @@ def _read_sources(value: Tree) -> tuple[str | OwnSource, ...]:
     return found
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class KnowledgeResearch:
     """kr's own section."""
 
@@ -288,13 +286,17 @@ class KnowledgeResearch:
     cache_match: CacheMatch = setting(
         "sure",
         choice(*get_args(CacheMatch)),
-        "seed serves each tier at or above cache_match_floor by itself.",
+        "seed: every tier down to cache_match_floor is served without a choice.",
     )
     cache_match_floor: Tier = setting(
-        "framework+tags", choice(*reversed(TIERS)), "With seed: the least tier."
+        "framework+tags",
+        choice(*reversed(TIERS)),
+        "The weakest tier that is served by itself where cache_match is seed.",
     )
     judge: Literal["llm"] | None = setting(
-        None, or_null(choice("llm")), "llm: its model chooses among candidates for who does not read them."
+        None,
+        or_null(choice("llm")),
+        "llm: the configured model chooses among candidates for callers that do not choose themselves.",
     )
     aliases: Mapping[str, str] = setting(
         {}, mapping_of(text(), "other names to frameworks"), "Other names of frameworks: {nuxtjs: nuxt}."
@@ -339,7 +341,7 @@ class KnowledgeResearch:
         return tuple(dict.fromkeys((*PHASES, *self.phases)))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class RoleMapping:
     """Which persona plays which role."""
 
@@ -350,14 +352,14 @@ class RoleMapping:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class AgentTimeouts:
     """How long agents may work."""
 
     knowledge_research: int = setting(600, whole(1, 86_400), "Seconds that one research may take altogether.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Defaults:
     """Settings of the orchestrator, as far as kr uses or accepts them."""
 
@@ -370,14 +372,14 @@ class Defaults:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class E2EInspection:
     """End-to-end inspection."""
 
     enabled: bool = setting(True, FLAG, "Whether failures of end-to-end inspection become lessons.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Configuration:
     """The whole file, as far as it is kr's."""
 
@@ -385,43 +387,3 @@ class Configuration:
     role_mapping: RoleMapping = section(RoleMapping, "Which persona plays which role.")
     defaults: Defaults = section(Defaults, "Settings of the orchestrator, as far as kr uses or accepts them.")
     e2e_inspection: E2EInspection = section(E2EInspection, "End-to-end inspection.")
-
-
-_HEAD = """\
-# The configuration of kr. Every key stands here with its default: take the # away from a line that
-# begins with it directly to change the setting. Environment variables override: KR_MAX_ENTRIES is
-# max_entries, KR_CIRCUIT_BREAKER__FAILURES is failures of circuit_breaker.
-"""
-
-
-def render_config(*, persona: str | None = None, knowledge_base_path: str | None = None) -> str:
-    """Return the text of ``kr.yaml``: what is passed is set, everything else stands commented out with its default."""
-    given = {"knowledge_researcher_persona": persona, "knowledge_base_path": knowledge_base_path}
-    chosen = {key: value for key, value in given.items() if value is not None}
-    parts = [_HEAD]
-    for outer in fields(Configuration):
-        parts.append(f"\n# {outer.metadata['help']}\n{outer.name}:\n")
-        defaults = plain(outer.default)
-        for key in fields(outer.metadata["kind"].section):
-            parts.append(f"  # {key.metadata['help']}\n")
-            mark = "" if key.name in chosen else "#"
-            parts.append(f"  {mark}{key.name}: {_flow(chosen.get(key.name, defaults[key.name]))}\n")
-    return "".join(parts)
-
-
-def plain(value: Any) -> Any:
-    """Return a default as YAML would hold it: sections as mappings of the keys that matter, tuples as lists."""
-    if isinstance(value, Server):
-        return {"url": value.url}
-    if is_dataclass(value):
-        return {key.name: plain(getattr(value, key.name)) for key in fields(value)}
-    if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items()}
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _flow(value: Any) -> str:
-    written: str = yaml.safe_dump(
-        value, default_flow_style=True, sort_keys=False, width=10_000, allow_unicode=True
-    )
-    return written.removesuffix("\n").removesuffix("\n...")

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kr.errors import BrokenYaml, ConfigError, KrError
-from kr.text import digest
-from kr.yaml_io import KeyPath, Tree, read_yaml
+from kr.text import KeyPath, Tree, digest
 
 CONFIG = "kr.yaml"
 MAIN_SECTION = "knowledge_research"
@@ -51,6 +50,8 @@ class ConfigFile:
 
 def read_config(path: Path) -> ConfigFile:
     """Read a YAML file of at most 1 MiB. Raises ``KrError`` where it can't be read, and ``ConfigError`` with the line that is wrong."""
+    from kr.yaml_io import read_yaml  # heavy: PyYAML, which a folder without a configuration does without
+
     data = _read(path)
     encoding = "utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8-sig"
     try:

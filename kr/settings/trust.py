@@ -16,8 +16,7 @@ from pathlib import Path
 from kr.errors import KrError
 from kr.settings.project import MAIN_SECTION, ConfigFile, Project, fill, locate, output_folder, user_folder
 from kr.source_kinds import DEFAULT_SERVERS
-from kr.text import digest
-from kr.yaml_io import KeyPath, Tree, show_path
+from kr.text import KeyPath, Tree, digest, show_path
 
 _GUARDED = (
     *(("web_search", key) for key in ("url", "api_key_env", "allow_private_addresses")),

@@ -7,16 +7,16 @@ and the file can be read without changing a byte of it.
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from kr.store import entries, migrate, search
-from kr.store.engine import Transaction
+from kr.store.engine import Store, Transaction
 from kr.store.lock import file_lock
 from kr.store.sql import SCHEMA_VERSION
 from kr.store.sqlite import (
@@ -42,10 +42,18 @@ _OBJECTS = (
     "SELECT type, lower(name) FROM sqlite_master WHERE sql IS NOT NULL "
     r"AND name NOT LIKE 'sqlite\_%' ESCAPE '\' AND name NOT LIKE 'entry\_search\_%' ESCAPE '\'"
 )
+_LACKS_ENTRIES = "search_rows: not every entry is in the search index"
 _UNINDEXED = (
     "SELECT id FROM entries WHERE id NOT IN "
     "(SELECT entry_id FROM search_rows WHERE row IN (SELECT rowid FROM entry_search)) LIMIT 1"
 )
+
+_UNEXPORTED = {
+    "question": "SELECT count(*) FROM entries WHERE question IS NOT NULL",
+    "wording": "SELECT count(*) FROM wordings",
+    "rating": "SELECT count(*) FROM ratings",
+    "earlier text": "SELECT count(*) FROM revisions",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +81,32 @@ def inspect(path: Path, *, is_locked: bool = False) -> Inspection:
         raise
     except StoreError as error:
         return Inspection("unreadable", problem=str(error))
+
+
+def inspect_store(store: Store) -> Inspection:
+    """Tell what a store's database is. Raises ``StoreBusy``."""
+    if not store.is_shared:
+        return inspect(store.path)
+    try:
+        return Inspection("current", SCHEMA_VERSION) if store.exists() else Inspection("absent")
+    except StoreTooNew as error:
+        return Inspection("newer", problem=str(error))
+    except StoreBusy:
+        raise
+    except StoreError as error:
+        return Inspection("unreadable", problem=str(error))
+
+
+def check_store(store: Store) -> list[str]:
+    """Say what is wrong inside a store's database, as ``check``; of PostgreSQL's its texts and the search index."""
+    if not store.is_shared:
+        return check(store.path)
+    with store.read() as tx:
+        lacking = "SELECT 1 FROM entries WHERE id NOT IN (SELECT entry_id FROM entry_search) LIMIT 1"
+        problems = [_LACKS_ENTRIES] if tx.row(lacking) else []
+        hashes = [row[0] for row in tx.rows("SELECT sha256 FROM report_texts ORDER BY sha256")]
+        texts = ((it, tx.value("SELECT text FROM report_texts WHERE sha256 = :it", it=it)) for it in hashes)
+        return [*problems, *islice(_wrong_texts(texts), _MOST_PROBLEMS)]
 
 
 def check(path: Path, *, is_locked: bool = False) -> list[str]:
@@ -131,9 +165,20 @@ def set_aside(path: Path, moment: str) -> Path:
         return _move_aside(path, moment)
 
 
+def unexported(path: Path) -> dict[str, int | None]:
+    """Count what no export holds in a database; None: so much of it is damaged that it can't be counted."""
+    counts: dict[str, int | None] = dict.fromkeys(_UNEXPORTED)
+    with suppress(sqlite3.Error), closing(connect(path, "ro")) as connection:
+        for name, statement in _UNEXPORTED.items():
+            with suppress(sqlite3.Error, UnicodeDecodeError):
+                counts[name] = int(connection.execute(statement).fetchone()[0])
+    return counts
+
+
 def rebuild_indexes(tx: Transaction) -> None:
     """Make SQLite's indexes and the search index anew from the tables."""
-    tx.execute("REINDEX")
+    if tx.connection.dialect == "sqlite":
+        tx.execute("REINDEX")
     search.refill(tx, entries.all(tx))
 
 
@@ -175,8 +220,12 @@ def _problems(connection: Connection) -> Iterator[str]:
     if any(line.endswith("is missing") for line in unlike):
         return
     if connection.execute(_UNINDEXED).fetchone():
-        yield "search_rows: not every entry is in the search index"
-    for sha256, text in connection.execute("SELECT sha256, text FROM report_texts"):
+        yield _LACKS_ENTRIES
+    yield from _wrong_texts(connection.execute("SELECT sha256, text FROM report_texts"))
+
+
+def _wrong_texts(texts: Iterable[tuple[Any, Any]]) -> Iterator[str]:
+    for sha256, text in texts:
         if digest(str(text)) != sha256:
             yield f"report_texts: the text {str(sha256)[:12]} is not the one that was written"
 

@@ -1,6 +1,5 @@
 """The store: transactions on the database, and the folder of reports beside it."""
 
-import os
 import random
 import sqlite3
 import threading
@@ -11,11 +10,12 @@ from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar, cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from kr.errors import StoreBusy, StoreConflict, StoreError
 from kr.store import sqlite
 from kr.store.files import ReportFiles
+from kr.store.sql import OF_FOLDER
 from kr.store.sqlite import SqliteDatabase, translated
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class Connection(Protocol):
     dialect: str
     for_update: str
     skip_locked: str
-    """What a query ends with that keeps others from changing its rows; which passes over those that others are changing."""
+    """Ends of a query: lock its rows; lock them, and pass over those that others have locked."""
 
     @property
     def in_transaction(self) -> bool: ...
@@ -184,12 +184,21 @@ class Store:
     @property
     def path(self) -> Path:
         """The database file. Raises ``StoreError`` for a URL that names none."""
+        if self.is_shared:
+            raise StoreError(
+                f"{self.location}: is no file; PostgreSQL's own tools back it up (pg_dump --format=custom --file=kr.dump DATABASE) "
+                "and bring it back (pg_restore)"
+            )
         return database_path(self.url, self.folder)
 
     @property
     def location(self) -> str:
         """Where the database is, without a password."""
         return self._database.location
+
+    def folder_key(self, name: str) -> str:
+        """Return the key in ``meta`` of a fact about this folder: before PostgreSQL each machine has a folder of its own."""
+        return f"{OF_FOLDER}{self.files.own_id() if self.is_shared else ''} {name}"
 
     def exists(self) -> bool:
         """Tell whether there is a database, without making one."""
@@ -320,6 +329,18 @@ def _upgrade(path: Path, timeout: float) -> None:
     migrate.upgrade(path, timeout)
 
 
+def _is_link(path: Path) -> bool:
+    with suppress(OSError):  # a name that is too long, a folder that may not be entered: its opening says so
+        return path.is_symlink()
+    return False
+
+
+def store_of(database: str, folder: Path) -> Store:
+    """Return the store of a database that is named by its URL, or as a file. Raises ``StoreError``."""
+    is_url = "://" in database
+    return Store(database if is_url else f"sqlite:///{quote(database)}", folder)
+
+
 def database_path(database_url: str | None, knowledge_base: Path | str) -> Path:
     """Return the SQLite file that a URL names, else ``kr.db`` in the knowledge base.
 
@@ -327,7 +348,7 @@ def database_path(database_url: str | None, knowledge_base: Path | str) -> Path:
     """
     if database_url is None:
         own = Path(knowledge_base, "kr.db")
-        if os.path.islink(own):  # a repository may bring it; False where nobody may look
+        if _is_link(own):  # a repository may bring it
             raise StoreError(
                 f"{own}: is a symbolic link, and is not followed; KR_DATABASE_URL names a database elsewhere"
             )

@@ -17,6 +17,7 @@ from kr.errors import ReportUnwritable
 from kr.store import new_id
 
 _STAGED = ".kr-tmp-"
+_ID = ".kr-folder"
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 """What tells that there is no such file."""
 
@@ -24,6 +25,18 @@ _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 class ReportFiles:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+
+    def own_id(self) -> str:
+        """Return what tells this folder from those of other machines: a file in it holds that. Raises ``ReportUnwritable``."""
+        place = self.folder / _ID
+        try:
+            with suppress(FileExistsError):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                with self.staged(new_id()) as staged:
+                    os.link(staged, place)
+            return place.read_text()
+        except OSError as exc:
+            raise _unwritable(place, exc) from exc
 
     def read(self, path: str) -> bytes | None:
         """Return a report's bytes; None when it is missing, no regular file, outside the folder, or unreadable."""

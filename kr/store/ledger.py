@@ -39,7 +39,7 @@ class SourceCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """The answer to a wish for a call; granted it has an ``id``. ``in_flight``: others hold the rest, and may give it back."""
+    """The result of a reservation; ``id`` is set where it was granted. ``in_flight``: others hold the rest, and may give it back."""
 
     outcome: Literal["granted", "exhausted", "in_flight"]
     id: str | None = None

@@ -1,7 +1,7 @@
 """What is known of lessons beside the file (tables ``lessons``, ``lesson_keywords`` and ``lesson_injections``)."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -106,6 +106,17 @@ def keep_only(tx: Transaction, ids: Iterable[str], at: str) -> None:
     tx.execute_many("UPDATE lessons SET gone_at = :at WHERE id = :id", gone)
 
 
+def lacking(tx: Transaction, present: Collection[str]) -> list[LessonRow]:
+    """Return the lessons that are given to agents, oldest first, but for those with the ids ``present``."""
+    every = [row[0] for row in tx.rows(f"SELECT id FROM lessons WHERE {IS_GIVEN} ORDER BY date, id")]
+    absent, parameters = named("id", [it for it in every if it not in present][:_MOST_PARAMETERS])
+    rows = tx.rows(
+        f"SELECT id, date, tags, summary, ref FROM lessons WHERE id IN {absent} ORDER BY date, id",
+        **parameters,
+    )
+    return [_row(row) for row in rows]
+
+
 def frequency(tx: Transaction, words: Sequence[str]) -> list[tuple[str, int]]:
     """Return in how many lessons each of the words stands; words that stand in none are left out.
 
@@ -114,7 +125,7 @@ def frequency(tx: Transaction, words: Sequence[str]) -> list[tuple[str, int]]:
     if not words:
         return []
     counted = (
-        "(SELECT count(*) FROM (SELECT 1 FROM lesson_keywords WHERE keyword = :{name} LIMIT 100) AS some)"
+        "(SELECT count(*) FROM (SELECT 1 FROM lesson_keywords WHERE keyword = :{name} LIMIT 100) AS found)"
     )
     names = [f"word{at}" for at in range(len(words))]
     counts = tx.row(

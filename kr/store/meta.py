@@ -14,5 +14,9 @@ def get(tx: Transaction, key: str) -> str | None:
     return found
 
 
+def remove(tx: Transaction, key: str) -> None:
+    tx.execute("DELETE FROM meta WHERE key = :key", key=key)
+
+
 def put(tx: Transaction, key: str, value: str) -> None:
     tx.execute(upsert_into("meta", ("key", "value"), "key"), key=key, value=value)

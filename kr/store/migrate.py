@@ -18,6 +18,7 @@ from kr.store.sqlite import (
     APPLICATION_ID,
     connect,
     lock_path,
+    refuse_triggers,
     require_ours,
     translated,
     until,
@@ -46,6 +47,7 @@ def upgrade(path: Path, timeout: float) -> None:
         if version == SCHEMA_VERSION:
             return
         if version:
+            refuse_triggers(path, connection)
             kept = unused_name(path, f"schema-{version}.bak")
             staged = path.with_name(f".{path.name}.bak")  # a copy that was killed bears no copy's name
             staged.unlink(missing_ok=True)

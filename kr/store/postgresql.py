@@ -7,6 +7,7 @@ transaction). Nothing is set for a whole session, so that a pooler may stand in 
 
 import re
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -129,6 +130,7 @@ class PostgresqlDatabase:
         self._idle: list[Connection] = []
         self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self._is_made = False
+        weakref.finalize(self, _close, self._idle)
 
     def exists(self) -> bool:
         """Tell whether kr's tables are there."""
@@ -164,8 +166,7 @@ class PostgresqlDatabase:
             step()
 
     def close(self) -> None:
-        while connection := _pop(self._idle):
-            connection.raw.close()
+        _close(self._idle)
 
     def _open(self, **options: Any) -> psycopg.Connection[Any]:
         with translated(self.location):
@@ -315,6 +316,11 @@ class _NumberLoader(Loader):
     def load(self, data: Any) -> int | float:
         written = bytes(data).decode()
         return float(written) if "." in written or "N" in written else int(written)
+
+
+def _close(idle: list[Connection]) -> None:
+    while connection := _pop(idle):
+        connection.raw.close()
 
 
 def _pop(idle: list[Connection]) -> Connection | None:

@@ -23,7 +23,7 @@ def read_report(store: Store, entry: Entry) -> str | None:
     Where the file can't be brought together with the row just now, the text is returned all the same.
     """
     with store.read() as tx:
-        found = settled(tx, entry)
+        found = settled(tx, entry) or (_copied(tx, entry) if store.is_shared else None)
     if found is not None:
         return found
     try:
@@ -37,6 +37,24 @@ def read_report(store: Store, entry: Entry) -> str | None:
     return found if found.strip() else None
 
 
+def _copied(tx: Transaction, entry: Entry) -> str | None:
+    """Write an entry's text into this machine's folder, where its file is missing, torn or older; None where it was edited.
+
+    No row changes for that, so that nobody need wait, and a database that may only be read will do.
+    """
+    from kr.store.edits import edit_at  # heavy: the guard
+
+    text = revisions.text(tx, entry.sha256)
+    if text is None or edit_at(tx, entry.path, entry.sha256) is not None:
+        return None
+    try:
+        if not tx.files.is_blocked(entry.path):
+            tx.files.write(entry.path, text)
+    except ReportUnwritable as exc:
+        log.warning("%s; its text is in the database", exc)
+    return text
+
+
 def settled(tx: Transaction, entry: Entry) -> str | None:
     """Return an entry's text where its file holds it; else None."""
     text = revisions.text(tx, entry.sha256)
@@ -45,6 +63,8 @@ def settled(tx: Transaction, entry: Entry) -> str | None:
 
 def drop_lost(store: Store, entry: Entry) -> bool:
     """Remove an entry whose text is nowhere: not one that can't be read just now, nor of a folder that is not mounted."""
+    if store.is_shared:  # another machine's folder may have its file
+        return False
     with store.write() as tx:
         row = entries.get(tx, entry.id)
         is_kept = row is not None and revisions.text(tx, row.sha256) is not None

@@ -22,10 +22,14 @@ from kr.times import major_key, parse_time, to_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What became of a restoration. ``replaced`` were archived for it; ``stale_reason`` None: it is fresh."""
+    """What became of a restoration. ``archived`` gave way to it; ``stale_reason`` None: it is fresh.
+
+    ``replaced`` is the number of the revision that an earlier text of the same entry took the place of.
+    """
 
     saved: Saved
-    replaced: tuple[Archived, ...] = ()
+    archived: tuple[Archived, ...] = ()
+    replaced: int | None = None
     stale_reason: str | None = None
 
 
@@ -66,7 +70,7 @@ def restore_archived(
             entry = replace(entry, path=places.free_name(tx, _subject(entry)).path)
         is_baseline = archived.stale_reason == STALE_BASELINE
         restored = _put_back(tx, opened, entry, text, now, is_baseline=is_baseline)
-        return replace(restored, replaced=moved)
+        return replace(restored, archived=moved)
 
 
 def restore_revision(store: Store, entry_id: str, number: int, now: datetime) -> Restored | None:
@@ -87,7 +91,8 @@ def restore_revision(store: Store, entry_id: str, number: int, now: datetime) ->
             raise EntryConflict(f"{others[0].id} is the entry of this topic for {entry.framework_version}")
         revisions.add(tx, current, to_text(now))
         wordings.doubt(tx, entry_id)  # somebody confirmed them for the other text
-        return _put_back(tx, opened, entry, text, now, is_baseline=revision.status == "stale")
+        restored = _put_back(tx, opened, entry, text, now, is_baseline=revision.status == "stale")
+        return replace(restored, replaced=current.revision)
 
 
 def _put_back(

@@ -43,8 +43,7 @@ class Draft:
     def supersedes(self, entry: Entry) -> bool:
         """Whether the text takes the place of an entry's: nobody's words are overwritten.
 
-        What was written gives way to what is written alone, a person's text to a person's, and any text but a placeholder
-        to no placeholder.
+        Only a finding replaces a finding, and only a person's replaces a person's; a placeholder replaces nothing but a placeholder.
         """
         if self.origin == "placeholder":
             return entry.origin == "placeholder"

@@ -1,6 +1,6 @@
 """The full-text index over live entries, and searching lessons. The words of a search are no query language: each is quoted.
 
-An entry's row is written in the transaction that writes the entry. With ``engine`` and ``lock`` this is what differs between databases.
+An entry's row is written in the transaction that writes the entry. With ``sqlite`` and ``postgresql`` this is what depends on the database.
 """
 
 import re

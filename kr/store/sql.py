@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 SCHEMA_VERSION = 1
 """The number of the newest migration, kept in SQLite's ``PRAGMA user_version``, and in PostgreSQL in ``meta``."""
 SCHEMA_KEY = "schema_version"
+OF_FOLDER = "folder"
+"""What the keys of facts about a folder begin with; see ``Store.folder_key``."""
 
 EVICTED_FIRST = "CASE WHEN origin = 'placeholder' THEN 0 WHEN origin = 'excerpt' AND fresh_until IS NOT NULL THEN 1 ELSE 2 END"
 """The class of an entry in the order of eviction: placeholders, excerpts of installed documentation, the rest."""

@@ -60,7 +60,7 @@ class Connection(sqlite3.Connection):
         """Every write has the lock of the file already."""
 
     def next_time(self, wanted: str) -> str:
-        """Return the time that is ``wanted``: who writes is alone."""
+        """Return ``wanted`` as it is: SQLite has one writer at a time."""
         return wanted
 
 
@@ -128,6 +128,7 @@ class SqliteDatabase:
         if present:
             reader = self._open_reader()
             if require_ours(self.path, reader) == SCHEMA_VERSION:
+                refuse_triggers(self.path, reader)
                 self._readers.append(reader)
                 return
             reader.close()
@@ -261,6 +262,16 @@ def require_ours(path: Path, connection: sqlite3.Connection) -> int:
             f"{path}: written by a newer kr (schema {version}, this one knows {SCHEMA_VERSION})"
         )
     return version
+
+
+def refuse_triggers(path: Path, connection: sqlite3.Connection) -> None:
+    """Raise ``StoreError`` for a database that changes more than it is told to: kr has no triggers, and a repository may bring them."""
+    found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchone()
+    if found is not None:
+        raise StoreError(
+            f"{path}: has a trigger that is not kr's ({found[0]})",
+            "move the file away, or drop the trigger with sqlite3 if the database is yours",
+        )
 
 
 @contextmanager

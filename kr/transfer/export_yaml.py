@@ -24,7 +24,7 @@ from kr.store import entries as entry_rows
 from kr.store import reports as stored_reports
 from kr.store import wordings as wording_rows
 from kr.store.archive import Archived
-from kr.store.engine import Store, Transaction
+from kr.store.engine import ALONE, Store, Transaction
 from kr.store.files import ReportFiles, open_own, write_new
 from kr.store.lock import file_lock
 from kr.store.meta import ARCHIVE_CHANGES
@@ -38,10 +38,10 @@ HEADER = "# Written by kr from its database. An edited item is taken in by `kr i
 
 _LOCK = ".export.lock"
 _WAIT_SECONDS = 60.0
-_STATES = "exported:index"
+_STATES = "exported index"
 """The key under which the hashes of the last states of the exported index are noted: those that kr knows for its own."""
 _MOST_STATES = 8
-_ARCHIVE_STATE = "exported:archive"
+_ARCHIVE_STATE = "exported archive"
 """The key of ``[size, mtime_ns, archive_id, removals]``: the exported archive's file as kr left it, the last row in it, and how
 often rows had left the archive."""
 
@@ -106,7 +106,8 @@ def _write_own(store: Store, folder: Path) -> None:
     """
     path = folder / INDEX
     with store.read() as tx:
-        content, known = render_index(entry_rows.all(tx)).encode(), (meta.get(tx, _STATES) or "").split()
+        content = render_index(entry_rows.all(tx)).encode()
+        known = (meta.get(tx, store.folder_key(_STATES)) or "").split()
     present = path.read_bytes() if path.is_file() and not path.is_symlink() else None
     if present is not None and present != content and hashlib.sha256(present).hexdigest() not in known:
         log.warning("%s was edited: it is imported, and %s is a copy", path, _keep_copy(path).name)
@@ -124,7 +125,7 @@ def _write_archive(store: Store, path: Path) -> None:
     """Append what was archived since the last export; where a row left the archive, or the file is not as it was, write all of it."""
     with store.read() as tx:
         rows = [archive.last_id(tx), int(meta.get(tx, ARCHIVE_CHANGES) or 0)]
-        noted = json.loads(meta.get(tx, _ARCHIVE_STATE) or "null") or [None, None, 0, 0]
+        noted = json.loads(meta.get(tx, store.folder_key(_ARCHIVE_STATE)) or "null") or [None, None, 0, 0]
         is_ours = _file_state(path) == noted[:2]
         if is_ours and noted[2:] == rows:
             return
@@ -150,8 +151,8 @@ def _file_state(path: Path) -> list[int]:
 
 
 def _note(store: Store, key: str, value: str) -> None:
-    with store.write() as tx:
-        meta.put(tx, key, value)
+    with store.write(scope=ALONE) as tx:
+        meta.put(tx, store.folder_key(key), value)
 
 
 def _write_elsewhere(store: Store, folder: Path) -> int:

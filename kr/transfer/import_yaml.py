@@ -21,12 +21,11 @@ from kr.store.lock import file_lock
 from kr.store.meta import FIRST_IMPORT
 from kr.store.places import pair_of
 from kr.store.requests import Need
-from kr.text import counted
+from kr.text import Tree, counted
 from kr.times import to_text
 from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
 from kr.transfer.place import Outcome, Placer
 from kr.transfer.read_index import BadItem, Item, check_item, check_wording, read_items
-from kr.yaml_io import Tree
 
 log = logging.getLogger(__name__)
 

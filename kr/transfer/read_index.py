@@ -14,9 +14,10 @@ from kr.errors import BrokenYaml, IndexUnreadable, KrError
 from kr.models import Confidence, EntryStatus, Origin
 from kr.requests import Fields, bad, line, lines, one_of, optional, read_fields, shown, text, yes_no
 from kr.store.archive import ArchiveReason
+from kr.text import Tree
 from kr.times import from_text, parse_time, to_text
 from kr.transfer import EXACT_TIMES
-from kr.yaml_io import Tree, read_list
+from kr.yaml_io import read_list
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kr.text import did_you_mean
+from kr.text import KeyPath, Tree, did_you_mean
 from kr.workflows.expressions import (
     OUTPUT_SCOPE,
     SCOPE,
@@ -27,7 +27,6 @@ from kr.workflows.model import (
     Parameter,
 )
 from kr.workflows.work import misplaced
-from kr.yaml_io import KeyPath, Tree
 
 Found = tuple[KeyPath, str]
 """The path below ``steps``, and the sentence."""

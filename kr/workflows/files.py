@@ -19,9 +19,10 @@ from pydantic_core import PydanticSerializationError, to_json
 from kr.errors import BrokenYaml, StoreBusy, StoreError, WorkflowError
 from kr.store.files import sync_folder, write_new
 from kr.store.lock import file_lock
+from kr.text import KeyPath, show_path
 from kr.workflows.state import ENDED, Instance
 from kr.workflows.template import LIMIT
-from kr.yaml_io import KeyPath, Place, read_yaml, show_path
+from kr.yaml_io import Place, read_yaml
 
 DEFAULT_NAME = "workflow_state.json"
 _DEEPEST = 500

@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints
 
+from kr.text import KeyPath, Tree
 from kr.workflows.expressions import as_json
-from kr.yaml_io import KeyPath, Place, Tree
+from kr.yaml_io import Place
 
 StepType = Literal["action", "condition", "approval", "parallel"]
 STEP_TYPES: tuple[StepType, ...] = ("action", "condition", "approval", "parallel")

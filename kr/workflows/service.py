@@ -199,7 +199,7 @@ class Workflows:
             updated_at=to_text(self.clock()),
             completed_at=instance.completed_at,
         )
-        with self.store.write() as tx:
+        with self.store.write(scope=None) as tx:
             workflows.record(tx, row)
 
     def _file(self, state: Path | None) -> Path:

@@ -10,8 +10,8 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from kr.text import KeyPath
 from kr.workflows.model import END, ConditionStep, Step, StepType, Template, TemplateId
-from kr.yaml_io import KeyPath
 
 InstanceStatus = Literal["pending", "running", "waiting", "completed", "failed"]
 StepStatus = Literal["pending", "running", "waiting", "completed", "failed", "skipped"]

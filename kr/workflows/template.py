@@ -12,10 +12,11 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from kr.errors import BrokenYaml
+from kr.text import KeyPath, Tree, show_path
 from kr.workflows.check import check_steps
 from kr.workflows.expressions import as_text
 from kr.workflows.model import STEP_MODELS, STEP_TYPES, BadValue, Metadata, Parameter, Template, read_default
-from kr.yaml_io import KeyPath, Place, Tree, read_yaml, show_path
+from kr.yaml_io import Place, read_yaml
 
 LIMIT = 1024 * 1024
 _KINDS = {

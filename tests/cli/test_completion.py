@@ -31,11 +31,10 @@ def test_the_script_of_a_shell_is_one_that_it_takes(project: Project, shell: str
         assert checked.returncode == 0
 
 
-def test_commands_options_and_phases_are_offered(project: Project) -> None:
+def test_commands_and_options_are_offered(project: Project) -> None:
     assert "research" in offered(project, "res")
     assert "approve" in offered(project, "review", "a")
     assert "--if-unsure" in offered(project, "research", "--if")
-    assert offered(project, "lessons", "list", "--phase", "c") == ["code-review"]
 
 
 def test_an_unknown_shell_is_a_wrong_command_line(project: Project) -> None:

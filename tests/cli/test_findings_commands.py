@@ -69,6 +69,17 @@ def error(project: Project, *arguments: str, stdin: str = "") -> dict[str, str]:
 
 
 class TestSave:
+    def test_what_nobody_sees_is_taken_out_with_a_note(self, project: Project) -> None:
+        value = told(project, *SAVE, "--file", "-", stdin=f"\x1b[31m{ANSWER}\u202e\r\n")
+        assert value["results"]["notes"] == ["control characters, or others that nobody sees, were taken out"]
+        assert told(project, *SAVE, "--file", "-", stdin=f"{ANSWER}\r\n")["results"]["notes"] == []
+
+    def test_a_file_that_is_far_too_large_is_told_as_that(self, project: Project) -> None:
+        (project.root / "large.md").write_bytes(b"word\n" * 300_000)
+        done = project.run(*SAVE, "--file", "large.md")
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert b"large.md: is larger than 1 MiB; a finding has at most 1200 tokens" in done.stderr
+
     def test_on_a_pipe_it_is_an_agents(self, project: Project) -> None:
         value = told(
             project,
@@ -325,7 +336,7 @@ class TestReview:
         assert first["status"] == second["status"] == "quarantined"
         assert any("kr review" in note for note in first["results"]["notes"])
         assert f"saved  {ID}" in seen(project, "review", "approve", first["results"]["id"])
-        assert "done" in seen(project, "review", "reject", second["results"]["id"])
+        assert second["results"]["id"] in seen(project, "review", "reject", second["results"]["id"])
         assert told(project, "review")["quarantined"] == []
         assert "- Written by: agent:a" in report(project)
         assert "nothing waits" in seen(project, "review", "approve", first["results"]["id"], status=1).lower()

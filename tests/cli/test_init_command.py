@@ -78,14 +78,12 @@ def test_init_tells_of_a_folder_in_the_place_of_its_file(tmp_path: Path) -> None
     assert not project.base.exists()
 
 
-def test_init_says_what_to_add_to_a_file_that_is_there(tmp_path: Path) -> None:
+def test_init_leaves_a_file_that_is_there_as_it_is(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
     config = "knowledge_research: {max_entries: 5}\n"
-    for more in ("", "role_mapping: {knowledge_researcher_persona: 'bmad:bmm:agents:architect'}\n"):
-        (project.root / "kr.yaml").write_text(config + more)
-        done = yaml.safe_load(project.run("init").stdout)
-        assert any("knowledge_researcher_persona: lean" in hint for hint in done["hints"]) == bool(more)
-        assert (project.root / "kr.yaml").read_text() == config + more
+    (project.root / "kr.yaml").write_text(config)
+    assert yaml.safe_load(project.run("init").stdout)["files"][0]["state"] == "exists"
+    assert (project.root / "kr.yaml").read_text() == config
 
 
 @pytest.mark.parametrize(

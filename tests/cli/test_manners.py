@@ -164,10 +164,10 @@ def test_a_request_that_is_missing_is_a_failure_with_its_envelope(project: Proje
 
 
 def test_nothing_is_cut_or_wrapped_where_no_terminal_reads(project: Project) -> None:
-    topic = "a topic that goes on and on, " * 6 + "to its end"
-    project.ask(request(topic=topic))
+    question = "What goes on and on, " * 6 + "to its end?"
+    project.ask(request(question=question))
     for arguments in (("entries", "list"), ("entries", "list", "--format", "text")):
-        assert topic in project.run(*arguments).stdout.decode()
+        assert question in project.run(*arguments).stdout.decode()
 
 
 @pytest.mark.parametrize("more", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
@@ -232,7 +232,7 @@ def test_a_missing_package_is_told_with_the_command_of_this_installation() -> No
 def test_a_list_says_that_it_was_cut(project: Project) -> None:
     for topic in ("slots", "slots of tables", "watchers of slots"):
         project.ask(request(topic=topic))
-    project.run("entries", "remove", "vue-slots", "--yes")
+    project.run("entries", "remove", "vue-slots")
     cut = {
         "entries list": b"the first 1 of 2 shown; --limit N shows more\n",
         "search slots": b"the first 1 shown; --limit N shows more\n",

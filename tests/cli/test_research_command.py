@@ -84,6 +84,8 @@ def test_a_broken_package_json_is_a_warning(project: Project) -> None:
     done = project.run("research", "vue", "How do I make an option repeatable?")
     assert done.returncode == 0
     assert b"package.json" in done.stderr
+    notes = yaml.safe_load(done.stdout)["results"]["degradation_notes"]
+    assert [note for note in notes if note.startswith("not read: package.json: ")]
     assert project.sql("SELECT framework_version FROM entries") == [("unknown",)]
 
 
@@ -142,6 +144,26 @@ def test_what_is_typed_and_names_no_framework_is_refused_by_its_field(
         ("validation_error", "research_query.framework")
     ]
     assert project.sql("SELECT * FROM entries") == []
+
+
+@pytest.mark.parametrize("command", ["research", "explain"])
+def test_what_says_nothing_is_told_by_the_words_that_were_typed(project: Project, command: str) -> None:
+    done = project.run(command, "", "?!", "--format", "text")
+    assert done.returncode == 1
+    told = (done.stdout + done.stderr).decode()
+    for name in ("FRAMEWORK", "QUESTION"):
+        assert f"{name}: must hold a letter or a digit" in told
+    assert "no version of" not in told
+
+
+@pytest.mark.parametrize("command", ["research", "explain", "save"])
+def test_a_question_has_one_limit_in_every_command(project: Project, command: str) -> None:
+    answer = ["--answer", "Use a key."] if command == "save" else []
+    question = "rows " * 199 + "fives"
+    assert project.run(command, "vue", question, *answer).returncode == 0
+    done = project.run(command, "vue", question + "x", *answer)
+    assert done.returncode == 1
+    assert "has 1001 characters; at most 1000" in (done.stdout + done.stderr).decode()
 
 
 def test_unknown_keys_are_named_on_standard_error(project: Project) -> None:
@@ -461,4 +483,5 @@ def test_a_broken_request_is_told_with_its_file(project: Project, command: str) 
     done = project.run(*command.split(), "--request", "asked.yaml", "--format", "text")
     assert done.returncode == 1
     told = (done.stdout + done.stderr).decode()
-    assert "asked.yaml: the request is broken: line 3, column 1: " in told
+    assert "asked.yaml: " in told
+    assert "the request is broken: line 2, column 27: " in told  # the last line that there is

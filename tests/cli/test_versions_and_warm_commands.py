@@ -62,7 +62,6 @@ def test_warm_lists_and_researches(project: Project) -> None:
         done = project.run("warm", "--research", "--max-calls", "1", "--format", "json")
     assert done.returncode == 0
     assert [row["status"] for row in json.loads(done.stdout)] == ["success", "skipped"]
-    assert b"asking about next 15, vue ^3.5\n2 questions, 1 call to sources at most" in done.stderr
     assert b"[1/2] next 15" in done.stderr
     assert "framework" in project.run("warm", "--format", "text").stdout.decode()
 

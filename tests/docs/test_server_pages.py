@@ -114,11 +114,12 @@ def test_the_container_runs_a_command_that_there_is() -> None:
 
 def test_compose_gives_the_server_its_token_and_the_agent_the_server() -> None:
     services = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))["services"]
-    server, agent = services["kr"], services["agent"]
+    server, agent, database = services["kr"], services["agent"], services["database"]
     assert "KR_TOKEN" in server["environment"]
     assert agent["environment"]["KR_SERVER"] == "http://kr:8765"
     assert (DEPLOY / server["build"]["context"] / server["build"]["dockerfile"]).resolve().is_file()
-    assert server["volumes"] == ["knowledge:/data"]
+    assert server["environment"]["KR_DATABASE_URL"].endswith("@database:5432/kr")
+    assert "POSTGRES_PASSWORD" in database["environment"]
 
 
 def test_the_unit_starts_the_server_and_gives_it_time_to_drain() -> None:

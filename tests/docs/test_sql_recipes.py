@@ -7,17 +7,19 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 import yaml
 
 from kr.stats import spared
-from kr.store import counts, saving
+from kr.store import copying, counts, saving
 from kr.store.engine import Store
 from kr.times import to_text
+from tests.support.postgresql import Databases
 from tests.support.samples import fill
-from tests.support.stores import ROOT, draft, sql
+from tests.support.stores import ROOT, draft, on_server, sql
 
 PAGE = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
 RECIPES = re.findall(r"^### ([^\n]+)\n(?:(?!^#)[^\n]*\n)*?```sql\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)
@@ -120,6 +122,27 @@ def test_there_are_enough_recipes_and_all_have_a_name() -> None:
 def test_a_recipe_runs_in_python_and_finds_something(database: Path, recipe: str) -> None:
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
         assert connection.execute(recipe).fetchall()
+
+
+@pytest.fixture(scope="module")
+def server(database: Path, postgresql: Databases) -> str:
+    """The same rows on PostgreSQL."""
+    url = postgresql.clean()
+    with Store(None, database.parent) as old, Store(url, database.parent) as new:
+        copying.copy(old, new, lambda *_: None)
+    return url
+
+
+@pytest.mark.parametrize(
+    "query", [*(recipe for _, recipe in RECIPES), *(f"SELECT * FROM {name}" for name in sorted(VIEWS))]
+)
+def test_recipes_and_views_say_the_same_on_postgresql(database: Path, server: str, query: str) -> None:
+    here, there = sql(database, query), on_server(server, query)
+    assert sorted(map(_plain, here)) == sorted(map(_plain, there))
+
+
+def _plain(row: tuple[object, ...]) -> tuple[str, ...]:
+    return tuple(f"{float(it):.4f}" if isinstance(it, int | float | Decimal) else str(it) for it in row)
 
 
 @pytest.mark.skipif(shutil.which("sqlite3") is None, reason="the sqlite3 program is not installed")

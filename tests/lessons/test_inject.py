@@ -21,6 +21,8 @@ from kr.text import columns
 from tests.support.lessons import inject_from, record_words
 from tests.support.stores import sql
 
+pytestmark = pytest.mark.usefixtures("database_url")
+
 _ANY = st.text(st.characters(codec=None), max_size=400)
 
 

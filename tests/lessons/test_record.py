@@ -21,6 +21,8 @@ from kr.store.engine import Store
 from kr.store.lock import file_lock
 from tests.support.lessons import NOW, book_of, inject_from, record_data, record_to, record_words, start
 
+pytestmark = pytest.mark.usefixtures("database_url")
+
 FILE = ".kr/lessons/_lessons-learned.md"
 ISSUE = {"severity": "HIGH", "fix": "defHttp 已自动拆包 ApiResponse，不要重复访问 .result 字段", "file": "src/List.vue", "line": "85"}  # fmt: skip
 WORDS = {

@@ -12,12 +12,16 @@ from kr.guard import reasons_to_hold
 from kr.lessons.remedies import LONGEST_FIX, Remedy, find_remedy, read_own, shipped
 
 FOLDER = files("kr.lessons").joinpath("remedies")
+OUTPUTS = Path(__file__).parents[1] / "data" / "remedies"
 TOOLS = sorted(item.name for item in FOLDER.iterdir() if item.name.endswith(".yaml"))
 
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_every_row_has_a_real_output_that_it_is_the_first_to_match(tool: str) -> None:
-    table, outputs = yaml.load_all(FOLDER.joinpath(tool).read_text(encoding="utf-8"), yaml.CBaseLoader)
+    table, outputs = (
+        yaml.load(folder.joinpath(tool).read_text(encoding="utf-8"), yaml.CBaseLoader)
+        for folder in (FOLDER, OUTPUTS)
+    )
     found = [find_remedy(output) for output in outputs]
     assert {match.pattern for match in found if match} == {row["match"] for row in table["rows"]}
     assert all(match and match.tags == tuple(table["tags"]) for match in found)

@@ -20,6 +20,8 @@ from kr.research.finding_text import contained, render_finding
 from kr.text import section, tokens_of
 from tests.support.program import Project
 
+pytestmark = pytest.mark.usefixtures("database_url")
+
 QUESTION = "How do I reject unknown keys?"
 ID = "zod-reject-unknown-keys"
 ANSWER = "Use z.strictObject: an unknown key is an error then."
@@ -512,6 +514,7 @@ class TestWhatWaits:
     def test_commands_and_addresses_do_not(self, app: App, ordinary: str) -> None:
         saved(app, ordinary)
 
+    @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
     def test_secrets_and_hidden_characters_are_taken_out_of_everything(self, app: App) -> None:
         secret, hidden = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2, "\u202e\u200b"
         saved(

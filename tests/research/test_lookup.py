@@ -11,6 +11,8 @@ from kr.store import saving
 from tests.support.program import Project, request
 from tests.support.stores import draft
 
+pytestmark = pytest.mark.usefixtures("database_url")
+
 OTHER = {"topic": "given twice", "tags": ["arguments"], "question": "Can one option be given twice?"}
 """A need in words that nothing serves by itself, and that share a word with ``request()``."""
 
@@ -134,6 +136,7 @@ def test_what_is_near_a_stale_entry_is_still_offered(project: Project) -> None:
     assert ask(project, **OTHER)["status"] == "candidates"
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_an_entry_whose_report_is_nowhere_is_not_offered(project: Project) -> None:
     lost = keep(project, "repeatable option twice")
     project.sql("UPDATE entries SET sha256 = NULL WHERE id = ?", lost)

@@ -18,7 +18,10 @@ from tests.support.mcp_servers import (
     context7_server,
 )
 from tests.support.program import Project, request
+from tests.support.stores import leave_no_room
 from tests.support.web_servers import Reply, Request, WebServer, as_json, page, web_server
+
+pytestmark = pytest.mark.usefixtures("database_url")
 
 RESULT_FIELDS = [
     "cache_hit",
@@ -349,6 +352,7 @@ def test_a_report_whose_text_is_nowhere_makes_a_miss(project: Project, context7:
     assert len(context7.calls()) == 3
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_a_text_file_as_database_is_left_alone_and_research_goes_on(
     project: Project, context7: StandIn
 ) -> None:
@@ -364,6 +368,7 @@ def test_a_text_file_as_database_is_left_alone_and_research_goes_on(
     assert context7.calls()
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_an_unwritable_knowledge_base_still_answers(project: Project, context7: StandIn) -> None:
     # Nobody can make a folder there, root included.
     project.env["KR_KNOWLEDGE_BASE_PATH"] = "/proc/knowledge-base"
@@ -389,7 +394,7 @@ def test_a_report_that_cannot_be_written_is_in_the_answer(project: Project, cont
 
 def test_an_index_that_cannot_be_written_leaves_no_report_behind(project: Project, context7: StandIn) -> None:
     project.know("slots")
-    project.sql("CREATE TRIGGER no BEFORE INSERT ON entries BEGIN SELECT RAISE(ABORT, 'no room'); END")
+    leave_no_room(project.store(), "entries")
     answer = project.research()
     assert answer["status"] == "partial"
     assert results(answer)["index_updated"] is False
@@ -404,7 +409,7 @@ def test_a_failing_guard_is_told_by_minus_one_and_changes_no_status(
 ) -> None:
     project.env["KR_MAX_ENTRIES"] = "1"
     project.know("slots")
-    project.sql("CREATE TRIGGER no BEFORE INSERT ON archived_entries BEGIN SELECT RAISE(ABORT, 'no'); END")
+    leave_no_room(project.store(), "archived_entries")
     answer = project.research()
     assert (answer["status"], results(answer)["lru_evicted"]) == ("success", -1)
     assert results(answer)["index_count"] == 2
@@ -589,7 +594,7 @@ def test_after_a_failed_write_the_rest_of_the_run_is_still_counted(
     project: Project, context7: StandIn
 ) -> None:
     project.know("slots")
-    project.sql("CREATE TRIGGER no BEFORE INSERT ON entries BEGIN SELECT RAISE(ABORT, 'no room'); END")
+    leave_no_room(project.store(), "entries")
     answer = project.research()
     assert results(answer)["index_count"] == 1
     assert project.sql("SELECT status FROM requests ORDER BY at") == [("partial",)]

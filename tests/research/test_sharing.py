@@ -15,6 +15,8 @@ from tests.support.mcp_servers import StandIn, context7_server
 from tests.support.program import Project, request
 from tests.support.stores import draft
 
+pytestmark = pytest.mark.usefixtures("database_url")
+
 NEAR = {"topic": "repeatable arguments", "tags": ["arguments"], "question": "Can an argument be given twice?"}
 """Shares a word with the topic of ``request()``, and is another need."""
 
@@ -258,6 +260,7 @@ VERSIONS = st.sampled_from(["2.7", "^2", "v3", ">=3,<4", "4.0", "latest"])
     versions=st.lists(VERSIONS, min_size=2, max_size=5),
     days=st.lists(st.sampled_from([0, 1, 31]), min_size=6),
 )
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_nobody_is_served_what_was_researched_for_another_major(
     tmp_path_factory: pytest.TempPathFactory, versions: list[str], days: list[int]
 ) -> None:

@@ -8,11 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, redirect_stderr
 from pathlib import Path
 
+import pytest
+
 from kr.research.miss import lease, lease_key
 from kr.store import ledger
 from tests.support.mcp_servers import context7_server
 from tests.support.program import Project, request
 from tests.support.runs import run_of
+
+pytestmark = pytest.mark.usefixtures("database_url")
 
 
 class Screen(io.StringIO):
@@ -38,6 +42,7 @@ def test_a_terminal_sees_that_another_process_is_waited_for(tmp_path: Path) -> N
     assert "waiting for another process that researches the same …" in shown.getvalue()
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_what_was_found_out_between_the_look_and_the_lease_is_served(tmp_path: Path) -> None:
     """Who was just too late to wait asks nobody either: the first had let go of the lease, not of the answer."""
     with context7_server() as server, ThreadPoolExecutor(1) as pool:

@@ -150,7 +150,7 @@ def test_nothing_answers(world: World) -> None:
         "deepwiki",
         "web_search",
         "all_sources_unavailable",
-        "what you find out otherwise and proves right",
+        "found the answer elsewhere, and it worked? Save it for the next agent with `kr save` (MCP",
     ]
     assert world.project.sql("SELECT sum(charged) FROM source_calls") == [(0,)]
 

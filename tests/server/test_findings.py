@@ -17,7 +17,7 @@ from kr.text import tokens_of
 from tests.support.program import Project
 from tests.support.servers import Served, serving_here
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.timeout(180), pytest.mark.usefixtures("database_url")]
 
 FINDING: dict[str, Any] = {
     "framework": "zod",

@@ -20,7 +20,7 @@ from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.program import Project, request
 from tests.support.servers import Server, serving
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(600), pytest.mark.usefixtures("database_url")]
 
 AGENT = """
 import asyncio, json, sys

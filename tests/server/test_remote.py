@@ -116,7 +116,7 @@ def test_a_server_that_is_gone_means_the_local_path_with_a_note(client: Project)
     assert b"the local knowledge base is used" in done.stderr
     assert b"the local knowledge base is used" in done.stdout  # an agent reads the answer, not the log
     assert client.sql("SELECT count(*) FROM requests") == [(1,)]
-    changed = client.run("entries", "remove", "nothing", "--yes", more={"KR_SERVER": url})
+    changed = client.run("entries", "remove", "nothing", more={"KR_SERVER": url})
     assert b"works on the local knowledge base" in changed.stderr
 
 

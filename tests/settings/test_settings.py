@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from kr.errors import ConfigError
 from kr.settings import OWN_NAMES, Settings, load_settings, path_of
-from kr.settings.model import Configuration, KnowledgeResearch, OwnSource, kinds_of, plain, render_config
+from kr.settings.model import Configuration, KnowledgeResearch, OwnSource, kinds_of
+from kr.settings.template import plain, render_config
 
 CONTEXT7 = "https://mcp.context7.com/mcp"
 KR = "knowledge_research."
@@ -347,8 +348,8 @@ class TestTemplate:
     def test_what_init_writes_loads_to_the_defaults(self, tmp_path: Path, is_open: bool) -> None:
         text = uncommented(render_config()) if is_open else render_config()
         settings = load(tmp_path, text)
-        read = {section: getattr(settings, section) for section in kinds_of(Configuration)}
-        assert read == vars(Configuration())
+        read = {section: plain(getattr(settings, section)) for section in kinds_of(Configuration)}
+        assert read == plain(Configuration())
         assert settings.warnings == ()
         assert settings.names_persona == is_open
 

@@ -11,7 +11,7 @@ from kr.settings.model import KnowledgeResearch, read_section
 from kr.sources.base import Ask, NotConfigured
 from kr.sources.local_docs import Folder
 from kr.sources.registry import build_source
-from kr.yaml_io import Tree
+from kr.text import Tree
 
 SERVER = '''
 from mcp.server.mcpserver import MCPServer

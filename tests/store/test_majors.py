@@ -77,7 +77,7 @@ def test_an_archived_major_keeps_its_name_and_comes_back_beside_the_other(store:
         (archived,) = archive.of_id(tx, first.id)
     back = restoring.restore_archived(store, archived, LATER)
     assert back is not None
-    assert back.replaced == ()
+    assert back.archived == ()
     assert texts(store) == {first.id: "# for 2\n", second.id: "# for 3\n"}
 
 

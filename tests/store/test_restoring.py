@@ -129,7 +129,7 @@ def test_a_live_entry_is_in_the_way_until_it_may_be_replaced(store: Store, base:
     back = restoring.restore_archived(store, old, MUCH_LATER, replace_live=True)
     assert back is not None
     assert reports.read_report(store, back.saved.entry) == "# one\n"
-    [replaced] = back.replaced
+    [replaced] = back.archived
     assert (replaced.reason, replaced.entry.framework_version) == ("manual", "8.9")
     with store.read() as tx:
         assert revisions.text(tx, replaced.entry.sha256 or "") == "# two, edited\n"
@@ -147,7 +147,7 @@ def test_the_same_topic_under_another_id_is_in_the_way_too(store: Store, entry: 
         restoring.restore_archived(store, archived(store, entry.id), LATER)
     back = restoring.restore_archived(store, archived(store, entry.id), LATER, replace_live=True)
     assert back is not None
-    assert [row.entry.id for row in back.replaced] == ["imported-7"]
+    assert [row.entry.id for row in back.archived] == ["imported-7"]
 
 
 def test_the_capacity_holds_after_a_restoration(base: Path) -> None:

@@ -2,11 +2,9 @@
 
 import json
 import os
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,8 +15,10 @@ from kr.cli.common import TerminalProgress
 from kr.models import to_plain
 from kr.settings import load_settings
 from kr.store import saving
+from kr.store.engine import Store
 from kr.store.saving import Draft
 from tests.support.forked import shared
+from tests.support.stores import sql as run_sql
 
 VUE = {
     "framework": "vue",
@@ -97,7 +97,10 @@ class Project:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("KR_")}
         for name in ("VIRTUAL_ENV", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
             kept.pop(name, None)
-        return {**kept, "HOME": str(self.root), "PYTHONPATH": os.pathsep.join(sys.path), **self.env, **more}
+        url = os.environ.get("KR_DATABASE_URL")
+        database = {} if url is None else {"KR_DATABASE_URL": url}
+        paths = os.pathsep.join(sys.path)
+        return {**kept, **database, "HOME": str(self.root), "PYTHONPATH": paths, **self.env, **more}
 
     def app(self) -> App:
         environ = self.environ()
@@ -159,8 +162,11 @@ class Project:
 
     def sql(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Run one statement in the database, as people do."""
-        with closing(sqlite3.connect(self.database, timeout=30)) as connection, connection:
-            return connection.execute(statement, parameters).fetchall()
+        return run_sql(self.store(), statement, *parameters)
+
+    def store(self) -> Store:
+        """Return the store that kr uses, which opens nothing before it is used."""
+        return Store(self.environ().get("KR_DATABASE_URL"), self.base)
 
     def report(self, answer: Mapping[str, Any]) -> str:
         path: str = answer["results"]["report_path"]

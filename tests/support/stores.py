@@ -75,6 +75,16 @@ def refuse(database: Store, event: str) -> None:
     )
 
 
+def leave_no_room(database: Store, table: str) -> None:
+    """Have the database refuse each further row, also to who opens it anew: a trigger would have it refused as a whole."""
+    if database.is_shared:
+        refuse(database, f"INSERT ON {table}")
+        return
+    known = ", ".join(f"'{entry_id}'" for (entry_id,) in sql(database, f"SELECT id FROM {table}"))
+    none = "abs(-9223372036854775807 - (id IS NOT NULL))"  # overflows
+    sql(database, f"CREATE INDEX no_room ON {table} (CASE WHEN id IN ({known}) THEN 1 ELSE {none} END)")
+
+
 def refuse_commits(database: Store) -> None:
     """Have the database refuse the end of each transaction that changes an entry."""
     if database.is_shared:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from kr.errors import BrokenYaml
 from kr.slugs import base_name, suffixed_name
+from kr.text import Tree
 from kr.transfer.read_index import BadItem, Item, check_item
-from kr.yaml_io import Tree, read_list
+from kr.yaml_io import read_list
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 YAML_ITEM = "- id: {0}\n  framework: vue\n  topic: {0}\n  path: frameworks/vue/{0}.md\n"

@@ -10,6 +10,8 @@ from tests.support.mcp_servers import context7_server
 from tests.support.program import VUE, Project, request
 from tests.support.workflows import template_text
 
+pytestmark = pytest.mark.usefixtures("database_url")
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:

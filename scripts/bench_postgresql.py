@@ -1,0 +1,311 @@
+"""PostgreSQL beside SQLite: a crowd on four folders, a server that is killed under it, look-ups, and a move there and back.
+
+Starts a PostgreSQL of its own, with fsync on. ``load`` is the crowd on both databases, ``kill`` the crowd while the server is killed
+five times, ``looks`` a resident hit and candidates at 2,000 entries, ``move`` 200 entries and 100,000 archived ones to PostgreSQL and
+back. What was acknowledged and is not there, a story that overspent, a limit that was passed or a question that was researched twice
+ends with status 1.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import json
+import logging
+import multiprocessing
+import random
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from kr.errors import KrError
+from kr.store import copying, entries, ledger, meta, saving
+from kr.store.engine import Store
+from kr.store.ledger import SourceCall
+from kr.store.saving import Draft
+from kr.times import to_text
+from kr.transfer.export_yaml import export_yaml
+from tests.support.mcp_servers import Scenario, StandIn, context7_server
+from tests.support.postgresql import Databases, Server, started
+from tests.support.program import Project, request
+
+STORIES, CALLS, LIMIT, QUESTIONS = 20, 3, 200, 4
+Acknowledged = dict[str, Any]
+
+
+def draft(topic: str, framework: str = "vue") -> Draft:
+    return Draft(
+        framework=framework,
+        framework_version="3.5",
+        topic=topic,
+        tags=("load",),
+        confidence="high",
+        question=f"How is {topic} done?",
+    )
+
+
+def text_of(topic: str) -> str:
+    return (
+        f"# vue - {topic}\n\n## Summary\n\n{topic} is done by a call.\n\n## Details\n\n"
+        + "More words. " * 150
+    )
+
+
+def agent(project: Project, number: int, began: float, seconds: float, output: Connection) -> None:
+    """Work until the time is over; send what was acknowledged, and how long each operation took."""
+    logging.disable()
+    chance = random.Random(number)  # noqa: S311 - not for secrets
+    told: Acknowledged = {"saved": [], "counted": 0, "charged": Counter(), "failed": 0, "took": []}
+    project.clock = lambda: datetime.now(UTC)  # type: ignore[assignment]
+    asked = 0
+    with project.app() as app:
+        while (gone := time.time() - began) < seconds:
+            start = time.perf_counter()
+            try:
+                if asked < QUESTIONS and gone > (asked + 1) * seconds / (QUESTIONS + 1):
+                    name = f"identical question {asked}"
+                    asked += 1
+                    document = request(
+                        topic=name, question=f"What is {name}?", tags=["same"], session_id=f"s-{number}"
+                    )
+                    app.research.document(json.dumps(document).encode())
+                    continue  # it waits for others by intent
+                step(app.store, app, number, chance, told)
+                told["took"].append(time.perf_counter() - start)
+            except KrError:
+                told["failed"] += 1
+                time.sleep(0.05)
+    output.send(told)
+
+
+def step(store: Store, app: Any, number: int, chance: random.Random, told: Acknowledged) -> None:
+    kind, now = chance.random(), datetime.now(UTC)
+    if kind < 0.6:
+        topic = f"known {chance.randrange(50)}"
+        document = request(
+            topic=topic, question=f"How is {topic} done?", tags=["load"], session_id=f"s-{number}"
+        )
+        answer = app.research.document(json.dumps(document).encode(), overrides={"max_calls": 0})
+        if answer.errors:
+            raise KrError("not kept")
+    elif kind < 0.75:
+        topic = f"saved {number} {len(told['saved'])} {chance.randrange(10**9)}"
+        told["saved"].append(saving.save(store, draft(topic), text_of(topic), now).entry.id)
+    elif kind < 0.9:
+        story = f"1-{chance.randrange(STORIES)}"
+        won = store.change(
+            lambda tx: ledger.reserve(tx, "load", story, limit=CALLS, owner=str(number), now=now), scope=None
+        )
+        if won.id is not None:
+            call = SourceCall(
+                request_id=None,
+                at=to_text(now),
+                source="x",
+                outcome="success",
+                session_id="load",
+                story_key=story,
+                charged=True,
+            )
+            store.change(lambda tx: ledger.settle(tx, won.id, call), scope=None)
+            told["charged"][story] += 1
+    else:
+        store.change(
+            lambda tx: meta.put(tx, "counter", str(int(meta.get(tx, "counter") or 0) + 1)), scope="counter"
+        )
+        told["counted"] += 1
+
+
+def crowd(
+    folder: Path, url: str | None, processes: int, seconds: float, during: Callable[[], None] | None = None
+) -> bool:
+    """Let many processes work on four folders; print what they did; return whether all is as it must be."""
+    with context7_server(Scenario(delay=0.5)) as context7:
+        env = {} if url is None else {"KR_DATABASE_URL": url}
+        if url is None:  # four folders are four machines before PostgreSQL; before SQLite they share the file
+            env["KR_DATABASE_URL"] = f"sqlite:///{folder}/kr.db"
+        projects = [Project(folder / f"machine-{number}", env=dict(env)) for number in range(4)]
+        for project in projects:
+            project.use_context7(context7.url)
+        store = Store(env["KR_DATABASE_URL"], projects[0].base)
+        for number in range(50):
+            saving.save(store, draft(f"known {number}"), text_of(f"known {number}"), datetime.now(UTC))
+        forking, pipes, running = multiprocessing.get_context("fork"), [], []
+        store.close()
+        began = time.time() + 2
+        for number in range(processes):
+            ours, theirs = forking.Pipe(duplex=False)
+            arguments = (projects[number % 4], number, began, seconds, theirs)
+            running.append(forking.Process(target=agent, args=arguments))
+            running[-1].start()
+            theirs.close()
+            pipes.append(ours)
+        time.sleep(max(0.0, began - time.time()))
+        most = watch(store, began + seconds, during)
+        told = [pipe.recv() for pipe in pipes]
+        for process in running:
+            process.join()
+        return judge(store, context7, told, most, seconds)
+
+
+def watch(store: Store, end: float, during: Callable[[], None] | None) -> int:
+    """Look at the number of entries all the time; return the largest."""
+    most = 0
+    pause, next_time = (end - time.time()) / 6, time.time()
+    while time.time() < end:
+        if during is not None and time.time() > next_time + pause:
+            next_time = time.time()
+            during()
+        with contextlib.suppress(KrError), store.read() as tx:
+            most = max(most, entries.count(tx))
+        time.sleep(0.05)
+    return most
+
+
+def judge(store: Store, context7: StandIn, told: list[Acknowledged], most: int, seconds: float) -> bool:
+    took = sorted(it for one in told for it in one["took"])
+    with store.read() as tx:
+        live = set(entries.ids(tx))
+        kept = live | {row[0] for row in tx.rows("SELECT id FROM archived_entries")}
+        counter = int(meta.get(tx, "counter") or 0)
+        spent = {f"1-{it}": ledger.spent(tx, "load", f"1-{it}") for it in range(STORIES)}
+        number = entries.count(tx)
+    saved = [it for one in told for it in one["saved"]]
+    counted = sum(one["counted"] for one in told)
+    charged: Counter[str] = sum((one["charged"] for one in told), Counter())
+    asked = sum(call.tool == "query-docs" for call in context7.calls())
+    failed = sum(one["failed"] for one in told)
+    wrong = [f"{len(set(saved) - kept)} saved entries are lost"] if set(saved) - kept else []
+    wrong += [f"{counted} counted, {counter} kept"] if counter < counted else []
+    wrong += [f"{most} entries at once, {number} in the end"] if max(most, number) > LIMIT else []
+    wrong += [f"{story} spent {it}" for story, it in spent.items() if it > CALLS or it < charged[story]]
+    wrong += [f"{asked} researches for {QUESTIONS} questions"] if asked != QUESTIONS and not failed else []
+    print(
+        f"  {len(took) / seconds:.0f} operations a second, median {statistics.median(took) * 1000:.1f} ms, "
+        f"worst {took[-1] * 1000:.0f} ms, {failed} failed; {len(saved)} saved, {counted} counted, "
+        f"{sum(spent.values())} of {STORIES * CALLS} calls spent, at most {most} entries, {asked} researches of {QUESTIONS} questions"
+    )
+    for line in wrong:
+        print(f"  WRONG: {line}")
+    return not wrong
+
+
+def looks(folder: Path, url: str | None) -> bool:
+    """Time a resident hit and candidates at 2,000 entries."""
+    env = {
+        "KR_MAX_ENTRIES": "5000",
+        "KR_AUTO_EXPORT": "false",
+        **({} if url is None else {"KR_DATABASE_URL": url}),
+    }
+    project = Project(folder / "looks", env=env)
+    project.clock = lambda: datetime.now(UTC)  # type: ignore[assignment]
+    with project.app() as app:
+        for number in range(2000):
+            topic = f"{('sorting', 'routing', 'caching', 'testing')[number % 4]} of part {number}"
+            saving.save(app.store, draft(topic, f"framework{number % 20}"), text_of(topic), datetime.now(UTC))
+
+        def ask(topic: str, question: str) -> float:
+            document = request(framework="framework7", topic=topic, question=question, tags=["load"])
+            data = json.dumps(document).encode()
+            start = time.perf_counter()
+            app.research.document(data, overrides={"if_unsure": "candidates"})
+            return (time.perf_counter() - start) * 1000
+
+        hits = [ask("testing of part 7", "How is testing of part 7 done?") for _ in range(200)]
+        offers = [ask(f"testing a part {it}", f"How would I test a part {it}?") for it in range(100)]
+    hit, offer = statistics.median(hits), statistics.median(offers)
+    print(f"  hit {hit:.1f} ms, candidates {offer:.1f} ms (medians)")
+    return url is None or (hit <= 8 and offer <= 20)
+
+
+def exported(store: Store) -> str:
+    """Return the digest of both exported files."""
+    files = [Path(it) for it in export_yaml(store, store.folder)["files"]]
+    return hashlib.sha256(b"".join(it.read_bytes() for it in files)).hexdigest()
+
+
+def move(folder: Path, url: str) -> bool:
+    """Copy a knowledge base to PostgreSQL and back; compare the exports."""
+    old = Store(None, folder / "old")
+    for number in range(210):
+        saving.save(old, draft(f"topic {number}"), text_of(f"topic {number}"), datetime.now(UTC))
+    with old.write() as tx:
+        names = [
+            row["name"]
+            for row in tx.rows("PRAGMA table_info(archived_entries)")
+            if row["name"] != "archive_id"
+        ]
+        listed = ", ".join(names)
+        every = f"SELECT {listed} FROM archived_entries LIMIT 1"  # noqa: S608 - its own columns
+        tx.execute(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 99990) "  # noqa: S608
+            f"INSERT INTO archived_entries ({listed}) SELECT one.* FROM ({every}) AS one, n"
+        )
+    there, back = Store(url, folder / "there"), Store(f"sqlite:///{folder}/back.db", folder / "back")
+    for source, target in ((old, there), (there, back)):
+        start = time.perf_counter()
+        rows = copying.copy(source, target, lambda *_: None).rows
+        print(
+            f"  {sum(rows.values())} rows in {time.perf_counter() - start:.1f} s to {target.location.partition(':')[0]}"
+        )
+    digests = {exported(store) for store in (old, there, back)}
+    print(f"  exports {'are the same' if len(digests) == 1 else 'DIFFER'}")
+    return len(digests) == 1
+
+
+def killing(server: Server) -> Callable[[], None]:
+    def kill() -> None:
+        server.stop(signal.SIGKILL)
+        time.sleep(0.3)
+        server.start()
+
+    return kill
+
+
+def steps(what: str, given: argparse.Namespace, server: Server, folder: Path) -> Iterator[bool]:
+    databases = Databases(server.url)
+    with databases.one() as url:
+        if what == "load":
+            for name, it in (("SQLite", None), ("PostgreSQL", url)):
+                print(f"{what}: {given.processes} processes, {given.seconds} s, {name}")
+                yield crowd(folder / name, it, given.processes, given.seconds)
+        elif what == "kill":
+            print("kill: the server's process is killed five times")
+            yield crowd(folder, url, given.processes, given.seconds, killing(server))
+        elif what == "looks":
+            for name, it in (("SQLite", None), ("PostgreSQL", url)):
+                print(f"looks: {name}")
+                yield looks(folder / name, it)
+        else:
+            print("move: 200 entries and 100,000 archived, to PostgreSQL and back")
+            yield move(folder, url)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", nargs="*", choices=["load", "kill", "looks", "move", []], default=[])
+    parser.add_argument("--processes", type=int, default=64)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    given = parser.parse_args()
+    is_well = True
+    with started("shared_buffers=256MB") as server:
+        if server is None:
+            print("there are no binaries of PostgreSQL", file=sys.stderr)
+            return 1
+        for what in given.what or ["load", "kill", "looks", "move"]:
+            with tempfile.TemporaryDirectory() as folder:
+                for went_well in steps(what, given, server, Path(folder)):
+                    is_well = is_well and went_well
+    return 0 if is_well else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""A knowledge base moves from SQLite to PostgreSQL and back, and nothing of it changes on the way."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from kr.errors import StoreError
+from kr.store import copying, entries, lessons, meta, requests, saving, search, wordings
+from kr.store.engine import Store
+from kr.store.lessons import LessonRow
+from kr.store.requests import Need, RequestRow
+from kr.transfer.export_yaml import export_yaml
+from tests.support.postgresql import Databases
+from tests.support.stores import NOW, call, draft, on_server, sql
+
+
+@pytest.fixture
+def database_url(postgresql: Databases) -> str:
+    return postgresql.clean()
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Store:
+    """A knowledge base with something in every table, of which a part is archived."""
+    store = Store(None, tmp_path / "old", max_entries=20)
+    for number in range(30):
+        topic = f"Topic {number} ünï 中文"
+        saved = saving.save(store, draft(topic=topic, question=f"{topic}?"), f"# {number}\n\n'\"\\%s\n", NOW)
+        with store.write() as tx:
+            entries.touch(tx, saved.entry.id, NOW + timedelta(minutes=number))
+            need = Need(f"other words {number}", ("a",), f"Other words {number}?")
+            wordings.keep(tx, saved.entry, need, at="2026-10-01T12:00:00.000000Z", proved=bool(number % 2))
+            row = RequestRow(id=f"r{number}", at="2026-10-01", mode="research", status="cache-hit", score=0.1)
+            requests.record(tx, row)
+    with store.write() as tx:
+        columns = "request_id, at, source, outcome, charged, session_id, story_key"
+        given = call("r1", charged=True)
+        tx.execute(
+            f"INSERT INTO source_calls ({columns}) VALUES (:request_id, :at, :source, :outcome, :charged, 's', '1-1')",
+            request_id=given.request_id,
+            at=given.at,
+            source=given.source,
+            outcome=given.outcome,
+            charged=given.charged,
+        )
+        lessons.add(tx, [LessonRow(id="l", date="2026-10-01", phase="any", tags=("any",), summary="a; b")])
+    return store
+
+
+def copied(source: Store, target: Store) -> dict[str, int]:
+    return copying.copy(source, target, lambda *_: None).rows
+
+
+def exported(store: Store, folder: Path) -> dict[str, bytes]:
+    export_yaml(store, store.folder, folder)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_there_and_back_is_the_same(old: Store, store: Store, tmp_path: Path) -> None:
+    there = copied(old, store)
+    assert there["entries"] == 20
+    assert there["archived_entries"] == 10
+    back = Store(f"sqlite:///{tmp_path}/back.db", tmp_path / "back")
+    assert copied(store, back) == there
+    assert exported(old, tmp_path / "a") == exported(store, tmp_path / "b") == exported(back, tmp_path / "c")
+    [[last]] = sql(old, "SELECT id FROM entries WHERE topic LIKE 'Topic 25%'")
+    for one in (store, back):
+        with one.read() as tx:
+            assert search.find(tx, "topic 25", most=1) == [last]
+            assert meta.get(tx, "copied_from") is None
+        # What is given numbers goes on after the last one.
+        assert saving.save(one, draft(topic="new"), "# new\n", NOW + timedelta(days=1)).lru_evicted == 0
+
+
+def test_an_interrupted_copy_goes_on(old: Store, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copying, "_PAGE", 7)
+    told = 0
+
+    def stop(table: str, _: int) -> None:
+        nonlocal told
+        told += table == "archived_entries"
+        if told:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        copying.copy(old, store, stop)
+    assert 0 < sql(store, "SELECT count(*) FROM archived_entries")[0][0] < 10
+    done = copying.copy(old, store, lambda *_: None)
+    assert done.resumed
+    assert done.rows["archived_entries"] == 10
+
+
+def test_a_copy_that_differs_is_told(old: Store, store: Store) -> None:
+    def change(*_: object) -> None:
+        on_server(str(store.url), "UPDATE entries SET confidence = 'low'")
+
+    with pytest.raises(StoreError, match="entries: 20 rows"):
+        copying.copy(old, store, change)
+
+
+def test_what_is_in_use_is_not_written_over(old: Store, store: Store, tmp_path: Path) -> None:
+    saving.save(store, draft(), "# text\n", NOW)
+    with pytest.raises(StoreError, match="is not empty"):
+        copied(old, store)
+    with pytest.raises(StoreError, match="no database to copy"):
+        copied(Store(None, tmp_path / "nothing"), store)
+    with pytest.raises(StoreError, match="itself"):
+        copied(old, Store(None, tmp_path / "old"))
