@@ -226,10 +226,13 @@ class Doctor:
 
     def check_integrity(self) -> Iterator[Diagnosis]:
         """Broken pages, indexes, references, and texts that are not those that were written."""
-        if problems := backup.check_store(self._store):
+        problems = backup.check_store(self._store)
+        about = partial(Diagnosis, "integrity", "error", self._store.location)
+        if strange := [line for line in problems if line.endswith(backup.NOT_OURS)]:
+            yield about(_some(strange))
+        if broken := [line for line in problems if line not in strange]:
             repair = f"back it up and rebuild its indexes; where that is not enough, {_ANEW}"
-            why = f"is not sound: {_some(problems)}"
-            yield Diagnosis("integrity", "error", self._store.location, why, repair, self._mend)
+            yield about(f"is not sound: {_some(broken)}", repair, self._mend)
 
     def _mend(self) -> str:
         if self._store.is_shared:
@@ -241,7 +244,7 @@ class Doctor:
             kept = backup.backup(path, None, self._moment())
             with self._store.write() as tx:
                 backup.rebuild_indexes(tx)
-            if not backup.check(path):
+            if all(line.endswith(backup.NOT_OURS) for line in backup.check(path)):
                 return f"indexes rebuilt; the database as it was is {kept}"
         return self._replace()
 

@@ -438,3 +438,14 @@ def test_the_command(project: Project) -> None:
     assert b"missing_report: vue-slots" in done.stderr
     value = json.loads(done.stdout)
     assert (value["problems"], value["repaired"][0]["done"]) == (0, "archived")
+
+
+def test_a_table_of_ones_own_is_told_and_costs_nothing(project: Project) -> None:
+    """Once a repair replaced the database for it, and earlier texts were gone."""
+    keep(project, "slots")
+    project.sql("CREATE TABLE mine (id TEXT)")
+    [row] = report(project)["findings"]
+    assert (row["check"], row["repair"]) == ("integrity", None)
+    assert "mine" in row["message"]
+    assert repair(project)["repaired"] == []
+    assert project.sql("SELECT count(*) FROM mine") == [(0,)]

@@ -115,8 +115,7 @@ def inject(
         if not results.phase_filtered_count:
             logger.info(NONE_FOUND.format(phase=asked.phase))
         answer = _answer(request, "success" if chosen else "empty", to_plain(results))
-    # No database is made for a project that has no lessons.
-    if not asked.dry_run and (chosen or book.store.exists()):
+    if not asked.dry_run:
         duration = round((time.monotonic() - began) * 1000)
         _note(book, request, answer.status, chosen, at=to_text(now), duration_ms=duration)
     return answer
@@ -131,7 +130,7 @@ def _note(
     at: str,
     duration_ms: int,
 ) -> None:
-    """Keep the request, and count what was given."""
+    """Keep the request, and count what was given. No database is made for a project that has no lessons."""
     asked, session = request.lessons_inject, session_name(request.session_id)
     row = RequestRow(
         id=uuid.uuid4().hex,
@@ -146,6 +145,8 @@ def _note(
     states = book.states(lessons)
     rows = judged_rows([lesson for lesson in lessons if lesson.id not in states])
     try:
+        if not lessons and not book.store.exists():
+            return
         with book.store.write(scope=LESSONS) as tx:
             requests.record(tx, row)
             lesson_rows.add(tx, rows)
