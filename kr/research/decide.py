@@ -188,12 +188,20 @@ def of_own_major(known: Sequence[JudgedEntry], version: str) -> list[JudgedEntry
 def choose(query: Query, known: Sequence[JudgedEntry], rules: MatchRules) -> tuple[JudgedEntry, Tier] | None:
     """Return the entry that is served, or that a new research stands on, and by what it matches.
 
-    What may be served goes first, then the better tier, then what was accessed last.
+    What may be served goes first, then a finding before what sources say, then the better tier, then what was accessed last.
+    Seed 000 knows no findings: there the tier alone decides.
     """
     matching = [(it, tier) for it in known if (tier := tier_of(query, it, rules)) is not None]
     matching.sort(key=lambda pair: pair[0].entry.id)
     matching.sort(key=lambda pair: pair[0].entry.last_accessed, reverse=True)
-    matching.sort(key=lambda pair: (not pair[0].is_servable, _ORDER.index(pair[1])))
+    by_origin = rules.mode != "seed"
+    matching.sort(
+        key=lambda pair: (
+            not pair[0].is_servable,
+            by_origin and not pair[0].entry.is_written,
+            _ORDER.index(pair[1]),
+        )
+    )
     return matching[0] if matching else None
 
 

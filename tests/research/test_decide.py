@@ -130,6 +130,17 @@ def test_what_may_be_served_goes_first_then_the_tier_then_the_last_access(order:
     assert (chosen[0].entry.id, chosen[1]) == ("vue-4", "framework+topic+tags")
 
 
+@pytest.mark.parametrize(
+    ("rules", "served"), [(SURE, "vue-2"), (MatchRules(mode="seed", floor="framework+topic"), "vue-1")]
+)
+def test_a_finding_goes_before_an_excerpt_of_the_same_topic(rules: MatchRules, served: str) -> None:
+    excerpt = entry(number=1, fresh_until=to_text(NOW + timedelta(hours=20)))
+    finding = entry("rows that are drawn late", number=2, origin="finding", question="How?")
+    chosen = choose(query(), [known(excerpt), known(finding, is_wording=True)], rules)
+    assert chosen is not None
+    assert chosen[0].entry.id == served
+
+
 def test_what_was_rated_wrong_is_not_served_until_as_many_say_that_it_worked() -> None:
     assert not known(entry(), Ratings(wrong=1)).is_servable
     assert known(entry(), Ratings(worked=1, wrong=1)).is_servable
