@@ -28,7 +28,7 @@
         └── SourceTimeout    it gave none in time
 
 A message names what it is about (file, key, path, id) and the system's reason, or the nearest and what to do instead.
-Foreign exceptions (SQLAlchemy's, httpx's, the MCP client's, ``OSError``) are translated at the
+Foreign exceptions (SQLAlchemy's, httpx2's, the MCP client's, ``OSError``) are translated at the
 seam where they arise, ``from exc``; no caller of a layer sees them.
 """
 

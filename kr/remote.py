@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote, urlsplit
 
-import httpx
+import httpx2
 from pydantic import TypeAdapter, ValidationError
 
 from kr.app import App
@@ -91,27 +91,29 @@ class SharedServer:
         if status in {401, 403}:
             why = detail or f"it answers HTTP {status}"
             raise ConfigError(f"KR_SERVER: {self.url} refuses: {why}; is KR_TOKEN its token?")
-        if status in _BUSY or (reply.is_server_error and status != httpx.codes.NOT_IMPLEMENTED):
+        if status in _BUSY or (reply.is_server_error and status != httpx2.codes.NOT_IMPLEMENTED):
             raise ServerGone(f"answers HTTP {status}: {detail or 'no reason given'}")
         if value and detail is None:
             return value
         if not isinstance(detail, str) or detail == _NO_SUCH_PATH:
             self._is_no_kr(f"it answers HTTP {status} to {path}")
-        raise UnknownEntry(detail) if status == httpx.codes.NOT_FOUND else KrError(f"KR_SERVER: {detail}")
+        raise UnknownEntry(detail) if status == httpx2.codes.NOT_FOUND else KrError(f"KR_SERVER: {detail}")
 
     def _is_no_kr(self, why: str) -> NoReturn:
         raise ConfigError(
             f"KR_SERVER: {self.url} is no `kr serve` of this version: {why}; name another one, or unset it"
         )
 
-    def _send(self, path: str, content: bytes | None, query: Mapping[str, Any], end: float) -> httpx.Response:
+    def _send(
+        self, path: str, content: bytes | None, query: Mapping[str, Any], end: float
+    ) -> httpx2.Response:
         """Send a request, again where the server is busy."""
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         given = {name: value for name, value in query.items() if value is not None}
         method = "GET" if content is None else "POST"
-        request = httpx.Request(method, f"{self.url}{path}", params=given, content=content, headers=headers)
+        request = httpx2.Request(method, f"{self.url}{path}", params=given, content=content, headers=headers)
         tries = _MORE_TRIES
         while True:
             reply = self._exchange(request, end - time.monotonic())
@@ -122,10 +124,10 @@ class SharedServer:
             tries -= 1
             sleep(pause)
 
-    def _exchange(self, request: httpx.Request, seconds: float) -> httpx.Response:
-        async def exchange() -> httpx.Response:
-            timeout = httpx.Timeout(None, connect=_CONNECT_SECONDS)  # ``run`` ends all of it
-            async with httpx.AsyncClient(timeout=timeout, trust_env=False) as client:
+    def _exchange(self, request: httpx2.Request, seconds: float) -> httpx2.Response:
+        async def exchange() -> httpx2.Response:
+            timeout = httpx2.Timeout(None, connect=_CONNECT_SECONDS)  # ``run`` ends all of it
+            async with httpx2.AsyncClient(timeout=timeout, trust_env=False) as client:
                 reply = asyncio.ensure_future(_read(client, request))
                 silence = asyncio.ensure_future(self._silence(client, seconds))
                 try:
@@ -141,12 +143,12 @@ class SharedServer:
             return run(exchange, timeout=seconds)
         except SourceTimeout as error:
             raise ServerGone(f"gave no answer within {seconds:.2g} s") from error
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise ServerGone(f"can't be reached: {str(error) or type(error).__name__}") from error
         finally:
             self.done()
 
-    async def _silence(self, client: httpx.AsyncClient, seconds: float) -> None:
+    async def _silence(self, client: httpx2.AsyncClient, seconds: float) -> None:
         """Return once the server does not even say that it lives; one that is merely slow is waited for."""
         await asyncio.sleep(_SILENT_SECONDS)
         self.waiting(self.url)
@@ -154,11 +156,11 @@ class SharedServer:
             if seconds > _SILENT_SECONDS + _HEALTH_SECONDS:
                 await client.get(f"{self.url}/healthz", timeout=_HEALTH_SECONDS)
             await asyncio.Event().wait()
-        except httpx.HTTPError:
+        except httpx2.HTTPError:
             return
 
 
-async def _read(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+async def _read(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
     reply = await client.send(request, stream=True)
     data = bytearray()
     async for piece in reply.aiter_bytes():
@@ -166,10 +168,10 @@ async def _read(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Resp
         if len(data) > _LARGEST_ANSWER:
             raise ServerGone(f"gave an answer of more than {_LARGEST_ANSWER // 1024**2} MiB")
     kept = {name: reply.headers[name] for name in ("Retry-After", "Location") if name in reply.headers}
-    return httpx.Response(reply.status_code, headers=kept, content=bytes(data))
+    return httpx2.Response(reply.status_code, headers=kept, content=bytes(data))
 
 
-def _json(reply: httpx.Response) -> Value:
+def _json(reply: httpx2.Response) -> Value:
     """Return the mapping that a server answered; empty where it answered something else."""
     try:
         value = reply.json()
