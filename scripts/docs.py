@@ -1,4 +1,4 @@
-"""Writes the pages of docs/ that are made from the program itself. Run it as scripts/docs."""
+"""Writes the pages and pictures of docs/ that are made from the program itself. Run it as scripts/docs."""
 
 import argparse
 import sys
@@ -10,6 +10,7 @@ import click
 from kr.cli.main import GROUPS, cli
 from scripts.docs_configuration import configuration_page
 from scripts.docs_examples import outputs
+from scripts.docs_picture import COLOURS, picture
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 _WIDTH = 80
@@ -23,7 +24,8 @@ def pages() -> dict[str, str]:
         for rows in GROUPS.values()
         for name, _, summary in rows
     }
-    return {**made, "commands/README.md": _index(), "configuration.md": configuration_page()}
+    pictures = {f"fleet-{theme}.svg": picture(theme) for theme in COLOURS}
+    return {**made, **pictures, "commands/README.md": _index(), "configuration.md": configuration_page()}
 
 
 def tree(command: click.Command, context: click.Context) -> Iterator[tuple[click.Command, click.Context]]:

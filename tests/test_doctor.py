@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from kr.app import App
-from kr.doctor import Finding
+from kr.doctor import Diagnosis
 from kr.store import archive, backup, entries, reports, saving
 from kr.store.sql import SCHEMA_VERSION
 from kr.transfer.export_yaml import export_yaml
@@ -416,7 +416,7 @@ def test_each_repair_is_announced_before_it_is_done(project: Project) -> None:
     forget_texts(project)
     heard: list[tuple[str, list[str]]] = []
 
-    def announce(finding: Finding) -> None:
+    def announce(finding: Diagnosis) -> None:
         heard.append((finding.subject, ids(project)))
 
     with project.app() as app:
@@ -438,3 +438,14 @@ def test_the_command(project: Project) -> None:
     assert b"missing_report: vue-slots" in done.stderr
     value = json.loads(done.stdout)
     assert (value["problems"], value["repaired"][0]["done"]) == (0, "archived")
+
+
+def test_a_table_of_ones_own_is_told_and_costs_nothing(project: Project) -> None:
+    """Once a repair replaced the database for it, and earlier texts were gone."""
+    keep(project, "slots")
+    project.sql("CREATE TABLE mine (id TEXT)")
+    [row] = report(project)["findings"]
+    assert (row["check"], row["repair"]) == ("integrity", None)
+    assert "mine" in row["message"]
+    assert repair(project)["repaired"] == []
+    assert project.sql("SELECT count(*) FROM mine") == [(0,)]

@@ -19,7 +19,7 @@ MAX_SECTION = 1_000
 
 _MAX_CODE = 4_000
 _MAX_TITLE = 200
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*?)[ \t]*#*[ \t]*$")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)$")
 _FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?:(?!---)[^\n]*\n){0,100}---[ \t]*(?:\n|\Z)")
@@ -135,7 +135,7 @@ def _blocks(text: str) -> Iterator[tuple[int, str, str]]:
                 yield 0, "", "\n".join(held)
             held, fence, size = ([line], mark[1], 0) if mark else ([], "", 0)
             if heading:
-                yield len(heading[1]), heading[2][:_MAX_TITLE], line
+                yield len(heading[1]), heading[2].rstrip(" \t").rstrip("#").rstrip(" \t")[:_MAX_TITLE], line
         else:
             held.append(line)
     if held:

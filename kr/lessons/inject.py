@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from kr.errors import StoreError
-from kr.frameworks import canonical
+from kr.frameworks import framework_key
 from kr.guard import safe
 from kr.lessons.book import LessonBook, held_because, judged_rows, session_name
 from kr.lessons.file import LessonsUnreadable
@@ -115,8 +115,7 @@ def inject(
         if not results.phase_filtered_count:
             logger.info(NONE_FOUND.format(phase=asked.phase))
         answer = _answer(request, "success" if chosen else "empty", to_plain(results))
-    # No database is made for a project that has no lessons.
-    if not asked.dry_run and (chosen or book.store.exists()):
+    if not asked.dry_run:
         duration = round((time.monotonic() - began) * 1000)
         _note(book, request, answer.status, chosen, at=to_text(now), duration_ms=duration)
     return answer
@@ -131,7 +130,7 @@ def _note(
     at: str,
     duration_ms: int,
 ) -> None:
-    """Keep the request, and count what was given."""
+    """Keep the request, and count what was given. No database is made for a project that has no lessons."""
     asked, session = request.lessons_inject, session_name(request.session_id)
     row = RequestRow(
         id=uuid.uuid4().hex,
@@ -146,6 +145,8 @@ def _note(
     states = book.states(lessons)
     rows = judged_rows([lesson for lesson in lessons if lesson.id not in states])
     try:
+        if not lessons and not book.store.exists():
+            return
         with book.store.write(scope=LESSONS) as tx:
             requests.record(tx, row)
             lesson_rows.add(tx, rows)
@@ -270,9 +271,11 @@ def _about_framework(lessons: Sequence[Lesson], task: Task) -> set[int]:
 
     A tag that is a word of the query is a framework too.
     """
-    wanted = {canonical(name) for name in (*task.frameworks, *tokens(task.query))}
+    wanted = {framework_key(name) for name in (*task.frameworks, *tokens(task.query))}
     tag_lists = {lesson.tags for lesson in lessons}
-    tagged = {tags for tags in tag_lists if wanted & {canonical(tag) for tag in tags if tag not in PHASES}}
+    tagged = {
+        tags for tags in tag_lists if wanted & {framework_key(tag) for tag in tags if tag not in PHASES}
+    }
     name = task.framework.strip().casefold()
     pattern = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", re.IGNORECASE)
 

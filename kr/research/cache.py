@@ -19,11 +19,11 @@ from kr.frameworks import lookup_keys, same_framework
 from kr.models import NO_RATINGS, Entry, Match, MatchRules, Query, Ratings, Related, Tier
 from kr.research.decide import (
     Candidate,
-    Known,
+    JudgedEntry,
     Limits,
     choose,
     judge_all,
-    know,
+    judge_row,
     match_of,
     most_offered,
     offered,
@@ -242,13 +242,13 @@ class Cache:
                 raise InvalidRequest(FieldError("config_overrides.use", why))
         if found[0].origin == "placeholder":
             return Lookup()
-        known = know(found, query.framework_version, self._rules.limits, self._clock())
+        known = judge_row(found, query.framework_version, self._rules.limits, self._clock())
         return self._found(query, known, tier, None, score=score, is_hit=True)
 
     def _found(
         self,
         query: Query,
-        known: Known,
+        known: JudgedEntry,
         tier: Tier,
         report: str | None,
         *,
@@ -271,10 +271,10 @@ class Cache:
             is_refused=known.refusal is not None,
         )
 
-    def _mark(self, known: Known) -> None:
+    def _mark(self, known: JudgedEntry) -> None:
         """Store that an entry is stale, where its row does not say so yet."""
         verdict, entry_id = known.verdict, known.entry.id
-        if verdict.status == "stale" and verdict.is_news:
+        if verdict.status == "stale" and verdict.needs_marking:
             reasons = ", ".join(verdict.reasons)
             self.write(
                 lambda tx: entries.mark_stale(tx, entry_id, reasons, major=verdict.for_major),
@@ -295,7 +295,7 @@ class Cache:
         ranked = rank(query, [(it, scores[it.entry.id]) for it in known])
         return offered(ranked, most=most_offered(lookup.count(tx, keys))) if ranked else []
 
-    def _judge(self, rows: Sequence[Found], query: Query, aliases: Aliases) -> list[Known]:
+    def _judge(self, rows: Sequence[Found], query: Query, aliases: Aliases) -> list[JudgedEntry]:
         # Aliases may part what the shipped table joins.
         own = [row for row in rows if same_framework(row[0].framework, query.framework, aliases)]
         return judge_all(own, query.framework_version, self._rules.limits, self._clock())

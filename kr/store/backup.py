@@ -33,6 +33,8 @@ from kr.text import digest
 
 State = Literal["absent", "current", "older", "newer", "foreign", "corrupt", "unreadable"]
 
+NOT_OURS = "is not kr's: drop it with sqlite3, unless you made it"
+"""How a sentence of ``check`` ends that is about something sound, which only its owner can judge."""
 _WAIT_SECONDS = 60.0
 _MOST_PROBLEMS = 20
 _COMPANIONS = ("-wal", "-shm", "-journal")
@@ -235,7 +237,7 @@ def _unlike(connection: Connection) -> Iterator[str]:
         ours, found = set(new.execute(_OBJECTS)), set(map(tuple, connection.execute(_OBJECTS)))
     for kind, name in sorted(found - ours):
         if kind != "index":
-            yield f"{kind} {name} is not kr's: drop it with sqlite3, unless you made it"
+            yield f"{kind} {name} {NOT_OURS}"
     for kind, name in sorted(ours - found):
         yield f"{kind} {name} is missing"
 

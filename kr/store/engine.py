@@ -218,7 +218,7 @@ class Store:
             yield Transaction(connection, self.files, self.capacity)
 
     @contextmanager
-    def look(self) -> Iterator[Transaction]:
+    def read_if_exists(self) -> Iterator[Transaction]:
         """Open a snapshot as ``read``, but make no database: where there is none, everything is empty."""
         if self.exists():
             with self.read() as tx:

@@ -5,7 +5,7 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any, get_args
 
-from kr.frameworks import canonical
+from kr.frameworks import framework_key
 from kr.models import Confidence, Entry, Origin
 from kr.store import search
 from kr.store.engine import Row, Transaction
@@ -23,11 +23,6 @@ _CONFIDENCES, _ORIGINS = get_args(Confidence), get_args(Origin)
 _COLUMNS = ", ".join(COLUMNS)
 _SELECT = f"SELECT {_COLUMNS} FROM entries"
 _PUT = upsert_into("entries", (*COLUMNS, "stale_reason", *KEYS), "id")
-
-
-def framework_key(framework: str) -> str:
-    """Return what all usual names of a framework share."""
-    return canonical(framework)
 
 
 def topic_key(topic: str) -> str:

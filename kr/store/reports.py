@@ -82,9 +82,9 @@ def settle(tx: Transaction, entry_id: str) -> str | None:
     row = entries.get(tx, entry_id)
     if row is None:
         return None
-    from kr.store.edits import take_edit  # heavy: the guard
+    from kr.store.edits import ingest_edit  # heavy: the guard
 
-    entry = take_edit(tx, row)
+    entry = ingest_edit(tx, row)
     text = revisions.text(tx, entry.sha256)
     if text is not None and settled(tx, entry) is None and not tx.files.is_blocked(entry.path):
         tx.files.write(entry.path, text)

@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 
+from kr.frameworks import framework_key
 from kr.models import Entry
 from kr.store.engine import Row, Transaction
-from kr.store.entries import STALE_BASELINE, framework_key, stale_reason, topic_key
+from kr.store.entries import STALE_BASELINE, stale_reason, topic_key
 from kr.store.sql import named, upsert_into
 from kr.text import digest
 

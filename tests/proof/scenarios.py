@@ -176,7 +176,10 @@ SCENARIOS: dict[str, Scenario] = {
         ("db", "upgrade"), lambda project: sql(project.database, "SELECT added FROM entries") != []
     ),
     "workflow": Scenario(
-        ("workflow", "start", "two.md"), is_completed, begun="workflow_state.json", go_on=("workflow", "run")
+        ("workflow", "start", "two.md"),
+        is_completed,
+        begun="workflow_state.json",
+        go_on=("workflow", "run", "--retry"),
     ),
 }
 
@@ -207,6 +210,7 @@ def redirect(project: Project, stdin: str) -> None:
         file = os.open(path, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(file, number)
         os.close(file)
+    sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115 - whatever they were before
     os.chdir(project.root)
     os.environ.clear()
     os.environ.update(project.environ())

@@ -88,7 +88,7 @@ def test_an_entry_is_found_by_its_wordings_until_another_one_is_researched_for_t
     keep(store, entry, need(topic="needles", question="Needle in a haystack?"))
     with store.write() as tx:
         assert search.find(tx, "haystack needles", most=5) == [entry.id]
-        wordings.take(tx, "needle in a HAYSTACK", other)
+        wordings.detach(tx, "needle in a HAYSTACK", other)
         assert search.find(tx, "haystack needles", most=5) == []
 
 
