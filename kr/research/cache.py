@@ -193,7 +193,8 @@ class Cache:
 
         def read(tx: Transaction) -> list[Related]:
             ranked = self._candidates(tx, query, keys, self._rules.aliases)
-            return [related_of(it, _text_of(tx, it.known.entry)) for it in ranked if it.may_say_the_same]
+            alike = [it for it in ranked if it.may_say_the_same]
+            return [related_of(it, text) for it, text in zip(alike, _texts_of(tx, alike), strict=True)]
 
         return self.read(read, [])
 
@@ -217,7 +218,7 @@ class Cache:
             chosen = choose(query, known, match)
             is_hit = chosen is not None and chosen[0].is_servable
             ranked = [] if is_hit else self._candidates(tx, query, keys, aliases)
-            texts = [_text_of(tx, it.known.entry) for it in ranked]
+            texts = _texts_of(tx, ranked)
             offers = [(it, text) for it, text in zip(ranked, texts, strict=True) if text]
             related = tuple(related_of(it, text) for it, text in offers)
             best = offers[0][0].known.entry if offers and offers[0][0].is_near else None
@@ -300,9 +301,11 @@ class Cache:
         return judge_all(own, query.framework_version, self._rules.limits, self._clock())
 
 
-def _text_of(tx: Transaction, entry: Entry) -> str:
-    """Return a candidate's text as it is kept; empty where it is nowhere."""
-    return revisions.text(tx, entry.sha256) or tx.files.read_text(entry.path)
+def _texts_of(tx: Transaction, candidates: Sequence[Candidate]) -> list[str]:
+    """Return the candidates' texts as they are kept; empty where one is nowhere."""
+    listed = [it.known.entry for it in candidates]
+    kept = revisions.texts(tx, [it.sha256 for it in listed]) if listed else {}
+    return [kept.get(it.sha256) or tx.files.read_text(it.path) for it in listed]
 
 
 def _why_not(tx: Transaction, entry_id: str) -> str:

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from kr.errors import StoreBusy, StoreConflict, StoreError
 from kr.store import sqlite
-from kr.store.files import ReportFiles
+from kr.store.files import ReportFiles, make_base
 from kr.store.sql import OF_FOLDER
 from kr.store.sqlite import SqliteDatabase, translated
 
@@ -44,11 +44,14 @@ class Connection(Protocol):
     for_update: str
     skip_locked: str
     """Ends of a query: lock its rows; lock them, and pass over those that others have locked."""
+    next_number: str
+    """What gives the next time, as ``next_time``: ``:number``, in microseconds since 1970, where nobody was given a later one."""
 
     @property
     def in_transaction(self) -> bool: ...
     def execute(self, statement: str, parameters: Mapping[str, Any] = ..., /) -> Any: ...
     def executemany(self, statement: str, rows: Sequence[Mapping[str, Any]], /) -> Any: ...
+    def send(self, statement: str, parameters: Mapping[str, Any], /) -> None: ...
     def lock(self, scope: str) -> None: ...
     def next_time(self, wanted: str) -> str: ...
 
@@ -91,6 +94,10 @@ class Transaction:
         """Run a statement; return how many rows it changed."""
         changed: int = self.connection.execute(statement, parameters).rowcount
         return changed
+
+    def send(self, statement: str, **parameters: Any) -> None:
+        """Run a statement whose result nobody needs: on PostgreSQL with the next one, or with the commit, which raise its error."""
+        self.connection.send(statement, parameters)
 
     def execute_many(self, statement: str, rows: list[dict[str, Any]]) -> None:
         """Run a statement once for each row of parameters."""
@@ -315,18 +322,19 @@ class Store:
 
     def _open(self) -> Database:
         if not self.is_shared:
-            return SqliteDatabase(self.path, upgrade=_upgrade, timeout=self._timeout)
+            return SqliteDatabase(self.path, upgrade=self._upgrade, timeout=self._timeout)
         try:
             from kr.store.postgresql import PostgresqlDatabase  # heavy
         except ImportError as exc:
             raise StoreError("KR_DATABASE_URL names PostgreSQL: pip install 'kr[postgresql]'") from exc
         return PostgresqlDatabase(self.url or "", timeout=self._timeout)
 
+    def _upgrade(self, path: Path, timeout: float) -> None:
+        from kr.store import migrate  # heavy
 
-def _upgrade(path: Path, timeout: float) -> None:
-    from kr.store import migrate  # heavy
-
-    migrate.upgrade(path, timeout)
+        migrate.upgrade(path, timeout)
+        if path.parent == self.folder:
+            make_base(self.folder)
 
 
 def _is_link(path: Path) -> bool:

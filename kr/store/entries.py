@@ -11,7 +11,7 @@ from kr.store import search
 from kr.store.engine import Row, Transaction
 from kr.store.sql import json_list, named, texts_of, upsert_into
 from kr.text import fold, keywords
-from kr.times import after, major_key, same_major
+from kr.times import after, major_key, microseconds, of_microseconds, same_major, to_text
 
 COLUMNS = tuple(field.name for field in fields(Entry))
 """The columns that make an ``Entry``."""
@@ -120,8 +120,13 @@ def stale_reason(tx: Transaction, entry_id: str) -> str | None:
 
 def next_access(tx: Transaction, now: datetime) -> str:
     """Return the time of an access now: later than every other, though the clock jumped back."""
-    newest = after(now, [row[0] for row in tx.rows("SELECT max(last_accessed) FROM entries") if row[0]])
-    return tx.connection.next_time(newest)
+    [row] = tx.rows(
+        f"SELECT max(last_accessed), {tx.connection.next_number} FROM entries", number=microseconds(now)
+    )
+    given = of_microseconds(row[1])
+    latest = after(given, [row[0]] if row[0] else [])
+    # Times that came by an import or a move were given to nobody here.
+    return latest if latest == to_text(given) else tx.connection.next_time(latest)
 
 
 def touch(tx: Transaction, entry_id: str, now: datetime) -> str | None:
@@ -190,7 +195,8 @@ def set_writer(
     for table, name in (("entries", "id"), ("archived_entries", "id"), ("revisions", "entry_id")):
         tx.execute(
             f"UPDATE {table} SET origin = :origin, confidence = :confidence, written_by = :written_by "
-            f"WHERE {name} = :id AND sha256 = :sha256 AND written_by IS NULL AND origin <> 'finding'",
+            f"WHERE {name} = :id AND sha256 = :sha256 AND (written_by IS NULL AND origin <> 'finding' "
+            "OR written_by = 'file' AND :written_by <> 'file')",
             id=entry_id,
             sha256=sha256,
             origin=origin,

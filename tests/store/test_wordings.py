@@ -112,6 +112,7 @@ def test_a_topic_that_is_researched_again_is_still_found_by_them(store: Store, e
     assert questions(store, entry.id) == ["How else?"]
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_an_entry_whose_report_is_gone_takes_its_wordings_along(
     store: Store, base: Path, entry: Entry
 ) -> None:
