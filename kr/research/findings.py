@@ -200,7 +200,7 @@ class Findings:
             raise InvalidRequest(FieldError("note", f"is not taken: {'; '.join(reasons)}"))
         by, now = writer or agent(given.session_id), self._clock()
 
-        def write(tx: Transaction) -> tuple[Entry, RateResults]:
+        def write(tx: Transaction) -> tuple[RateResults, bool]:
             entry = entries.get(tx, entry_id)
             if entry is None:
                 raise _not_rated(tx, entry_id)
@@ -211,10 +211,12 @@ class Findings:
             if self._serves_one:
                 # Whatever session it names, who saved a text through this process can't confirm it.
                 rater = self._saved_here.get((entry.id, entry.revision), by)
-            return entry, _rate(tx, entry, replace(given, note=note), rater, now)
+            outcomes = {given.outcome, *(it.outcome for it in wordings.ratings_of(tx, entry))}
+            results = _rate(tx, entry, replace(given, note=note), rater, now)
+            return results, "wrong" in outcomes or entry.status == "stale"
 
-        entry, results = self._store.change(write)
-        if given.outcome == "worked" and entry.status == "stale":  # nothing else of it stands in the index
+        results, is_exported = self._store.change(write)
+        if is_exported:  # nothing else of it is exported
             self._export()
         return results
 
