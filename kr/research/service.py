@@ -19,8 +19,10 @@ from kr.models import (
 from kr.requests import (
     LessonsInjectRequest,
     Mode,
+    framework_name,
     parse_request,
     read_document,
+    read_fields,
     with_overrides,
 )
 from kr.research.cache import Clock, rules_of
@@ -123,10 +125,13 @@ class ResearchService:
         tag: tuple[str, ...] = (),
     ) -> dict[str, Any]:
         """Make the request that a framework and a question stand for. Raises ``InvalidRequest`` where one of them says nothing."""
-        typed = {"framework": framework, "question": question}
-        if wrong := [name for name, text in typed.items() if not any(map(str.isalnum, text))]:
-            why = "Validation failed: must hold a letter or a digit"
-            raise InvalidRequest(*(FieldError(f"research_query.{name}", why) for name in wrong))
+        _, wrong = read_fields({"framework": framework_name}, {"framework": framework}, "research_query.")
+        if not any(map(str.isalnum, question)):
+            wrong.append(
+                FieldError("research_query.question", "Validation failed: must hold a letter or a digit")
+            )
+        if wrong:
+            raise InvalidRequest(*wrong)
         topic = derive_topic(framework, question) if topic is None else topic
         return {
             "story_key": "0-0",

@@ -118,7 +118,8 @@ def _save(app: App, given: Arguments) -> Content:
 
 
 def _rate(app: App, given: Arguments) -> Content:
-    return to_plain(app.rate_report(_read(given, id=line)["id"], given))
+    said = {name: value for name, value in given.items() if name != "id"}
+    return to_plain(app.rate_report(_read(given, id=line)["id"], said))
 
 
 def _inject(app: App, given: Arguments) -> Content:

@@ -53,6 +53,7 @@ def test_a_request_from_a_file(project: Project) -> None:
     [
         ("attrs", "?", "QUESTION: must hold a letter or a digit"),
         ("!", "How?", "FRAMEWORK: must hold a letter or a digit"),
+        ("../../etc", "How?", "FRAMEWORK: must be a name: letters, digits"),
     ],
 )
 def test_what_is_no_framework_or_no_question_makes_no_entry(
@@ -151,8 +152,8 @@ def test_what_says_nothing_is_told_by_the_words_that_were_typed(project: Project
     done = project.run(command, "", "?!", "--format", "text")
     assert done.returncode == 1
     told = (done.stdout + done.stderr).decode()
-    for name in ("FRAMEWORK", "QUESTION"):
-        assert f"{name}: must hold a letter or a digit" in told
+    assert "FRAMEWORK: must not be empty" in told
+    assert "QUESTION: must hold a letter or a digit" in told
     assert "no version of" not in told
 
 
