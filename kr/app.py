@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from _typeshed import StrPath
 
     from kr.catalog import Catalog
-    from kr.doctor import Doctor, Finding
+    from kr.doctor import Diagnosis, Doctor
     from kr.findings import RateResults, SaveEnvelope
     from kr.lessons.events import EventLimits
     from kr.lessons.review import Lessons
@@ -129,7 +129,7 @@ class App:
         wanted = self.settings.knowledge_research.auto_export
         return Doctor(self.store, self.settings.knowledge_base, auto_export=wanted, clock=self.clock)
 
-    def check_sources(self, *, timeout: float = 20.0) -> "Iterator[Finding]":
+    def check_sources(self, *, timeout: float = 20.0) -> "Iterator[Diagnosis]":
         """Ask each configured source and model one cheap question; nothing is charged or kept."""
         from kr.doctor import check_sources  # heavy
         from kr.research.llm import Model  # heavy
@@ -140,12 +140,12 @@ class App:
         sources = configured_sources(self.settings, self.environ)
         return check_sources(sources, models if model.name else [], timeout=timeout)
 
-    def check_trust(self) -> "list[Finding]":
+    def check_trust(self) -> "list[Diagnosis]":
         """Name what of the project's configuration is left out, as nobody trusts its file."""
-        from kr.doctor import Finding  # heavy
+        from kr.doctor import Diagnosis  # heavy
 
         file = str(self.settings.config_file)
-        return [Finding("trust", "warning", file, line) for line in self.settings.left_out]
+        return [Diagnosis("trust", "warning", file, line) for line in self.settings.left_out]
 
     @contextmanager
     def lessons(self, *, timeout: float | None = None) -> "Iterator[Lessons]":

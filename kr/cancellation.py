@@ -1,7 +1,7 @@
 """Breaking off work that runs in a thread of a server: what Ctrl-C is to a process of its own.
 
 ``Cancellation.run`` does the work; whatever waits below it, however deep, asks here: ``check`` after a wait, ``sleep``
-in place of ``time.sleep``, ``broken_off`` around what only another thread can wake. Without a cancellation, as on the
+in place of ``time.sleep``, ``on_cancel`` around what only another thread can wake. Without a cancellation, as on the
 command line, they cost nothing.
 """
 
@@ -52,7 +52,7 @@ class Cancellation:
             raise Cancelled
 
     @contextmanager
-    def broken_off(self, wake: Callable[[], None]) -> Iterator[None]:
+    def on_cancel(self, wake: Callable[[], None]) -> Iterator[None]:
         """Have ``cancel`` call ``wake`` while the block runs. Raises ``Cancelled`` where it was said before."""
         with self._lock:
             self.check()
@@ -83,11 +83,11 @@ def sleep(seconds: float) -> None:
 
 
 @contextmanager
-def broken_off(wake: Callable[[], None]) -> Iterator[None]:
+def on_cancel(wake: Callable[[], None]) -> Iterator[None]:
     """Have ``wake`` called, in another thread, when this thread's work is cancelled within the block."""
     current = _CURRENT.get()
     if current is None:
         yield
         return
-    with current.broken_off(wake):
+    with current.on_cancel(wake):
         yield

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from kr.errors import UnknownEntry
-from kr.frameworks import canonical
+from kr.frameworks import framework_key
 from kr.models import Entry, ShownStatus
 from kr.research.decide import MARKED, Limits, judge
 from kr.store import archive as archived_rows
@@ -57,7 +57,7 @@ class Catalog:
         They are those from ``offset`` on, at most ``limit``. A status costs a look at all of them.
         """
         now = self.clock()
-        with self.store.look() as tx:
+        with self.store.read_if_exists() as tx:
             wrong = set(wordings.rated_wrong(tx))
             found = list(entry_rows.browse(tx, framework and _text(framework)))
             if status is not None:
@@ -71,8 +71,8 @@ class Catalog:
     ) -> list[dict[str, Any]]:
         """List live entries that hold all of ``words``, best first, then those that hold some; each with the passage. ``limit`` None: 50."""
         now, text = self.clock(), _text(words)
-        keys = () if framework is None else (canonical(_text(framework)),)
-        with self.store.look() as tx:
+        keys = () if framework is None else (framework_key(_text(framework)),)
+        with self.store.read_if_exists() as tx:
             ids = text_search.find(tx, text, keys=keys, most=limit or _MOST_FOUND)
             wrong = set(wordings.rated_wrong(tx))
             entries = {entry.id: entry for entry in entry_rows.some(tx, ids)}
@@ -87,7 +87,7 @@ class Catalog:
 
     def questions(self, entry_ids: Iterable[str]) -> dict[str, str | None]:
         """Return what was asked of these live entries, by their ids."""
-        with self.store.look() as tx:
+        with self.store.read_if_exists() as tx:
             return {entry.id: entry.question for entry in entry_rows.some(tx, entry_ids)}
 
     def wordings(self, entry_id: str) -> list[Wording]:
@@ -97,12 +97,12 @@ class Catalog:
 
     def archived_questions(self, archive_ids: Iterable[int]) -> dict[int, str | None]:
         """Return what was asked of these archived rows, by their numbers."""
-        with self.store.look() as tx:
+        with self.store.read_if_exists() as tx:
             return {row.archive_id: row.entry.question for row in archived_rows.some(tx, archive_ids)}
 
     def search_lessons(self, words: str, *, limit: int = 50) -> list[dict[str, Any]]:
         """List lessons that hold ``words``, best first: ``{id, phase, passage}``."""
-        with self.store.look() as tx:
+        with self.store.read_if_exists() as tx:
             found = text_search.lessons(tx, _text(words), most=limit)
         return [{"id": it.key, "phase": it.topic, "passage": it.text} for it in found]
 
@@ -162,7 +162,7 @@ class Catalog:
     def archive(
         self, *, framework: str | None = None, reason: ArchiveReason | None = None, limit: int | None = None
     ) -> list[dict[str, Any]]:
-        with self.store.look() as tx:
+        with self.store.read_if_exists() as tx:
             found = archived_rows.browse(tx, framework and _text(framework), reason)
             return [archived_item(archived) for archived in islice(found, limit)]
 

@@ -19,6 +19,7 @@ from typing import Any, Literal
 from kr.errors import KrError, SourceFailure, SourceNotAsked, StoreError
 from kr.models import Entry, Query
 from kr.report import origin_of, parse_report
+from kr.settings.project import tracked_name
 from kr.sources.base import Ask, Source
 from kr.sources.local_docs import Folder
 from kr.store import archive, backup, revisions
@@ -30,7 +31,7 @@ from kr.store.files import ReportFiles
 from kr.text import counted, one_line
 from kr.times import parse_time, to_text
 from kr.transfer import ARCHIVE, INDEX
-from kr.transfer.export_yaml import export_yaml, refresh_exports, render_archive, render_index
+from kr.transfer.export_yaml import export_yaml, render_archive, render_index
 from kr.transfer.import_yaml import import_report, import_yaml
 from kr.transfer.read_index import Item
 
@@ -50,7 +51,7 @@ Fix = Callable[[], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnosis:
     """What a check found; ``information`` is no problem. ``repair`` says what ``fix`` would do."""
 
     check: str
@@ -69,7 +70,7 @@ class Finding:
         return {name: getattr(self, name) for name in names}
 
 
-Check = Callable[[], Iterator[Finding]]
+Check = Callable[[], Iterator[Diagnosis]]
 
 
 class Doctor:
@@ -88,7 +89,7 @@ class Doctor:
         """Say what is wrong: ``{knowledge_base, problems, findings, repaired}``."""
         return self._result([])
 
-    def repair(self, announce: Callable[[Finding], None]) -> dict[str, Any]:
+    def repair(self, announce: Callable[[Diagnosis], None]) -> dict[str, Any]:
         """Do what the findings announce; ``announce`` hears of each before. Each check sees what was repaired before it."""
         repaired: list[dict[str, Any]] = []
         for check in self._checks():
@@ -116,7 +117,7 @@ class Doctor:
         try:
             is_file = not self._store.is_shared and bool(self._store.path)
         except StoreError as error:
-            bad_url = Finding("database", "error", "KR_DATABASE_URL", str(error))
+            bad_url = Diagnosis("database", "error", "KR_DATABASE_URL", str(error))
             yield lambda: iter([bad_url])
             return
         yield self.check_permissions
@@ -129,20 +130,20 @@ class Doctor:
         if is_file:  # else the folder is a copy, which is made as kr answers
             yield from (self.check_reports, self.check_orphans, self.check_export)
 
-    def _findings(self, check: Check) -> list[Finding]:
+    def _findings(self, check: Check) -> list[Diagnosis]:
         """Run one check; an error that stops it is a finding itself."""
-        findings: list[Finding] = []
+        findings: list[Diagnosis] = []
         name = check.__name__.removeprefix("check_")
         try:
             findings += check()
         except KrError as error:
-            findings.append(Finding(name, "error", self._store.location, f"can't be examined: {error}"))
+            findings.append(Diagnosis(name, "error", self._store.location, f"can't be examined: {error}"))
         except OSError as error:
             why = f"can't be examined: {error.strerror or error}"
-            findings.append(Finding(name, "error", str(error.filename or self._folder), why))
+            findings.append(Diagnosis(name, "error", str(error.filename or self._folder), why))
         return findings
 
-    def check_permissions(self) -> Iterator[Finding]:
+    def check_permissions(self) -> Iterator[Diagnosis]:
         """What kr must read and write and may not; of a whole tree its top-most folder."""
         place = _nearest(self._folder)
         files = (self._folder / name for name in (INDEX, ARCHIVE, "lessons", "frameworks"))
@@ -156,12 +157,12 @@ class Doctor:
             if lacking and not any(path.is_relative_to(other) for other in named):
                 named.append(path)
                 why = f"may not be {lacking} by this user; let its owner run kr, or change its mode or mount"
-                yield Finding("permissions", "error", str(path), why)
+                yield Diagnosis("permissions", "error", str(path), why)
 
-    def check_database(self) -> Iterator[Finding]:
+    def check_database(self) -> Iterator[Diagnosis]:
         """A database that is absent, corrupt, of another version, or another program's."""
         found = backup.inspect_store(self._store)
-        about = partial(Finding, "database", subject=self._store.location)
+        about = partial(Diagnosis, "database", subject=self._store.location)
         if found.state == "absent" and (left := remains(self._folder)):
             why = f"there is no database, but there are {left}"
             yield about("error", message=why, repair="make a new database from them", fix=self._rebuild)
@@ -177,16 +178,12 @@ class Doctor:
         elif found.problem is not None:
             yield about("error", message=found.problem + _ADVICE.get(found.state, ""))
 
-    def check_tracked(self) -> Iterator[Finding]:
+    def check_tracked(self) -> Iterator[Diagnosis]:
         """A database that git keeps: whoever may commit may put anything into it."""
         path = self._store.path
-        for folder in path.parents:
-            if not (index := folder / ".git" / "index").is_file():
-                continue
-            if os.fsencode(path.relative_to(folder)) + b"\0" in index.read_bytes():
-                why = f"is tracked by git, and is trusted like code: `git rm --cached {path.relative_to(folder)}`, and ignore it"
-                yield Finding("tracked", "warning", str(path), why)
-            return
+        if (name := tracked_name(path)) is not None:
+            why = f"is tracked by git, and is trusted like code: `git rm --cached {name}`, and ignore it"
+            yield Diagnosis("tracked", "warning", str(path), why)
 
     def _replace(self) -> str:
         self._store.close()
@@ -227,10 +224,10 @@ class Doctor:
     def _moment(self) -> str:
         return f"{self._clock():%Y%m%dT%H%M%SZ}"
 
-    def check_integrity(self) -> Iterator[Finding]:
+    def check_integrity(self) -> Iterator[Diagnosis]:
         """Broken pages, indexes, references, and texts that are not those that were written."""
         problems = backup.check_store(self._store)
-        about = partial(Finding, "integrity", "error", self._store.location)
+        about = partial(Diagnosis, "integrity", "error", self._store.location)
         if strange := [line for line in problems if line.endswith(backup.NOT_OURS)]:
             yield about(_some(strange))
         if broken := [line for line in problems if line not in strange]:
@@ -251,7 +248,7 @@ class Doctor:
                 return f"indexes rebuilt; the database as it was is {kept}"
         return self._replace()
 
-    def check_reports(self) -> Iterator[Finding]:
+    def check_reports(self) -> Iterator[Diagnosis]:
         """Entries whose report file is missing, edited or can't be read.
 
         A file that may not be read is no reason to touch its entry: for all that anybody knows it is there.
@@ -272,18 +269,18 @@ class Doctor:
                     "take it in as a finding, unless it must wait for `kr review`",
                     partial(self._settle, entry),
                 )
-                yield Finding("edited_report", "information", entry.id, why, repair, fix)
+                yield Diagnosis("edited_report", "information", entry.id, why, repair, fix)
         for (place, reason), number in unreadable.items():
             why = f"can't be read ({reason}); {counted(number, 'report')} may be there, and the entries are left alone"
-            yield Finding("unreadable", "error", place, why)
+            yield Diagnosis("unreadable", "error", place, why)
 
-    def _missing(self, entry: Entry, *, is_kept: bool) -> Finding:
+    def _missing(self, entry: Entry, *, is_kept: bool) -> Diagnosis:
         why = f"its report {entry.path} is missing or empty"
         if is_kept:
             repair = "write the file from the text in the database"
-            return Finding("missing_report", "warning", entry.id, why, repair, partial(self._settle, entry))
+            return Diagnosis("missing_report", "warning", entry.id, why, repair, partial(self._settle, entry))
         repair = "move it to the archive; its text is lost, so that only research can answer again"
-        return Finding("missing_report", "error", entry.id, why, repair, partial(self._archive, entry))
+        return Diagnosis("missing_report", "error", entry.id, why, repair, partial(self._archive, entry))
 
     def _settle(self, entry: Entry) -> str:
         """Write a missing file, or take in what somebody wrote into it, as whoever reads the report does."""
@@ -299,7 +296,7 @@ class Doctor:
             archive.move(tx, entry.id, "manual", self._clock())
         return "archived"
 
-    def check_orphans(self) -> Iterator[Finding]:
+    def check_orphans(self) -> Iterator[Diagnosis]:
         """Report files that no entry has, live or archived."""
         with self._store.read() as tx:
             known = entry_rows.known_paths(tx)
@@ -309,17 +306,17 @@ class Doctor:
                 item = self._read_item(path)
                 if item is None:
                     why = "does not follow the template of reports; it is left alone"
-                    yield Finding("orphan", "information", path, why)
+                    yield Diagnosis("orphan", "information", path, why)
                     continue
                 version = item.framework_version or "unknown"
                 yield self._orphan(item, entry_rows.of_topic(tx, item.framework, item.topic, version))
 
-    def _orphan(self, item: Item, live: Entry | None) -> Finding:
+    def _orphan(self, item: Item, live: Entry | None) -> Diagnosis:
         if live is not None:
             why = f"is not indexed: {live.id} has this framework, topic and major version; it is left alone"
-            return Finding("orphan", "information", item.path, why)
+            return Diagnosis("orphan", "information", item.path, why)
         repair, fix = f"index it as {item.framework} - {item.topic}", partial(self._adopt, item)
-        return Finding("orphan", "warning", item.path, "no entry has this report", repair, fix)
+        return Diagnosis("orphan", "warning", item.path, "no entry has this report", repair, fix)
 
     def _adopt(self, item: Item) -> str:
         result = import_report(self._store, self._folder, item, now=self._clock())
@@ -346,7 +343,7 @@ class Doctor:
             status="stale" if origin_of(text) in {"skeleton", "baseline"} else "fresh",
         )
 
-    def check_export(self) -> Iterator[Finding]:
+    def check_export(self) -> Iterator[Diagnosis]:
         """``index.yaml`` and ``_archived-index.yaml`` that don't say what the database says."""
         with self._store.read() as tx:
             live, archived = entry_rows.all(tx), archive.all(tx)
@@ -354,7 +351,7 @@ class Doctor:
         repair = "export both files; an index that kr did not write is imported first"
         for name, text in ((INDEX, render_index(live)), (ARCHIVE, "".join(render_archive(archived)))):
             path = self._folder / name
-            about = partial(Finding, "export", subject=str(path))
+            about = partial(Diagnosis, "export", subject=str(path))
             if not path.exists() and is_wanted:
                 yield about("warning", message="is missing", repair=repair, fix=self._export)
             elif path.exists() and not path.is_file():
@@ -390,7 +387,7 @@ def report_paths(folder: Path) -> list[str]:
 
 def check_sources(
     sources: Sequence[Source], models: Sequence[tuple[str, Callable[[], object]]], *, timeout: float
-) -> Iterator[Finding]:
+) -> Iterator[Diagnosis]:
     """Ask each source and model one question, and say whether it answers; nothing is kept. ``timeout``: seconds for each."""
     question = "How is state kept in a component?"
     query = Query(
@@ -406,15 +403,15 @@ def check_sources(
         yield _answer(name, use)
 
 
-def _answer(name: str, use: Callable[[], object]) -> Finding:
+def _answer(name: str, use: Callable[[], object]) -> Diagnosis:
     started = time.monotonic()
     try:
         use()
     except SourceNotAsked as failure:
-        return Finding("source", "warning", name, failure.reason)
+        return Diagnosis("source", "warning", name, failure.reason)
     except SourceFailure as failure:
-        return Finding("source", "error", name, f"gave no answer: {failure.reason}")
-    return Finding("source", "information", name, f"answered in {time.monotonic() - started:.1f} s")
+        return Diagnosis("source", "error", name, f"gave no answer: {failure.reason}")
+    return Diagnosis("source", "information", name, f"answered in {time.monotonic() - started:.1f} s")
 
 
 def _nearest(folder: Path) -> Path:
@@ -442,27 +439,3 @@ def _plain(line: str) -> str:
 def _lasting(content: bytes) -> list[str]:
     lines = content.decode(errors="replace").splitlines()
     return [line for line in lines if not line.startswith(_VOLATILE)]
-
-
-def restore_backup(store: Store, folder: Path, file: Path, moment: str) -> Path | None:
-    """Put a backup in the database's place, and make reports and exports what it says; return the present database's copy.
-
-    A report or export that differs is kept beside its new text, as ``NAME.MOMENT.bak``: it may hold what somebody wrote since.
-    """
-    kept = backup.restore(store.path, file, moment)
-    for name in (INDEX, ARCHIVE):
-        if (folder / name).exists():
-            _set_aside(folder / name, moment)
-    with store.write() as tx:
-        for entry in entry_rows.all(tx):
-            text, present = revisions.text(tx, entry.sha256), store.files.read(entry.path)
-            if text is not None and present != text.encode():
-                if present is not None:
-                    _set_aside(folder / entry.path, moment)
-                store.files.write(entry.path, text)
-    refresh_exports(store, folder)
-    return kept
-
-
-def _set_aside(path: Path, moment: str) -> None:
-    path.rename(path.with_name(f"{path.name}.{moment}.bak"))

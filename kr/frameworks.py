@@ -19,7 +19,7 @@ _LONGEST = 200
 _NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
 
-def canonical(framework: str, aliases: Mapping[str, str] = _NO_ALIASES) -> str:
+def framework_key(framework: str, aliases: Mapping[str, str] = _NO_ALIASES) -> str:
     """Return the key that all names of one framework share: ``Next.js``, ``next`` and ``vercel/next.js`` are ``nextjs``.
 
     ``aliases`` (other name: framework) go before the shipped table and are followed from name to name; the names in a
@@ -42,23 +42,23 @@ def canonical(framework: str, aliases: Mapping[str, str] = _NO_ALIASES) -> str:
 
 
 def same_framework(one: str, other: str, aliases: Mapping[str, str] = _NO_ALIASES) -> bool:
-    return canonical(one, aliases) == canonical(other, aliases)
+    return framework_key(one, aliases) == framework_key(other, aliases)
 
 
 def lookup_keys(framework: str, aliases: Mapping[str, str] = _NO_ALIASES) -> tuple[str, ...]:
     """Return the keys, made without ``aliases``, under which entries of the framework may be kept; sorted.
 
-    What is kept stays findable when the configuration changes: rows hold ``canonical(name)``, and a look-up asks for
+    What is kept stays findable when the configuration changes: rows hold ``framework_key(name)``, and a look-up asks for
     all of these. One of them may hold another framework too, when ``aliases`` part what the table joins.
     """
-    wanted = canonical(framework, aliases)
-    names = {name for pair in aliases.items() for name in pair if canonical(name, aliases) == wanted}
-    return tuple(sorted({canonical(name) for name in {framework, *names}}))
+    wanted = framework_key(framework, aliases)
+    names = {name for pair in aliases.items() for name in pair if framework_key(name, aliases) == wanted}
+    return tuple(sorted({framework_key(name) for name in {framework, *names}}))
 
 
 def is_usual_name(name: str) -> bool:
     """Tell whether the shipped table knows the name."""
-    return canonical(name) in _rows()
+    return framework_key(name) in _rows()
 
 
 def named_by_group(package: str) -> str | None:
@@ -66,14 +66,14 @@ def named_by_group(package: str) -> str | None:
 
     A package of the group that is a framework of its own has another row.
     """
-    row = _rows().get(canonical(package), [])
+    row = _rows().get(framework_key(package), [])
     is_group = f"{fold(package).partition(':')[0]}:*" in row
     return re.sub(r"\s+", "-", row[0]) if is_group else None
 
 
 def packages_named(name: str) -> list[str]:
     """Return the other usual names of a framework, as the table writes them, that may be a package's: no ``owner/repo``, no blank."""
-    row = _rows().get(canonical(name), ())
+    row = _rows().get(framework_key(name), ())
     return [other for other in row if other != fold(name) and re.fullmatch(_PACKAGE, other)]
 
 

@@ -247,7 +247,7 @@ def _is_quoted(found: re.Match[str]) -> bool:
     return is_inside and bool(_pattern("attacks").search(_pattern("quoted").sub("", sentence)))
 
 
-def find_odd(texts: Sequence[str]) -> set[int]:
+def find_flagged(texts: Sequence[str]) -> set[int]:
     """Return the places of the texts that hold a secret or something hidden, or must wait for a person.
 
     Many texts are judged at once, which is many times cheaper, and halved only where there is something. Those that

@@ -115,7 +115,7 @@ def needs(
     wanted: dict[str, Need] = {}
     for need in chosen:
         wanted.setdefault(fold(need.framework), need)
-    with store.look() as tx:
+    with store.read_if_exists() as tx:
         entries = entry_rows.all(tx)
     kindred = {name: _names(used, name) for name in {entry.framework for entry in entries}}
     held: Counter[tuple[str, bool]] = Counter()

@@ -140,7 +140,7 @@ class SharedServer:
         try:
             return run(exchange, timeout=seconds)
         except SourceTimeout as error:
-            raise ServerGone(f"gave no answer within {seconds:.3g} s") from error
+            raise ServerGone(f"gave no answer within {seconds:.2g} s") from error
         except httpx.HTTPError as error:
             raise ServerGone(f"can't be reached: {str(error) or type(error).__name__}") from error
         finally:
@@ -235,17 +235,17 @@ class SharedResearch(ResearchService):
 class SharedApp(App):
     """An app that asks the server; where that is gone, it answers from the local knowledge base.
 
-    ``hurry`` is how many seconds the server has where somebody waits who won't wait long.
+    ``server_timeout`` is how many seconds the server has where somebody waits who won't wait long.
     """
 
-    hurry: float = _SECONDS
+    server_timeout: float = _SECONDS
 
     @cached_property
     def server(self) -> SharedServer:
         return SharedServer(
             url=check_url(self.environ["KR_SERVER"]),
             token=self.environ.get("KR_TOKEN") or None,
-            timeout=self.hurry,
+            timeout=self.server_timeout,
             waiting=self._progress.asking,
             done=self._progress.done,
         )

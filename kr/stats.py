@@ -28,7 +28,7 @@ _MOST_STORIES = 20
 
 def collect(store: Store, settings: Settings, *, now: datetime) -> Row:
     """Count everything, the 20 stories that cost most and the last 30 days; rates are 0.0 to 1.0 or None. Raises a ``StoreError``."""
-    with store.look() as tx:
+    with store.read_if_exists() as tx:
         by_story = counts.view(tx, "spending_by_story")
         return {
             "database": store.location,
@@ -118,7 +118,7 @@ def last_days(store: Store, now: datetime) -> Row:
     """
     today = now.astimezone(UTC).date()
     dates = [today - timedelta(days=back) for back in reversed(range(DAYS))]
-    with store.look() as tx:
+    with store.read_if_exists() as tx:
         asked = {row["day"]: row for row in counts.view(tx, "hit_rate_by_day")}
         calls = counts.calls_by_day(tx, dates[0].isoformat())
         spares = {row["day"]: row for row in counts.spared_by_day(tx)}
@@ -144,7 +144,7 @@ def last_days(store: Store, now: datetime) -> Row:
 
 def stories(store: Store) -> list[Row]:
     """Return what each story spent, the dearest first."""
-    with store.look() as tx:
+    with store.read_if_exists() as tx:
         return counts.view(tx, "spending_by_story")
 
 
@@ -155,7 +155,7 @@ def open_needs(store: Store, *, limit: int, offset: int = 0) -> tuple[list[Row],
     researched, offered}``, where ``researched`` is the id of the entry that was written then, and each of ``offered`` is ``{id, entry}``, with
     ``entry`` None where it is not in the index any more.
     """
-    with store.look() as tx:
+    with store.read_if_exists() as tx:
         groups = _grouped(request_rows.open_offers(tx))
         shown = groups[offset : offset + limit]
         ids = {entry_id for group in shown for entry_id, _ in group[0].candidates}

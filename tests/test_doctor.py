@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from kr.app import App
-from kr.doctor import Finding
+from kr.doctor import Diagnosis
 from kr.store import archive, backup, entries, reports, saving
 from kr.store.sql import SCHEMA_VERSION
 from kr.transfer.export_yaml import export_yaml
@@ -416,7 +416,7 @@ def test_each_repair_is_announced_before_it_is_done(project: Project) -> None:
     forget_texts(project)
     heard: list[tuple[str, list[str]]] = []
 
-    def announce(finding: Finding) -> None:
+    def announce(finding: Diagnosis) -> None:
         heard.append((finding.subject, ids(project)))
 
     with project.app() as app:

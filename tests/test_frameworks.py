@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kr import frameworks
 from kr.frameworks import (
-    canonical,
+    framework_key,
     lookup_keys,
     names,
     same_framework,
@@ -127,14 +127,14 @@ def split(names: str) -> list[str]:
 
 @pytest.mark.parametrize("names", ONE)
 def test_other_usual_names_are_one_framework(names: str) -> None:
-    keys = {name: canonical(name) for name in split(names)}
+    keys = {name: framework_key(name) for name in split(names)}
     assert len(set(keys.values())) == 1, keys
 
 
 @pytest.mark.parametrize("names", APART)
 def test_names_that_only_look_alike_stay_apart(names: str) -> None:
     for one, other in combinations(split(names), 2):
-        assert not same_framework(one, other), (one, other, canonical(one))
+        assert not same_framework(one, other), (one, other, framework_key(one))
 
 
 def test_the_table_has_what_the_specification_asks_for() -> None:
@@ -157,8 +157,8 @@ def test_no_line_says_a_name_twice() -> None:
 
 def test_every_name_of_a_line_has_its_key() -> None:
     for line in LINES:
-        keys = {canonical(name.replace("*", "anything")) for name in line}
-        assert keys == {canonical(line[0])}, line
+        keys = {framework_key(name.replace("*", "anything")) for name in line}
+        assert keys == {framework_key(line[0])}, line
 
 
 @st.composite
@@ -174,13 +174,13 @@ NAMED = spellings() | st.text(max_size=30) | st.sampled_from(USUAL)
 
 @given(NAMED)
 def test_a_key_is_its_own_key(name: str) -> None:
-    assert canonical(canonical(name)) == canonical(name)
+    assert framework_key(framework_key(name)) == framework_key(name)
 
 
 @given(NAMED)
 def test_spelling_does_not_count(name: str) -> None:
     assume(any(map(str.isalnum, name)))  # of marks alone nothing would be left
-    assert canonical(f"  {name.upper()} ".replace("-", "_")) == canonical(name.upper())
+    assert framework_key(f"  {name.upper()} ".replace("-", "_")) == framework_key(name.upper())
 
 
 @given(NAMED, NAMED)
@@ -196,54 +196,54 @@ SHORT = st.sampled_from(
 
 @given(st.dictionaries(SHORT, SHORT, max_size=5), SHORT, SHORT)
 def test_aliases_keep_the_rules(aliases: dict[str, str], one: str, other: str) -> None:
-    key = canonical(one, aliases)
-    assert canonical(key, aliases) == key
+    key = framework_key(one, aliases)
+    assert framework_key(key, aliases) == key
     if same_framework(one, other, aliases):
-        assert canonical(other) in lookup_keys(one, aliases)
+        assert framework_key(other) in lookup_keys(one, aliases)
     for name, framework in aliases.items():
-        if [canonical(other) for other in aliases].count(canonical(name)) == 1:
+        if [framework_key(other) for other in aliases].count(framework_key(name)) == 1:
             assert same_framework(name, framework, aliases)
 
 
 class TestAliases:
     def test_a_name_of_ones_own(self) -> None:
         aliases = {"Our UI": "react"}
-        assert canonical("our-ui", aliases) == canonical("React.js", aliases) == "react"
+        assert framework_key("our-ui", aliases) == framework_key("React.js", aliases) == "react"
         assert lookup_keys("react", aliases) == lookup_keys("ourUI", aliases) == ("ourui", "react")
 
     def test_it_goes_before_the_table(self) -> None:
         aliases = {"next": "next-auth"}
-        assert canonical("next", aliases) == "nextauth"
-        assert canonical("next.js", aliases) == "nextjs"
+        assert framework_key("next", aliases) == "nextauth"
+        assert framework_key("next.js", aliases) == "nextjs"
         assert "nextjs" in lookup_keys("next-auth", aliases)  # an entry of framework "next" is kept under it
 
     def test_a_name_can_be_taken_out_of_the_table(self) -> None:
-        assert canonical("next", {"next": "next"}) == "next"
+        assert framework_key("next", {"next": "next"}) == "next"
         assert not same_framework("next", "nextjs", {"next": "next"})
 
     def test_they_are_followed(self) -> None:
         aliases = {"ui": "our-ui", "our-ui": "ReactJS"}
-        assert canonical("ui", aliases) == "react"
+        assert framework_key("ui", aliases) == "react"
         assert lookup_keys("react", aliases) == ("ourui", "react", "ui")
 
     def test_a_circle_is_one_framework(self) -> None:
         aliases = {"b": "c++", "c++": "acme", "acme": "b"}
-        assert len({canonical(name, aliases) for name in ("b", "cpp", "c++", "acme")}) == 1
+        assert len({framework_key(name, aliases) for name in ("b", "cpp", "c++", "acme")}) == 1
 
 
 def test_a_long_name_costs_little() -> None:
-    assert canonical("a/" * 100_000) == "a/" * 100_000
-    assert canonical("vue-" * 40 + "3") == "vue" * 40 + "3"
+    assert framework_key("a/" * 100_000) == "a/" * 100_000
+    assert framework_key("vue-" * 40 + "3") == "vue" * 40 + "3"
 
 
 def test_a_look_up_loads_little() -> None:
     code = (
-        "import sys; from kr.frameworks import canonical; assert canonical('Next.js') == 'nextjs';"
+        "import sys; from kr.frameworks import framework_key; assert framework_key('Next.js') == 'nextjs';"
         "sys.exit(any(name in sys.modules for name in ('yaml', 'importlib.resources', 'logging', 'rapidfuzz')))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_what_no_rule_reads_is_kept_as_it_was_typed() -> None:
-    assert [canonical(name) for name in ("...", "@", "/", ":", "")] == ["...", "@", "/", ":", ""]
-    assert frameworks.canonical("a\nb,c") == "a\nb,c"
+    assert [framework_key(name) for name in ("...", "@", "/", ":", "")] == ["...", "@", "/", ":", ""]
+    assert frameworks.framework_key("a\nb,c") == "a\nb,c"

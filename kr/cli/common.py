@@ -6,7 +6,6 @@ a terminal. Messages and progress go to standard error.
 
 import io
 import json
-import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import click
 
+from kr.cli.logs import configure_logging
 from kr.errors import OutputFailed, RequestUnreadable
 from kr.models import Problem, failure
 from kr.requests import LIMIT
@@ -221,33 +221,13 @@ def open_app(
 
             app = build(config=given.config, knowledge_base=given.kb, progress=progress, kind=SharedApp)
             if server_seconds is not None:
-                cast("SharedApp", app).hurry = server_seconds
+                cast("SharedApp", app).server_timeout = server_seconds
             return app
         warn(f"KR_SERVER is set; {ctx.command_path} works on the local knowledge base")
     app = build(config=given.config, knowledge_base=given.kb, progress=progress)
     if only_reads and not (app.store.exists() or app.settings.lessons_file.exists()):
         warn(f"there is no knowledge base at {app.settings.knowledge_base}: `kr init` makes one")
     return app
-
-
-def configure_logging(*, verbose: bool) -> None:
-    """Send kr's messages to standard error, all of them or warnings alone; other libraries only warn."""
-    for level in (logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL):
-        logging.addLevelName(level, logging.getLevelName(level).lower())  # as kr's other messages read
-    handler = logging.StreamHandler()
-    handler.addFilter(_show_plainly)
-    logging.basicConfig(
-        format="%(levelname)s: %(message)s", level=logging.WARNING, force=True, handlers=[handler]
-    )
-    logging.getLogger("kr").setLevel(logging.INFO if verbose else logging.WARNING)
-    # It logs an interrupt that strikes while a connection closes as an error with its traceback, and raises it as well.
-    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
-
-
-def _show_plainly(record: logging.LogRecord) -> bool:
-    """Take out of a message what a terminal would obey: names of files and of settings may be hostile."""
-    record.msg, record.args = strip_invisible(record.getMessage()), None
-    return True
 
 
 def is_person() -> bool:

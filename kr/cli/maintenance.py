@@ -8,11 +8,12 @@ from typing import Any
 import click
 
 from kr.cli.common import emit, facts_view, kr_command, kr_group, open_app, wrapped
-from kr.doctor import Finding, remains, restore_backup
+from kr.doctor import Diagnosis, remains
 from kr.store import backup as backups
 from kr.store import entries as entry_rows
 from kr.store.engine import store_of
 from kr.text import counted
+from kr.transfer.restore_backup import restore_backup
 
 logger = logging.getLogger(__name__)
 
@@ -183,7 +184,7 @@ def doctor(ctx: click.Context, /, *, repair: bool, online: bool) -> int:
     return 1 if value["problems"] else 0
 
 
-def _announce(finding: Finding) -> None:
+def _announce(finding: Diagnosis) -> None:
     """Say what will be done, before it is done."""
     click.echo(f"{finding.check}: {finding.subject}: {finding.message}. Repair: {finding.repair}", err=True)
 

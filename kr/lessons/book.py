@@ -14,7 +14,7 @@ from datetime import datetime
 from hashlib import sha256
 
 from kr.errors import StoreError, StoreUnwritable
-from kr.guard import find_odd, mask_secrets, reasons_to_hold
+from kr.guard import find_flagged, mask_secrets, reasons_to_hold
 from kr.lessons.file import LOCK_TIMEOUT, AppendFailed, FileMark, LessonsFile, LessonsUnreadable
 from kr.lessons.line import (
     DUPLICATE_OVERLAP,
@@ -229,7 +229,7 @@ class LessonBook:
 
 def judged_rows(lessons: Sequence[Lesson]) -> list[LessonRow]:
     """Return lines of others as rows: without secrets, and with why they must wait."""
-    odd = find_odd([format_line(lesson) for lesson in lessons])
+    odd = find_flagged([format_line(lesson) for lesson in lessons])
     return [_judged_row(lesson) if at in odd else row_of(lesson) for at, lesson in enumerate(lessons)]
 
 

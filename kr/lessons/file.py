@@ -47,7 +47,7 @@ class FileMark:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class Appended:
     """What a file holds beyond a mark; ``is_whole``: the mark was of no use, and this is everything."""
 
     parsed: ParsedLines
@@ -79,7 +79,7 @@ class LessonsFile:
         """Read the whole file. Raises ``LessonsUnreadable``."""
         return parse_lines(_decoded(self._bytes()))
 
-    def read_news(self, mark: FileMark | None) -> News | None:
+    def read_news(self, mark: FileMark | None) -> Appended | None:
         """Read what was appended since ``mark``; ``None`` where nothing was. Raises ``LessonsUnreadable``."""
         state = self._stat()
         if mark is not None and (state.st_size, state.st_mtime_ns) == (mark.size, mark.mtime_ns):
@@ -164,7 +164,7 @@ class LessonsFile:
                 sync_folder(self.path.parent)
 
 
-def _news(parsed: ParsedLines, content: bytes, before: FileMark | None, state: os.stat_result) -> News:
+def _news(parsed: ParsedLines, content: bytes, before: FileMark | None, state: os.stat_result) -> Appended:
     """Mark how far the content reads; it begins within the last bytes that ``before`` knows of."""
     old = before or FileMark()
     size = max(0, old.size - _TAIL) + len(content)
@@ -175,7 +175,7 @@ def _news(parsed: ParsedLines, content: bytes, before: FileMark | None, state: o
         tail=_digest(content[-_TAIL:]),
         lessons=old.lessons + len(parsed.lessons),
     )
-    return News(parsed, mark, before is None)
+    return Appended(parsed, mark, before is None)
 
 
 def _digest(content: bytes) -> str:

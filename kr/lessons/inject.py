@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from kr.errors import StoreError
-from kr.frameworks import canonical
+from kr.frameworks import framework_key
 from kr.guard import safe
 from kr.lessons.book import LessonBook, held_because, judged_rows, session_name
 from kr.lessons.file import LessonsUnreadable
@@ -271,9 +271,11 @@ def _about_framework(lessons: Sequence[Lesson], task: Task) -> set[int]:
 
     A tag that is a word of the query is a framework too.
     """
-    wanted = {canonical(name) for name in (*task.frameworks, *tokens(task.query))}
+    wanted = {framework_key(name) for name in (*task.frameworks, *tokens(task.query))}
     tag_lists = {lesson.tags for lesson in lessons}
-    tagged = {tags for tags in tag_lists if wanted & {canonical(tag) for tag in tags if tag not in PHASES}}
+    tagged = {
+        tags for tags in tag_lists if wanted & {framework_key(tag) for tag in tags if tag not in PHASES}
+    }
     name = task.framework.strip().casefold()
     pattern = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", re.IGNORECASE)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kr.errors import KrError
-from kr.guard import find_odd, safe
+from kr.guard import find_flagged, safe
 from kr.lessons.book import Candidate, LessonBook, Recorded, held_because, judged_rows, row_of
 from kr.lessons.file import AppendFailed, LessonsFile, LessonsUnreadable
 from kr.lessons.inject import SUNK_AFTER, rank_fits, without_secrets
@@ -241,7 +241,7 @@ def _parsed(path: Path) -> ParsedLines:
 
 def _imported(lessons: Sequence[Lesson]) -> list[Candidate | None]:
     """Make candidates of the lines of a file, without secrets; ``None`` where nothing of one is left."""
-    odd = find_odd([format_line(lesson) for lesson in lessons])
+    odd = find_flagged([format_line(lesson) for lesson in lessons])
     return [_imported_one(lesson, is_odd=at in odd) for at, lesson in enumerate(lessons)]
 
 

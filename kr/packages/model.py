@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 
-from kr.frameworks import canonical, named_by_group
+from kr.frameworks import framework_key, named_by_group
 
 Ecosystem = Literal["npm", "python", "maven", "go", "cargo", "composer", "ruby", "language"]
 """Where a package's name belongs to. Gradle builds take their packages from Maven repositories. ``language``
@@ -72,12 +72,12 @@ class Declared:
 
 def is_language_or_product(name: str) -> bool:
     """Tell whether a name is never meant for a package whose full name only ends with it (``go``, ``postgresql``)."""
-    return canonical(name) in _no_packages()
+    return framework_key(name) in _no_packages()
 
 
 @cache
 def _no_packages() -> frozenset[str]:
-    return frozenset(map(canonical, f"{_LANGUAGES} {_PRODUCTS}".split()))
+    return frozenset(map(framework_key, f"{_LANGUAGES} {_PRODUCTS}".split()))
 
 
 def short_name(ecosystem: Ecosystem, package: str) -> str:

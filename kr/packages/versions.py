@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from kr.frameworks import canonical, is_usual_name, packages_named
+from kr.frameworks import framework_key, is_usual_name, packages_named
 from kr.packages.environments import node_package, python_environment
 from kr.packages.files import Folder, Stamp, names_in, stamp
 from kr.packages.model import MOST_DEPENDENCIES, UNKNOWN, Dependency, is_language_or_product, merged
@@ -132,8 +132,8 @@ def version_of(folder: Path, framework: str, environ: Mapping[str, str] | None =
 def _installed_version(folder: Path, framework: str, environ: Mapping[str, str]) -> str | None:
     name = framework.strip()
     environment = python_environment((folder,), environ)
-    if canonical(name) in _LANGUAGES:
-        return environment.python if environment.root and canonical(name) == "python" else None
+    if framework_key(name) in _LANGUAGES:
+        return environment.python if environment.root and framework_key(name) == "python" else None
     if not name or ("/" in name and not name.startswith("@")):
         return None
     names = [name, name.lower(), *([] if is_language_or_product(name) else _other_names(name))]
@@ -273,7 +273,7 @@ def _other_names(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def _key(name: str) -> str:
-    return canonical(name)
+    return framework_key(name)
 
 
 @lru_cache(maxsize=8192)
@@ -307,12 +307,12 @@ def package_aliases(dependencies: Iterable[Dependency]) -> dict[str, str]:
         if dependency.direct and dependency.ecosystem != "language":
             # The short name has no version at its end, but it keeps the scope of an npm package.
             last = re.split("[/:]", dependency.framework)[-1]
-            packages[canonical(last)].add(dependency.package)
+            packages[framework_key(last)].add(dependency.package)
     return {
         name: package
         for name, (package, *others) in packages.items()
         if not others
-        and name != canonical(package)
+        and name != framework_key(package)
         and not is_usual_name(name)
         and not is_language_or_product(name)
         and not is_usual_name(package)

@@ -19,11 +19,11 @@ from kr.frameworks import lookup_keys, same_framework
 from kr.models import NO_RATINGS, Entry, Match, MatchRules, Query, Ratings, Related, Tier
 from kr.research.decide import (
     Candidate,
-    Known,
+    JudgedEntry,
     Limits,
     choose,
     judge_all,
-    know,
+    judge_row,
     match_of,
     most_offered,
     offered,
@@ -193,7 +193,8 @@ class Cache:
 
         def read(tx: Transaction) -> list[Related]:
             ranked = self._candidates(tx, query, keys, self._rules.aliases)
-            return [related_of(it, _text_of(tx, it.known.entry)) for it in ranked if it.may_say_the_same]
+            alike = [it for it in ranked if it.may_say_the_same]
+            return [related_of(it, text) for it, text in zip(alike, _texts_of(tx, alike), strict=True)]
 
         return self.read(read, [])
 
@@ -217,7 +218,7 @@ class Cache:
             chosen = choose(query, known, match)
             is_hit = chosen is not None and chosen[0].is_servable
             ranked = [] if is_hit else self._candidates(tx, query, keys, aliases)
-            texts = [_text_of(tx, it.known.entry) for it in ranked]
+            texts = _texts_of(tx, ranked)
             offers = [(it, text) for it, text in zip(ranked, texts, strict=True) if text]
             related = tuple(related_of(it, text) for it, text in offers)
             best = offers[0][0].known.entry if offers and offers[0][0].is_near else None
@@ -241,13 +242,13 @@ class Cache:
                 raise InvalidRequest(FieldError("config_overrides.use", why))
         if found[0].origin == "placeholder":
             return Lookup()
-        known = know(found, query.framework_version, self._rules.limits, self._clock())
+        known = judge_row(found, query.framework_version, self._rules.limits, self._clock())
         return self._found(query, known, tier, None, score=score, is_hit=True)
 
     def _found(
         self,
         query: Query,
-        known: Known,
+        known: JudgedEntry,
         tier: Tier,
         report: str | None,
         *,
@@ -270,10 +271,10 @@ class Cache:
             is_refused=known.refusal is not None,
         )
 
-    def _mark(self, known: Known) -> None:
+    def _mark(self, known: JudgedEntry) -> None:
         """Store that an entry is stale, where its row does not say so yet."""
         verdict, entry_id = known.verdict, known.entry.id
-        if verdict.status == "stale" and verdict.is_news:
+        if verdict.status == "stale" and verdict.needs_marking:
             reasons = ", ".join(verdict.reasons)
             self.write(
                 lambda tx: entries.mark_stale(tx, entry_id, reasons, major=verdict.for_major),
@@ -294,15 +295,17 @@ class Cache:
         ranked = rank(query, [(it, scores[it.entry.id]) for it in known])
         return offered(ranked, most=most_offered(lookup.count(tx, keys))) if ranked else []
 
-    def _judge(self, rows: Sequence[Found], query: Query, aliases: Aliases) -> list[Known]:
+    def _judge(self, rows: Sequence[Found], query: Query, aliases: Aliases) -> list[JudgedEntry]:
         # Aliases may part what the shipped table joins.
         own = [row for row in rows if same_framework(row[0].framework, query.framework, aliases)]
         return judge_all(own, query.framework_version, self._rules.limits, self._clock())
 
 
-def _text_of(tx: Transaction, entry: Entry) -> str:
-    """Return a candidate's text as it is kept; empty where it is nowhere."""
-    return revisions.text(tx, entry.sha256) or tx.files.read_text(entry.path)
+def _texts_of(tx: Transaction, candidates: Sequence[Candidate]) -> list[str]:
+    """Return the candidates' texts as they are kept; empty where one is nowhere."""
+    listed = [it.known.entry for it in candidates]
+    kept = revisions.texts(tx, [it.sha256 for it in listed]) if listed else {}
+    return [kept.get(it.sha256) or tx.files.read_text(it.path) for it in listed]
 
 
 def _why_not(tx: Transaction, entry_id: str) -> str:

@@ -68,13 +68,13 @@ class Limits:
 class Verdict:
     """``archived`` is a miss. ``for_major``: only the major that was asked for speaks against it, so that its own may be served.
 
-    ``is_news``: the entry's row does not have this mark yet.
+    ``needs_marking``: the entry's row does not have this mark yet.
     """
 
     status: Freshness
     reasons: tuple[str, ...]
     for_major: str | None = None
-    is_news: bool = False
+    needs_marking: bool = False
 
 
 def judge(entry: Entry, version: str, limits: Limits, now: datetime) -> Verdict:
@@ -101,8 +101,8 @@ def judge(entry: Entry, version: str, limits: Limits, now: datetime) -> Verdict:
     if not reasons:
         return Verdict("fresh", reasons)
     is_of_version = is_other_version and len(reasons) == 1
-    is_news = entry.status == "fresh" or (not is_of_version and entry.stale_major is not None)
-    return Verdict("stale", reasons, major_key(version) if is_of_version else None, is_news)
+    needs_marking = entry.status == "fresh" or (not is_of_version and entry.stale_major is not None)
+    return Verdict("stale", reasons, major_key(version) if is_of_version else None, needs_marking)
 
 
 def _mark(entry: Entry) -> str | None:
@@ -135,7 +135,7 @@ def _hard_end(fresh_until: str | None, now: datetime) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class JudgedEntry:
     """A live entry of the framework, judged for the request. ``is_wording``: the request's question is a known wording of it."""
 
     entry: Entry
@@ -157,23 +157,23 @@ class Known:
         return None
 
 
-def know(found: tuple[Entry, Ratings, bool], version: str, limits: Limits, now: datetime) -> Known:
+def judge_row(found: tuple[Entry, Ratings, bool], version: str, limits: Limits, now: datetime) -> JudgedEntry:
     """Judge an entry for a version, and give it the status that it has now; past its time it is stale, and no more."""
     entry, ratings, is_wording = found
     verdict = judge(entry, version, limits, now)
     status: EntryStatus = "fresh" if verdict.status == "fresh" else "stale"
-    return Known(replace(entry, status=status), verdict, ratings, is_wording)
+    return JudgedEntry(replace(entry, status=status), verdict, ratings, is_wording)
 
 
 def judge_all(
     found: Iterable[tuple[Entry, Ratings, bool]], version: str, limits: Limits, now: datetime
-) -> list[Known]:
+) -> list[JudgedEntry]:
     """Judge entries for a version; ``archived`` ones are left out."""
-    known = [know(it, version, limits, now) for it in found]
+    known = [judge_row(it, version, limits, now) for it in found]
     return of_own_major([it for it in known if it.verdict.status != "archived"], version)
 
 
-def of_own_major(known: Sequence[Known], version: str) -> list[Known]:
+def of_own_major(known: Sequence[JudgedEntry], version: str) -> list[JudgedEntry]:
     """Leave out what is of another major version, where the topic has an entry of the one that is asked for."""
     wanted = major_key(version)
     served = {fold(it.entry.topic) for it in known if major_key(it.entry.framework_version) == wanted}
@@ -185,15 +185,23 @@ def of_own_major(known: Sequence[Known], version: str) -> list[Known]:
     ]
 
 
-def choose(query: Query, known: Sequence[Known], rules: MatchRules) -> tuple[Known, Tier] | None:
+def choose(query: Query, known: Sequence[JudgedEntry], rules: MatchRules) -> tuple[JudgedEntry, Tier] | None:
     """Return the entry that is served, or that a new research stands on, and by what it matches.
 
-    What may be served goes first, then the better tier, then what was accessed last.
+    What may be served goes first, then a finding before what sources say, then the better tier, then what was accessed last.
+    Seed 000 knows no findings: there the tier alone decides.
     """
     matching = [(it, tier) for it in known if (tier := tier_of(query, it, rules)) is not None]
     matching.sort(key=lambda pair: pair[0].entry.id)
     matching.sort(key=lambda pair: pair[0].entry.last_accessed, reverse=True)
-    matching.sort(key=lambda pair: (not pair[0].is_servable, _ORDER.index(pair[1])))
+    by_origin = rules.mode != "seed"
+    matching.sort(
+        key=lambda pair: (
+            not pair[0].is_servable,
+            by_origin and not pair[0].entry.is_written,
+            _ORDER.index(pair[1]),
+        )
+    )
     return matching[0] if matching else None
 
 
@@ -206,7 +214,7 @@ _ORDER: tuple[Tier, ...] = (
 )
 
 
-def tier_of(query: Query, known: Known, rules: MatchRules) -> Tier | None:
+def tier_of(query: Query, known: JudgedEntry, rules: MatchRules) -> Tier | None:
     """Return by what an entry is served for a request; None where somebody has to judge."""
     entry = known.entry
     is_same = same_topic(query.topic, entry.topic)
@@ -292,7 +300,7 @@ class Candidate:
     ``shared`` is how many keywords the need has in common with the entry's topic, question and tags, ``of`` how many it has.
     """
 
-    known: Known
+    known: JudgedEntry
     score: float
     shared: int
     of: int
@@ -308,7 +316,7 @@ class Candidate:
         return self.shared >= min(_NEAR, self.of) and self.shared >= _MOST_WORDS * self.of
 
     @property
-    def is_worth_a_line(self) -> bool:
+    def is_worth_offering(self) -> bool:
         """Whether to offer it costs less than to find it anew: to read the installed documentation again costs nothing."""
         return (
             not self.known.entry.is_installed_excerpt
@@ -319,12 +327,12 @@ class Candidate:
 
 def offered(ranked: Sequence[Candidate], *, most: int) -> list[Candidate]:
     """Return what is offered of ranked entries. What is far behind the best one is left out: every line costs the asker tokens."""
-    worth = [it for it in ranked if it.is_worth_a_line]
+    worth = [it for it in ranked if it.is_worth_offering]
     near = [it for it in worth if it.score >= _OF_BEST * worth[0].score or it.score <= WITHDRAWN]
     return near[:most]
 
 
-def rank(query: Query, found: Sequence[tuple[Known, float]]) -> list[Candidate]:
+def rank(query: Query, found: Sequence[tuple[JudgedEntry, float]]) -> list[Candidate]:
     """Order entries by how well they fit, best first; ``found`` has each with its ``bm25``, higher is better.
 
     Findings go before excerpts, what was rated as working goes up, and what was rated wrong goes last. Placeholders are left out.
@@ -356,7 +364,7 @@ def _need_words(framework: str, *texts: str) -> set[str]:
     return {stem(word) for word in search_words(*texts, but=frozenset(tokens(framework)))}
 
 
-def _standing(known: Known) -> float:
+def _standing(known: JudgedEntry) -> float:
     """Return what an entry's writer and its ratings add to its score."""
     kind = _FINDING if known.entry.is_written else _INSTALLED if known.entry.is_installed_excerpt else 0.0
     return kind + _WORKED * log1p(known.ratings.worked)

@@ -10,10 +10,10 @@ from kr.models import Entry, MatchRules, Query, to_plain
 from kr.requests import ResearchRequest, parse_request
 from kr.research.cache import Rules
 from kr.research.decide import (
-    Known,
+    JudgedEntry,
     Limits,
     choose,
-    know,
+    judge_row,
     match_of,
     most_offered,
     of_own_major,
@@ -42,16 +42,16 @@ def explain(store: Store, data: Mapping[str, Any], rules: Rules, *, now: datetim
     if not isinstance(request, ResearchRequest):
         raise InvalidRequest(FieldError("mode", "only a research request can be explained"))
     query = request.research_query
-    with store.look() as tx:
+    with store.read_if_exists() as tx:
         rows, scores = _read(tx, query, rules)
-    judged = [know(row, query.framework_version, rules.limits, now) for row in rows]
+    judged = [judge_row(row, query.framework_version, rules.limits, now) for row in rows]
     in_time = [it for it in judged if it.verdict.status != "archived"]
     known = of_own_major(in_time, query.framework_version)
     chosen = choose(query, known, rules.match)
     ranked = rank(query, [(it, scores.get(it.entry.id, 0.0)) for it in known])
     fitting = [it for it in ranked if it.known.entry.id in scores]
     offers = [it.known.entry.id for it in offered(fitting, most=most_offered(len(rows)))]
-    ordered: list[tuple[Known, float | None]] = [(it.known, it.score) for it in ranked]
+    ordered: list[tuple[JudgedEntry, float | None]] = [(it.known, it.score) for it in ranked]
     ordered += [(it, None) for it in known if it.entry.origin == "placeholder"]
     considered = [_row(query, it, score, rules.match, chosen, offers=offers) for it, score in ordered]
     considered.sort(key=lambda row: chosen is None or row["id"] != chosen[0].entry.id)
@@ -84,7 +84,9 @@ def _why_nothing(rows: Collection[Found], scores: Mapping[str, float], rules: Ma
     return "no entry has enough in common with it" if scores else "no entry shares a word with it"
 
 
-def _decision(chosen: tuple[Known, str] | None, offers: Collection[str], nothing: str) -> dict[str, Any]:
+def _decision(
+    chosen: tuple[JudgedEntry, str] | None, offers: Collection[str], nothing: str
+) -> dict[str, Any]:
     if chosen is not None:
         known, tier = chosen
         entry_id = known.entry.id
@@ -103,10 +105,10 @@ def _decision(chosen: tuple[Known, str] | None, offers: Collection[str], nothing
 
 def _row(
     query: Query,
-    known: Known,
+    known: JudgedEntry,
     score: float | None,
     rules: MatchRules,
-    chosen: tuple[Known, str] | None,
+    chosen: tuple[JudgedEntry, str] | None,
     *,
     offers: Collection[str],
 ) -> dict[str, Any]:
@@ -142,7 +144,7 @@ def _why_no_tier(rules: MatchRules, *, is_offered: bool) -> str:
     return f"{why}, and too little in common, or others fit better: it is not offered either"
 
 
-def _left_out(known: Known, limits: Limits) -> dict[str, Any]:
+def _left_out(known: JudgedEntry, limits: Limits) -> dict[str, Any]:
     days, status = limits.archive_after_days, known.verdict.status
     why = "its topic has an entry of the version that is asked for"
     if status == "archived":

@@ -19,6 +19,7 @@ from kr.findings import (
     parse_rate,
     save_failure,
 )
+from kr.frameworks import framework_key
 from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
 from kr.models import Confidence, Entry, Query, Writer, agent, to_plain
 from kr.report import DETAILS, INSTALLED_DOCS_LAST, SUMMARY, read_confidence
@@ -28,7 +29,6 @@ from kr.research.finding_text import cleaned, render_finding
 from kr.store import entries, lookup, new_id, quarantine, requests, revisions, saving, wordings
 from kr.store.archive import unknown_entry
 from kr.store.engine import Transaction
-from kr.store.entries import framework_key
 from kr.store.quarantine import Quarantined
 from kr.store.requests import RequestRow
 from kr.store.saving import Draft
@@ -220,7 +220,7 @@ class Findings:
 
     def review(self) -> dict[str, Any]:
         """Return what waits for a person: ``{quarantined, wrong}``, findings that were held back and entries that were rated wrong."""
-        with self._store.look() as tx:
+        with self._store.read_if_exists() as tx:
             held = [_held_item(it) for it in quarantine.all(tx)]
             wrong = [_wrong_item(tx, entry_id) for entry_id in wordings.rated_wrong(tx)]
         return {"quarantined": held, "wrong": wrong}
@@ -250,7 +250,7 @@ class Findings:
         return _held_item(held)
 
     def _held(self, finding_id: str) -> Quarantined:
-        with self._store.look() as tx:
+        with self._store.read_if_exists() as tx:
             held = quarantine.get(tx, finding_id)
         if held is None:
             raise UnknownEntry(f"nothing waits under the id {finding_id}; `kr review` lists what does")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kr import cancellation
 from kr.errors import KrError, ReportUnwritable, StoreError
-from kr.frameworks import canonical
+from kr.frameworks import framework_key
 from kr.guard import reasons_to_hold
 from kr.models import ResearchEnvelope, SourceAttempt
 from kr.packages.installed import find_installed
@@ -25,7 +25,7 @@ from kr.research.persona import Persona, chosen_persona
 from kr.research.report import Report, build_report
 from kr.research.run import Run, outcome_of
 from kr.settings import Settings
-from kr.settings.model import OwnSource
+from kr.settings.model import CustomSource
 from kr.source_kinds import is_package
 from kr.sources.base import Ask, Source
 from kr.sources.registry import build_source
@@ -78,7 +78,7 @@ class Miss:
             found = run.cache.look_up(run.query)
             if run.may_serve(found):
                 return run.serve(found)
-            if has_waited and _is_news(run, found):
+            if has_waited and _was_written_meanwhile(run, found):
                 return run.answer(self._share(found))
             taken = self._model.choose(run, found.related) if found.is_offer else None
             return run.serve(taken) if taken else self._research(found)
@@ -244,7 +244,9 @@ class Miss:
             run.notes.append(f"{saved.entry.id} is unchanged: what was found now does not replace it{kept}")
         elif run.overrides.refresh:
             # So is a wrong choice undone: these words led to another entry, and what they ask for was wanted anew.
-            run.cache.write(lambda tx: wordings.take(tx, run.query.question, saved.entry), None, scope=INDEX)
+            run.cache.write(
+                lambda tx: wordings.detach(tx, run.query.question, saved.entry), None, scope=INDEX
+            )
         if self._config.auto_export:
             try:
                 refresh_exports(run.cache.store, self._settings.knowledge_base)
@@ -260,7 +262,7 @@ def configured_sources(settings: Settings, environ: Mapping[str, str]) -> list[S
     return [_source(name, settings, environ) for name in names]
 
 
-def _source(name: str | OwnSource, settings: Settings, environ: Mapping[str, str]) -> Source:
+def _source(name: str | CustomSource, settings: Settings, environ: Mapping[str, str]) -> Source:
     return build_source(name, settings.knowledge_research, environ, settings.project_root)
 
 
@@ -301,7 +303,7 @@ def lease(run: Run) -> Iterator[bool]:
 def lease_key(run: Run) -> str:
     """Name the report that a query would make: framework, topic and major version, as a digest."""
     query = run.query
-    parts = (canonical(query.framework), fold(query.topic), major_key(query.framework_version))
+    parts = (framework_key(query.framework), fold(query.topic), major_key(query.framework_version))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -341,7 +343,7 @@ def _what_serves(run: Run, found: Lookup, result: Result) -> str:
     return "using stale cache" if found.baseline is not None else "no cached content available"
 
 
-def _is_news(run: Run, found: Lookup) -> bool:
+def _was_written_meanwhile(run: Run, found: Lookup) -> bool:
     """Whether a research that was waited for ended without a fresh answer: its report is ours all the same."""
     if found.match is None:
         return False

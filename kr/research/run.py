@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from kr.errors import KrError
-from kr.frameworks import canonical, lookup_keys
+from kr.frameworks import framework_key, lookup_keys
 from kr.models import (
     CandidateReport,
     LessonView,
@@ -293,9 +293,9 @@ class _Counted:
 
 def under_its_name(query: Query, aliases: Aliases) -> Query:
     """Ask about a framework under the name that the configuration gives it: sources know that one."""
-    names = {canonical(other): name for other, name in aliases.items()}
+    names = {framework_key(other): name for other, name in aliases.items()}
     name, seen = query.framework, set[str]()
-    while (key := canonical(name)) in names and key not in seen:
+    while (key := framework_key(name)) in names and key not in seen:
         seen.add(key)
         name = names[key]
     return query if name == query.framework else replace(query, framework=name)

@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 DISABLED = "Knowledge research disabled in config"
 """The error of F1, "State Preconditions"."""
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_IN_A_ROW = ("framework", "framework_version", "topic", "question")
+_LOGGED_FIELDS = ("framework", "framework_version", "topic", "question")
 
 
 class Progress(Protocol):
@@ -220,7 +220,7 @@ class ResearchService:
         envelope = failure(data, *problems, mode=mode)
         query = data.get("research_query")
         given: Mapping[str, Any] = query if isinstance(query, Mapping) else {}
-        known: dict[str, Any] = {name: _text(given.get(name)) for name in _IN_A_ROW}
+        known: dict[str, Any] = {name: _text(given.get(name)) for name in _LOGGED_FIELDS}
         row = RequestRow(
             id=new_id(),
             at=to_text(self.clock()),

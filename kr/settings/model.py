@@ -232,7 +232,7 @@ def _read_servers(value: Mapping[str, Any] | None) -> dict[str, Server]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnSource:
+class CustomSource:
     """A source of one's own: a ``tool`` of an MCP ``server``, or a ``folder`` of documents about ``framework``."""
 
     name: str = setting("", WORD, "What it is called in answers.")
@@ -253,12 +253,12 @@ _OWN = "{name, server, tool, argument} or {name, folder, framework}"
 _SOURCES = f"{', '.join(CHAIN)} or one of your own: {_OWN}"
 
 
-def _read_source(value: Tree) -> str | OwnSource:
-    return read_section(OwnSource, value) if isinstance(value, dict) else choice(*CHAIN).read(value)
+def _read_source(value: Tree) -> str | CustomSource:
+    return read_section(CustomSource, value) if isinstance(value, dict) else choice(*CHAIN).read(value)
 
 
-def _read_sources(value: Tree) -> tuple[str | OwnSource, ...]:
-    found: tuple[str | OwnSource, ...] = list_of(Kind(_SOURCES, _read_source), "").read(value)
+def _read_sources(value: Tree) -> tuple[str | CustomSource, ...]:
+    found: tuple[str | CustomSource, ...] = list_of(Kind(_SOURCES, _read_source), "").read(value)
     if len({one if isinstance(one, str) else one.name for one in found}) < len(found):
         raise ValueError
     return found
@@ -302,7 +302,7 @@ class KnowledgeResearch:
         {}, mapping_of(text(), "other names to frameworks"), "Other names of frameworks: {nuxtjs: nuxt}."
     )
     report_max_tokens: int = setting(1500, whole(200, 64_000), "A report at most, in tokens of 4 characters.")
-    sources: tuple[str | OwnSource, ...] = setting(
+    sources: tuple[str | CustomSource, ...] = setting(
         CHAIN,
         Kind(f"a list of {_SOURCES}; each name once", _read_sources),
         f"What is asked, in this order; your own as mappings: {_OWN}.",

@@ -38,6 +38,16 @@ def user_folder(environ: Mapping[str, str], variable: str, default: str) -> Path
     return Path(home, default) if Path(home).is_absolute() else None
 
 
+def tracked_name(path: Path) -> Path | None:
+    """Return a file's name within the repository around it, where git tracks it; None where it does not."""
+    for folder in path.parents:
+        index = folder / ".git" / "index"
+        if index.is_file():
+            name = path.relative_to(folder)
+            return name if os.fsencode(name) + b"\0" in index.read_bytes() else None
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigFile:
     """A configuration as it was read: all scalars are the text that was written, ``lines`` count from 1."""

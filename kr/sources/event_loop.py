@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 import anyio
 
-from kr.cancellation import broken_off
+from kr.cancellation import on_cancel
 from kr.errors import SourceTimeout
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ def run(work: Callable[[], Awaitable[T]], *, timeout: float) -> T:
     thread = threading.Thread(target=job.run, name=THREAD, daemon=True)
     try:
         thread.start()
-        with broken_off(job.awake.set):
+        with on_cancel(job.awake.set):
             job.awake.wait(timeout + _STOPPING)
     finally:
         job.cancel()

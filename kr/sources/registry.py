@@ -8,11 +8,11 @@ from kr.models import ServerConfig
 from kr.sources.base import NotConfigured, Source
 
 if TYPE_CHECKING:
-    from kr.settings.model import KnowledgeResearch, OwnSource
+    from kr.settings.model import CustomSource, KnowledgeResearch
 
 
 def build_source(
-    source: "str | OwnSource", config: "KnowledgeResearch", environ: Mapping[str, str], root: Path
+    source: "str | CustomSource", config: "KnowledgeResearch", environ: Mapping[str, str], root: Path
 ) -> Source:
     """Build a source of the chain; a folder's relative path is below ``root``. Nothing is asked yet.
 
@@ -37,7 +37,7 @@ def build_source(
     return _mcp_source(source, config)
 
 
-def _mcp_source(source: "str | OwnSource", config: "KnowledgeResearch") -> Source:
+def _mcp_source(source: "str | CustomSource", config: "KnowledgeResearch") -> Source:
     server_name = source if isinstance(source, str) else str(source.server)
     server = _server(config, server_name)
     if server is None:

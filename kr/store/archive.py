@@ -6,10 +6,11 @@ from datetime import datetime
 from typing import Any, Literal
 
 from kr.errors import UnknownEntry
+from kr.frameworks import framework_key
 from kr.models import Entry
 from kr.store import entries, meta, search
 from kr.store.engine import Row, Store, Transaction
-from kr.store.entries import COLUMNS, KEYS, framework_key, to_entry, to_values, topic_key
+from kr.store.entries import COLUMNS, KEYS, to_entry, to_values, topic_key
 from kr.store.sql import EVICTED_FIRST, insert_into, named
 from kr.text import nearest, one_line
 from kr.times import from_text, oldest_live, to_text
@@ -100,7 +101,7 @@ def of_id(tx: Transaction, entry_id: str) -> list[Archived]:
     return [to_archived(row) for row in rows]
 
 
-def take(tx: Transaction, archive_id: int) -> bool:
+def pop(tx: Transaction, archive_id: int) -> bool:
     """Remove a row that becomes live again; False when it is not there. The export learns of it by ``ARCHIVE_CHANGES``."""
     meta.put(tx, meta.ARCHIVE_CHANGES, str(int(meta.get(tx, meta.ARCHIVE_CHANGES) or 0) + 1))
     return bool(tx.execute("DELETE FROM archived_entries WHERE archive_id = :id", id=archive_id))
@@ -117,7 +118,7 @@ def move(tx: Transaction, entry_id: str, reason: ArchiveReason, now: datetime) -
     return bool(_move(tx, "id = :id", reason, now, id=entry_id))
 
 
-def guard(tx: Transaction, now: datetime, *, keep: str = "") -> Evicted:
+def enforce_capacity(tx: Transaction, now: datetime, *, keep: str = "") -> Evicted:
     """Archive what was not accessed for too many UTC days, then evict down to the most entries; ``keep`` is the id that stays.
 
     Placeholders go first, then excerpts of installed documentation, then the rest, each the least recently accessed first.
@@ -133,10 +134,10 @@ def guard(tx: Transaction, now: datetime, *, keep: str = "") -> Evicted:
     return Evicted(aged, evicted)
 
 
-def run_guard(store: Store, now: datetime) -> Evicted:
+def enforce_capacity_now(store: Store, now: datetime) -> Evicted:
     """Run the guard by itself: the last step of an import."""
     with store.write() as tx:
-        return guard(tx, now)
+        return enforce_capacity(tx, now)
 
 
 def _move(tx: Transaction, where: str, reason: ArchiveReason, now: datetime, **parameters: object) -> int:

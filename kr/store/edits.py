@@ -26,7 +26,7 @@ def edit_at(tx: Transaction, path: str, sha256: str | None) -> str | None:
     return None if is_torn or revisions.has(tx, digest(text)) else text
 
 
-def take_edit(tx: Transaction, entry: Entry) -> Entry:
+def ingest_edit(tx: Transaction, entry: Entry) -> Entry:
     """Take in as a finding what somebody wrote into a live entry's file; return the entry as it is then.
 
     What must wait for a person goes into the quarantine, and the entry stays as it was.

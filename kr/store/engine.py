@@ -45,11 +45,14 @@ class Connection(Protocol):
     for_update: str
     skip_locked: str
     """Ends of a query: lock its rows; lock them, and pass over those that others have locked."""
+    next_number: str
+    """What gives the next time, as ``next_time``: ``:number``, in microseconds since 1970, where nobody was given a later one."""
 
     @property
     def in_transaction(self) -> bool: ...
     def execute(self, statement: str, parameters: Mapping[str, Any] = ..., /) -> Any: ...
     def executemany(self, statement: str, rows: Sequence[Mapping[str, Any]], /) -> Any: ...
+    def send(self, statement: str, parameters: Mapping[str, Any], /) -> None: ...
     def lock(self, scope: str) -> None: ...
     def next_time(self, wanted: str) -> str: ...
 
@@ -92,6 +95,10 @@ class Transaction:
         """Run a statement; return how many rows it changed."""
         changed: int = self.connection.execute(statement, parameters).rowcount
         return changed
+
+    def send(self, statement: str, **parameters: Any) -> None:
+        """Run a statement whose result nobody needs: on PostgreSQL with the next one, or with the commit, which raise its error."""
+        self.connection.send(statement, parameters)
 
     def execute_many(self, statement: str, rows: list[dict[str, Any]]) -> None:
         """Run a statement once for each row of parameters."""
@@ -212,7 +219,7 @@ class Store:
             yield Transaction(connection, self.files, self.capacity)
 
     @contextmanager
-    def look(self) -> Iterator[Transaction]:
+    def read_if_exists(self) -> Iterator[Transaction]:
         """Open a snapshot as ``read``, but make no database: where there is none, everything is empty."""
         if self.exists():
             with self.read() as tx:

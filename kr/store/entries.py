@@ -5,13 +5,13 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any, get_args
 
-from kr.frameworks import canonical
+from kr.frameworks import framework_key
 from kr.models import Confidence, Entry, Origin
 from kr.store import search
 from kr.store.engine import Row, Transaction
 from kr.store.sql import json_list, named, texts_of, upsert_into
 from kr.text import fold, keywords
-from kr.times import after, major_key, same_major
+from kr.times import after, major_key, microseconds, of_microseconds, same_major, to_text
 
 COLUMNS = tuple(field.name for field in fields(Entry))
 """The columns that make an ``Entry``."""
@@ -23,11 +23,6 @@ _CONFIDENCES, _ORIGINS = get_args(Confidence), get_args(Origin)
 _COLUMNS = ", ".join(COLUMNS)
 _SELECT = f"SELECT {_COLUMNS} FROM entries"
 _PUT = upsert_into("entries", (*COLUMNS, "stale_reason", *KEYS), "id")
-
-
-def framework_key(framework: str) -> str:
-    """Return what all usual names of a framework share."""
-    return canonical(framework)
 
 
 def topic_key(topic: str) -> str:
@@ -125,8 +120,13 @@ def stale_reason(tx: Transaction, entry_id: str) -> str | None:
 
 def next_access(tx: Transaction, now: datetime) -> str:
     """Return the time of an access now: later than every other, though the clock jumped back."""
-    newest = after(now, [row[0] for row in tx.rows("SELECT max(last_accessed) FROM entries") if row[0]])
-    return tx.connection.next_time(newest)
+    [row] = tx.rows(
+        f"SELECT max(last_accessed), {tx.connection.next_number} FROM entries", number=microseconds(now)
+    )
+    given = of_microseconds(row[1])
+    latest = after(given, [row[0]] if row[0] else [])
+    # Times that came by an import or a move were given to nobody here.
+    return latest if latest == to_text(given) else tx.connection.next_time(latest)
 
 
 def touch(tx: Transaction, entry_id: str, now: datetime) -> str | None:

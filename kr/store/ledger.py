@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
+from kr.frameworks import framework_key
 from kr.store.engine import Transaction
-from kr.store.entries import framework_key
 from kr.store.sql import insert_into, texts_of, upsert_into
 from kr.times import to_text
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from kr import slugs
 from kr.errors import StoreError
+from kr.frameworks import framework_key
 from kr.slugs import Name
 from kr.store.edits import edit_at
 from kr.store.engine import Transaction
-from kr.store.entries import framework_key, topic_key
+from kr.store.entries import topic_key
 from kr.times import major_key, same_major
 
 Pair = tuple[str, str]

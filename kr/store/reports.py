@@ -40,13 +40,16 @@ def read_report(store: Store, entry: Entry) -> str | None:
 def _copied(tx: Transaction, entry: Entry) -> str | None:
     """Write an entry's text into this machine's folder, where its file is missing, torn or older; None where it was edited.
 
-    No row changes for that, so that nobody need wait, and a database that may only be read will do.
+    No row changes for that, so that nobody need wait, and a database that may only be read will do. ``entry`` was read before: its
+    row may have a newer text.
     """
     from kr.store.edits import edit_at  # heavy: the guard
 
-    text = revisions.text(tx, entry.sha256)
-    if text is None or edit_at(tx, entry.path, entry.sha256) is not None:
+    row = entries.get(tx, entry.id)
+    text = None if row is None else revisions.text(tx, row.sha256)
+    if row is None or text is None or edit_at(tx, row.path, row.sha256) is not None:
         return None
+    entry = row
     try:
         if not tx.files.is_blocked(entry.path):
             tx.files.write(entry.path, text)
@@ -79,9 +82,9 @@ def settle(tx: Transaction, entry_id: str) -> str | None:
     row = entries.get(tx, entry_id)
     if row is None:
         return None
-    from kr.store.edits import take_edit  # heavy: the guard
+    from kr.store.edits import ingest_edit  # heavy: the guard
 
-    entry = take_edit(tx, row)
+    entry = ingest_edit(tx, row)
     text = revisions.text(tx, entry.sha256)
     if text is not None and settled(tx, entry) is None and not tx.files.is_blocked(entry.path):
         tx.files.write(entry.path, text)

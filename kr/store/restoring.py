@@ -55,7 +55,7 @@ def restore_archived(
     Raises ``EntryConflict`` when its text is lost, or its id or topic is live (``replace_live``: archived first); ``ReportUnwritable``.
     """
     with ExitStack() as opened, store.write() as tx:
-        if not archive.take(tx, archived.archive_id):
+        if not archive.pop(tx, archived.archive_id):
             return None
         entry = archived.entry
         live = _in_the_way(tx, entry)
@@ -84,7 +84,7 @@ def restore_revision(store: Store, entry_id: str, number: int, now: datetime) ->
         text = revisions.text(tx, revision.sha256) if revision is not None else None
         if current is None or revision is None or text is None:
             return None
-        current = edits.take_edit(tx, current)
+        current = edits.ingest_edit(tx, current)
         entry = replace(_as_it_was(current, revision), path=saving.name_of(tx, current).path)
         others = [it for it in _of_same_major(tx, entry) if it.id != entry_id]
         if others:
@@ -113,7 +113,7 @@ def _put_back(
 
 def _archive(tx: Transaction, entry: Entry, now: datetime) -> Archived:
     """Move an entry to the archive; what a person wrote into its file goes with it."""
-    edits.take_edit(tx, entry)
+    edits.ingest_edit(tx, entry)
     archive.move(tx, entry.id, "manual", now)
     return archive.of_id(tx, entry.id)[0]
 

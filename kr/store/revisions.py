@@ -1,11 +1,13 @@
 """Texts of reports, kept by their hash for good, and the revisions of entries (tables ``report_texts`` and ``revisions``)."""
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 
+from kr.frameworks import framework_key
 from kr.models import Entry
 from kr.store.engine import Row, Transaction
-from kr.store.entries import STALE_BASELINE, framework_key, stale_reason, topic_key
-from kr.store.sql import upsert_into
+from kr.store.entries import STALE_BASELINE, stale_reason, topic_key
+from kr.store.sql import named, upsert_into
 from kr.text import digest
 
 
@@ -46,6 +48,13 @@ def keep(tx: Transaction, text: str) -> str:
 def text(tx: Transaction, sha256: str | None) -> str | None:
     found: str | None = tx.value("SELECT text FROM report_texts WHERE sha256 = :sha256", sha256=sha256)
     return found
+
+
+def texts(tx: Transaction, hashes: Iterable[str | None]) -> dict[str | None, str]:
+    """Return those of the texts that are kept, by their hash."""
+    listed, parameters = named("sha256", {it for it in hashes if it is not None})
+    rows = tx.rows(f"SELECT sha256, text FROM report_texts WHERE sha256 IN {listed}", **parameters)
+    return {row["sha256"]: row["text"] for row in rows}
 
 
 def has(tx: Transaction, sha256: str) -> bool:

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from kr.errors import EntryConflict, ReportUnwritable, StoreConflict, StoreError, UnknownEntry
+from kr.frameworks import framework_key
 from kr.models import Confidence, Entry, EntryStatus, Origin
 from kr.slugs import Name
 from kr.store import archive, edits, entries, files, places, revisions, wordings
@@ -88,7 +89,7 @@ def _save(tx: Transaction, draft: Draft, text: str, staged: Path, now: datetime)
     at = to_text(now)
     live = _named(tx, draft) if draft.entry_id else entries.of_topic(tx, *_subject(draft))
     if live is not None:
-        live = edits.take_edit(tx, live)
+        live = edits.ingest_edit(tx, live)
     sha256 = revisions.keep(tx, text)
     if live is not None and not draft.supersedes(live):
         return _keep_beside(tx, live, draft, sha256, at)
@@ -123,7 +124,7 @@ def finish(tx: Transaction, staged: Path, entry: Entry, now: datetime) -> Saved:
     keep = "" if entry.origin == "placeholder" else entry.id
     try:
         with tx.savepoint():
-            evicted = archive.guard(tx, now, keep=keep)
+            evicted = archive.enforce_capacity(tx, now, keep=keep)
     except StoreConflict:
         raise
     except (sqlite3.Error, StoreError) as exc:
@@ -228,7 +229,7 @@ def _named(tx: Transaction, draft: Draft) -> Entry:
     live = entries.get(tx, draft.entry_id or "")
     if live is None:
         raise archive.unknown_entry(tx, draft.entry_id or "")
-    if entries.framework_key(live.framework) != entries.framework_key(draft.framework):
+    if framework_key(live.framework) != framework_key(draft.framework):
         raise UnknownEntry(f"{live.id} is about {live.framework}, not about {draft.framework}")
     for other in entries.of_pair(tx, live.framework, live.topic):
         is_of_major = major_key(other.framework_version) == major_key(draft.framework_version)

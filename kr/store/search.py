@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kr.frameworks import canonical
+from kr.frameworks import framework_key
 from kr.models import Entry
 from kr.store.engine import Transaction
 from kr.store.sql import SEARCH_TABLES, upsert_into
@@ -61,7 +61,7 @@ def index_entry(tx: Transaction, entry: Entry) -> None:
         "INSERT INTO entry_search (rowid, framework, topic, tags, question, wordings, report) "
         "VALUES (:row, :framework, :topic, :tags, :question, :wordings, :report)",
         row=row,
-        framework=_framework_word(canonical(entry.framework)),
+        framework=_framework_word(framework_key(entry.framework)),
         **texts,
     )
 

@@ -8,10 +8,10 @@ import logging
 import sqlite3
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
@@ -53,11 +53,16 @@ class Connection(sqlite3.Connection):
     dialect = "sqlite"
     for_update = ""
     skip_locked = ""
+    next_number = ":number"
     identity: Identity | None = None
     """Of the file that it has open."""
 
     def lock(self, scope: str) -> None:
         """Every write has the lock of the file already."""
+
+    def send(self, statement: str, parameters: Mapping[str, Any]) -> None:
+        """Run a statement whose result nobody needs."""
+        self.execute(statement, parameters)
 
     def next_time(self, wanted: str) -> str:
         """Return ``wanted`` as it is: SQLite has one writer at a time."""

@@ -6,10 +6,11 @@ Both belong to the id of an entry, and so stay with it through the archive and b
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 
+from kr.frameworks import framework_key
 from kr.models import Entry, Outcome
 from kr.store import entries
 from kr.store.engine import Row, Transaction
-from kr.store.entries import framework_key, question_key
+from kr.store.entries import question_key
 from kr.store.requests import Need
 from kr.store.sql import insert_into, json_list, named, texts_of, upsert_into
 
@@ -112,7 +113,7 @@ def forget_session(tx: Transaction, entry: Entry, session_id: str) -> None:
         entries.index_again(tx, entry.id)
 
 
-def take(tx: Transaction, question: str, keep: Entry) -> None:
+def detach(tx: Transaction, question: str, keep: Entry) -> None:
     """Have no other entry of the framework answer this very question any more: it was researched anew for ``keep``."""
     others = (
         "FROM wordings WHERE question_key = :question AND entry_id <> :keep "

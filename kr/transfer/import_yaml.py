@@ -140,7 +140,7 @@ def import_yaml(
             importer.import_wordings(source / WORDINGS)
     result.refused.sort(key=lambda problem: (problem.file, problem.line))
     if result.has_changed and guards:
-        evicted = archive.run_guard(store, now)
+        evicted = archive.enforce_capacity_now(store, now)
         result.auto_archived, result.lru_evicted = evicted.auto_archived, evicted.lru_evicted
     if store.exists():
         with store.read() as tx:

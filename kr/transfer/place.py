@@ -15,7 +15,7 @@ from kr.models import Entry, origin_of_kind
 from kr.report import fresh_until, is_by_hand, is_finding, origin_of, read_confidence, read_date
 from kr.slugs import Name, suffixed_name
 from kr.store import archive, entries, revisions
-from kr.store.edits import take_edit
+from kr.store.edits import ingest_edit
 from kr.store.engine import Transaction
 from kr.store.entries import of_major
 from kr.store.files import ReportFiles
@@ -61,7 +61,7 @@ class Placer:
             entry = self._entry(item, entry_id, text)
             entries.put(self._tx, replace(entry, path=self._choose_path(entry, text or "")))
             return "imported"
-        live = take_edit(self._tx, live)
+        live = ingest_edit(self._tx, live)
         if self._is_in_place(folder) and item.path == live.path and live.sha256:
             text = None  # its own file: what somebody wrote there is taken in by now
         self._update(item, live, text)

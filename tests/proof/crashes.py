@@ -282,6 +282,7 @@ def warm() -> None:
 
 def sweep_upgrade(arguments: Sequence[str]) -> int:
     """Run the scenario ``upgrade`` with a newer kr: this one's source, with one migration more."""
+    assert "KR_IS_NEWER" not in os.environ, "the newer kr is as old as this one"
     with tempfile.TemporaryDirectory(prefix="kr-") as place:
         for name in ("kr", "migrations", "tests/support", "tests/proof"):
             shutil.copytree(ROOT / name, Path(place, name), ignore=shutil.ignore_patterns("__pycache__"))
@@ -294,7 +295,7 @@ def sweep_upgrade(arguments: Sequence[str]) -> int:
         Path(place, "migrations/versions/0002_added.py").write_text(MIGRATION)
         command = [sys.executable, "-m", "tests.proof.crashes", "upgrade", *arguments]
         return subprocess.run(
-            command, cwd=place, check=False, env={**os.environ, "PYTHONPATH": place}
+            command, cwd=place, check=False, env={**os.environ, "PYTHONPATH": place, "KR_IS_NEWER": "yes"}
         ).returncode
 
 

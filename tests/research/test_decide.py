@@ -8,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.models import TIERS, Entry, MatchRules, Query, Ratings
-from kr.research.decide import Known, Limits, choose, judge_all, most_offered, offered, overlap, rank, tier_of
+from kr.research.decide import (
+    JudgedEntry,
+    Limits,
+    choose,
+    judge_all,
+    most_offered,
+    offered,
+    overlap,
+    rank,
+    tier_of,
+)
 from kr.times import to_text
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
@@ -36,7 +46,7 @@ def entry(topic: str = "virtual scrolling", **changes: Any) -> Entry:
     return Entry(**(values | changes))
 
 
-def known(one: Entry, ratings: Ratings = Ratings(), *, is_wording: bool = False) -> Known:  # noqa: B008 - frozen
+def known(one: Entry, ratings: Ratings = Ratings(), *, is_wording: bool = False) -> JudgedEntry:  # noqa: B008 - frozen
     (found,) = judge_all([(one, ratings, is_wording)], "3.5", Limits(), NOW)
     return found
 
@@ -118,6 +128,17 @@ def test_what_may_be_served_goes_first_then_the_tier_then_the_last_access(order:
     chosen = choose(query(), [found[at] for at in order], SURE)
     assert chosen is not None
     assert (chosen[0].entry.id, chosen[1]) == ("vue-4", "framework+topic+tags")
+
+
+@pytest.mark.parametrize(
+    ("rules", "served"), [(SURE, "vue-2"), (MatchRules(mode="seed", floor="framework+topic"), "vue-1")]
+)
+def test_a_finding_goes_before_an_excerpt_of_the_same_topic(rules: MatchRules, served: str) -> None:
+    excerpt = entry(number=1, fresh_until=to_text(NOW + timedelta(hours=20)))
+    finding = entry("rows that are drawn late", number=2, origin="finding", question="How?")
+    chosen = choose(query(), [known(excerpt), known(finding, is_wording=True)], rules)
+    assert chosen is not None
+    assert chosen[0].entry.id == served
 
 
 def test_what_was_rated_wrong_is_not_served_until_as_many_say_that_it_worked() -> None:

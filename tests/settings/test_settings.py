@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kr.errors import ConfigError
 from kr.settings import OWN_NAMES, Settings, load_settings, path_of
-from kr.settings.model import Configuration, KnowledgeResearch, OwnSource, kinds_of
+from kr.settings.model import Configuration, CustomSource, KnowledgeResearch, kinds_of
 from kr.settings.template import plain, render_config
 
 CONTEXT7 = "https://mcp.context7.com/mcp"
@@ -58,7 +58,7 @@ def nested(dotted: str, written: str) -> str:
         (KR + "sources", "[]", ()),
         (KR + "sources", "[web_search, context7]", ("web_search", "context7")),
         (KR + "sources", "[{name: acme, server: a, tool: t}, {name: handbook, folder: docs, framework: acme}]",
-         (OwnSource(name="acme", server="a", tool="t"), OwnSource(name="handbook", folder="docs", framework="acme"))),
+         (CustomSource(name="acme", server="a", tool="t"), CustomSource(name="handbook", folder="docs", framework="acme"))),
         (KR + "fallback_if_mcp_unavailable", "null", None),
         (KR + "phases", "[release]", ("release",)),
         (KR + "circuit_breaker.failures", "0", 0),

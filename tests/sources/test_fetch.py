@@ -466,12 +466,12 @@ class _trickling_head:  # noqa: N801  # a context manager
 
 
 def test_a_fetch_can_be_broken_off() -> None:
-    broken_off = cancellation.Cancellation()
+    on_cancel = cancellation.Cancellation()
     with web_server({"/": Reply(delay=30)}) as server:
-        threading.Timer(0.3, broken_off.cancel).start()
+        threading.Timer(0.3, on_cancel.cancel).start()
         started = time.monotonic()
         with pytest.raises((SourceTimeout, cancellation.Cancelled)):
-            broken_off.run(lambda: fetch(server.url + "/", seconds=30))
+            on_cancel.run(lambda: fetch(server.url + "/", seconds=30))
         assert time.monotonic() - started < 10
 
 

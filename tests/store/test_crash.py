@@ -162,6 +162,7 @@ def test_a_row_by_hand_takes_its_file_in(store: Store, base: Path) -> None:
     assert not reports.drop_lost(store, mine)
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_an_entry_whose_text_is_nowhere_is_dropped(store: Store, entry: Entry) -> None:
     insert_entry(store, "mine", path="frameworks/click/mine.md")
     with store.read() as tx:

@@ -223,7 +223,7 @@ def test_placeholders_leave_first_then_installed_excerpts_then_what_was_read_lon
     expected = [entry.id for entry in sorted(entries, key=order)]
     assert told == expected
     with Store(f"sqlite:///{store.path}", store.path.parent, max_entries=limit) as small:
-        guarded = archive.run_guard(small, NOW)
+        guarded = archive.enforce_capacity_now(small, NOW)
         with small.read() as tx:
             assert sorted(entry_rows.ids(tx)) == sorted(expected[max(0, len(expected) - limit) :])
         assert (guarded.auto_archived, guarded.lru_evicted) == (0, max(0, len(expected) - limit))

@@ -61,7 +61,7 @@ def test_migrations_and_a_first_use_make_the_same_schema() -> None:
 
 
 def test_a_look_makes_no_database(store: Store, base: Path) -> None:
-    with store.look() as tx:
+    with store.read_if_exists() as tx:
         assert entries.all(tx) == []
     assert not base.exists()
 

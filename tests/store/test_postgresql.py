@@ -3,9 +3,9 @@
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -76,7 +76,7 @@ def test_migrations_and_a_first_use_make_the_same_schema(postgresql: Databases, 
 def test_a_look_makes_no_tables(empty: str, base: Path) -> None:
     with Store(empty, base) as store:
         assert not store.exists()
-        with store.look() as tx:
+        with store.read_if_exists() as tx:
             assert entries.all(tx) == []
         assert on_server(empty, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [(0,)]
         put(store)
@@ -144,6 +144,62 @@ def test_writers_of_one_scope_wait_and_others_do_not(store: Store) -> None:
         with pytest.raises(StoreBusy):
             put(store, scope="one", timeout=0.1)
         assert held(store) == "value"
+
+
+KEEP = "INSERT INTO meta (key, value) VALUES (:key, 'value')"
+
+
+def test_what_nobody_waits_for_is_there_for_the_next_statement_and_committed(store: Store) -> None:
+    with store.write(scope=None) as tx:
+        for key in ("one", "two", "key"):
+            tx.send(KEEP, key=key)
+        assert meta.get(tx, "two") == "value"
+        tx.send(KEEP, key="last")
+    with store.read() as tx:
+        assert [meta.get(tx, key) for key in ("one", "two", "key", "last")] == ["value"] * 4
+
+
+def _send_what_is_there(tx: Transaction) -> None:
+    tx.send(KEEP, key="key")
+    tx.send(KEEP, key="third")
+    tx.send(KEEP, key="third")
+
+
+def _raise_after_sending(tx: Transaction) -> None:
+    tx.send(KEEP, key="key")
+    tx.send(KEEP, key="third")
+    raise StoreError("given up")
+
+
+def _go_on_after_a_failure(tx: Transaction) -> None:
+    meta.put(tx, "third", "value")
+    with suppress(StoreError):
+        tx.execute("INSERT INTO nowhere VALUES (1)")
+
+
+@pytest.mark.parametrize(
+    ("action", "why"),
+    [
+        (_send_what_is_there, "duplicate key"),
+        (_raise_after_sending, "given up"),
+        (_go_on_after_a_failure, "had failed"),
+    ],
+)
+def test_what_fails_leaves_nothing(store: Store, action: Callable[[Transaction], None], why: str) -> None:
+    with pytest.raises(StoreError, match=why):
+        store.change(action, scope=None)
+    put(store, "other")
+    with store.read() as tx:
+        assert [meta.get(tx, key) for key in ("key", "third")] == [None, None]
+
+
+def test_the_first_statement_of_a_transaction_fails_as_any_other(store: Store) -> None:
+    put(store)
+    with pytest.raises(StoreError, match="nowhere"), store.write(scope=None) as tx:
+        tx.execute("INSERT INTO nowhere VALUES (1)")
+    with pytest.raises(StoreUnwritable), store.read() as tx:
+        meta.put(tx, "key", "other")
+    assert held(store) == "value"
 
 
 def test_a_deadlock_is_tried_again(store: Store) -> None:

@@ -295,6 +295,7 @@ def test_a_number_stays_that_of_its_text(store: Store, entry: Entry) -> None:
     assert kept == {1: "# one\n", 2: "# two\n", 3: "# three\n"}
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_what_was_said_of_a_lost_text_is_not_said_of_the_next_one(
     store: Store, base: Path, entry: Entry
 ) -> None:

@@ -82,6 +82,7 @@ def test_the_search_follows_every_change_of_an_entry(store: Store, entry_id: str
     assert (keys(store, "something"), keys(store, "decorator")) == ([], [entry_id])
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_an_entry_whose_text_is_lost_is_found_no_more(store: Store, base: Path, entry_id: str) -> None:
     with store.read() as tx:
         entry = entries.get(tx, entry_id)

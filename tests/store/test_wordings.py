@@ -88,7 +88,7 @@ def test_an_entry_is_found_by_its_wordings_until_another_one_is_researched_for_t
     keep(store, entry, need(topic="needles", question="Needle in a haystack?"))
     with store.write() as tx:
         assert search.find(tx, "haystack needles", most=5) == [entry.id]
-        wordings.take(tx, "needle in a HAYSTACK", other)
+        wordings.detach(tx, "needle in a HAYSTACK", other)
         assert search.find(tx, "haystack needles", most=5) == []
 
 
@@ -112,6 +112,7 @@ def test_a_topic_that_is_researched_again_is_still_found_by_them(store: Store, e
     assert questions(store, entry.id) == ["How else?"]
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_an_entry_whose_report_is_gone_takes_its_wordings_along(
     store: Store, base: Path, entry: Entry
 ) -> None:

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from kr.errors import KrError
+from kr.frameworks import framework_key
 from kr.store import archive, entries, ledger, meta, restoring, saving
 from kr.store.engine import Store
-from kr.store.entries import framework_key, keywords_key, topic_key
+from kr.store.entries import keywords_key, topic_key
 from kr.store.ledger import SourceCall
 from kr.store.saving import Draft
 from kr.times import major_key

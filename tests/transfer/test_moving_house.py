@@ -70,7 +70,7 @@ def test_the_archive_is_appended_to_and_written_anew_when_a_row_left(tmp_path: P
         assert appended.index(b'"a2"') < appended.index(b'"a0"')  # in the order of archiving
         with store.write() as tx:
             (row,) = archive.of_id(tx, "a2")
-            assert archive.take(tx, row.archive_id)
+            assert archive.pop(tx, row.archive_id)
         restoring.remove(store, ["a1"], NOW)
         export_yaml(store, base)
         assert b'"a2"' not in (base / ARCHIVE).read_bytes()
