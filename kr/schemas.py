@@ -32,7 +32,7 @@ def research_request() -> Schema:
         "tags": {"type": "array", "items": _line(), "minItems": 1},
         "question": _question(),
     }
-    return _object(
+    whole = _object(
         {
             **_identity(),
             "mode": {"const": "research"},
@@ -41,6 +41,8 @@ def research_request() -> Schema:
         },
         optional=("config_overrides",),
     )
+    short = "Also taken: framework and question at the top, with what else is known beside them; the rest is derived."
+    return {**whole, "description": short}
 
 
 def finding_request() -> Schema:

@@ -42,6 +42,23 @@ def test_json_is_asked_for_before_or_after_the_command(project: Project) -> None
     assert json.loads(before.stdout)["status"] == json.loads(after.stdout)["status"] == "degraded"
 
 
+@pytest.mark.parametrize("more", [{}, {"mode": "research", "topic": "rows", "if_unsure": "candidates"}])
+def test_a_document_of_framework_and_question_is_enough(project: Project, more: dict[str, str]) -> None:
+    project.know("rows")
+    asked = {"framework": "vue", "question": "What are rows?", **more}
+    done = project.run("research", "--request", "-", "--format", "json", stdin=json.dumps(asked))
+    answer = json.loads(done.stdout)
+    assert (answer["status"], answer["story_key"], answer["mode"]) == ("cache-hit", "0-0", "research")
+    explained = project.run("explain", "--request", "-", "--format", "json", stdin=json.dumps(asked))
+    assert json.loads(explained.stdout)["outcome"] == "hit"
+
+
+def test_a_short_document_without_its_question_names_it(project: Project) -> None:
+    done = project.run("research", "--request", "-", "--format", "json", stdin="framework: vue")
+    (error,) = json.loads(done.stdout)["errors"]
+    assert (done.returncode, error["field"]) == (1, "research_query.question")
+
+
 def test_a_request_from_a_file(project: Project) -> None:
     (project.root / "ask.yaml").write_text(yaml.safe_dump(request()))
     done = project.run("research", "--request", "ask.yaml")
