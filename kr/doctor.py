@@ -16,9 +16,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from kr.errors import KrError, SourceFailure, SourceNotAsked, StoreError
+from kr.errors import KrError, ReportUnwritable, SourceFailure, SourceNotAsked, StoreError
 from kr.models import Entry, Query
-from kr.report import origin_of, parse_report
+from kr.report import is_finding, origin_of, parse_report
 from kr.settings.project import tracked_name
 from kr.sources.base import Ask, Source
 from kr.sources.local_docs import Folder
@@ -30,7 +30,7 @@ from kr.store.engine import Store
 from kr.store.files import ReportFiles
 from kr.text import counted, one_line
 from kr.times import parse_time, to_text
-from kr.transfer import ARCHIVE, INDEX
+from kr.transfer import ARCHIVE, CONFLICT, INDEX, has_conflict
 from kr.transfer.export_yaml import export_yaml, render_archive, render_index
 from kr.transfer.import_yaml import import_report, import_yaml
 from kr.transfer.read_index import Item
@@ -44,6 +44,9 @@ _ADVICE = {
     "newer": ". Install that kr, or `kr db restore` an older backup",
     "foreign": ". Set KR_DATABASE_URL or --kb to another place",
 }
+
+FAILED = "failed: "
+"""How ``done`` begins where a repair did not succeed."""
 
 Severity = Literal["error", "warning", "information"]
 Fix = Callable[[], str]
@@ -99,7 +102,7 @@ class Doctor:
                     try:
                         done = finding.fix()
                     except (KrError, OSError) as error:
-                        done = f"failed: {error}"
+                        done = f"{FAILED}{error}"
                     repaired.append(finding.plain() | {"done": done})
         return self._result(repaired)
 
@@ -285,8 +288,9 @@ class Doctor:
     def _settle(self, entry: Entry) -> str:
         """Write a missing file, or take in what somebody wrote into it, as whoever reads the report does."""
         stored_reports.read_report(self._store, entry)
-        is_there = self._files.state(entry.path) == "there"
-        return "done" if is_there else f"failed: {entry.path} can't be written"
+        if self._files.state(entry.path) != "there":
+            raise ReportUnwritable(f"{entry.path} can't be written")
+        return "done"
 
     def _archive(self, entry: Entry) -> str:
         with self._store.write() as tx:
@@ -312,11 +316,14 @@ class Doctor:
                 yield self._orphan(item, entry_rows.of_topic(tx, item.framework, item.topic, version))
 
     def _orphan(self, item: Item, live: Entry | None) -> Diagnosis:
-        if live is not None:
-            why = f"is not indexed: {live.id} has this framework, topic and major version; it is left alone"
-            return Diagnosis("orphan", "information", item.path, why)
-        repair, fix = f"index it as {item.framework} - {item.topic}", partial(self._adopt, item)
-        return Diagnosis("orphan", "warning", item.path, "no entry has this report", repair, fix)
+        adopt = partial(self._adopt, item)
+        if live is None:
+            repair = f"index it as {item.framework} - {item.topic}"
+            return Diagnosis("orphan", "warning", item.path, "no entry has this report", repair, adopt)
+        why = f"is not indexed: {live.id} has this framework, topic and major version"
+        if live.is_written or not is_finding(self._files.read_text(item.path)):
+            return Diagnosis("orphan", "information", item.path, f"{why}; it is left alone")
+        return Diagnosis("orphan", "warning", item.path, why, f"give {live.id} this finding", adopt)
 
     def _adopt(self, item: Item) -> str:
         result = import_report(self._store, self._folder, item, now=self._clock())
@@ -324,7 +331,7 @@ class Doctor:
 
     def _read_item(self, path: str) -> Item | None:
         """Make the item of an index that a report's own header tells; None where it does not follow the template."""
-        text = (self._files.read(path) or b"").decode(errors="replace")
+        text = self._files.read_text(path)
         shape = parse_report(text)
         framework = _plain(shape.header["Framework"]) if shape else ""
         topic = _plain(shape.title.removeprefix("# ")).removeprefix(f"{framework} - ") if shape else ""
@@ -357,6 +364,8 @@ class Doctor:
             elif path.exists() and not path.is_file():
                 why = "is not a regular file; move it away, and the next export writes the file"
                 yield about("error", message=why)
+            elif path.exists() and has_conflict(path):
+                yield about("error", message=CONFLICT)
             elif path.exists() and (present := path.read_bytes()) != text.encode():
                 is_minor = _lasting(present) == _lasting(text.encode())
                 severity: Severity = "information" if is_minor else "warning"

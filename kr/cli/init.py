@@ -21,6 +21,8 @@ from kr.store import entries
 from kr.store.files import open_own, refuse_link
 
 _DEFAULT = ".kr"
+_LOCKS = "*.json.lock"
+"""What workflows leave beside their state files."""
 
 
 @kr_command("init", "kr init", "kr init --kb shared/knowledge-base")
@@ -33,24 +35,21 @@ def init(ctx: click.Context) -> None:
     given, environ = common(ctx), dict(os.environ)
     config = Path(given.config) if given.config else None
     project = find_project(config=config, environ=environ, cwd=Path.cwd())
-    state = "exists"
-    if project.file is None:
-        _write_config(project, given.kb, environ)
-        state = "created"
+    is_new = project.file is None and _write_config(project, given.kb, environ)
     with open_app(ctx) as app:
         settings, existed = app.settings, app.store.exists()
-        with app.store.write() as tx:
-            entries.count(tx)
         files = [
-            {"path": str(settings.config_file), "state": state},
+            {"path": str(settings.config_file), "state": "created" if is_new else "exists"},
             {"path": app.store.location, "state": "exists" if existed else "created"},
         ]
-        hints = [_version_control(settings, files)]
+        with app.store.write() as tx:  # one of several at once after another
+            entries.count(tx)
+            hints = [_version_control(settings, files)]
         emit({"files": files, "hints": hints, "next": _next(app)}, ctx, initialized)
 
 
-def _write_config(project: Project, kb: str | None, environ: Mapping[str, str]) -> None:
-    """Write the file that fits, and trust it. Raises ``ConfigError``."""
+def _write_config(project: Project, kb: str | None, environ: Mapping[str, str]) -> bool:
+    """Write the file that fits, and trust it; False where another process wrote one meanwhile. Raises ``ConfigError``."""
     path = project.root / CONFIG
     text = render_config(
         persona=fitting_persona(project.root, _home(environ)),
@@ -60,10 +59,13 @@ def _write_config(project: Project, kb: str | None, environ: Mapping[str, str]) 
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
+        if path.is_file():
+            return False
         raise ConfigError(f"{path}: exists and is not a file; move it away and run kr init again") from None
     except OSError as error:
         raise ConfigError(f"{path}: can't be written: {error.strerror}") from error
     trust(replace(project, file=read_config(path)), environ)
+    return True
 
 
 def _chosen_base(project: Project, kb: str | None, environ: Mapping[str, str]) -> str | None:
@@ -90,17 +92,17 @@ def _version_control(settings: Settings, files: list[dict[str, str]]) -> str:
     if not settings.knowledge_base.is_relative_to(shared):
         return f"Commit {CONFIG}. The knowledge base lies outside of the project."
     folder = settings.knowledge_base.relative_to(shared).as_posix()
-    lines = f"  {folder}/kr.db*\n  {folder}/kr-*.db\n  {folder}/**/*.lock"
     is_checkout = any((above / ".git").exists() for above in (root, *root.parents))
     if folder == _DEFAULT and is_checkout:
         files.append(_ignore(root / ".gitignore", f"/{folder}/"))
         return (
             f"Commit {CONFIG} and .gitignore, which leaves the knowledge base out. To share reports and lessons by\n"
-            f"git, commit {folder}/ too, with these lines in the place of /{folder}/:\n{lines}"
+            f"git, commit {folder}/ too, with this line in the place of /{folder}/: {_LOCKS}\n"
+            f"{folder}/.gitignore leaves the database, locks and copies out."
         )
     return (
-        f"Commit {CONFIG} and {folder}/,\nso that reports and lessons go with the project, without the database, which is\n"
-        f"made again from index.yaml. Lines for .gitignore:\n{lines}"
+        f"Commit {CONFIG} and {folder}/,\nso that reports and lessons go with the project. {folder}/.gitignore leaves\n"
+        f"out the database, which is made again from index.yaml. A line for your .gitignore: {_LOCKS}"
     )
 
 

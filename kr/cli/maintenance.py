@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from kr.cli.common import emit, facts_view, kr_command, kr_group, open_app, wrapped
-from kr.doctor import Diagnosis, remains
+from kr.doctor import FAILED, Diagnosis, remains
 from kr.store import backup as backups
 from kr.store import entries as entry_rows
 from kr.store.engine import store_of
@@ -191,9 +191,17 @@ def _announce(finding: Diagnosis) -> None:
 
 def examined(value: dict[str, Any]) -> str:
     """Show the findings to a person."""
-    repaired = click.style("repaired", fg="green")
-    lines = [f"{repaired} {row['check']}: {row['subject']}\n  {row['done']}" for row in value["repaired"]]
+    repaired, failed = click.style("repaired", fg="green"), click.style("not repaired", fg="red")
+    lines: list[str] = []
+    shown = set()
+    for row in value["repaired"]:
+        is_failed = row["done"].startswith(FAILED)
+        lines.append(f"{failed if is_failed else repaired} {row['check']}: {row['subject']}\n  {row['done']}")
+        if is_failed:
+            shown.add((row["check"], row["subject"]))
     for row in value["findings"]:
+        if (row["check"], row["subject"]) in shown:
+            continue  # why its repair failed says more
         severity = click.style(row["severity"], fg=_COLOURS[row["severity"]])
         lines.append(f"{severity} {row['check']}: {row['subject']}")
         lines += wrapped("  ", row["message"], indent=2)

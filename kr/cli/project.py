@@ -150,11 +150,14 @@ def warm_view(rows: list[dict[str, Any]]) -> str:
 def export_yaml(ctx: click.Context, output: Path | None) -> None:
     """Write index.yaml and _archived-index.yaml.
 
-    An export into another folder has the reports too, also those of archived entries, and the questions and exact
-    times of the entries (_wordings.yaml): kr import-yaml of that folder makes the same index, archive and reports
-    elsewhere. Lessons, earlier texts of reports and the record of requests are not exported: `kr lessons import` takes
-    lessons, `kr db backup` everything. The same state gives the same bytes. Of a file that kr did not write a copy is
-    first kept beside it, its name ending with .bak.
+    An export into another folder has the reports too, also those of archived entries, and the questions, wordings,
+    writers, ratings and exact times of the entries (_wordings.yaml): kr import-yaml of that folder makes the same index,
+    archive and reports elsewhere. In the knowledge base itself _wordings.yaml has only what was rated wrong.
+
+    Not exported: lessons (`kr lessons import` takes their file), which of them are pinned, retired or approved and their
+    counts; earlier texts of reports and their ratings; findings that wait for `kr review`; the record of requests,
+    calls and workflows. `kr db backup` has everything. The same state gives the same bytes. Of a file that kr did not
+    write a copy is first kept beside it, its name ending with .bak; one with conflict markers of git is left alone.
     """
     with open_app(ctx, only_reads=True) as app:
         emit(app.export_yaml(output), ctx, facts_view)
@@ -167,7 +170,7 @@ def export_yaml(ctx: click.Context, output: Path | None) -> None:
 )
 @click.argument("sources", metavar="DIR|FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 def import_yaml(ctx: click.Context, sources: tuple[Path, ...]) -> int:
-    """Import index.yaml and _archived-index.yaml, from folders or as single files.
+    """Import index.yaml and _archived-index.yaml, from folders or as single files, with the _wordings.yaml beside them.
 
     Reports that stand elsewhere are copied into the knowledge base, never over another. An entry that is here
     already is updated when the imported one was accessed later; importing twice changes nothing. Bad items are

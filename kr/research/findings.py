@@ -213,8 +213,9 @@ class Findings:
             if self._serves_one:
                 # Whatever session it names, who saved a text through this process can't confirm it.
                 by = self._saved_here.get((entry.id, entry.revision), by)
+            outcomes = {given.outcome, *(it.outcome for it in wordings.ratings_of(tx, entry))}
             results = _rate(tx, entry, replace(given, note=note), by, now)
-        if given.outcome == "worked" and entry.status == "stale":  # nothing else of it stands in the index
+        if "wrong" in outcomes or entry.status == "stale":  # nothing else of it is exported
             self._export()
         return results
 

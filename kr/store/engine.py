@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote, urlsplit
 from kr.errors import StoreBusy, StoreConflict, StoreError
 from kr.extras import how_to_install
 from kr.store import sqlite
-from kr.store.files import ReportFiles
+from kr.store.files import ReportFiles, make_base
 from kr.store.sql import OF_FOLDER
 from kr.store.sqlite import SqliteDatabase, translated
 
@@ -323,7 +323,7 @@ class Store:
 
     def _open(self) -> Database:
         if not self.is_shared:
-            return SqliteDatabase(self.path, upgrade=_upgrade, timeout=self._timeout)
+            return SqliteDatabase(self.path, upgrade=self._upgrade, timeout=self._timeout)
         try:
             from kr.store.postgresql import PostgresqlDatabase  # heavy
         except ImportError as exc:
@@ -331,11 +331,12 @@ class Store:
             raise StoreError(why, f"this installs it: {how_to_install('postgresql')}") from exc
         return PostgresqlDatabase(self.url or "", timeout=self._timeout)
 
+    def _upgrade(self, path: Path, timeout: float) -> None:
+        from kr.store import migrate  # heavy
 
-def _upgrade(path: Path, timeout: float) -> None:
-    from kr.store import migrate  # heavy
-
-    migrate.upgrade(path, timeout)
+        migrate.upgrade(path, timeout)
+        if path.parent == self.folder:
+            make_base(self.folder)
 
 
 def _is_link(path: Path) -> bool:

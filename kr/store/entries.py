@@ -195,7 +195,8 @@ def set_writer(
     for table, name in (("entries", "id"), ("archived_entries", "id"), ("revisions", "entry_id")):
         tx.execute(
             f"UPDATE {table} SET origin = :origin, confidence = :confidence, written_by = :written_by "
-            f"WHERE {name} = :id AND sha256 = :sha256 AND written_by IS NULL AND origin <> 'finding'",
+            f"WHERE {name} = :id AND sha256 = :sha256 AND (written_by IS NULL AND origin <> 'finding' "
+            "OR written_by = 'file' AND :written_by <> 'file')",
             id=entry_id,
             sha256=sha256,
             origin=origin,

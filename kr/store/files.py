@@ -18,8 +18,23 @@ from kr.store import new_id
 
 _STAGED = ".kr-tmp-"
 _ID = ".kr-folder"
+_IGNORED = """\
+# Written by kr once: what git leaves out. Reports, index.yaml and lessons may be committed.
+kr.db*
+kr-*.db
+*.lock
+*.bak
+.kr-*
+"""
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 """What tells that there is no such file."""
+
+
+def make_base(folder: Path) -> None:
+    """Make a knowledge base's folder, with a ``.gitignore`` of its own that leaves the database out. Raises ``OSError``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(OSError), (folder / ".gitignore").open("x", encoding="utf-8") as file:
+        file.write(_IGNORED)
 
 
 class ReportFiles:
@@ -31,7 +46,7 @@ class ReportFiles:
         place = self.folder / _ID
         try:
             with suppress(FileExistsError):
-                self.folder.mkdir(parents=True, exist_ok=True)
+                make_base(self.folder)
                 with self.staged(new_id()) as staged:
                     os.link(staged, place)
             return place.read_text()

@@ -5,13 +5,26 @@ from pathlib import Path
 INDEX = "index.yaml"
 ARCHIVE = "_archived-index.yaml"
 WORDINGS = "_wordings.yaml"
-"""Beside an index that was exported into another folder: what its nine keys leave out, for an import.
+"""Beside an index: what its nine keys leave out, for an import.
 
-One item for each live entry's exact times (kind ``times``), each text's writer (``writer``), each entry's question (``question``), and
-each wording (``wording``).
+In another folder than the knowledge base one item for each live entry's exact times (kind ``times``), each text's writer (``writer``),
+each entry's question (``question``), each wording (``wording``) and each rating (``rating``). In the knowledge base itself only what was
+rated wrong, so that a clone of it serves that to nobody; no file where nothing was.
 """
 EXACT_TIMES = ("created", "last_accessed", "researched_at", "fresh_until")
 """The times of an entry that ``WORDINGS`` has to the microsecond; the index has days."""
+
+
+CONFLICT = (
+    "has the conflict markers of git: nothing of it is imported, and it is left as it is. Delete the lines that begin with <<<<<<<, "
+    "=======, and >>>>>>>, or take one side (git checkout --theirs FILE), then kr doctor --repair"
+)
+
+
+def has_conflict(file: Path) -> bool:
+    """Tell whether git left conflict markers in a file of exports, which are YAML lists. Raises ``OSError``."""
+    with file.open("rb") as lines:
+        return any(line.startswith((b"<<<<<<<", b">>>>>>>")) for line in lines)
 
 
 def is_day(time: str) -> bool:

@@ -1,4 +1,4 @@
-"""Writes ``index.yaml`` and ``_archived-index.yaml``, and into another folder what an import needs besides.
+"""Writes ``index.yaml`` and ``_archived-index.yaml``, what was rated wrong, and into another folder what an import needs besides.
 
 A write must not cost more because a million entries are archived: the exported archive stands in the order of archiving, and new rows
 are appended. It is written anew where a row left it, which is counted. The index of the knowledge base that somebody else wrote is
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kr.errors import ExportFailed
-from kr.models import Entry
+from kr.models import Entry, Outcome
 from kr.store import archive, meta, revisions
 from kr.store import entries as entry_rows
 from kr.store import reports as stored_reports
@@ -29,7 +29,7 @@ from kr.store.files import ReportFiles, open_own, write_new
 from kr.store.lock import file_lock
 from kr.store.meta import ARCHIVE_CHANGES
 from kr.store.reports import settled
-from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
+from kr.transfer import ARCHIVE, CONFLICT, EXACT_TIMES, INDEX, WORDINGS, has_conflict, is_day
 from kr.transfer.import_yaml import import_yaml
 
 log = logging.getLogger(__name__)
@@ -38,8 +38,8 @@ HEADER = "# Written by kr from its database. An edited item is taken in by `kr i
 
 _LOCK = ".export.lock"
 _WAIT_SECONDS = 60.0
-_STATES = "exported index"
-"""The key under which the hashes of the last states of the exported index are noted: those that kr knows for its own."""
+_STATES = {INDEX: "exported index", WORDINGS: "exported ratings"}
+"""The keys under which the hashes of the last states of the exported index and ratings are noted: those that kr knows for its own."""
 _MOST_STATES = 8
 _ARCHIVE_STATE = "exported archive"
 """The key of ``[size, mtime_ns, archive_id, removals]``: the exported archive's file as kr left it, the last row in it, and how
@@ -85,9 +85,9 @@ def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) 
         with _translated(folder):
             folder.mkdir(parents=True, exist_ok=True)
             reports = _write_elsewhere(store, folder)
-            files += [folder / WORDINGS] if (folder / WORDINGS).exists() else []
     with store.read() as tx:
         counts = {"entries": entry_rows.count(tx), "archived": archive.count(tx), "reports": reports}
+    files += [folder / WORDINGS] if (folder / WORDINGS).exists() else []
     return {**counts, "files": [str(file) for file in files]}
 
 
@@ -100,25 +100,69 @@ def _take_edits_in(store: Store) -> None:
 
 
 def _write_own(store: Store, folder: Path) -> None:
-    """Write both files; an index that somebody else wrote is copied and imported first.
+    """Write the files; an index or ratings that somebody else wrote are copied and imported first.
 
-    An archive of others is copied alone: what left the index for good must not come back by an older file.
+    An archive of others is copied alone: what left the index for good must not come back by an older file. Where git left conflict
+    markers nothing is touched. Raises ``ExportFailed``.
     """
-    path = folder / INDEX
-    with store.read() as tx:
-        content = render_index(entry_rows.all(tx)).encode()
-        known = (meta.get(tx, store.folder_key(_STATES)) or "").split()
-    present = path.read_bytes() if path.is_file() and not path.is_symlink() else None
-    if present is not None and present != content and hashlib.sha256(present).hexdigest() not in known:
-        log.warning("%s was edited: it is imported, and %s is a copy", path, _keep_copy(path).name)
-        import_yaml(store, folder, [path], now=datetime.now(UTC), guards=False, adopts=True).log_problems()
-        with store.read() as tx:
-            content = render_index(entry_rows.all(tx)).encode()
-    if present != content:
-        # Noted before the file takes its name: a crash in between makes it no stranger's.
-        _note(store, _STATES, " ".join([hashlib.sha256(content).hexdigest(), *known][:_MOST_STATES]))
-        _replace(path, [content.decode()])
+    for name in _STATES:
+        _refuse_conflict(folder / name)
+    contents = _own_contents(store)
+    edited = [name for name in _STATES if _is_others(store, folder / name, contents[name])]
+    if edited:
+        paths = [folder / name for name in edited]
+        for path in paths:
+            log.warning("%s was edited: it is imported, and %s is a copy", path, _keep_copy(path).name)
+        import_yaml(store, folder, paths, now=datetime.now(UTC), guards=False, adopts=True).log_problems()
+        contents = _own_contents(store)
+    for name, content in contents.items():
+        _write_noted(store, folder / name, content)
     _write_archive(store, folder / ARCHIVE)
+
+
+def _refuse_conflict(path: Path) -> None:
+    if path.is_file() and has_conflict(path):
+        raise ExportFailed(f"{path}: {CONFLICT}")
+
+
+def _own_contents(store: Store) -> dict[str, bytes]:
+    """Return what the files of the knowledge base itself are to hold; nothing for one that is not needed."""
+    with store.read() as tx:
+        index, wrong = render_index(entry_rows.all(tx)), list(_ratings(tx, "wrong"))
+    ratings = "".join(_render(wrong, HEADER)) if wrong else ""
+    return {INDEX: index.encode(), WORDINGS: ratings.encode()}
+
+
+def _is_others(store: Store, path: Path, content: bytes) -> bool:
+    """Tell whether a file holds what kr did not write there."""
+    present = _own_bytes(path)
+    return bool(present) and present != content and _hash(present) not in _known_states(store, path.name)
+
+
+def _write_noted(store: Store, path: Path, content: bytes) -> None:
+    """Write a file whose state is noted before it takes its name: a crash in between makes it no stranger's."""
+    if _own_bytes(path) == content:
+        return
+    states = [_hash(content), *_known_states(store, path.name)]
+    _note(store, _STATES[path.name], " ".join(states[:_MOST_STATES]))
+    if content:
+        _replace(path, [content.decode()])
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _own_bytes(path: Path) -> bytes:
+    """Return what a file holds; nothing where there is none, or a link that a repository brought."""
+    return path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+
+
+def _known_states(store: Store, name: str) -> list[str]:
+    with store.read() as tx:
+        return (meta.get(tx, store.folder_key(_STATES[name])) or "").split()
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _write_archive(store: Store, path: Path) -> None:
@@ -137,6 +181,7 @@ def _write_archive(store: Store, path: Path) -> None:
                 file.writelines(_render(map(_archived_item, archive.since(tx, last))))
         else:
             if not is_ours and path.is_file():
+                _refuse_conflict(path)
                 _keep_copy(path)
             _replace(path, render_archive(archive.since(tx, 0)))
     _note(store, _ARCHIVE_STATE, json.dumps([*_file_state(path), *rows]))
@@ -267,12 +312,31 @@ def _wordings(tx: Transaction) -> Iterator[Item]:
         for it in wordings.get(entry.id, ()):
             of_whom = {"at": it.at, "session_id": it.session_id, "proved": "true" if it.proved else None}
             yield _of(entry, "wording", topic=it.topic, tags=it.tags, question=it.question, **of_whom)
+    yield from _ratings(tx, "worked", "wrong")
+
+
+def _ratings(tx: Transaction, *outcomes: Outcome) -> Iterator[Item]:
+    """Tell what sessions said with one of these outcomes of the texts that entries have, live or archived."""
+    for rated in wording_rows.rated_texts(tx, *outcomes):
+        it = rated.rating
+        whose = {
+            "id": it.entry_id,
+            "framework": rated.framework,
+            "entry_topic": rated.topic,
+            "kind": "rating",
+        }
+        said = {"sha256": rated.sha256, "outcome": it.outcome, "note": it.note, "session_id": it.session_id}
+        yield _without_none({**whose, **said, "story_key": it.story_key, "at": it.at})
 
 
 def _of(entry: Entry, kind: str, **told: str | tuple[str, ...] | None) -> Item:
     """Make an item about an entry; what is None is left out."""
     whose = {"id": entry.id, "framework": entry.framework, "entry_topic": entry.topic, "kind": kind}
-    return {**whose, **{name: value for name, value in told.items() if value is not None}}
+    return _without_none({**whose, **told})
+
+
+def _without_none(item: Mapping[str, str | tuple[str, ...] | None]) -> Item:
+    return {name: value for name, value in item.items() if value is not None}
 
 
 def _render(items: Iterable[Item], header: str = "") -> Iterator[str]:

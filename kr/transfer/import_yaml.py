@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from kr.errors import IndexUnreadable, ReportUnwritable
-from kr.guard import reasons_to_hold
+from kr.guard import clean, mask_secrets, reasons_to_hold
 from kr.models import Entry
 from kr.store import archive, entries, meta, wordings
 from kr.store.engine import Store, Transaction
@@ -21,8 +21,9 @@ from kr.store.lock import file_lock
 from kr.store.meta import FIRST_IMPORT
 from kr.store.places import pair_of
 from kr.store.requests import Need
+from kr.store.wordings import Rating
 from kr.text import Tree, counted
-from kr.times import to_text
+from kr.times import from_text, to_text
 from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
 from kr.transfer.place import Outcome, Placer
 from kr.transfer.read_index import BadItem, Item, check_item, check_wording, read_items
@@ -124,7 +125,7 @@ def import_yaml(
     guards: bool = True,
     adopts: bool = False,
 ) -> Imported:
-    """Import folders (index, archive and wordings of each) and single index files; if it ``guards``, run the capacity guard afterwards.
+    """Import folders (index and archive of each) and single index files, with the wordings beside them; if it ``guards``, run the capacity guard afterwards.
 
     With ``adopts`` nobody asked for it, and a repository may have brought the files: all that an agent would read is judged, and
     nothing counts as a person's, as confirmed or as proved.
@@ -135,9 +136,11 @@ def import_yaml(
     for file in _files(sources, result):
         importer.import_index(file)
     importer.import_archived()
-    for source in sources:
-        if (source / WORDINGS).is_file() and not (source / WORDINGS).is_symlink():
-            importer.import_wordings(source / WORDINGS)
+    for file in dict.fromkeys(
+        (source if source.is_dir() else source.parent) / WORDINGS for source in sources
+    ):
+        if file.is_file() and not file.is_symlink():
+            importer.import_wordings(file)
     result.refused.sort(key=lambda problem: (problem.file, problem.line))
     if result.has_changed and guards:
         evicted = archive.enforce_capacity_now(store, now)
@@ -158,7 +161,8 @@ def import_report(store: Store, knowledge_base: Path, item: Item, *, now: dateti
 def _files(sources: Sequence[Path], result: Imported) -> Iterator[Path]:
     for source in dict.fromkeys(sources):
         if not source.is_dir():
-            yield source
+            if source.name != WORDINGS or not source.exists():
+                yield source
             continue
         found = [source / name for name in (INDEX, ARCHIVE) if (source / name).exists()]
         if not found:
@@ -275,6 +279,24 @@ def _take_in(tx: Transaction, told: Mapping[str, Any], now: str, *, adopts: bool
             need = Need(told["topic"], told["tags"], told["question"])
             at = min(told["at"] or now, now)
             wordings.keep(tx, entry, need, at=at, session_id=told["session_id"], proved=told["proved"])
+        case "rating" if told["outcome"] == "wrong" or not adopts:
+            for row in rows:
+                if row.sha256 == told["sha256"].lower():
+                    wordings.take_rating(tx, _rating(told, row, now))
+
+
+def _rating(told: Mapping[str, Any], entry: Entry, now: str) -> Rating:
+    """Make the rating of an entry's text, which has a number of its own here; a note that gives orders is left out."""
+    note = mask_secrets(clean(told["note"])) if told["note"] is not None else None
+    return Rating(
+        entry_id=entry.id,
+        revision=entry.revision,
+        session_id=told["session_id"],
+        story_key=told["story_key"],
+        outcome=told["outcome"],
+        note=None if note is None or reasons_to_hold(note) else note,
+        at=min(to_text(from_text(told["at"])), now),
+    )
 
 
 def _doubted(told: Mapping[str, Any], entry: Entry) -> dict[str, Any]:

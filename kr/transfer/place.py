@@ -11,7 +11,7 @@ from typing import Literal
 
 from kr.errors import ReportUnwritable
 from kr.guard import clean, mask_secrets, reasons_to_hold
-from kr.models import Entry, origin_of_kind
+from kr.models import Entry, Origin, origin_of_kind
 from kr.report import fresh_until, is_by_hand, is_finding, origin_of, read_confidence, read_date
 from kr.slugs import Name, suffixed_name
 from kr.store import archive, entries, revisions
@@ -51,10 +51,13 @@ class Placer:
         entry_id = self._choose_id(item)
         if item.reason is not None:
             return self._place_archived(item, entry_id, self._read_text(item, folder) if has_text else None)
-        if not all(_is_newer(item.last_accessed, known) for known in self._accesses(entry_id)):
-            return "unchanged"
         live = entries.get(self._tx, entry_id)
+        is_newer = all(_is_newer(item.last_accessed, known) for known in self._accesses(entry_id))
+        if not is_newer and (live is None or live.is_written):
+            return "unchanged"
         text = self._read_text(item, folder)
+        if not is_newer and not is_finding(text or ""):
+            return "unchanged"  # a finding takes the place of an excerpt or placeholder, whenever that was accessed
         if text is None and (live is None or live.path != item.path):
             raise BadItem(f"path: there is no report at {item.path}, so that it is not indexed")
         if live is None:
@@ -76,7 +79,7 @@ class Placer:
             topic=item.topic,
             tags=live.tags if item.tags is None else item.tags,
             created=_stored(item.created) or live.created,
-            last_accessed=_stored(item.last_accessed) or live.last_accessed,
+            last_accessed=max(_stored(item.last_accessed) or "", live.last_accessed),
             status="stale" if live.origin == "placeholder" else item.status,
         )
         if text is not None and revisions.keep(self._tx, text) != live.sha256:
@@ -129,9 +132,12 @@ class Placer:
         researched = parse_time(read_date(text or "") or "")
         researched_at = to_text(researched) if researched is not None and researched <= self._now else None
         end = fresh_until(kind, researched_at)
-        origin = origin_of_kind(kind, is_ours=False) if text else "imported"
+        is_written = is_finding(text or "")
+        origin: Origin = (
+            "finding" if is_written else origin_of_kind(kind, is_ours=False) if text else "imported"
+        )
         confidence = read_confidence(text or "") or "low"
-        if self._adopts and confidence == "high" and is_finding(text or ""):
+        if self._adopts and confidence == "high" and is_written:
             confidence = "medium"
         return Entry(
             id=entry_id,
@@ -148,6 +154,7 @@ class Placer:
             researched_at=researched_at,
             fresh_until=to_text(end) if end is not None else None,
             origin=origin,
+            written_by="file" if is_written else None,
             revision=revisions.next_number(self._tx, entry_id),
         )
 

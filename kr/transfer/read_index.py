@@ -11,12 +11,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any, get_args
 
 from kr.errors import BrokenYaml, IndexUnreadable, KrError
-from kr.models import Confidence, EntryStatus, Origin
+from kr.models import Confidence, EntryStatus, Origin, Outcome
 from kr.requests import Fields, bad, line, lines, one_of, optional, read_fields, shown, text, yes_no
 from kr.store.archive import ArchiveReason
 from kr.text import Tree
 from kr.times import from_text, parse_time, to_text
-from kr.transfer import EXACT_TIMES
+from kr.transfer import CONFLICT, EXACT_TIMES, has_conflict
 from kr.yaml_io import read_list
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -57,6 +57,8 @@ def read_items(path: Path) -> Iterator[tuple[int, Tree]]:
     try:
         if path.exists() and not path.is_file():
             raise IndexUnreadable("is not a regular file")
+        if has_conflict(path):
+            raise IndexUnreadable(CONFLICT)
         with path.open("rb") as file:
             yield from read_list(file)
     except OSError as exc:
@@ -162,7 +164,7 @@ _WHOSE: Fields = {
     "id": line,
     "framework": line,
     "entry_topic": line,
-    "kind": one_of("times", "writer", "question", "wording"),
+    "kind": one_of("times", "writer", "question", "wording", "rating"),
 }
 _WORDING: Fields = {
     "topic": text,
@@ -182,4 +184,12 @@ _OF_KIND: dict[str, Fields] = {
     },
     "question": _WORDING,
     "wording": _WORDING,
+    "rating": {
+        "sha256": line,
+        "outcome": one_of(*get_args(Outcome)),
+        "note": optional(text),
+        "session_id": line,
+        "story_key": optional(line),
+        "at": _read_time,
+    },
 }

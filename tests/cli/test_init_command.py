@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -114,7 +115,9 @@ def test_init_says_what_to_commit_of_bmads_output_and_of_another_folder(empty: P
     (empty.root / "_bmad").mkdir()
     done = empty.run("init", "--format", "text").stdout.decode()
     assert "Commit kr.yaml and _bmad-output/knowledge-base/" in done
-    assert "_bmad-output/knowledge-base/kr.db*" in done
+    assert "*.json.lock" in done
+    ignored = (empty.root / "_bmad-output/knowledge-base/.gitignore").read_text().splitlines()
+    assert {"kr.db*", "*.lock", "*.bak"} < set(ignored)
     written = yaml.safe_load((empty.root / "kr.yaml").read_text())["knowledge_research"]
     assert written == {"knowledge_base_path": "_bmad-output/knowledge-base"}
     (empty.root / "kr.yaml").unlink()
@@ -128,3 +131,34 @@ def test_init_suggests_a_question_about_what_the_project_uses(empty: Project) ->
     following = yaml.safe_load(empty.run("init").stdout)["next"]
     assert following[0].startswith('kr research vue "')
     assert following[1:] == ["kr warm", "kr doctor"]
+
+
+def test_a_knowledge_base_leaves_its_database_out_of_git_also_without_init(empty: Project) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=empty.root, check=True)
+    (empty.root / "package.json").write_text("{}")
+    empty.run("save", "vue", "What are slots?", "--answer", "Holes in a component.")
+    for name in ("index.yaml.5f70bf18.bak", "_archived-index.yaml.5f70bf18.bak", "kr-20261121T120000Z.db"):
+        (empty.root / ".kr" / name).touch()
+    status = subprocess.run(
+        ["git", "status", "--porcelain", "-uall"], cwd=empty.root, check=True, capture_output=True, text=True
+    )
+    assert sorted(line[3:] for line in status.stdout.splitlines() if ".kr" in line) == [
+        ".kr/.gitignore",
+        ".kr/_archived-index.yaml",
+        ".kr/frameworks/vue/slots.md",
+        ".kr/index.yaml",
+    ]
+    (empty.root / ".kr/.gitignore").write_text("mine\n")
+    empty.run("save", "vue", "What are refs?", "--answer", "Names of elements.")
+    assert (empty.root / ".kr/.gitignore").read_text() == "mine\n"
+
+
+def test_five_at_once_make_one_project(empty: Project) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=empty.root, check=True)
+    with ThreadPoolExecutor(5) as pool:
+        done = list(pool.map(lambda _: empty.run("init"), range(5)))
+    assert [(it.returncode, it.stderr) for it in done] == [(0, b"")] * 5
+    states = [yaml.safe_load(it.stdout)["files"][0]["state"] for it in done]
+    assert sorted(states) == ["created"] + ["exists"] * 4
+    assert (empty.root / ".gitignore").read_text() == "/.kr/\n"
+    assert made(empty.root) == [".git", ".gitignore", ".kr", "kr.yaml"]

@@ -31,7 +31,7 @@ def disk(base: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(base)): path.read_bytes()
         for path in base.rglob("*")
-        if path.is_file() and not path.name.startswith("kr.db")
+        if path.is_file() and not path.name.startswith(("kr.db", ".gitignore"))
     }
 
 
