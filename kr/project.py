@@ -136,11 +136,13 @@ def _names(used: Sequence[Dependency], framework: str) -> list[str]:
 def _by_importance(project: Path, used: Sequence[Dependency]) -> list[Need]:
     imports = count_imports(project_root(project), used)
     development = {d.framework for d in used if d.dev}
+    packages = Counter(d.framework for d in used)
 
-    def rank(need: Need) -> tuple[int, int, bool, str]:
+    def rank(need: Need) -> tuple[int, int, bool, int, str, bool]:
         is_tool = not need.imports and need.framework in development
         tier = 0 if need.imports else 2 if is_tool else 1
-        return tier, -need.imports, not is_usual_name(need.framework), need.framework.casefold()
+        size, name = packages[need.framework], need.framework.casefold()
+        return tier, -need.imports, not is_usual_name(name), -size, name, need.version == UNKNOWN
 
     rows = (Need(framework=d.framework, version=d.version, imports=imports[d.package]) for d in used)
     return sorted(rows, key=rank)

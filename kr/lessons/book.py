@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 
-from kr.errors import StoreError
+from kr.errors import StoreError, StoreUnwritable
 from kr.guard import find_flagged, mask_secrets, reasons_to_hold
 from kr.lessons.file import LOCK_TIMEOUT, AppendFailed, FileMark, LessonsFile, LessonsUnreadable
 from kr.lessons.line import (
@@ -180,7 +180,12 @@ class LessonBook:
                 with self.file.lock(), self.store.write(scope=LESSONS) as tx:
                     self._bring_here(tx)
                     self.sync(tx, now, limit=None)
-        except (StoreError, LessonsUnreadable, AppendFailed) as error:
+        except (
+            StoreUnwritable,
+            AppendFailed,
+        ) as error:  # a folder that can only be read: what the table holds is shown
+            logger.info("the lessons file was not read into the table: %s", error)
+        except (StoreError, LessonsUnreadable) as error:
             _warn(error)
 
     def _lacking(self, tx: Transaction) -> list[Lesson]:

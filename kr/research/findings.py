@@ -1,8 +1,10 @@
 """Findings and ratings: what an agent or a person found out and proved goes back in, and what waits for a person."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kr.errors import FieldError, InvalidRequest, KrError, UnknownEntry
@@ -21,6 +23,7 @@ from kr.frameworks import framework_key
 from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
 from kr.models import Confidence, Entry, Query, Writer, agent, to_plain
 from kr.report import DETAILS, INSTALLED_DOCS_LAST, SUMMARY, read_confidence
+from kr.requests import shown
 from kr.research.cache import Cache
 from kr.research.finding_text import cleaned, render_finding
 from kr.store import entries, lookup, new_id, quarantine, requests, revisions, saving, wordings
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 
 _HELD = "held-"
 """How the ids of findings that wait begin."""
+_ADDRESS = re.compile(r"https?://\w\S*|package:[@\w].*")
+_LINE = re.compile(r"(?:(?::\d+){1,2}|#L?\d[\w-]*)$")
 
 
 class Findings:
@@ -81,7 +86,12 @@ class Findings:
     def _save(self, finding: Finding, by: Writer, notes: list[str]) -> SaveEnvelope:
         now, known = self._clock(), self._named(finding)
         query = self._query(finding, known)
-        confidence: Confidence = "medium" if finding.sources or finding.verified_by else "low"
+        vague = [it for it in finding.sources if not _is_source(it, self._service.folders)]
+        if vague:
+            what = "a URL, a file of the project, or package:NAME"
+            notes.append(f"counts for nothing, as it is no source ({what}): {', '.join(map(shown, vague))}")
+        has_source = len(vague) < len(finding.sources)
+        confidence: Confidence = "medium" if has_source or finding.verified_by else "low"
         is_same_major = known is not None and same_major(known.framework_version, query.framework_version)
         draft = Draft(
             framework=query.framework,
@@ -246,6 +256,17 @@ class Findings:
         if held is None:
             raise UnknownEntry(f"nothing waits under the id {finding_id}; `kr review` lists what does")
         return held
+
+
+def _is_source(text: str, folders: Iterable[Path]) -> bool:
+    """Whether a source can be looked at: a URL, a package, or a file in one of the project's folders, with its line or not."""
+    if _ADDRESS.fullmatch(text):
+        return True
+    try:
+        places = [(folder.resolve(), (folder / _LINE.sub("", text)).resolve()) for folder in folders]
+        return any(place.is_file() and place.is_relative_to(folder) for folder, place in places)
+    except (OSError, ValueError):  # no path at all
+        return False
 
 
 def _texts(finding: Finding) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self, TypeVar, cast
 from urllib.parse import quote, unquote, urlsplit
 
 from kr.errors import StoreBusy, StoreConflict, StoreError
+from kr.extras import how_to_install
 from kr.store import sqlite
 from kr.store.files import ReportFiles, make_base
 from kr.store.sql import OF_FOLDER
@@ -326,7 +327,8 @@ class Store:
         try:
             from kr.store.postgresql import PostgresqlDatabase  # heavy
         except ImportError as exc:
-            raise StoreError("KR_DATABASE_URL names PostgreSQL: pip install 'kr[postgresql]'") from exc
+            why = "KR_DATABASE_URL names PostgreSQL, and the package psycopg is not installed"
+            raise StoreError(why, f"this installs it: {how_to_install('postgresql')}") from exc
         return PostgresqlDatabase(self.url or "", timeout=self._timeout)
 
     def _upgrade(self, path: Path, timeout: float) -> None:

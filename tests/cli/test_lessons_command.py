@@ -137,6 +137,22 @@ def test_a_knowledge_base_that_is_read_only_costs_the_counts_alone(project: Proj
     assert "Permission denied" in done.stderr
 
 
+@pytest.mark.parametrize("words", ["stats", "search look", "lessons list"])
+def test_looking_into_a_knowledge_base_that_is_read_only_warns_of_no_counts(
+    project: Project, words: str
+) -> None:
+    project.run("stats")
+    write(project, "- [2026-01-01] [code-review] look twice")
+    with protected(project.base, project.base / "lessons", *project.base.glob("kr.db*")):
+        done = subprocess.run(
+            [sys.executable, "-m", "kr", *words.split()],
+            cwd=project.root, env=project.environ(), text=True, capture_output=True,
+            preexec_fn=obey_permissions, check=False, timeout=60,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "not counted" not in done.stderr
+
+
 def test_a_search_of_everything_shows_no_lesson_that_waits_or_is_retired(project: Project) -> None:
     project.run("stats")
     write(
