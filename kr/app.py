@@ -109,7 +109,7 @@ class App:
         """Say what the cache would answer to a research request, and why. Raises ``InvalidRequest``."""
         from kr.research.explain import explain  # heavy
 
-        data = read_document(request) if isinstance(request, bytes) else request
+        data = self.research.whole(read_document(request)) if isinstance(request, bytes) else request
         return explain(self.store, data, self.research.rules, now=self.clock())
 
     def stats(self) -> dict[str, Any]:
@@ -344,7 +344,6 @@ class App:
             inject=self.research.inject,
             record=lambda data: self.record_lessons(data, timeout=None),
             save=lambda data: to_plain(self.save_finding(data)),
-            question_data=self.research.question_data,
             export_yaml=self.export_yaml,
             needs=self.warm,
             lessons=lessons,

@@ -4,14 +4,14 @@ Every operation returns nested plain data. An id that nothing has is an ``Unknow
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any
 
 from kr.errors import UnknownEntry
 from kr.frameworks import framework_key
-from kr.models import Entry, EntryStatus
+from kr.models import Entry, ShownStatus
 from kr.research.decide import MARKED, Limits, judge
 from kr.store import archive as archived_rows
 from kr.store import entries as entry_rows
@@ -28,13 +28,15 @@ from kr.times import UNKNOWN_VERSION
 _MOST_FOUND = 50
 MISSING_REPORT = "missing report"
 """Why an entry can't be served although its time is not over: see ``stale_because``."""
+RATED_WRONG = "rated wrong"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalog:
     """The operations over one knowledge base; ``export`` writes the YAML files, and returns what went wrong. Looking makes no database where none is.
 
-    A status is as of today: past its time, or without a report, an entry is ``stale`` before a request marks it.
+    A status is as of today: ``withdrawn`` where more sessions say that the text is wrong than that it worked; past its time, or
+    without a report, an entry is ``stale`` before a request marks it.
     """
 
     store: Store
@@ -46,7 +48,7 @@ class Catalog:
         self,
         *,
         framework: str | None = None,
-        status: EntryStatus | None = None,
+        status: ShownStatus | None = None,
         limit: int | None = None,
         offset: int = 0,
     ) -> dict[str, Any]:
@@ -56,11 +58,12 @@ class Catalog:
         """
         now = self.clock()
         with self.store.read_if_exists() as tx:
+            wrong = set(wordings.rated_wrong(tx))
             found = list(entry_rows.browse(tx, framework and _text(framework)))
             if status is not None:
-                found = [entry for entry in found if self._judged(entry, now)[0].status == status]
+                found = [entry for entry in found if self._judged(entry, now, wrong)[0] == status]
             shown = found[offset : None if limit is None else offset + limit]
-            items = [entry_item(self._judged(entry, now)[0]) for entry in shown]
+            items = [entry_item(entry) | {"status": self._judged(entry, now, wrong)[0]} for entry in shown]
         return {"entries": items, "total": len(found)}
 
     def search(
@@ -71,12 +74,14 @@ class Catalog:
         keys = () if framework is None else (framework_key(_text(framework)),)
         with self.store.read_if_exists() as tx:
             ids = text_search.find(tx, text, keys=keys, most=limit or _MOST_FOUND)
+            wrong = set(wordings.rated_wrong(tx))
             entries = {entry.id: entry for entry in entry_rows.some(tx, ids)}
             found = [
                 (entries[it], revision_rows.text(tx, entries[it].sha256) or "") for it in ids if it in entries
             ]
         return [
-            _fields(self._judged(entry, now)[0], _FOUND) | {"passage": passage_of(report, text)}
+            _fields(entry, _FOUND)
+            | {"status": self._judged(entry, now, wrong)[0], "passage": passage_of(report, text)}
             for entry, report in found
         ]
 
@@ -108,11 +113,12 @@ class Catalog:
             stored = entry_rows.get(tx, entry_id)
             if stored is None:
                 raise unknown_entry(tx, entry_id)
-            marked = entry_rows.stale_reason(tx, entry_id)
+            marked, wrong = entry_rows.stale_reason(tx, entry_id), set(wordings.rated_wrong(tx))
             revisions = len(revision_rows.of_entry(tx, entry_id))
             archived = len(archived_rows.of_id(tx, entry_id))
-        entry, reasons = self._judged(stored, self.clock())
-        item = entry_item(entry) | {"stale_because": _because(marked, reasons)} | _fields(entry, _DETAILS)
+        status, reasons = self._judged(stored, self.clock(), wrong)
+        judged = {"status": status, "stale_because": _because(marked, reasons)}
+        item = entry_item(stored) | judged | _fields(stored, _DETAILS)
         item |= {"revisions": revisions, "archived": archived}
         return {**item, "report": reports.read_report(self.store, stored)} if report else item
 
@@ -233,12 +239,14 @@ class Catalog:
             "warnings": [*stale, *saved.warnings, *self.export()],
         }
 
-    def _judged(self, entry: Entry, now: datetime) -> tuple[Entry, tuple[str, ...]]:
+    def _judged(self, entry: Entry, now: datetime, wrong: set[str]) -> tuple[ShownStatus, tuple[str, ...]]:
         verdict = judge(entry, UNKNOWN_VERSION, self.limits, now)
         is_fresh, reasons = verdict.status == "fresh" and entry.status == "fresh", verdict.reasons
         if entry.sha256 is None and not self.store.files.read(entry.path):
             is_fresh, reasons = False, (*reasons, MISSING_REPORT)
-        return replace(entry, status="fresh" if is_fresh else "stale"), reasons
+        if entry.id in wrong:
+            return "withdrawn", (*reasons, RATED_WRONG)
+        return "fresh" if is_fresh else "stale", reasons
 
 
 def _because(marked: str | None, reasons: tuple[str, ...]) -> list[str]:
@@ -278,7 +286,7 @@ def _text(given: str) -> str:
     return given.encode(errors="replace").decode()
 
 
-_FOUND = "id framework framework_version topic status"
+_FOUND = "id framework framework_version topic"
 _SHOWN = "id framework framework_version topic question tags path created last_accessed status confidence"
 _DETAILS = "stale_major origin written_by revision researched_at fresh_until sha256"
 _REVISION = "revision framework_version confidence origin written_by researched_at replaced_at sha256"

@@ -11,6 +11,7 @@ from kr.requests import (
     block,
     checked,
     few_lines,
+    framework_name,
     one_of,
     optional,
     question,
@@ -42,7 +43,7 @@ class Finding:
 
 
 _FINDING: Fields = {
-    "framework": short_line,
+    "framework": framework_name,
     "question": question,
     "answer": block,
     "code": optional(block),

@@ -61,6 +61,16 @@ def is_usual_name(name: str) -> bool:
     return framework_key(name) in _rows()
 
 
+def named_by_group(package: str) -> str | None:
+    """Return the name of the framework that a Maven group is (``spring-boot`` of its starters); None where the table has none.
+
+    A package of the group that is a framework of its own has another row.
+    """
+    row = _rows().get(framework_key(package), [])
+    is_group = f"{fold(package).partition(':')[0]}:*" in row
+    return re.sub(r"\s+", "-", row[0]) if is_group else None
+
+
 def packages_named(name: str) -> list[str]:
     """Return the other usual names of a framework, as the table writes them, that may be a package's: no ``owner/repo``, no blank."""
     row = _rows().get(framework_key(name), ())

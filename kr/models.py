@@ -12,6 +12,8 @@ from typing import Any, Literal, get_args
 from kr.errors import FieldError
 
 EntryStatus = Literal["fresh", "stale"]
+ShownStatus = Literal["fresh", "stale", "withdrawn"]
+"""Of an entry as it is listed; ``withdrawn``: rated wrong, and served to nobody."""
 ResearchStatus = Literal[
     "success", "partial", "cache-hit", "candidates", "degraded", "budget-exhausted", "timeout", "failure"
 ]

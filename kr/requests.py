@@ -26,6 +26,8 @@ _LONGEST_LINE = 500
 LONGEST_QUESTION = 1000
 """Characters of a question, which stands as the entry's title in every list: in a request as in a finding."""
 _MOST_ITEMS = 20
+_NAME = re.compile(r"(?!.*\.\.)[^!\"$-*,;-?\[-^`{-~]+", re.DOTALL)
+"""The characters of a package's name: letters and digits of any script, and ``. - _ @ / + # :`` and blanks, no two dots together."""
 _COUNT = re.compile(r"(\d{1,18})(\.0+)?", re.ASCII)
 """A longer number fits no integer column and no timer."""
 
@@ -60,6 +62,14 @@ def _read_json(text: str) -> Tree:
     """Read JSON; what is none is left to the reader of YAML, which names the place."""
     try:
         return read_json(text)
+    except json.JSONDecodeError as error:
+        try:
+            return _read_yaml(text)
+        except BrokenYaml as broken:  # who writes braces writes JSON
+            why = f"it is not JSON: {error.msg}"
+            found = BrokenYaml(error.lineno, error.colno, why, path=broken.path)
+            found.read = broken.read
+            raise found from None
     except (ValueError, RecursionError):
         return _read_yaml(text)
 
@@ -163,6 +173,17 @@ def line(value: object) -> str:
 
 def short_line(value: object) -> str:
     return short_text(line(value))
+
+
+def framework_name(value: object) -> str:
+    """Take what may be the name of a framework or package."""
+    taken = short_line(value)
+    if not any(map(str.isalnum, taken)):
+        raise bad("must hold a letter or a digit")
+    if not _NAME.fullmatch(taken):
+        why = "must be a name: letters, digits, blanks and . - _ @ / + # : (no two dots together)"
+        raise bad(f"{why}, not {shown(taken)}")
+    return taken
 
 
 def question(value: object) -> str:
@@ -328,7 +349,7 @@ def _tags(value: object) -> tuple[str, ...]:
 
 IDENTITY: Fields = {"story_key": story_key, "session_id": short_text}
 _QUERY: Fields = {
-    "framework": short_line,
+    "framework": framework_name,
     "framework_version": short_line,
     "topic": short_line,
     "tags": _tags,

@@ -26,13 +26,13 @@ def research_request() -> Schema:
         },
     }
     query = {
-        "framework": _line(),
+        "framework": _framework(),
         "framework_version": _line(),
         "topic": _line(),
         "tags": {"type": "array", "items": _line(), "minItems": 1},
         "question": _question(),
     }
-    return _object(
+    whole = _object(
         {
             **_identity(),
             "mode": {"const": "research"},
@@ -41,11 +41,13 @@ def research_request() -> Schema:
         },
         optional=("config_overrides",),
     )
+    short = "Also taken: framework and question at the top, with what else is known beside them; the rest is derived."
+    return {**whole, "description": short}
 
 
 def finding_request() -> Schema:
     """Give the schema of a finding (rule 3.10)."""
-    item, maybe, texts = _short_line(), _maybe_line(), _maybe_text()
+    maybe, texts = _maybe_line(), _maybe_text()
     lines = {
         "type": [*_SCALAR, "array", "null"],
         "items": maybe,  # a blank one is passed over
@@ -70,7 +72,8 @@ def finding_request() -> Schema:
         "description": "Markdown, or a whole report; with code and caveats at most 1,200 tokens.",
     }
     found = _object(
-        {"framework": item, "question": _question(), "answer": answer, **optional}, optional=tuple(optional)
+        {"framework": _framework(), "question": _question(), "answer": answer, **optional},
+        optional=tuple(optional),
     )
     example = {
         "framework": "zod",
@@ -187,8 +190,10 @@ def _line() -> Schema:
     return {"type": _SCALAR, "pattern": f"^{kept}[^{_blanks()}{_CONTROLS}]{kept}$"}
 
 
-def _short_line() -> Schema:
-    return {**_line(), "maxLength": _LONGEST_LINE}
+def _framework() -> Schema:
+    """A package's name: no two dots together, and a letter or a digit in it."""
+    kept = f'(?:\\.?[^{_CONTROLS}!"$-*,.;-?\\[-^`{{-~])*'
+    return {"type": _SCALAR, "pattern": f"^{kept}\\.?[0-9A-Za-z]{kept}\\.?$", "maxLength": _LONGEST_LINE}
 
 
 def _maybe_line(longest: int | None = _LONGEST_LINE) -> Schema:

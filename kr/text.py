@@ -332,6 +332,14 @@ CUT = "\n[… cut here]\n"
 _FENCE = r" {0,3}(`{3,}|~{3,})"
 
 
+def fenced(code: str, language: str = "") -> str:
+    """Put code between fences that it does not hold itself; what begins with one stays as it is."""
+    if re.match(r"\s*(?:`{3,}|~{3,})", code):
+        return code
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall(r"`{3,}", code) or [""]))
+    return f"{fence}{language}\n{code}\n{fence}"
+
+
 def fence_after(line: str, opened: str) -> str:
     """Return the fence that is open behind a line, before which ``opened`` was ("" for none)."""
     match = re.match(_FENCE, line)

@@ -17,6 +17,7 @@ from kr.requests import (
     ResearchOverrides,
     ResearchRequest,
     parse_request,
+    read_document,
     with_overrides,
 )
 
@@ -118,6 +119,23 @@ def test_texts_of_the_query(field: str, bad: object) -> None:
 def test_control_characters_are_refused_by_name(field: str, sign: str) -> None:
     found = problems(research(**{f"research_query__{field}": f"a{sign}b"}))
     assert f"U+{ord(sign):04X}" in found[f"research_query.{field}"]
+
+
+@pytest.mark.parametrize(
+    "name", ["C++", "C#", "@nestjs/core", "org.a:b", "Vue 3", "vue@3.5", "前端 3", "a/b_c.d"]
+)
+def test_names_of_frameworks(name: str) -> None:
+    assert parsed(research_query__framework=name).research_query.framework == name
+
+
+@pytest.mark.parametrize("name", ["../../etc", "a..b", "a;b", "a(b)", "~/x", "a\\b", "-", "<b>", "$HOME"])
+def test_what_is_no_name_of_a_framework(name: str) -> None:
+    assert list(problems(research(research_query__framework=name))) == ["research_query.framework"]
+
+
+def test_broken_json_is_told_as_json() -> None:
+    with pytest.raises(InvalidRequest, match="line 1, column 14: it is not JSON: Expecting"):
+        read_document(b'{"mode": "x" "story_key": "3-1"}')
 
 
 def test_a_question_may_have_lines() -> None:

@@ -177,6 +177,13 @@ request_option = click.option(
 limit_option = click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help="At most N.")
 
 
+def some_words(words: Sequence[str]) -> str:
+    """Join the words of a search. Raises ``UsageError`` where none has a letter or a digit."""
+    if not any(map(str.isalnum, query := " ".join(words))):
+        raise click.UsageError("WORDS: say at least one word, with a letter or a digit.")
+    return query
+
+
 def common(ctx: click.Context) -> Common:
     """Return what the common options said; ``KR_FORMAT`` stands in for ``--format``."""
     given = ctx.ensure_object(Common)

@@ -14,6 +14,7 @@ from kr.cli.common import (
     kr_group,
     limit_option,
     open_app,
+    some_words,
     table,
     wrapped,
 )
@@ -37,8 +38,9 @@ def search(ctx: click.Context, /, words: tuple[str, ...], framework: str | None,
 
     What holds only some of the words comes last. kr entries show ID --report shows a whole report.
     """
+    query = some_words(words)
     with open_app(ctx, may_share=True, only_reads=True) as app:
-        found = app.search_all(" ".join(words), framework=framework, limit=limit + 1)
+        found = app.search_all(query, framework=framework, limit=limit + 1)
     emit({name: at_most(limit, rows) for name, rows in found.items()}, ctx, search_view)
 
 
@@ -47,7 +49,7 @@ def search_view(value: dict[str, list[Row]]) -> str:
     for row in value["entries"]:
         title = row.get("question") or row["topic"]
         lines += wrapped("", row["id"], indent=0)
-        lines += wrapped("    ", f"{title} ({row['status']})", indent=4)
+        lines += wrapped("    ", f"{title} ({_status(row)})", indent=4)
         lines += wrapped("    ", _without_marks(row["passage"]), indent=4)
     for row in value["lessons"]:
         lines.append(f"{cell(row['id'])}  lesson of {cell(row['phase'])}")
@@ -77,7 +79,11 @@ def command() -> None:
     "list", "kr entries list", "kr entries list --framework vue --status stale --limit 20", group=command
 )
 @_FRAMEWORK
-@click.option("--status", type=click.Choice(["fresh", "stale"]), help="Entries of this status, as of today.")
+@click.option(
+    "--status",
+    type=click.Choice(["fresh", "stale", "withdrawn"]),
+    help="Entries of this status, as of today; withdrawn: rated wrong.",
+)
 @limit_option
 def list_entries(ctx: click.Context, /, **page: Any) -> None:
     """List the entries, the last accessed first."""
@@ -192,13 +198,17 @@ def restore_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> Non
         emit(app.catalog.restore(entry_id, **wanted), ctx, changed_view)
 
 
+def _status(row: Row) -> str:
+    return "withdrawn: rated wrong" if row["status"] == "withdrawn" else str(row["status"])
+
+
 def _title(row: Row) -> str:
     return str(row.get("question") or row["topic"])
 
 
 def entries_view(rows: list[Row]) -> str:
     facts = "{framework} {framework_version}; {status}, confidence {confidence}, used {last_accessed:.10}"
-    return _listed(rows, facts)
+    return _listed([row | {"status": _status(row)} for row in rows], facts)
 
 
 def archive_view(rows: list[Row]) -> str:

@@ -1,5 +1,6 @@
 """``kr save``, ``kr rate`` and ``kr review``: what was found out goes back in, and what waits for a person."""
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -22,7 +23,7 @@ from kr.findings import MOST_TOKENS, save_failure
 from kr.models import Writer, person, to_plain
 from kr.requests import LIMIT, read_document
 from kr.schemas import finding_request
-from kr.text import counted
+from kr.text import counted, fenced
 
 Row = dict[str, Any]
 
@@ -30,7 +31,7 @@ _MOST_LINES = 20
 """Of one text that waits; the others are seen with ``--format yaml``."""
 
 _SESSION = click.option("--session-id", metavar="ID", help="The session of the agent.")
-_STORY = click.option("--story-key", metavar="KEY", help="The story that it belongs to, such as 3-1.")
+_STORY = click.option("--story-key", metavar="KEY", help="The story that you work on, such as 3-1.")
 _ENTRY = click.argument("entry_id", metavar="ID")
 
 
@@ -107,7 +108,8 @@ def save(
             if answer_file is not None:
                 data["answer"] = _text_of(answer_file)
             if code_file is not None:
-                data["code"] = _text_of(code_file)
+                ending = Path(code_file).suffix[1:]
+                data["code"] = fenced(_text_of(code_file).strip("\n"), ending if ending.isalnum() else "")
             envelope = app.save_finding(data, _writer(given["session_id"]))
     value = to_plain(envelope)
     emit(value, ctx, _saved_view)

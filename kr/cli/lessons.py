@@ -18,6 +18,7 @@ from kr.cli.common import (
     read_request,
     request_option,
     schema_option,
+    some_words,
     together,
     warn,
     wrapped,
@@ -168,13 +169,14 @@ def list_(ctx: click.Context, /, phase: str | None, limit: int) -> None:
 
 
 @kr_command("search", 'kr lessons search "row height"', group=command)
-@click.argument("query")
+@click.argument("words", nargs=-1, required=True)
 @_listing
-def search(ctx: click.Context, /, query: str, phase: str | None, limit: int) -> None:
-    """Find lessons by words, the most relevant first."""
+def search(ctx: click.Context, /, words: tuple[str, ...], phase: str | None, limit: int) -> None:
+    """Find lessons by WORDS, the most relevant first."""
+    query = some_words(words)
     with open_app(ctx, only_reads=True) as app, app.lessons() as lessons:
         legal = _legal(app, phase)
-        found = lessons.lessons(phase=legal, query=query, limit=limit + 1) if query.strip() else []
+        found = lessons.lessons(phase=legal, query=query, limit=limit + 1)
     emit(at_most(limit, found), ctx, listing_view)
 
 

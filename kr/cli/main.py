@@ -35,7 +35,7 @@ GROUPS = {
         ("serve", "serve:serve", "Serve a fleet over HTTP and MCP, and people with a page."),
     ),
     "Look after the knowledge": (
-        ("entries", "entries:command", "List, show, search, remove and restore entries."),
+        ("entries", "entries:command", "List, show, remove and restore entries."),
         ("archive", "entries:archive", "List and show what left the index, and bring it back."),
         ("versions", "project:versions", "List the frameworks and versions that a project uses."),
         ("warm", "project:warm", "List, and research, what the cache lacks for a project."),
@@ -65,6 +65,10 @@ _MODULES = {name: where for rows in GROUPS.values() for name, where, _ in rows}
 
 class LazyGroup(Group):
     """Groups the commands in the help, and imports one only when it is run."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read ``kr help research`` as ``kr research --help``."""
+        return super().parse_args(ctx, [*args[1:], "--help"] if args[:1] == ["help"] else args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the names of the commands."""
@@ -172,7 +176,7 @@ def _run(arguments: Sequence[str]) -> int:
         if isinstance(error, click.UsageError) and error.ctx is not None:
             click.echo(error.ctx.get_usage(), err=True)
             click.echo(f"Try '{error.ctx.command_path} --help' for help.\n", err=True)
-        complain(error.format_message())
+        complain(f"{error.format_message()}{_elsewhere(error)}")
         return error.exit_code
     except click.Abort:
         return 128 + signal.SIGINT
@@ -185,6 +189,13 @@ def _run(arguments: Sequence[str]) -> int:
         complain(f"{error.filename or 'standard output'}: {error.strerror}")
         return 1
     return status if isinstance(status, int) else 0
+
+
+def _elsewhere(error: click.ClickException) -> str:
+    """Name the command of kr itself that somebody looked for in a group: ``kr search``, not ``kr entries search``."""
+    if isinstance(error, click.exceptions.NoSuchCommand) and error.command_name in _MODULES:
+        return f" There is kr {error.command_name}."
+    return ""
 
 
 def _remedy(error: KrError) -> str:

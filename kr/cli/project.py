@@ -61,7 +61,7 @@ def versions(ctx: click.Context, /, project: Path | None, *, everything: bool, m
 def versions_view(rows: list[dict[str, Any]]) -> str:
     unread = [f"not read: {cell(row['file'])}: {cell(row['note'])}" for row in rows if "note" in row]
     rows = [row for row in rows if "note" not in row]
-    lines = [(row["framework"], row["version"], row["file"]) for row in rows]
+    lines = list(dict.fromkeys((row["framework"], row["version"], row["file"]) for row in rows))
     shown = table(("framework", "version", "found in"), lines, wide="framework") if rows else _NO_DEPENDENCIES
     shown = "\n".join([shown, *unread])
     if not rows or "marked_stale" not in rows[0]:

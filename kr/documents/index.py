@@ -20,7 +20,7 @@ from kr.documents.text import Section
 MAX_BYTES = 512 * 1024 * 1024
 """Of all indexes together; the least recently used go first."""
 
-_FORMAT = 5
+_FORMAT = 6
 """Of the files: another one is made anew."""
 
 _WAIT = 120.0  # seconds for another process that makes the same index

@@ -153,9 +153,9 @@ def _add_assigned(
 
 
 def _add_definition(module: _Module, name: str, node: _Named, depth: int) -> None:
-    of_parameters = _take_parameter_docs(node)
+    of_parts = _take_annotated_docs(node)
     doc = ast.get_docstring(node) or ""
-    _put(module, name, _signature(node), "\n\n".join([doc, *of_parameters] if doc else of_parameters))
+    _put(module, name, _signature(node), "\n\n".join([doc, *of_parts] if doc else of_parts))
     if isinstance(node, ast.ClassDef) and depth < _MOST_DEPTH:
         _read_body(module, node.body, name, depth + 1)
 
@@ -173,20 +173,37 @@ def _put(module: _Module, name: str, signature: str, doc: str) -> None:
         )
 
 
-def _take_parameter_docs(node: _Named) -> list[str]:
-    """Take the texts of ``Annotated[..., Doc("…")]`` (PEP 727) out of the parameters; return them as paragraphs of the docstring."""
+def _take_annotated_docs(node: _Named) -> list[str]:
+    """Take the texts of ``Annotated[..., Doc("…")]`` (PEP 727) out of parameters and attributes; return them as paragraphs of the docstring."""
     made = node if not isinstance(node, ast.ClassDef) else _initializer(node)
-    arguments = [*made.args.posonlyargs, *made.args.args, *made.args.kwonlyargs] if made else []
-    docs: list[str] = []
-    for argument in arguments:
-        match argument.annotation:
-            case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[kind, *others])):
-                argument.annotation = kind
-                for one in others:
-                    match one:
-                        case ast.Call(args=[ast.Constant(value=str(text)), *_]):
-                            docs.append(f"`{argument.arg}`: {inspect.cleandoc(text)}")
-    return docs
+    described: list[tuple[str, ast.arg | ast.AnnAssign]] = []
+    if made is not None:
+        arguments = (*made.args.posonlyargs, *made.args.args, *made.args.kwonlyargs)
+        described += [(one.arg, one) for one in arguments]
+    if isinstance(node, ast.ClassDef):
+        body = [*node.body, *(made.body if made is not None else [])]
+        described += [(_attribute(one), one) for one in body if isinstance(one, ast.AnnAssign)]
+    docs: dict[str, None] = {}
+    for name, one in described:
+        match one.annotation:
+            case ast.Subscript(
+                value=ast.Name(id="Annotated") | ast.Attribute(attr="Annotated"),
+                slice=ast.Tuple(elts=[kind, *others]),
+            ):
+                one.annotation = kind
+                for other in others:
+                    match other:
+                        case ast.Call(args=[ast.Constant(value=str(text)), *_]) if name:
+                            docs.setdefault(f"`{name}`: {inspect.cleandoc(text)}")
+    return [*docs]
+
+
+def _attribute(node: ast.AnnAssign) -> str:
+    """Return the name of a public attribute, set in a class or on ``self``; else nothing."""
+    match node.target:
+        case ast.Name(id=name) | ast.Attribute(value=ast.Name(id="self"), attr=name):
+            return "" if name.startswith("_") else name
+    return ""
 
 
 def _initializer(node: ast.ClassDef) -> ast.FunctionDef | None:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 
-from kr.errors import StoreError
+from kr.errors import StoreError, StoreUnwritable
 from kr.guard import find_flagged, mask_secrets, reasons_to_hold
 from kr.lessons.file import LOCK_TIMEOUT, AppendFailed, FileMark, LessonsFile, LessonsUnreadable
 from kr.lessons.line import (
@@ -74,7 +74,8 @@ class LessonBook:
     ) -> Recorded:
         """Append what is not known yet, while nobody else can, and keep where it came from. Raises ``AppendFailed``.
 
-        What must wait for a person goes into the database alone. A candidate that is known is a recurrence of its lesson.
+        What must wait for a person goes into the database alone. An event whose lesson is known is a recurrence of it; a lesson that is
+        added or imported again, of no event, is none.
         """
         session, at = session_name(session_id), to_text(now)
         with self.file.lock():
@@ -103,7 +104,7 @@ class LessonBook:
         for candidate in candidates:
             lesson = candidate.lesson
             if same := _find_same(tx, lesson):
-                known.update(dict.fromkeys(same))
+                known.update(dict.fromkeys(same if candidate.event else ()))
             elif not batch.find(lesson):
                 fresh[lesson.id] = candidate
                 batch.add(lesson)
@@ -179,7 +180,12 @@ class LessonBook:
                 with self.file.lock(), self.store.write(scope=LESSONS) as tx:
                     self._bring_here(tx)
                     self.sync(tx, now, limit=None)
-        except (StoreError, LessonsUnreadable, AppendFailed) as error:
+        except (
+            StoreUnwritable,
+            AppendFailed,
+        ) as error:  # a folder that can only be read: what the table holds is shown
+            logger.info("the lessons file was not read into the table: %s", error)
+        except (StoreError, LessonsUnreadable) as error:
             _warn(error)
 
     def _lacking(self, tx: Transaction) -> list[Lesson]:

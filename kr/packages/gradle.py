@@ -89,6 +89,12 @@ def read_gradle(folder: Folder) -> Iterator[Dependency]:
     for found in _PLUGIN.finditer("\n".join(scripts.values())):
         plugins[found[1] or f"{_KOTLIN}{found[2]}"] = found[3]
     kotlin = next((version for name, version in plugins.items() if name.startswith(_KOTLIN)), None)
+    if version := plugins.get(SPRING_BOOT):
+        places = [
+            file for file, code in scripts.items() if SPRING_BOOT in {it[1] for it in _PLUGIN.finditer(code)}
+        ]
+        places += [one.file for one in catalogs.values() if SPRING_BOOT in one.plugins]
+        yield dependency("maven", f"{SPRING_BOOT}:spring-boot-gradle-plugin", version, places[0])
     for script, code in scripts.items():
         for package, version, file in _declared(script, code, variables, catalogs):
             # Spring's plugin brings the versions of its own starters.

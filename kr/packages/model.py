@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 
-from kr.frameworks import framework_key
+from kr.frameworks import framework_key, named_by_group
 
 Ecosystem = Literal["npm", "python", "maven", "go", "cargo", "composer", "ruby", "language"]
 """Where a package's name belongs to. Gradle builds take their packages from Maven repositories. ``language``
@@ -83,13 +83,13 @@ def _no_packages() -> frozenset[str]:
 def short_name(ecosystem: Ecosystem, package: str) -> str:
     """Return what people call the package.
 
-    Maven: the artifact. Go: the last element of the path without ``/vN`` (or gopkg.in's ``.vN``). Composer: the part
+    Maven: the artifact, or the framework that its group is (``spring-boot``, ``testcontainers``). Go: the last element of the path without ``/vN`` (or gopkg.in's ``.vN``). Composer: the part
     after the vendor, but the vendor of ``laravel/framework``. All others: the name itself, an npm package's scope
     included. Where that part is the name of a language or product (json-iterator/go), it is the full name.
     """
     name = package
     if ecosystem == "maven":
-        name = package.rpartition(":")[2]
+        name = named_by_group(package) or package.rpartition(":")[2]
     elif ecosystem == "go":
         name = re.sub(r"\.v\d+$", "", re.sub(r"/v\d+$", "", package)).rpartition("/")[2]
     elif ecosystem == "composer":

@@ -270,6 +270,8 @@ class _Project:
                 self.folder.warn(includer or target, f"{target} lies outside the project; it is not read")
             elif file not in done and "://" not in target:
                 done.add(file)
+                if includer and self.folder.data(file) is None:
+                    self.folder.warn(includer, f"{target}, which it names, is not there")
                 for kind, value in _entries(self.folder.text(file)):
                     if kind != "requirement":
                         queue.append((file, value, is_constraint or kind == "constraint"))

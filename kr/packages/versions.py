@@ -248,6 +248,8 @@ def _fit(dependency: Dependency, framework: str) -> int | None:
         return 0 if is_same else None
     if is_language_or_product(framework):
         return None
+    if dependency.ecosystem == "maven" and package.rpartition(":")[2] == wanted:
+        return 1
     # ``next.js`` is ``next``; a part of a framework has a mark in its name.
     if wanted.replace(".", "-") == package.replace(".", "-") or (
         is_same and not re.search("[/:@]", dependency.package)

@@ -19,7 +19,7 @@ from kr.report import (
     render_report,
     title_of,
 )
-from kr.text import fence_after
+from kr.text import fence_after, fenced
 
 _FENCED = re.compile(r"\s*(`{3,}|~{3,})")
 _CODE = re.compile(
@@ -94,10 +94,7 @@ def _of_parts(finding: Finding) -> dict[str, str]:
     first, rest = _first_paragraph(finding.answer.strip("\n"))
     if _FENCED.match(first):
         first, rest = finding.question, finding.answer
-    code = finding.code or ""
-    if code and not _FENCED.match(code):
-        fence = "`" * max(3, *(len(run) + 1 for run in re.findall(r"`{3,}", code) or [""]))
-        code = f"{fence}\n{code}\n{fence}"
+    code = fenced(finding.code) if finding.code else ""
     return {SUMMARY: first, DETAILS: rest.strip("\n"), CODE: code, CAVEATS: finding.caveats or ""}
 
 

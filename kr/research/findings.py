@@ -1,8 +1,10 @@
 """Findings and ratings: what an agent or a person found out and proved goes back in, and what waits for a person."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kr.errors import FieldError, InvalidRequest, KrError, UnknownEntry
@@ -21,6 +23,7 @@ from kr.frameworks import framework_key
 from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
 from kr.models import Confidence, Entry, Query, Writer, agent, to_plain
 from kr.report import DETAILS, INSTALLED_DOCS_LAST, SUMMARY, read_confidence
+from kr.requests import shown
 from kr.research.cache import Cache
 from kr.research.finding_text import cleaned, render_finding
 from kr.store import entries, lookup, new_id, quarantine, requests, revisions, saving, wordings
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 
 _HELD = "held-"
 """How the ids of findings that wait begin."""
+_ADDRESS = re.compile(r"https?://\w\S*|package:[@\w].*")
+_LINE = re.compile(r"(?:(?::\d+){1,2}|#L?\d[\w-]*)$")
 
 
 class Findings:
@@ -81,7 +86,12 @@ class Findings:
     def _save(self, finding: Finding, by: Writer, notes: list[str]) -> SaveEnvelope:
         now, known = self._clock(), self._named(finding)
         query = self._query(finding, known)
-        confidence: Confidence = "medium" if finding.sources or finding.verified_by else "low"
+        vague = [it for it in finding.sources if not _is_source(it, self._service.folders)]
+        if vague:
+            what = "a URL, a file of the project, or package:NAME"
+            notes.append(f"counts for nothing, as it is no source ({what}): {', '.join(map(shown, vague))}")
+        has_source = len(vague) < len(finding.sources)
+        confidence: Confidence = "medium" if has_source or finding.verified_by else "low"
         is_same_major = known is not None and same_major(known.framework_version, query.framework_version)
         draft = Draft(
             framework=query.framework,
@@ -156,16 +166,20 @@ class Findings:
             request=request,
             written_by=by.name,
         )
-        with self._store.write() as tx:
+
+        def write(tx: Transaction) -> None:
             if quarantine.get(tx, held_id) is None:
                 quarantine.add(tx, held)
+
+        self._store.change(write)
         self._log(finding, by, now, status="quarantined")
         results = SaveResults(id=held_id, notes=[f"it waits for a person (kr review): {'; '.join(reasons)}"])
         return SaveEnvelope(status="quarantined", results=results, errors=[])
 
     def _log(self, finding: Finding, by: Writer, now: datetime, **more: Any) -> None:
         """Keep the request's row; ``answer_tokens`` is what the session was given for this before (tokens spared)."""
-        with self._store.write() as tx:
+
+        def write(tx: Transaction) -> None:
             given = requests.given_before(tx, by.session, finding.framework)
             row = RequestRow(
                 id=new_id(),
@@ -183,6 +197,8 @@ class Findings:
             )
             requests.record(tx, row)
 
+        self._store.change(write)
+
     def rate(self, entry_id: str, data: Mapping[str, Any], writer: Writer | None = None) -> RateResults:
         """Note whether an entry's current text worked. A session counts once for it, by its last word.
 
@@ -193,19 +209,24 @@ class Findings:
         if note is not None and (reasons := reasons_to_hold(note)):
             raise InvalidRequest(FieldError("note", f"is not taken: {'; '.join(reasons)}"))
         by, now = writer or agent(given.session_id), self._clock()
-        with self._store.write() as tx:
+
+        def write(tx: Transaction) -> tuple[RateResults, bool]:
             entry = entries.get(tx, entry_id)
             if entry is None:
                 raise _not_rated(tx, entry_id)
             if entry.origin == "placeholder":
                 why = f"{entry.id} is a placeholder: it says nothing that could work; `kr save` what you find out"
                 raise InvalidRequest(FieldError("id", why))
+            rater = by
             if self._serves_one:
                 # Whatever session it names, who saved a text through this process can't confirm it.
-                by = self._saved_here.get((entry.id, entry.revision), by)
+                rater = self._saved_here.get((entry.id, entry.revision), by)
             outcomes = {given.outcome, *(it.outcome for it in wordings.ratings_of(tx, entry))}
-            results = _rate(tx, entry, replace(given, note=note), by, now)
-        if "wrong" in outcomes or entry.status == "stale":  # nothing else of it is exported
+            results = _rate(tx, entry, replace(given, note=note), rater, now)
+            return results, "wrong" in outcomes or entry.status == "stale"
+
+        results, is_exported = self._store.change(write)
+        if is_exported:  # nothing else of it is exported
             self._export()
         return results
 
@@ -229,15 +250,13 @@ class Findings:
             envelope = self._save(finding, by, [])
         except UnknownEntry:  # the entry that it improves is gone: it is one of its own
             envelope = self._save(replace(finding, entry=None), by, [])
-        with self._store.write() as tx:
-            quarantine.remove(tx, finding_id)
+        self._store.change(lambda tx: quarantine.remove(tx, finding_id))
         return envelope
 
     def reject(self, finding_id: str) -> dict[str, Any]:
         """Drop a finding that waited; returns it. Raises ``UnknownEntry``."""
         held = self._held(finding_id)
-        with self._store.write() as tx:
-            quarantine.remove(tx, finding_id)
+        self._store.change(lambda tx: quarantine.remove(tx, finding_id))
         return _held_item(held)
 
     def _held(self, finding_id: str) -> Quarantined:
@@ -246,6 +265,17 @@ class Findings:
         if held is None:
             raise UnknownEntry(f"nothing waits under the id {finding_id}; `kr review` lists what does")
         return held
+
+
+def _is_source(text: str, folders: Iterable[Path]) -> bool:
+    """Whether a source can be looked at: a URL, a package, or a file in one of the project's folders, with its line or not."""
+    if _ADDRESS.fullmatch(text):
+        return True
+    try:
+        places = [(folder.resolve(), (folder / _LINE.sub("", text)).resolve()) for folder in folders]
+        return any(place.is_file() and place.is_relative_to(folder) for folder, place in places)
+    except (OSError, ValueError):  # no path at all
+        return False
 
 
 def _texts(finding: Finding) -> list[str]:

@@ -38,6 +38,9 @@ SAVE_HINT = (
 OFFERED = "candidates: use: ID takes one of results.related, if_unsure: research has it researched; rate what worked"
 """What an answer says that offers candidates."""
 
+INSTALLED_ALONE = "its report was made of installed documentation alone, and may miss the question"
+"""What a hit says that serves such a report, until somebody said that it worked."""
+
 _KEPT_BACK = (0.05, 5.0)
 """The share of the overall time, and the seconds at most, that are kept so that the answer is out before the caller gives up."""
 _MOST_LESSONS = 3
@@ -166,6 +169,8 @@ class Run:
         match = found.match
         if match is None:
             raise ValueError("a miss can't be served")
+        if match.entry.is_installed_excerpt and not found.ratings.worked:
+            self.notes.append(INSTALLED_ALONE)
         if match.entry.status != "fresh":
             self.notes.append(
                 f"{match.entry.id} is stale and was served because config_overrides.use names it; "

@@ -17,10 +17,14 @@ from kr.models import (
     validation_problems,
 )
 from kr.requests import (
+    Bad,
     LessonsInjectRequest,
     Mode,
+    framework_name,
     parse_request,
     read_document,
+    read_fields,
+    text,
     with_overrides,
 )
 from kr.research.cache import Clock, rules_of
@@ -37,6 +41,8 @@ logger = logging.getLogger(__name__)
 DISABLED = "Knowledge research disabled in config"
 """The error of F1, "State Preconditions"."""
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_QUERY_FIELDS = ("framework", "question", "framework_version", "topic", "tags")
+_OVERRIDE_FIELDS = ("max_calls", "timeout_seconds", "refresh", "use", "if_unsure")
 _LOGGED_FIELDS = ("framework", "framework_version", "topic", "question")
 
 
@@ -80,10 +86,38 @@ class ResearchService:
     def document(self, data: bytes, *, overrides: Mapping[str, Any] = _NOTHING, **answer: Any) -> Envelope:
         """Answer a request document of either mode; ``overrides`` win over its ``config_overrides``. ``answer``: see there."""
         try:
-            document = read_document(data)
+            document = self.whole(read_document(data))
         except InvalidRequest as error:
             return self._refuse(error.read, validation_problems(error.fields))
         return self.answer(with_overrides(document, overrides) if overrides else document, **answer)
+
+    def whole(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Make F1's request of a flat one, which has framework and question at its top; another document stays as it is (rule 3.1).
+
+        What it leaves out is derived, as at a terminal.
+        """
+        is_flat = "research_query" not in document and ("framework" in document or "question" in document)
+        if not is_flat or document.get("mode") not in (None, "research"):
+            return document
+        query = {name: document[name] for name in _QUERY_FIELDS if document.get(name)}
+        overrides = {name: document[name] for name in _OVERRIDE_FIELDS if name in document}
+        moved = {*_QUERY_FIELDS, *_OVERRIDE_FIELDS, "mode"}
+        rest = {name: value for name, value in document.items() if name not in moved and value is not None}
+        identity = {"story_key": "0-0", "session_id": f"request-{new_id()}"}
+        whole = {**identity, **rest, "mode": "research", "research_query": self._filled(query)}
+        return with_overrides(whole, overrides)
+
+    def _filled(self, query: Mapping[str, Any]) -> dict[str, Any]:
+        known = {
+            name: query[name] for name in ("framework_version", "topic") if isinstance(query.get(name), str)
+        }
+        try:
+            framework, question = text(query.get("framework")), text(query.get("question"))
+            derived = self.question_data(framework, question, **known)["research_query"]
+        except (Bad, InvalidRequest):
+            # The validation names what is missing, and nothing that would have been derived from it.
+            return {"framework_version": UNKNOWN_VERSION, "topic": "unknown", "tags": ["unknown"], **query}
+        return {**derived, **query}
 
     def question(
         self,
@@ -123,10 +157,13 @@ class ResearchService:
         tag: tuple[str, ...] = (),
     ) -> dict[str, Any]:
         """Make the request that a framework and a question stand for. Raises ``InvalidRequest`` where one of them says nothing."""
-        typed = {"framework": framework, "question": question}
-        if wrong := [name for name, text in typed.items() if not any(map(str.isalnum, text))]:
-            why = "Validation failed: must hold a letter or a digit"
-            raise InvalidRequest(*(FieldError(f"research_query.{name}", why) for name in wrong))
+        _, wrong = read_fields({"framework": framework_name}, {"framework": framework}, "research_query.")
+        if not any(map(str.isalnum, question)):
+            wrong.append(
+                FieldError("research_query.question", "Validation failed: must hold a letter or a digit")
+            )
+        if wrong:
+            raise InvalidRequest(*wrong)
         topic = derive_topic(framework, question) if topic is None else topic
         return {
             "story_key": "0-0",
@@ -232,8 +269,7 @@ class ResearchService:
 
     def _keep_row(self, row: RequestRow) -> None:
         try:
-            with self.store.write(scope=None) as tx:
-                requests.record(tx, row)
+            self.store.change(lambda tx: requests.record(tx, row), scope=None)
         except StoreError as error:
             logger.warning("%s", error)
 

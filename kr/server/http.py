@@ -22,7 +22,7 @@ from kr import __version__, schemas
 from kr.app import App
 from kr.errors import InvalidRequest, KrError, Overloaded
 from kr.findings import RateResults, SaveEnvelope, save_failure
-from kr.models import EntryStatus, Envelope, IfUnsure, ResearchEnvelope, to_plain
+from kr.models import Envelope, IfUnsure, ResearchEnvelope, ShownStatus, to_plain
 from kr.recording import RecordEnvelope
 from kr.requests import read_document
 from kr.server.access import MAX_BODY, PROBLEM, RETRY_AFTER, Access, Policy, problem
@@ -168,7 +168,7 @@ def _knowledge(workers: Workers) -> APIRouter:
     @router.get("/entries")
     async def entries(
         framework: Framework = None,
-        status: EntryStatus | None = None,
+        status: ShownStatus | None = None,
         limit: Limit = 100,
         offset: Offset = 0,
     ) -> dict[str, Any]:

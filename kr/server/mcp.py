@@ -28,11 +28,11 @@ from pydantic import TypeAdapter
 
 from kr import __version__
 from kr.app import App
-from kr.errors import InvalidRequest, KrError
+from kr.errors import KrError
 from kr.findings import RateResults, SaveEnvelope
 from kr.models import EVENT_TYPES, Envelope, IfUnsure, InjectResults, Outcome, ResearchEnvelope, to_plain
 from kr.recording import RecordEnvelope
-from kr.requests import Bad, Reader, bad, checked, count, line, optional, text
+from kr.requests import Reader, bad, checked, count, line, optional, text
 from kr.server.worker import Workers
 
 logger = logging.getLogger(__name__)
@@ -73,34 +73,15 @@ class Tool:
 
 def _research(app: App, given: Arguments) -> Content:
     """Answer a question; where nothing is served by itself the candidates are offered, unless told otherwise."""
-    overrides = {
-        name: given[name] for name in ("use", "refresh", "max_calls", "timeout_seconds") if name in given
-    }
     document = {
+        **{name: value for name, value in given.items() if name != "max_tokens"},
         **_identity(given),
-        "mode": "research",
-        "research_query": _query(app, given),
-        "config_overrides": {"if_unsure": given.get("if_unsure") or "candidates", **overrides},
+        "framework": given.get("framework"),
+        "question": given.get("question"),
+        "if_unsure": given.get("if_unsure") or "candidates",
     }
     max_tokens = _read(given, max_tokens=_MAX_TOKENS)["max_tokens"]
     return to_plain(app.research.document(_bytes(document), include_report=True, max_tokens=max_tokens))
-
-
-def _query(app: App, given: Arguments) -> dict[str, Any]:
-    """Fill in what the caller left out, as at a terminal."""
-    names = ("framework", "question", "framework_version", "topic", "tags")
-    stated = {name: given[name] for name in names if given.get(name)}
-    known = {
-        name: stated[name] for name in ("framework_version", "topic") if isinstance(stated.get(name), str)
-    }
-    try:
-        framework, question = text(stated.get("framework")), text(stated.get("question"))
-        derived = app.research.question_data(framework, question, **known)["research_query"]
-    except (Bad, InvalidRequest):
-        # The validation names what is missing, and nothing that would have been derived from it.
-        missing = {"framework": given.get("framework"), "question": given.get("question")}
-        return {"framework_version": "unknown", "topic": "unknown", "tags": ["unknown"], **missing, **stated}
-    return {**derived, **stated}
 
 
 def _read_report(app: App, given: Arguments) -> Content:
@@ -118,7 +99,8 @@ def _save(app: App, given: Arguments) -> Content:
 
 
 def _rate(app: App, given: Arguments) -> Content:
-    return to_plain(app.rate_report(_read(given, id=line)["id"], given))
+    said = {name: value for name, value in given.items() if name != "id"}
+    return to_plain(app.rate_report(_read(given, id=line)["id"], said))
 
 
 def _inject(app: App, given: Arguments) -> Content:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kr.errors import BrokenYaml, ConfigError, KrError
+from kr.errors import BrokenYaml, ConfigError
 from kr.text import KeyPath, Tree, digest
 
 CONFIG = "kr.yaml"
@@ -59,7 +59,7 @@ class ConfigFile:
 
 
 def read_config(path: Path) -> ConfigFile:
-    """Read a YAML file of at most 1 MiB. Raises ``KrError`` where it can't be read, and ``ConfigError`` with the line that is wrong."""
+    """Read a YAML file of at most 1 MiB. Raises ``ConfigError``, with the line that is wrong."""
     from kr.yaml_io import read_yaml  # heavy: PyYAML, which a folder without a configuration does without
 
     data = _read(path)
@@ -81,7 +81,7 @@ def _read(path: Path) -> bytes:
         with path.open("rb") as stream:
             data = stream.read(_LIMIT + 1)
     except (OSError, ValueError) as exc:  # ValueError: a NUL in the path
-        raise KrError(f"{path}: can't be read: {getattr(exc, 'strerror', None) or exc}") from exc
+        raise ConfigError(f"{path}: can't be read: {getattr(exc, 'strerror', None) or exc}") from exc
     if len(data) > _LIMIT:
         raise ConfigError(f"{path}: is larger than {_LIMIT} bytes")
     return data
@@ -215,7 +215,7 @@ def output_folder(root: Path, written: Tree, environ: Mapping[str, str], warn: C
     for name in _BMAD_FILES:
         try:
             folder = _above(folder, _bmad_setting(root / "_bmad" / name), root, environ)
-        except KrError as error:
+        except ConfigError as error:
             warn(f"{error}; it is passed over")
     return _above(folder, written, root, environ)
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self, TypeVar, cast
 from urllib.parse import quote, unquote, urlsplit
 
 from kr.errors import StoreBusy, StoreConflict, StoreError
+from kr.extras import how_to_install
 from kr.store import sqlite
 from kr.store.files import ReportFiles, make_base
 from kr.store.sql import OF_FOLDER
@@ -237,7 +238,8 @@ class Store:
         """Open a transaction that other writers wait for; rolled back unless the block ends normally.
 
         On PostgreSQL those of the same ``scope`` wait for each other. No network and no slow work belongs in it. Raises ``StoreBusy``
-        after ``timeout`` seconds, and ``StoreConflict`` (see ``change``).
+        after ``timeout`` seconds, and ``StoreConflict``. ``change`` is the way to write; a block by itself is for what must not be done
+        twice, as to append to a file, and for lessons, whose rows no other scope changes.
         """
         after_commit: list[Callable[[], None]] = []
         with self._database.transaction(after_commit, timeout, scope) as connection:
@@ -326,7 +328,8 @@ class Store:
         try:
             from kr.store.postgresql import PostgresqlDatabase  # heavy
         except ImportError as exc:
-            raise StoreError("KR_DATABASE_URL names PostgreSQL: pip install 'kr[postgresql]'") from exc
+            why = "KR_DATABASE_URL names PostgreSQL, and the package psycopg is not installed"
+            raise StoreError(why, f"this installs it: {how_to_install('postgresql')}") from exc
         return PostgresqlDatabase(self.url or "", timeout=self._timeout)
 
     def _upgrade(self, path: Path, timeout: float) -> None:

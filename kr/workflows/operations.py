@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from kr.models import Envelope
     from kr.recording import RecordEnvelope
 
-_QUERY = ("framework", "framework_version", "topic", "tags", "question")
-_OVERRIDES = ("max_calls", "timeout_seconds")
 _INJECT = ("phase", "framework", "query", "files")
 _MOST_LESSONS = 100
 Result = dict[str, Any]
@@ -24,13 +22,12 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operations:
-    """The operations over one configuration, as ``kr.app`` has them; ``question_data`` is a terminal's request."""
+    """The operations over one configuration, as ``kr.app`` has them."""
 
     research: "Callable[[bytes], Envelope]"
     inject: "Callable[[bytes], Envelope]"
     record: "Callable[[bytes], RecordEnvelope]"
     save: Callable[[Mapping[str, Any]], Result]
-    question_data: Callable[[str, str], Result]
     export_yaml: Callable[[Path | None], Result]
     needs: Callable[[], list[Result]]
     lessons: Callable[[str | None, int], list[Result]]
@@ -40,7 +37,7 @@ class Operations:
         request = {"story_key": "0-0", "session_id": instance.workflow_id, **job.request}
         match job.operation:
             case "research":
-                envelope = to_plain(self.research(_document(self._whole(request))))
+                envelope = to_plain(self.research(_document({"mode": "research", **request})))
                 return _enveloped(job, envelope, _research_details(envelope))
             case "save":
                 envelope = self.save(request)
@@ -87,23 +84,6 @@ class Operations:
             case _:
                 raise WorkflowError(f"{job.operation} is not an operation of kr")
         return Finished(job.target, is_success=True, details=details, result=result)
-
-    def _whole(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Make a whole request of flat fields; what only a question says is derived, as at a terminal (rule 3.1)."""
-        if "research_query" in request:
-            return {"mode": "research", **request}
-        rest = {key: value for key, value in request.items() if key not in {*_QUERY, *_OVERRIDES}}
-        query = {key: request[key] for key in _QUERY if key in request}
-        overrides = {key: request[key] for key in _OVERRIDES if key in request}
-        if isinstance(query.get("framework"), str) and isinstance(query.get("question"), str):
-            derived = self.question_data(query["framework"], query["question"])["research_query"]
-            query = derived | query
-        return {
-            "mode": "research",
-            **rest,
-            "research_query": query,
-            "config_overrides": {**overrides, **(rest.get("config_overrides") or {})},
-        }
 
 
 def _nested(request: Mapping[str, Any], name: str, fields: tuple[str, ...]) -> dict[str, Any]:

@@ -33,6 +33,18 @@ def answer(project: Project, *arguments: str, status: int = 0) -> Any:
     return yaml.safe_load(done.stdout) if status == 0 else done.stderr.decode()
 
 
+def test_what_was_rated_wrong_is_listed_as_withdrawn(project: Project) -> None:
+    answer(project, "rate", "vue-slots", "--wrong", "--session-id", "a")
+    assert [row["id"] for row in answer(project, "entries", "list", "--status", "withdrawn")] == ["vue-slots"]
+    assert answer(project, "entries", "list", "--status", "fresh")[0]["id"] == "vue-virtual-scrolling"
+    shown = answer(project, "entries", "show", "vue-slots")
+    assert (shown["status"], shown["stale_because"]) == ("withdrawn", ["rated wrong"])
+    assert [row["status"] for row in answer(project, "search", "slots")["entries"]] == ["withdrawn"]
+    for command in ("entries list", "search slots"):
+        told = project.run(*command.split(), "--format", "text").stdout.decode()
+        assert "withdrawn: rated wrong" in told
+
+
 def at_a_terminal(project: Project, typed: str, *arguments: str) -> tuple[int, str]:
     command = [sys.executable, "-m", "kr", *arguments]
     with at_terminal(command, project.root, project.environ(TERM="xterm")) as terminal:

@@ -80,6 +80,39 @@ class TestSave:
         assert (done.returncode, done.stdout) == (1, b"")
         assert b"large.md: is larger than 1 MiB; a finding has at most 1200 tokens" in done.stderr
 
+    @pytest.mark.parametrize(
+        ("source", "confidence"),
+        [
+            ("https://zod.dev", "medium"),
+            ("package:zod@4", "medium"),
+            ("src/strict.ts:3", "medium"),
+            ("not a url", "low"),
+            ("https://", "low"),
+            ("../outside.ts", "low"),
+            ("src", "low"),
+        ],
+    )
+    def test_what_can_not_be_looked_at_is_no_source(
+        self, project: Project, source: str, confidence: str
+    ) -> None:
+        (project.root / "src").mkdir()
+        (project.root / "src/strict.ts").write_text("z.strictObject({})")
+        (project.root.parent / "outside.ts").write_text("")
+        results = told(project, *SAVE, "--answer", ANSWER, "--source", source)["results"]
+        assert results["confidence"] == confidence
+        assert any(source in note for note in results["notes"]) is (confidence == "low")
+
+    def test_code_from_a_file_has_its_language(self, project: Project) -> None:
+        (project.root / "strict.ts").write_text("z.strictObject({})\n")
+        told(project, *SAVE, "--answer", ANSWER, "--code-file", "strict.ts")
+        assert "```ts\nz.strictObject({})\n```" in report(project)
+
+    def test_what_is_no_name_of_a_framework_is_refused(self, project: Project) -> None:
+        value = told(project, "save", "../../etc", QUESTION, "--answer", ANSWER, status=1)
+        (error,) = value["errors"]
+        assert error["field"] == "framework"
+        assert "letters, digits" in error["message"]
+
     def test_on_a_pipe_it_is_an_agents(self, project: Project) -> None:
         value = told(
             project,

@@ -148,7 +148,7 @@ def test_a_group_without_a_command_shows_its_help_and_no_error(
 )
 def test_a_missing_file_is_the_same_to_every_command(project: Project, arguments: list[str]) -> None:
     done = project.run(*arguments)
-    assert done.returncode == 1
+    assert done.returncode == (2 if "--config" in arguments else 1)
     assert "error: " in done.stderr.decode()
     assert "nowhere.yaml: can't be read: No such file or directory" in done.stderr.decode()
 
@@ -221,6 +221,20 @@ def test_a_reports_text_is_given_within_its_bound(project: Project) -> None:
     cut = project.ask(request(), "--include-report", "--max-tokens", "60")["results"]["report"]
     assert len(full) > 4 * 60 >= len(cut)
     assert full.startswith(cut[:100])
+
+
+def test_a_command_that_is_looked_for_elsewhere_is_named(project: Project) -> None:
+    wrong = project.run("entries", "search", "slots")
+    assert (wrong.returncode, b"There is kr search." in wrong.stderr) == (2, True)
+    for command in ([], ["research"], ["entries", "list"]):
+        assert project.run("help", *command).stdout == project.run(*command, "--help").stdout
+
+
+@pytest.mark.parametrize("command", ["search", "lessons search"])
+def test_a_search_takes_words_and_refuses_none(project: Project, command: str) -> None:
+    assert project.run(*command.split(), "httpx", "missing").returncode == 0
+    refused = project.run(*command.split(), " ", "?")
+    assert (refused.returncode, b"say at least one word" in refused.stderr) == (2, True)
 
 
 def test_a_missing_package_is_told_with_the_command_of_this_installation() -> None:

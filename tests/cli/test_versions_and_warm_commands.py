@@ -66,6 +66,25 @@ def test_warm_lists_and_researches(project: Project) -> None:
     assert "framework" in project.run("warm", "--format", "text").stdout.decode()
 
 
+def test_of_a_java_project_its_framework_comes_first(project: Project) -> None:
+    (project.root / "package.json").unlink()
+    (project.root / "build.gradle").write_text(
+        """plugins { id 'org.springframework.boot' version '3.4.1' }
+        dependencies {
+          implementation 'org.mapstruct:mapstruct:1.6.3'
+          implementation 'org.springframework.boot:spring-boot-starter-web'
+        }"""
+    )
+    rows = yaml.safe_load(project.run("warm").stdout)
+    assert [(row["framework"], row["version"]) for row in rows] == [
+        ("spring-boot", "3.4.1"),
+        ("mapstruct", "1.6.3"),
+    ]
+    assert project.run("versions", "--format", "text").stdout.count(b"spring-boot") == 1
+    suggested = yaml.safe_load(project.run("init").stdout)["next"]
+    assert suggested[0].startswith("kr research spring-boot ")
+
+
 def test_a_limit_without_research_is_a_wrong_command_line(project: Project) -> None:
     assert project.run("warm", "--max-calls", "3").returncode == 2
 

@@ -272,6 +272,7 @@ dependencies { implementation 'org.springframework.boot:spring-boot-starter-web'
     more = "ext.okioVersion = '3.9.0'\ndependencies { api \"com.squareup.okio:okio:$okioVersion\" }"
     write(tmp_path, {"gradle/libs.versions.toml": catalog, "build.gradle": script, "more.gradle": more})
     assert versions(tmp_path) == {
+        "org.springframework.boot:spring-boot-gradle-plugin": "3.2.4",
         "org.springframework.boot:spring-boot-starter-web": "3.2.4",
         "com.squareup.okio:okio": "3.9.0",
     }

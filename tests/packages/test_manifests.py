@@ -89,14 +89,62 @@ def test_requirements_with_includes_constraints_and_options(data: Path) -> None:
     )
 
 
+def test_an_included_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("-r other.txt\nrich==13.7.1\n")
+    found = find_dependencies(tmp_path, {})
+    assert [d.package for d in found.dependencies] == ["rich"]
+    assert found.warnings == ("requirements.txt: other.txt, which it names, is not there",)
+
+
+BOOT_POM = """<project>
+<parent><groupId>org.springframework.boot</groupId><artifactId>spring-boot-starter-parent</artifactId><version>3.4.1</version></parent>
+<dependencies>
+<dependency><groupId>org.mapstruct</groupId><artifactId>mapstruct</artifactId><version>1.6.3</version></dependency>
+<dependency><groupId>org.springframework.boot</groupId><artifactId>spring-boot-starter-web</artifactId></dependency>
+<dependency><groupId>org.springframework.boot</groupId><artifactId>spring-boot-starter-data-jpa</artifactId></dependency>
+<dependency><groupId>org.testcontainers</groupId><artifactId>postgresql</artifactId><version>1.20.4</version></dependency>
+</dependencies></project>"""
+BOOT_GRADLE = """plugins { id("org.springframework.boot") version "3.4.1" }
+dependencies {
+  implementation("org.springframework.boot:spring-boot-starter-data-jpa")
+  testImplementation("org.testcontainers:postgresql:1.20.4")
+}"""
+BOOT_CATALOG = '[plugins]\nboot = { id = "org.springframework.boot", version = "3.4.1" }\n'
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"pom.xml": BOOT_POM},
+        {"build.gradle.kts": BOOT_GRADLE},
+        {
+            "build.gradle.kts": f"plugins {{ alias(libs.plugins.boot) }}{BOOT_GRADLE[BOOT_GRADLE.index('}') + 1 :]}",
+            "gradle/libs.versions.toml": BOOT_CATALOG,
+        },
+    ],
+    ids=["maven", "gradle", "catalog"],
+)
+def test_the_framework_of_a_java_group_has_its_own_name(tmp_path: Path, files: dict[str, str]) -> None:
+    write(tmp_path, files)
+    found = {(d.framework, d.version) for d in find_dependencies(tmp_path, {}).dependencies}
+    assert {("spring-boot", "3.4.1"), ("testcontainers", "1.20.4")} <= found
+    assert not {name for name, _ in found} & {"spring-boot-starter-parent", "spring-boot-starter-web"}
+    for asked, version in {
+        "spring-boot": "3.4.1",
+        "testcontainers": "1.20.4",
+        "org.testcontainers:postgresql": "1.20.4",
+        "postgresql": None,
+    }.items():
+        assert version_of(tmp_path, asked, {}) == version
+
+
 def test_maven_properties_management_parent_and_modules(data: Path) -> None:
     found = find_dependencies(data / "maven", {})
     assert {(d.framework, d.version) for d in found.dependencies} == {
-        ("spring-boot-starter-parent", "3.2.4"),
-        ("mybatis-plus-boot-starter", "3.5.5"),
+        ("spring-boot", "3.2.4"),
+        ("mybatis-plus", "3.5.5"),
         ("loops", "unknown"),
         ("guava", "33.1.0-jre"),
-        ("spring-boot-starter-web", "3.2.4"),
         ("h2", "unknown"),
     }
     guava = next(d for d in found.dependencies if d.framework == "guava")
@@ -109,8 +157,8 @@ def test_gradle_notations_variables_and_plugin(data: Path) -> None:
         (d.framework, d.version) for d in find_dependencies(data / "gradle", {}).dependencies if d.direct
     }
     assert found == {
-        ("spring-boot-starter-web", "3.2.4"),
-        ("jackson-databind", "2.17.0"),
+        ("spring-boot", "3.2.4"),
+        ("jackson", "2.17.0"),
         ("lombok", "1.18.32"),
         ("kafka-clients", "3.7.0"),
         ("junit", "4.13.2"),

@@ -99,7 +99,7 @@ class TestWhatIsSaved:
         ("more", "confidence"),
         [
             ({}, "low"),
-            ({"sources": ["docs/x.md"]}, "medium"),
+            ({"sources": ["https://zod.dev/api"]}, "medium"),
             ({"verified_by": "production"}, "medium"),
             ({"confidence": "high"}, "low"),
         ],

@@ -100,7 +100,7 @@ def test_what_one_saves_over_http_another_gets(served: Served) -> None:
 def test_every_bad_field_of_a_finding_is_named_at_once(served: Served) -> None:
     bad = {
         "framework": " ",
-        "question": " ",
+        "question": "x" * 1001,
         "answer": "",
         "tags": {"a": 1},
         "sources": [["x"]],

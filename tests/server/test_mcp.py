@@ -191,6 +191,16 @@ def test_a_defect_is_a_tool_error_that_tells_nothing_of_the_inside(caplog: pytes
     assert "read_report" in caplog.text
 
 
+def test_a_correct_rating_warns_of_nothing(project: Project, caplog: pytest.LogCaptureFixture) -> None:
+    rate = next(tool for tool in TOOLS if tool.name == "rate_report")
+    with project.app() as app:
+        finding = {"framework": "vue", "question": "How do slots work?", "answer": "With v-slot."}
+        saved = app.save_finding(finding).results
+        assert saved is not None
+        assert rate.call(app, {"id": saved.id, "outcome": "worked", "session_id": "b"})["worked"] == 1
+    assert "unknown key" not in caplog.text
+
+
 def until(condition: Callable[[], bool], seconds: float = 20) -> None:
     end = time.monotonic() + seconds
     while not condition():

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import quote
 
 from kr import stats as numbers
 from kr.app import App
 from kr.errors import FieldError, InvalidRequest, ReviewerNeeded, UnknownEntry
-from kr.models import EntryStatus, Writer
+from kr.models import ShownStatus, Writer
 from kr.server.page.charts import Chart, bar_chart, day_label, rate_chart
 from kr.server.page.markdown import report_page
 from kr.server.page.rendering import number, percent, plural
@@ -18,7 +18,7 @@ FEW = 20
 """On a page of what is taller than a line."""
 
 _MOST_FOUND = 200
-_STATUSES: tuple[EntryStatus, ...] = ("fresh", "stale")
+_STATUSES: tuple[ShownStatus, ...] = get_args(ShownStatus)
 _REASONS = ("lru", "age", "manual")
 _WORTHS = ("helps", "unheeded", "idle", "new")
 _COUNTS = ("injected", "recurred", "recurred_after_injection")
