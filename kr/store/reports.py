@@ -27,8 +27,7 @@ def read_report(store: Store, entry: Entry) -> str | None:
     if found is not None:
         return found
     try:
-        with store.write(timeout=_SETTLE_TIMEOUT) as tx:
-            found = settle(tx, entry.id)
+        found = store.change(lambda tx: settle(tx, entry.id), timeout=_SETTLE_TIMEOUT)
     except (StoreError, ReportUnwritable) as exc:
         log.warning("%s: its file is left as it is: %s", entry.path, exc)
     if found is None:
