@@ -1,7 +1,7 @@
 """Which entry is served, in which order the others are offered, and what a research's status is. Pure: values with reasons out.
 
-Served without anybody's judgement is only what needs none: an equal topic, a known wording, the same keywords in the same order.
-Everything else is a ranked list, and the asker chooses.
+kr answers by itself only on an exact match: the same topic, a known wording, the same keywords in the same order. Everything else is a
+ranked list, and the asker chooses.
 """
 
 import re
@@ -194,14 +194,11 @@ def choose(query: Query, known: Sequence[JudgedEntry], rules: MatchRules) -> tup
     matching = [(it, tier) for it in known if (tier := tier_of(query, it, rules)) is not None]
     matching.sort(key=lambda pair: pair[0].entry.id)
     matching.sort(key=lambda pair: pair[0].entry.last_accessed, reverse=True)
-    by_origin = rules.mode != "seed"
-    matching.sort(
-        key=lambda pair: (
-            not pair[0].is_servable,
-            by_origin and not pair[0].entry.is_written,
-            _ORDER.index(pair[1]),
-        )
-    )
+    if rules.mode == "seed":
+        matching.sort(key=lambda pair: _ORDER.index(pair[1]))
+    else:
+        matching.sort(key=lambda pair: (not pair[0].entry.is_written, _ORDER.index(pair[1])))
+    matching.sort(key=lambda pair: not pair[0].is_servable)
     return matching[0] if matching else None
 
 
