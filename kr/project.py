@@ -15,7 +15,7 @@ from kr.packages.usage import count_imports
 from kr.packages.versions import find_dependencies, fitting, project_root, version_of
 from kr.research.decide import Limits, judge
 from kr.store import entries as entry_rows
-from kr.store.engine import Store
+from kr.store.engine import Store, Transaction
 from kr.text import fold
 from kr.times import major_key, same_major
 
@@ -49,8 +49,9 @@ def list_versions(
 
 def _mark_stale(used: Sequence[Dependency], store: Store) -> dict[int, list[str]]:
     """Mark entries of another major than the project's stale; return their ids by the number of the dependency."""
-    marked: dict[int, list[str]] = {}
-    with store.write() as tx:
+
+    def write(tx: Transaction) -> dict[int, list[str]]:
+        marked: dict[int, list[str]] = {}
         live = entry_rows.all(tx)
         known = {name: fitting(used, name) for name in {entry.framework for entry in live}}
         for entry in live:
@@ -60,7 +61,9 @@ def _mark_stale(used: Sequence[Dependency], store: Store) -> dict[int, list[str]
             reason = f"version {entry.framework_version}, the project uses {other.version}"
             if entry_rows.mark_stale(tx, entry.id, reason, major=major_key(other.version)):
                 marked.setdefault(used.index(other), []).append(entry.id)
-    return marked
+        return marked
+
+    return store.change(write)
 
 
 def _dependencies(project: Path, environ: Environ) -> list[Dependency]:

@@ -191,7 +191,8 @@ def _need_key(request: Unanswered) -> tuple[str, ...]:
 
 def settle(store: Store, request_id: str, entry_id: str | None, now: datetime) -> int:
     """Say which entry answers a need (None: none of those offered); return how many requests that settles. Raises ``UnknownEntry``."""
-    with store.write() as tx:
+
+    def write(tx: Transaction) -> int:
         request = request_rows.get_offer(tx, request_id)
         if request is None:
             raise UnknownEntry("there is no such question; somebody may have removed it")
@@ -206,4 +207,6 @@ def settle(store: Store, request_id: str, entry_id: str | None, now: datetime) -
         alike = {it.request_id for it in request_rows.open_offers(tx) if _need_key(it) == _need_key(request)}
         settled = [*(alike | {request_id})]
         request_rows.settle_offers(tx, settled, entry_id, at=to_text(now))
-    return len(settled)
+        return len(settled)
+
+    return store.change(write)

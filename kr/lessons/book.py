@@ -74,7 +74,8 @@ class LessonBook:
     ) -> Recorded:
         """Append what is not known yet, while nobody else can, and keep where it came from. Raises ``AppendFailed``.
 
-        What must wait for a person goes into the database alone. A candidate that is known is a recurrence of its lesson.
+        What must wait for a person goes into the database alone. An event whose lesson is known is a recurrence of it; a lesson that is
+        added or imported again, of no event, is none.
         """
         session, at = session_name(session_id), to_text(now)
         with self.file.lock():
@@ -103,7 +104,7 @@ class LessonBook:
         for candidate in candidates:
             lesson = candidate.lesson
             if same := _find_same(tx, lesson):
-                known.update(dict.fromkeys(same))
+                known.update(dict.fromkeys(same if candidate.event else ()))
             elif not batch.find(lesson):
                 fresh[lesson.id] = candidate
                 batch.add(lesson)

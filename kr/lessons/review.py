@@ -139,7 +139,7 @@ class Lessons:
         return self._added(candidate, by_person=by_person)
 
     def edit(self, lesson_id: str, summary: str, *, by_person: bool) -> dict[str, Any]:
-        """Word a lesson anew: a line of its own at the end of the file, which takes the place of the old one.
+        """Word a lesson anew: a line of its own at the end of the file, which takes the place of the old one, its pin and its counts.
 
         Raises ``UnknownLessonError``, ``AppendFailed``, and ``KrError`` for a text that is no lesson's.
         """
@@ -158,6 +158,7 @@ class Lessons:
                 lesson_rows.add(tx, [replace(row_of(new), source=candidate.source)])
             if new.id != old.id:
                 lesson_rows.mark(tx, old.id, "superseded_by", new.id)
+                lesson_rows.move_counts(tx, old.id, new.id)
             self._book.sync(tx, self._clock())
         return self._added(candidate, by_person=by_person)
 

@@ -166,16 +166,20 @@ class Findings:
             request=request,
             written_by=by.name,
         )
-        with self._store.write() as tx:
+
+        def write(tx: Transaction) -> None:
             if quarantine.get(tx, held_id) is None:
                 quarantine.add(tx, held)
+
+        self._store.change(write)
         self._log(finding, by, now, status="quarantined")
         results = SaveResults(id=held_id, notes=[f"it waits for a person (kr review): {'; '.join(reasons)}"])
         return SaveEnvelope(status="quarantined", results=results, errors=[])
 
     def _log(self, finding: Finding, by: Writer, now: datetime, **more: Any) -> None:
         """Keep the request's row; ``answer_tokens`` is what the session was given for this before (tokens spared)."""
-        with self._store.write() as tx:
+
+        def write(tx: Transaction) -> None:
             given = requests.given_before(tx, by.session, finding.framework)
             row = RequestRow(
                 id=new_id(),
@@ -193,6 +197,8 @@ class Findings:
             )
             requests.record(tx, row)
 
+        self._store.change(write)
+
     def rate(self, entry_id: str, data: Mapping[str, Any], writer: Writer | None = None) -> RateResults:
         """Note whether an entry's current text worked. A session counts once for it, by its last word.
 
@@ -203,19 +209,24 @@ class Findings:
         if note is not None and (reasons := reasons_to_hold(note)):
             raise InvalidRequest(FieldError("note", f"is not taken: {'; '.join(reasons)}"))
         by, now = writer or agent(given.session_id), self._clock()
-        with self._store.write() as tx:
+
+        def write(tx: Transaction) -> tuple[RateResults, bool]:
             entry = entries.get(tx, entry_id)
             if entry is None:
                 raise _not_rated(tx, entry_id)
             if entry.origin == "placeholder":
                 why = f"{entry.id} is a placeholder: it says nothing that could work; `kr save` what you find out"
                 raise InvalidRequest(FieldError("id", why))
+            rater = by
             if self._serves_one:
                 # Whatever session it names, who saved a text through this process can't confirm it.
-                by = self._saved_here.get((entry.id, entry.revision), by)
+                rater = self._saved_here.get((entry.id, entry.revision), by)
             outcomes = {given.outcome, *(it.outcome for it in wordings.ratings_of(tx, entry))}
-            results = _rate(tx, entry, replace(given, note=note), by, now)
-        if "wrong" in outcomes or entry.status == "stale":  # nothing else of it is exported
+            results = _rate(tx, entry, replace(given, note=note), rater, now)
+            return results, "wrong" in outcomes or entry.status == "stale"
+
+        results, is_exported = self._store.change(write)
+        if is_exported:  # nothing else of it is exported
             self._export()
         return results
 
@@ -239,15 +250,13 @@ class Findings:
             envelope = self._save(finding, by, [])
         except UnknownEntry:  # the entry that it improves is gone: it is one of its own
             envelope = self._save(replace(finding, entry=None), by, [])
-        with self._store.write() as tx:
-            quarantine.remove(tx, finding_id)
+        self._store.change(lambda tx: quarantine.remove(tx, finding_id))
         return envelope
 
     def reject(self, finding_id: str) -> dict[str, Any]:
         """Drop a finding that waited; returns it. Raises ``UnknownEntry``."""
         held = self._held(finding_id)
-        with self._store.write() as tx:
-            quarantine.remove(tx, finding_id)
+        self._store.change(lambda tx: quarantine.remove(tx, finding_id))
         return _held_item(held)
 
     def _held(self, finding_id: str) -> Quarantined:

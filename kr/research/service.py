@@ -269,8 +269,7 @@ class ResearchService:
 
     def _keep_row(self, row: RequestRow) -> None:
         try:
-            with self.store.write(scope=None) as tx:
-                requests.record(tx, row)
+            self.store.change(lambda tx: requests.record(tx, row), scope=None)
         except StoreError as error:
             logger.warning("%s", error)
 

@@ -136,8 +136,7 @@ def enforce_capacity(tx: Transaction, now: datetime, *, keep: str = "") -> Evict
 
 def enforce_capacity_now(store: Store, now: datetime) -> Evicted:
     """Run the guard by itself: the last step of an import."""
-    with store.write() as tx:
-        return enforce_capacity(tx, now)
+    return store.change(lambda tx: enforce_capacity(tx, now))
 
 
 def _move(tx: Transaction, where: str, reason: ArchiveReason, now: datetime, **parameters: object) -> int:

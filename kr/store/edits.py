@@ -26,13 +26,19 @@ def edit_at(tx: Transaction, path: str, sha256: str | None) -> str | None:
     return None if is_torn or revisions.has(tx, digest(text)) else text
 
 
+def in_conflict(tx: Transaction, path: str, sha256: str | None) -> bool:
+    """Tell whether git left conflict markers in the file at a path, which nobody may read as a text until they are gone."""
+    lines = (edit_at(tx, path, sha256) or "").splitlines()
+    return all(any(line.startswith(mark) for line in lines) for mark in ("<<<<<<< ", ">>>>>>> "))
+
+
 def ingest_edit(tx: Transaction, entry: Entry) -> Entry:
     """Take in as a finding what somebody wrote into a live entry's file; return the entry as it is then.
 
     What must wait for a person goes into the quarantine, and the entry stays as it was.
     """
     text = edit_at(tx, entry.path, entry.sha256)
-    if text is None:
+    if text is None or in_conflict(tx, entry.path, entry.sha256):
         return entry
     at = to_text(datetime.fromtimestamp(int(tx.files.changed_at(entry.path)), UTC))
     if entry.sha256 is None:  # it came without a text: this is its own

@@ -238,7 +238,8 @@ class Store:
         """Open a transaction that other writers wait for; rolled back unless the block ends normally.
 
         On PostgreSQL those of the same ``scope`` wait for each other. No network and no slow work belongs in it. Raises ``StoreBusy``
-        after ``timeout`` seconds, and ``StoreConflict`` (see ``change``).
+        after ``timeout`` seconds, and ``StoreConflict``. ``change`` is the way to write; a block by itself is for what must not be done
+        twice, as to append to a file, and for lessons, whose rows no other scope changes.
         """
         after_commit: list[Callable[[], None]] = []
         with self._database.transaction(after_commit, timeout, scope) as connection:

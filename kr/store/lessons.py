@@ -173,6 +173,21 @@ def recurred(tx: Transaction, ids: Sequence[str], *, session_id: str, at: str) -
     )
 
 
+def move_counts(tx: Transaction, old: str, new: str) -> None:
+    """Give a lesson that was worded anew what is known of the old one: its pin, its counts, and to whom it was given."""
+    counts = ("injected", "recurred", "recurred_after_injection")
+    moments = ("pinned_at", "last_recurred_at")
+    was = {name: f"(SELECT {name} FROM lessons WHERE id = :old)" for name in (*counts, *moments)}
+    changes = [f"{name} = {name} + {was[name]}" for name in counts]
+    changes += [f"{name} = coalesce({name}, {was[name]})" for name in moments]
+    tx.execute(f"UPDATE lessons SET {', '.join(changes)} WHERE id = :new", old=old, new=new)
+    tx.execute(
+        f"UPDATE lessons SET {', '.join(f'{name} = 0' for name in counts)}, pinned_at = NULL WHERE id = :old",
+        old=old,
+    )
+    tx.execute("UPDATE lesson_injections SET lesson_id = :new WHERE lesson_id = :old", old=old, new=new)
+
+
 def states(tx: Transaction, ids: Iterable[str]) -> dict[str, LessonState]:
     """Return what is known of these lessons, by their ids."""
     sessions = "(SELECT count(DISTINCT given.session_id) FROM lesson_injections AS given WHERE given.lesson_id = lessons.id)"

@@ -6,6 +6,7 @@ begins a transaction goes with its first statement, and what nobody waits for wi
 only where ``KR_DATABASE_URL`` names PostgreSQL.
 """
 
+import logging
 import re
 import threading
 import weakref
@@ -55,6 +56,11 @@ _KINDS: tuple[tuple[type[psycopg.Error], type[StoreError]], ...] = (
 
 Message = tuple[str, dict[str, Any] | None]
 """A statement as psycopg takes it, with its parameters."""
+
+
+logging.getLogger("psycopg").setLevel(
+    logging.ERROR
+)  # what it warns of when a connection is lost is raised as well
 
 
 class Row:

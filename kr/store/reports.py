@@ -27,8 +27,7 @@ def read_report(store: Store, entry: Entry) -> str | None:
     if found is not None:
         return found
     try:
-        with store.write(timeout=_SETTLE_TIMEOUT) as tx:
-            found = settle(tx, entry.id)
+        found = store.change(lambda tx: settle(tx, entry.id), timeout=_SETTLE_TIMEOUT)
     except (StoreError, ReportUnwritable) as exc:
         log.warning("%s: its file is left as it is: %s", entry.path, exc)
     if found is None:
@@ -82,8 +81,11 @@ def settle(tx: Transaction, entry_id: str) -> str | None:
     row = entries.get(tx, entry_id)
     if row is None:
         return None
-    from kr.store.edits import ingest_edit  # heavy: the guard
+    from kr.store.edits import in_conflict, ingest_edit  # heavy: the guard
 
+    if in_conflict(tx, row.path, row.sha256):
+        log.warning("%s has the conflict markers of git, and is left as it is: take one side", row.path)
+        return revisions.text(tx, row.sha256)
     entry = ingest_edit(tx, row)
     text = revisions.text(tx, entry.sha256)
     if text is not None and settled(tx, entry) is None and not tx.files.is_blocked(entry.path):

@@ -38,13 +38,16 @@ def remove(store: Store, entry_ids: Sequence[str], now: datetime) -> list[Archiv
 
     None: one is not there.
     """
-    with store.write() as tx:
+
+    def write(tx: Transaction) -> list[Archived] | None:
         wanted = dict.fromkeys(entry_ids)
         live = entries.some(tx, wanted)
         if len(live) < len(wanted):
             return None
         by_id = {entry.id: entry for entry in live}
         return [_archive(tx, by_id[entry_id], now) for entry_id in wanted]
+
+    return store.change(write)
 
 
 def restore_archived(
@@ -54,7 +57,9 @@ def restore_archived(
 
     Raises ``EntryConflict`` when its text is lost, or its id or topic is live (``replace_live``: archived first); ``ReportUnwritable``.
     """
-    with ExitStack() as opened, store.write() as tx:
+    opened = ExitStack()
+
+    def write(tx: Transaction) -> Restored | None:
         if not archive.pop(tx, archived.archive_id):
             return None
         entry = archived.entry
@@ -72,13 +77,18 @@ def restore_archived(
         restored = _put_back(tx, opened, entry, text, now, is_baseline=is_baseline)
         return replace(restored, archived=moved)
 
+    with opened:  # what is staged there is needed until the commit
+        return store.change(write)
+
 
 def restore_revision(store: Store, entry_id: str, number: int, now: datetime) -> Restored | None:
     """Bring an earlier text of a live entry back with its version, confidence, writer and time. None: no such entry or revision.
 
     Raises ``EntryConflict`` when another live entry is the one of that version.
     """
-    with ExitStack() as opened, store.write() as tx:
+    opened = ExitStack()
+
+    def write(tx: Transaction) -> Restored | None:
         current = entries.get(tx, entry_id)
         revision = revisions.get(tx, entry_id, number)
         text = revisions.text(tx, revision.sha256) if revision is not None else None
@@ -93,6 +103,9 @@ def restore_revision(store: Store, entry_id: str, number: int, now: datetime) ->
         wordings.doubt(tx, entry_id)  # somebody confirmed them for the other text
         restored = _put_back(tx, opened, entry, text, now, is_baseline=revision.status == "stale")
         return replace(restored, replaced=current.revision)
+
+    with opened:  # what is staged there is needed until the commit
+        return store.change(write)
 
 
 def _put_back(

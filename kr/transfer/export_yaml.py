@@ -196,8 +196,7 @@ def _file_state(path: Path) -> list[int]:
 
 
 def _note(store: Store, key: str, value: str) -> None:
-    with store.write(scope=ALONE) as tx:
-        meta.put(tx, store.folder_key(key), value)
+    store.change(lambda tx: meta.put(tx, store.folder_key(key), value), scope=ALONE)
 
 
 def _write_elsewhere(store: Store, folder: Path) -> int:

@@ -112,8 +112,7 @@ def _is_first_use(store: Store) -> bool:
 
 
 def _note_first_use(store: Store, value: str) -> None:
-    with store.write() as tx:
-        meta.put(tx, FIRST_IMPORT, value)
+    store.change(lambda tx: meta.put(tx, FIRST_IMPORT, value))
 
 
 def import_yaml(
@@ -226,13 +225,22 @@ class _Importer:
         """Place items in one transaction, each with its index file and whether the file at its path is its text; then make the files."""
         if not batch:
             return
-        with self._store.write() as tx:
+
+        def write(tx: Transaction) -> tuple[Placer, list[Outcome], list[Problem]]:
             placer = Placer(tx, self._base, self._now, adopts=self._adopts)
+            done: list[Outcome] = []
+            refused: list[Problem] = []
             for file, item, has_text in batch:
                 try:
-                    self.result.counts[placer.place(item, file.parent, has_text=has_text)] += 1
+                    done.append(placer.place(item, file.parent, has_text=has_text))
                 except BadItem as error:
-                    self.result.refused.append(Problem(str(file), item.line, str(error)))
+                    refused.append(Problem(str(file), item.line, str(error)))
+            return placer, done, refused
+
+        placer, done, refused = self._store.change(write)
+        self.result.refused += refused
+        for what in done:
+            self.result.counts[what] += 1
         files = ReportFiles(self._base)
         for path, text in placer.new_files.items():
             try:
@@ -243,12 +251,17 @@ class _Importer:
     def import_wordings(self, file: Path) -> None:
         """Give the entries that are here what the file says of them; what they know already stays."""
         items = list(self._read(file))
-        with self._store.write() as tx:
+
+        def write(tx: Transaction) -> list[Problem]:
+            refused = []
             for line, data in items:
                 try:
                     _take_in(tx, check_wording(data), to_text(self._now), adopts=self._adopts)
                 except BadItem as error:
-                    self.result.refused.append(Problem(str(file), line, str(error)))
+                    refused.append(Problem(str(file), line, str(error)))
+            return refused
+
+        self.result.refused += self._store.change(write)
 
     def _read(self, file: Path) -> Iterator[tuple[int, Tree]]:
         """Yield a file's items; that it can't be read, or not further, stands in the result."""

@@ -199,8 +199,7 @@ class Workflows:
             updated_at=to_text(self.clock()),
             completed_at=instance.completed_at,
         )
-        with self.store.write(scope=None) as tx:
-            workflows.record(tx, row)
+        self.store.change(lambda tx: workflows.record(tx, row), scope=None)
 
     def _file(self, state: Path | None) -> Path:
         path = self.cwd / (state or DEFAULT_NAME)

@@ -434,3 +434,34 @@ def test_a_dry_run_counts_nothing_and_a_cut_list_says_so(project: Project) -> No
     assert [lesson["injected"] for lesson in yaml.safe_load(listed.stdout)] == [0, 0]
     assert "the first 2 shown" in listed.stderr.decode()
     assert project.run("lessons", "list", "--limit", "3").stderr == b""
+
+
+def test_a_lesson_that_is_worded_anew_keeps_its_pin_and_its_counts(project: Project) -> None:
+    project.run("lessons", "record", "--request", "-", stdin=yaml.safe_dump(record_data()))
+    for session in ("one", "two"):
+        project.run("lessons", "inject", "--phase", "dev-execution", "--session-id", session)
+    again = record_data(session_id="two")
+    project.run("lessons", "record", "--request", "-", stdin=yaml.safe_dump(again))
+    (old,) = json.loads(project.run("lessons", "list", "--format", "json").stdout)
+    project.run("lessons", "pin", old["id"])
+    new = json.loads(
+        project.run("lessons", "edit", old["id"], "Set row-height in rem", "--format", "json").stdout
+    )
+    names = ("injected", "sessions", "recurred", "recurred_after_injection", "last_recurred_at")
+    assert [new[name] for name in names] == [old[name] for name in names] == [2, 2, 1, 1, new[names[-1]]]
+    assert (new["status"], new["last_recurred_at"] is None) == ("pinned", False)
+    states = {
+        it["id"]: (it["status"], it["injected"])
+        for it in json.loads(project.run("lessons", "list", "--format", "json").stdout)
+    }
+    assert states == {old["id"]: ("superseded", 0), new["id"]: ("pinned", 2)}
+
+
+def test_a_lesson_that_is_added_or_imported_again_did_not_come_back(project: Project) -> None:
+    words = ("lessons", "add", "Rows drift apart", "--fix", "Set a fixed row-height")
+    assert [project.run(*words).returncode for _ in range(2)] == [0, 1]
+    copy = project.root / "copy.md"
+    copy.write_bytes((project.root / FILE).read_bytes())
+    project.run("lessons", "import", str(copy))
+    (lesson,) = json.loads(project.run("lessons", "list", "--format", "json").stdout)
+    assert (lesson["recurred"], lesson["last_recurred_at"]) == (0, None)

