@@ -65,11 +65,10 @@ def _read_json(text: str) -> Tree:
     except json.JSONDecodeError as error:
         try:
             return _read_yaml(text)
-        except BrokenYaml as broken:  # who writes braces writes JSON
-            why = f"it is not JSON: {error.msg}"
-            found = BrokenYaml(error.lineno, error.colno, why, path=broken.path)
-            found.read = broken.read
-            raise found from None
+        except BrokenYaml as broken:
+            if re.match(r'\s*\{\s*"', text) and "control character" not in error.msg:  # it was to be JSON
+                broken.args = BrokenYaml(error.lineno, error.colno, f"it is not JSON: {error.msg}").args
+            raise
     except (ValueError, RecursionError):
         return _read_yaml(text)
 
