@@ -1,9 +1,10 @@
 """PostgreSQL beside SQLite: a crowd on four folders, a server that is killed under it, look-ups, and a move there and back.
 
 Starts a PostgreSQL of its own, with fsync on. ``load`` is the crowd on both databases, ``kill`` the crowd while the server is killed
-five times, ``looks`` a resident hit and candidates at 2,000 entries, ``move`` 200 entries and 100,000 archived ones to PostgreSQL and
-back. What was acknowledged and is not there, a story that overspent, a limit that was passed or not reached, a question that was
-researched twice, a kill too few, or a process that did nothing more after the last kill ends with status 1.
+five times, early enough to see who goes on, ``looks`` a resident hit and candidates at 2,000 entries, ``move`` 200 entries and 100,000
+archived ones to PostgreSQL and back. What was acknowledged and is not there, a story that overspent, a limit that was passed or not
+reached, a question that was researched twice, a kill too few, or a process that did nothing more after the last kill ends with
+status 1.
 """
 
 import argparse
@@ -176,7 +177,7 @@ def watch(store: Store, began: float, seconds: float, server: Server | None) -> 
     """Look at the number of entries all the time; return the largest, and when the server was back after each kill."""
     most, kills = 0, list[float]()
     while (gone := time.time() - began) < seconds:
-        if server is not None and len(kills) < KILLS and gone > (len(kills) + 1) * seconds / (KILLS + 1):
+        if server is not None and len(kills) < KILLS and gone > (len(kills) + 1) * seconds / (2 * KILLS):
             server.stop(signal.SIGKILL)
             time.sleep(0.3)
             server.start()
