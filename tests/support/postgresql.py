@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -51,6 +52,9 @@ def may_be_run(folder: Path) -> bool:
     return done.returncode == 0
 
 
+_GUARD = "import os, signal, sys; sys.stdin.buffer.read(); os.kill(int(sys.argv[1]), signal.SIGQUIT)"
+
+
 @dataclass
 class Server:
     """A server that tests may start, stop and kill."""
@@ -60,6 +64,8 @@ class Server:
     port: int
     settings: tuple[str, ...] = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    _guard: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    """Stops it where these tests end without doing so: then nobody holds the other end of its standard input."""
 
     @property
     def url(self) -> str:
@@ -90,6 +96,9 @@ class Server:
                 stderr=log,
                 user=_run_as(),
             )
+        self._guard = subprocess.Popen(
+            [sys.executable, "-S", "-c", _GUARD, str(self.process.pid)], stdin=subprocess.PIPE
+        )
         deadline = time.monotonic() + 60
         while True:
             try:
@@ -105,6 +114,9 @@ class Server:
         """Stop it: at once (SIGQUIT), in good order (SIGINT), or as by a power cut (SIGKILL)."""
         if self.process is None:
             return
+        if self._guard is not None:
+            with self._guard:
+                self._guard.kill()
         if how is signal.SIGKILL:
             _kill_children(self.process.pid)
         self.process.send_signal(how)
