@@ -155,7 +155,7 @@ def test_the_first_tab_leads_to_the_content(chromium: Any, address: str) -> None
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
         page.keyboard.press("Enter")
-        assert page.evaluate("document.activeElement.id") == "main"
+        page.locator("#main:focus").wait_for()
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.closest('main') !== null")
 
