@@ -150,10 +150,11 @@ def text(value: object) -> str:
     return taken
 
 
-def short_text(value: object) -> str:
+def short_text(value: object, most: int = _LONGEST_LINE) -> str:
+    """Take text of so many characters at most."""
     taken = text(value)
-    if len(taken) > _LONGEST_LINE:
-        raise bad(f"has {len(taken)} characters; at most {_LONGEST_LINE}")
+    if len(taken) > most:
+        raise bad(f"has {len(taken)} characters; at most {most}")
     return taken
 
 
@@ -187,10 +188,7 @@ def framework_name(value: object) -> str:
 
 def question(value: object) -> str:
     """Take a question; it may have lines."""
-    taken = text(value).strip()
-    if len(taken) > LONGEST_QUESTION:
-        raise bad(f"has {len(taken)} characters; at most {LONGEST_QUESTION}")
-    return taken
+    return short_text(text(value).strip(), LONGEST_QUESTION)
 
 
 def decoded(value: object) -> object:

@@ -73,7 +73,7 @@ def _index_terms(tx: Transaction, entry_id: str, texts: Mapping[str, str]) -> No
         for term in found:
             weights[term] += 1 if name == "report" else 2
     tx.execute(
-        f"{upsert_into('entry_search', ('entry_id', 'length'), 'entry_id')}",
+        upsert_into("entry_search", ("entry_id", "length"), "entry_id"),
         entry_id=entry_id,
         length=1 + sum(map(len, terms.values())),
     )

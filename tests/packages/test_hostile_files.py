@@ -14,40 +14,16 @@ from hypothesis import strategies as st
 from kr.packages.versions import Found, find_dependencies, version_of
 from tests.packages.helpers import DATA
 from tests.packages.helpers import write as write_files
+from tests.support.dependency_files import DEPENDENCY_FILES
 
-FILES = (
-    "package.json",
-    "package-lock.json",
-    "yarn.lock",
-    "pnpm-lock.yaml",
-    "bun.lock",
-    "pnpm-workspace.yaml",
-    "pyproject.toml",
-    "uv.lock",
-    "poetry.lock",
-    "requirements.txt",
-    "pom.xml",
-    "build.gradle",
-    "build.gradle.kts",
-    "settings.gradle",
-    "setup.cfg",
-    "pylock.toml",
-    "go.work",
-    "go.mod",
-    "Cargo.toml",
-    "Cargo.lock",
-    "composer.json",
-    "composer.lock",
-    "Gemfile.lock",
-)
-SAMPLES = {file: [p.read_bytes() for p in DATA.rglob(Path(file).name)] or [b""] for file in FILES}
+SAMPLES = {file: [p.read_bytes() for p in DATA.rglob(Path(file).name)] or [b""] for file in DEPENDENCY_FILES}
 
 
 def write(root: Path, file: str, content: bytes) -> None:
     write_files(root, {file: content})
 
 
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", DEPENDENCY_FILES)
 def test_a_folder_in_place_of_a_file(tmp_path: Path, file: str) -> None:
     (tmp_path / file).mkdir(parents=True)
     found = find_dependencies(tmp_path, {})
@@ -55,14 +31,14 @@ def test_a_folder_in_place_of_a_file(tmp_path: Path, file: str) -> None:
     assert [w for w in found.warnings if w.startswith(f"{file}: ") and "not a regular file" in w]
 
 
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", DEPENDENCY_FILES)
 def test_not_utf_8(tmp_path: Path, file: str) -> None:
     write(tmp_path, file, b"\xff\xff\xff{}")
     (warning,) = find_dependencies(tmp_path, {}).warnings
     assert warning.startswith((f"{file}: it is not UTF-8 text", f"{file}: it is not valid XML"))
 
 
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", DEPENDENCY_FILES)
 def test_a_file_of_50_megabytes(tmp_path: Path, file: str) -> None:
     path = tmp_path / file
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +53,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "file", [f for f in FILES if f.endswith((".json", ".toml", ".xml")) and any(SAMPLES[f])]
+    "file", [f for f in DEPENDENCY_FILES if f.endswith((".json", ".toml", ".xml")) and any(SAMPLES[f])]
 )
 def test_truncated(tmp_path: Path, file: str) -> None:
     whole = next(s for s in SAMPLES[file] if s.strip())
@@ -295,7 +271,7 @@ def _altered(sample: bytes, cuts: list[tuple[int, int, bytes]]) -> bytes:
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    file=st.sampled_from(FILES),
+    file=st.sampled_from(DEPENDENCY_FILES),
     content=st.one_of(
         st.binary(max_size=300),
         st.text(max_size=300).map(lambda t: t.encode("utf-8", "surrogatepass")),
@@ -343,7 +319,7 @@ def test_arbitrary_content_never_raises(file: str, content: bytes) -> None:
     ),
 )
 def test_damaged_real_files_never_raise(data: st.DataObject, cuts: list[tuple[int, int, bytes]]) -> None:
-    file = data.draw(st.sampled_from(FILES))
+    file = data.draw(st.sampled_from(DEPENDENCY_FILES))
     sample = data.draw(st.sampled_from(SAMPLES[file]))
     with TemporaryDirectory() as folder:
         write(Path(folder), file, _altered(sample, cuts))

@@ -26,6 +26,7 @@ from kr.documents.npm import declarations
 from kr.documents.python import python_sections
 from kr.errors import KrError
 from kr.server.mcp import TOOLS
+from tests.support.dependency_files import DEPENDENCY_FILES
 from tests.support.lessons import record_data
 from tests.support.program import Project, request
 from tests.support.stores import ROOT
@@ -210,25 +211,6 @@ _HOOKS = _json(
     {"hook_event_name": "SessionStart", "session_id": "s", "cwd": "/", "prompt": "vue slots"},
 )
 _TEMPLATE = (ROOT / "kr/workflows/templates/deployment.md").read_bytes()
-_DEPENDENCIES = (
-    "package.json",
-    "package-lock.json",
-    "yarn.lock",
-    "pnpm-lock.yaml",
-    "pyproject.toml",
-    "uv.lock",
-    "poetry.lock",
-    "requirements.txt",
-    "pom.xml",
-    "build.gradle",
-    "go.mod",
-    "Cargo.toml",
-    "Cargo.lock",
-    "composer.json",
-    "composer.lock",
-    "Gemfile.lock",
-    "setup.cfg",
-)
 
 DOORS: dict[str, Door] = {
     "request": Door(
@@ -293,7 +275,7 @@ DOORS: dict[str, Door] = {
     ),
     **{
         name: Door(_files(f"projects/**/{name}") or [b""], program("versions", "--all", file=name))
-        for name in _DEPENDENCIES
+        for name in DEPENDENCY_FILES
     },
 }
 
