@@ -116,7 +116,7 @@ def test_what_a_person_broke_is_told(path: Path, old: str, new: str, told: str) 
 
 def test_bytes_that_are_no_text_are_told(path: Path) -> None:
     path.write_bytes(b'{\n  "a": "\xff"}')
-    with pytest.raises(WorkflowError, match="the state is broken: .*codec"):
+    with pytest.raises(WorkflowError, match=r"the state is broken: .*codec"):
         read_state(path)
 
 
