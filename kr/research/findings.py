@@ -222,7 +222,7 @@ class Findings:
             saved = self._saved_here.get((entry.id, entry.revision)) if self._serves_one else None
             rater = saved or by
             outcomes = {given.outcome, *(it.outcome for it in wordings.ratings_of(tx, entry))}
-            results = _rate(tx, entry, replace(given, note=note), rater, by, now)
+            results = _rate(tx, entry, replace(given, note=note), rater, now, session=by)
             if rater.session != by.session:
                 results = replace(results, note=SAME_PROCESS)
             return results, "wrong" in outcomes or entry.status == "stale"
@@ -312,7 +312,7 @@ def _not_rated(tx: Transaction, entry_id: str) -> KrError:
 
 
 def _rate(
-    tx: Transaction, entry: Entry, given: Rate, by: Writer, session: Writer, now: datetime
+    tx: Transaction, entry: Entry, given: Rate, by: Writer, now: datetime, *, session: Writer
 ) -> RateResults:
     """Note a rating as ``by``'s word; ``session`` is who asked, and whose wordings are meant."""
     rating = Rating(
