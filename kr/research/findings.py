@@ -221,12 +221,10 @@ class Findings:
             if self._serves_one:
                 # Whatever session it names, who saved a text through this process can't confirm it.
                 rater = self._saved_here.get((entry.id, entry.revision), by)
-            outcomes = {given.outcome, *(it.outcome for it in wordings.ratings_of(tx, entry))}
-            results = _rate(tx, entry, replace(given, note=note), rater, now)
-            return results, "wrong" in outcomes or entry.status == "stale"
+            return _rate(tx, entry, replace(given, note=note), rater, now), entry.status == "stale"
 
-        results, is_exported = self._store.change(write)
-        if is_exported:  # nothing else of it is exported
+        results, was_stale = self._store.change(write)
+        if was_stale:  # nothing else of it is exported
             self._export()
         return results
 

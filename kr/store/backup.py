@@ -47,6 +47,7 @@ _UNINDEXED = (
     "(SELECT entry_id FROM search_rows WHERE row IN (SELECT rowid FROM entry_search)) LIMIT 1"
 )
 
+
 @dataclass(frozen=True, slots=True)
 class Inspection:
     """What stands at a database's path; an empty file counts as ``absent``.
@@ -164,7 +165,9 @@ def restore(path: Path, source: Path, moment: str) -> Path | None:
             _reading(source, is_locked=True) as connection,
         ):
             target.execute("PRAGMA journal_mode = WAL")
-            connection.backup(target)  # one transaction: a new file would leave others with the log of the old one
+            connection.backup(
+                target
+            )  # one transaction: a new file would leave others with the log of the old one
         return kept
 
 
