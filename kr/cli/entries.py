@@ -10,13 +10,13 @@ from kr.cli.common import (
     cell,
     emit,
     facts_view,
+    item_lines,
     kr_command,
     kr_group,
     limit_option,
     open_app,
     some_words,
     table,
-    wrapped,
 )
 from kr.text import counted
 
@@ -47,13 +47,10 @@ def search(ctx: click.Context, /, words: tuple[str, ...], framework: str | None,
 def search_view(value: dict[str, list[Row]]) -> str:
     lines = []
     for row in value["entries"]:
-        title = row.get("question") or row["topic"]
-        lines += wrapped("", row["id"], indent=0)
-        lines += wrapped("    ", f"{title} ({_status(row)})", indent=4)
-        lines += wrapped("    ", _without_marks(row["passage"]), indent=4)
+        title = f"{row.get('question') or row['topic']} ({_status(row)})"
+        lines += item_lines(row["id"], title, _without_marks(row["passage"]))
     for row in value["lessons"]:
-        lines.append(f"{cell(row['id'])}  lesson of {cell(row['phase'])}")
-        lines += wrapped("    ", row["passage"], indent=4)
+        lines += item_lines(f"{row['id']}  lesson of {row['phase']}", row["passage"])
     return "\n".join(lines) or "none"
 
 
@@ -202,10 +199,6 @@ def _status(row: Row) -> str:
     return "withdrawn: rated wrong" if row["status"] == "withdrawn" else str(row["status"])
 
 
-def _title(row: Row) -> str:
-    return str(row.get("question") or row["topic"])
-
-
 def entries_view(rows: list[Row]) -> str:
     facts = "{framework} {framework_version}; {status}, confidence {confidence}, used {last_accessed:.10}"
     return _listed([row | {"status": _status(row)} for row in rows], facts)
@@ -218,34 +211,27 @@ def archive_view(rows: list[Row]) -> str:
 def _listed(rows: list[Row], facts: str) -> str:
     lines = []
     for row in rows:
-        lines += wrapped("", row["id"], indent=0)
-        lines += wrapped("    ", f"{_title(row)}; {facts.format(**row)}", indent=4)
+        lines += item_lines(row["id"], f"{row.get('question') or row['topic']}; {facts.format(**row)}")
     return "\n".join(lines) or "none"
 
 
 def history_view(rows: list[Row]) -> str:
     columns = ("revision", "framework_version", "confidence", "researched_at", "replaced_at")
-    lines = [[str(row[name] or "-")[:19] for name in columns] for row in rows]
-    shown = ("no", "version", "confidence", "researched at", "replaced at")
-    return table(shown, lines, wide="version") if rows else "no earlier text"
+    cells = [[str(row[name] or "-")[:19] for name in columns] for row in rows]
+    return table([name.replace("_", " ") for name in columns], cells) if rows else "no earlier text"
 
 
 def changed_view(value: Row) -> str:
     """Say what was archived or restored, and how many entries are live now."""
-    lines = [
-        f"archived  {cell(row['id'])}  (kr archive restore {cell(row['id'])} brings it back)"
-        for row in value.get("removed", ())
-    ]
+    lines = []
     if "entry" in value:
         entry = value["entry"]
         lines.append(f"restored  {cell(entry['id'])}, {entry['status']}: {cell(entry['path'])}")
         if value["replaced"] is not None:
             lines.append(f"the text that it replaces is revision {value['replaced']} (kr entries history)")
-        lines += [
-            f"archived  {cell(row['id'])}, which was live (archive id {row['archive_id']})"
-            for row in value["archived"]
-        ]
-        if moved := max(value["lru_evicted"], 0) + value["auto_archived"]:
-            lines.append(f"{counted(moved, 'other entry', 'other entries')} went to the archive, for room")
+    for entry_id in [cell(row["id"]) for row in value.get("removed") or value.get("archived", ())]:
+        lines += [f"archived  {entry_id}  (kr archive restore {entry_id} brings it back)"]
+    if moved := max(value.get("lru_evicted", 0), 0) + value.get("auto_archived", 0):
+        lines.append(f"{counted(moved, 'other entry', 'other entries')} went to the archive, for room")
     lines += [f"{click.style('note', fg='yellow')}  {cell(note)}" for note in value["warnings"]]
     return "\n".join([*lines, f"{counted(value['index_count'], 'entry is', 'entries are')} live"])

@@ -19,16 +19,13 @@ from kr.cli.common import (
     wrapped,
 )
 from kr.errors import InvalidRequest, KrError
-from kr.findings import MOST_TOKENS, save_failure
+from kr.findings import save_failure
 from kr.models import Writer, person, to_plain
-from kr.requests import LIMIT, read_document
+from kr.requests import read_document
 from kr.schemas import finding_request
 from kr.text import counted, fenced
 
 Row = dict[str, Any]
-
-_MOST_LINES = 20
-"""Of one text that waits; the others are seen with ``--format yaml``."""
 
 _SESSION = click.option("--session-id", metavar="ID", help="The session of the agent.")
 _STORY = click.option("--story-key", metavar="KEY", help="The story that you work on, such as 3-1.")
@@ -117,11 +114,8 @@ def save(
 
 
 def _text_of(source: str) -> str:
-    content = read_request(source)
-    if len(content) > LIMIT:
-        raise KrError(f"{source}: is larger than 1 MiB; a finding has at most {MOST_TOKENS} tokens")
     try:
-        return content.decode()
+        return read_request(source).decode()
     except UnicodeDecodeError as error:
         raise KrError(f"{source}: is not UTF-8 text: byte {error.start + 1}") from error
 
@@ -141,8 +135,8 @@ def _saved_view(value: Row) -> str:
         lines += wrapped(f"  {click.style('note', fg='yellow')}  ", note, indent=4)
     if results["related"]:
         lines.append("  may say the same (--entry ID improves one instead):")
-        for item in results["related"]:
-            lines += wrapped(f"    {item['id']}  ", item["question"] or item["topic"], indent=6)
+    for item in results["related"]:
+        lines += wrapped(f"    {item['id']}  ", item["question"] or item["topic"], indent=6)
     return "\n".join(lines)
 
 
@@ -167,13 +161,7 @@ def rate(ctx: click.Context, /, entry_id: str, *, worked: bool, wrong: bool, **g
     given["outcome"] = "worked" if worked else "wrong"
     with open_app(ctx, may_share=True) as app:
         value = to_plain(app.rate_report(entry_id, given, _writer(given["session_id"])))
-    emit(value, ctx, _rated_view)
-
-
-def _rated_view(value: Row) -> str:
-    counts = f"worked for {value['worked']}, wrong for {value['wrong']}"
-    line = f"{value['id']}  {counts}; confidence {value['confidence']}"
-    return f"{line}\n  it is served to nobody until it is improved" if value["withdrawn"] else line
+    emit(value, ctx, facts_view)
 
 
 @kr_group("review", "kr review", "kr review approve held-1f2e3d4c5b6a", invoke_without_command=True)
@@ -209,7 +197,7 @@ def reject(ctx: click.Context, /, entry_id: str) -> None:
 def _require_person(command: str) -> None:
     if not is_person():
         raise KrError(
-            f"kr review {command} works at a terminal alone: what was held back is for a person to read"
+            f"kr review {command} works at a terminal alone: a person is to read what was held back"
         )
 
 
@@ -225,15 +213,12 @@ def _review_view(value: Row) -> str:
     if value["wrong"]:
         lines.append("Rated wrong; served to nobody until somebody improves it (kr save … --entry ID):")
     for it in value["wrong"]:
-        lines += wrapped(
-            f"  {it['id']}  by {it['wrong']} of {it['wrong'] + it['worked']}: ", it["question"], indent=4
-        )
+        by = f"by {it['wrong']} of {it['wrong'] + it['worked']}"
+        lines += wrapped(f"  {it['id']}  {by}: ", it["question"], indent=4)
         for note in it["notes"]:
             lines += wrapped(f"    {note['by']}: ", note["note"] or "no note", indent=6)
     if value["candidates"]:
-        lines.append(
-            "Asked, and nobody chose what was offered (kr research … --use ID answers it from then on):"
-        )
+        lines.append("Asked, and nobody chose what was offered (kr research … --use ID answers it then):")
     for it in value["candidates"]:
         lines += wrapped(f"  {counted(it['asked'], 'time')}  {it['framework']}: ", it["question"], indent=4)
         lines += wrapped("    offered: ", ", ".join(it["candidates"]), indent=6)
@@ -248,10 +233,8 @@ def _held_finding(it: Row) -> list[str]:
     lines = wrapped(f"{it['id']}  finding by {it['written_by']}: ", about, indent=4)
     lines += wrapped("  held back: it ", "; ".join(it["reasons"]), indent=4)
     for name in ("answer", "code", "caveats", "verified_by", "sources", "topic", "tags"):
-        found = it["finding"].get(name) or ""
-        text = ("\n".join(found) if isinstance(found, list) else found).strip().splitlines()
+        found = it["finding"].get(name)
+        text = "\n".join(found) if isinstance(found, list) else found
         if text:
-            lines += [f"  {name}:", *(f"  | {cell(line)}" for line in text[:_MOST_LINES])]
-        if (left := len(text) - _MOST_LINES) > 0:
-            lines.append(f"  | … {counted(left, 'more line')}: --format yaml")
+            lines += [f"  {name}:", *(f"  | {cell(line)}" for line in text.strip().splitlines())]
     return lines

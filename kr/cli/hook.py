@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import stat
 import sys
 from pathlib import Path
@@ -26,12 +25,12 @@ if TYPE_CHECKING:
 
 _INPUT_LIMIT = 8 * 1024 * 1024
 _NO_STORY = "0-0"
-_TIMEOUT = 2.0
+_TIMEOUT = 1.0
 """Seconds to wait for a busy database, which only counts lessons."""
-_LOCK_TIMEOUT = 5.0
+_LOCK_TIMEOUT = 2.5
 """Seconds to wait for others who record. A hook that takes longer is killed, and then says nothing."""
 _SERVER = 3.0
-"""Seconds for the server of ``KR_SERVER``; behind one that gave no answer, what is waited for has half its time."""
+"""Seconds for the server of ``KR_SERVER``."""
 
 _EPILOG = """\b
 Example, in .claude/settings.json, for SessionStart, SubagentStart,
@@ -76,7 +75,7 @@ def command(ctx: click.Context, /, phase: str | None, story_key: str) -> None:
         _enter(data)
         with open_app(ctx, may_share=True, server_seconds=_SERVER) as app:
             known = _known_phase(app, event.phase or phase)
-            identity = {"session_id": event.session_id, "story_key": _known_story(story_key)}
+            identity = {"session_id": event.session_id, "story_key": story_key or _NO_STORY}
             if isinstance(event, Start):
                 answer = _inject(app, event, known, identity)
             else:
@@ -89,18 +88,14 @@ def command(ctx: click.Context, /, phase: str | None, story_key: str) -> None:
 
 
 def _read_event() -> Any:
-    if sys.stdin is not None and sys.stdin.isatty():
-        _warn("an event is read here as JSON, which Claude Code sends; Ctrl-C ends it")
     data = b"" if sys.stdin is None else sys.stdin.buffer.read(_INPUT_LIMIT + 1)
     if len(data) > _INPUT_LIMIT:
         raise ValueError(f"the input is longer than {_INPUT_LIMIT // 1024**2} MiB; nothing is done")
     try:
         return json.loads(data)
     except ValueError as error:
-        what = f"not JSON ({error})" if data.strip() else "empty"
-        raise ValueError(
-            f"standard input is {what}. Claude Code sends an event as JSON here; docs/agents.md shows one"
-        ) from error
+        told = f"standard input is no JSON ({error}); docs/agents.md shows what Claude Code sends"
+        raise ValueError(told) from error
 
 
 def _enter(data: dict[str, Any]) -> None:
@@ -115,14 +110,6 @@ def _known_phase(app: "App", phase: str | None) -> str:
     if phase and phase not in allowed:
         _warn(f"unknown phase {phase!r} passed over; allowed: {', '.join(allowed)}")
     return phase if phase in allowed else DEFAULT_PHASE
-
-
-def _known_story(story_key: str) -> str:
-    if re.fullmatch(r"[0-9]+-[0-9]+", story_key, re.ASCII):
-        return story_key
-    if story_key:
-        _warn(f"story key {story_key!r} passed over: it must read like 3-1")
-    return _NO_STORY
 
 
 def _warn(problem: str) -> None:
@@ -148,11 +135,8 @@ def _record(app: "App", event: Failure, phase: str, identity: dict[str, str]) ->
     if events or has_lessons:
         declared = events[0] if events else "general_agent_failure"
         request = {**identity, "phase": phase, "event_type": declared, "agent_return": returned}
-        part = 0.5 if os.environ.get("KR_SERVER") else 1.0
         data = json.dumps(request).encode()
-        for problem in app.record_lessons(
-            data, timeout=_TIMEOUT * part, lock_timeout=_LOCK_TIMEOUT * part
-        ).errors:
+        for problem in app.record_lessons(data, timeout=_TIMEOUT, lock_timeout=_LOCK_TIMEOUT).errors:
             _warn(problem.message)
     return None
 

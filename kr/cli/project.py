@@ -1,5 +1,8 @@
 """``kr versions``, ``kr warm``, ``kr export-yaml`` and ``kr import-yaml``."""
 
+import errno
+import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +25,19 @@ from kr.errors import KrError
 _NO_DEPENDENCIES = "No dependency file names anything here; kr versions --help lists those that are read."
 
 
-class Folder(click.Path):
-    """A folder that must be there. As a file that is missing, it is no wrong command line: exit status 1."""
+def _is_there(_: click.Context, __: click.Parameter, folder: Path | None) -> Path | None:
+    """Refuse a folder that is not there; like any file that is missing it is no wrong command line."""
+    if folder is not None and not folder.is_dir():
+        why = os.strerror(errno.ENOTDIR if folder.exists() else errno.ENOENT)
+        raise KrError(f"{folder}: can't be read: {why}")
+    return folder
 
-    def __init__(self) -> None:
-        super().__init__(path_type=Path)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Return the folder. Raises ``KrError``."""
-        folder = Path(str(super().convert(value, param, ctx)))
-        if not folder.is_dir():
-            why = "Not a directory" if folder.exists() else "No such file or directory"
-            raise KrError(f"{value}: can't be read: {why}")
-        return folder
+_FOLDER = click.Path(path_type=Path)
 
 
 @kr_command("versions", "kr versions", "kr versions ../shop --all --format json", "kr versions --mark-stale")
-@click.argument("project", metavar="[DIR]", required=False, type=Folder())
+@click.argument("project", metavar="[DIR]", required=False, type=_FOLDER, callback=_is_there)
 @click.option("--all", "everything", is_flag=True, help="Indirect dependencies too.")
 @click.option("--mark-stale", is_flag=True, help="Mark entries of another major version stale.")
 def versions(ctx: click.Context, /, project: Path | None, *, everything: bool, mark_stale: bool) -> None:
@@ -61,17 +60,14 @@ def versions(ctx: click.Context, /, project: Path | None, *, everything: bool, m
 def versions_view(rows: list[dict[str, Any]]) -> str:
     unread = [f"not read: {cell(row['file'])}: {cell(row['note'])}" for row in rows if "note" in row]
     rows = [row for row in rows if "note" not in row]
-    lines = list(dict.fromkeys((row["framework"], row["version"], row["file"]) for row in rows))
-    shown = table(("framework", "version", "found in"), lines, wide="framework") if rows else _NO_DEPENDENCIES
-    shown = "\n".join([shown, *unread])
-    if not rows or "marked_stale" not in rows[0]:
-        return shown
-    marked = [
-        f"{cell(entry_id)}: the project uses {cell(row['version'])}"
-        for row in rows
-        for entry_id in row["marked_stale"]
-    ]
-    return "\n".join([shown, "", "marked stale:" if marked else "no entry had to be marked stale", *marked])
+    found = list(dict.fromkeys((row["framework"], row["version"], row["file"]) for row in rows))
+    shown = table(("framework", "version", "found in"), found, wide="framework") if rows else _NO_DEPENDENCIES
+    lines = [shown, *unread]
+    if rows and "marked_stale" in rows[0]:
+        marked = [(it, row["version"]) for row in rows for it in row["marked_stale"]]
+        lines += ["", "marked stale:" if marked else "no entry had to be marked stale"]
+        lines += [f"{cell(entry_id)}: the project uses {cell(version)}" for entry_id, version in marked]
+    return "\n".join(lines)
 
 
 @kr_command(
@@ -82,7 +78,11 @@ def versions_view(rows: list[dict[str, Any]]) -> str:
 )
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option(
-    "--project", metavar="DIR", type=Folder(), help="The project. Default: that of the working directory."
+    "--project",
+    metavar="DIR",
+    type=_FOLDER,
+    callback=_is_there,
+    help="The project. Default: that of the working directory.",
 )
 @click.option("--research", is_flag=True, help="Ask a general question about each framework it lacks.")
 @click.option(
@@ -95,12 +95,11 @@ def versions_view(rows: list[dict[str, Any]]) -> str:
 def warm(
     ctx: click.Context,
     /,
-    names: tuple[str, ...],
-    *,
     project: Path | None,
+    *,
+    names: tuple[str, ...],
     research: bool,
-    max_calls: int | None,
-    limit: int | None,
+    **bounds: int | None,
 ) -> int:
     """List the frameworks a project depends on, with what the cache holds of each; or those that NAME names.
 
@@ -108,20 +107,17 @@ def warm(
     would answer today for the version in use. With --research the frameworks without a fresh entry are asked about,
     one after another, until the budget of the run is spent.
     """
-    if not research and (max_calls is not None or limit is not None):
+    if not research and any(value is not None for value in bounds.values()):
         raise click.UsageError("--max-calls and --limit need --research.")
     with open_app(ctx) as app:
         if not research:
             emit(app.warm(project, names=names), ctx, warm_view)
             return 0
-        calls = app.settings.knowledge_research.max_calls_per_story if max_calls is None else max_calls
-        rows = app.warm_up(project, names=names, max_calls=calls, limit=limit, tell=_print)
+        if bounds["max_calls"] is None:
+            bounds["max_calls"] = app.settings.knowledge_research.max_calls_per_story
+        rows = app.warm_up(project, names=names, **bounds, tell=partial(click.echo, err=True))
     emit(rows, ctx, warm_view)
     return 1 if any(row["status"] == "failure" for row in rows) else 0
-
-
-def _print(line: str) -> None:
-    click.echo(line, err=True)
 
 
 def warm_view(rows: list[dict[str, Any]]) -> str:
@@ -136,11 +132,7 @@ def warm_view(rows: list[dict[str, Any]]) -> str:
     return f"{shown}\n\nkr warm --research asks about what is not fresh, within a budget"
 
 
-@kr_command(
-    "export-yaml",
-    "kr export-yaml",
-    "kr export-yaml --output moved/",
-)
+@kr_command("export-yaml", "kr export-yaml", "kr export-yaml --output moved/")
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
@@ -179,12 +171,8 @@ def import_yaml(ctx: click.Context, sources: tuple[Path, ...]) -> int:
     with open_app(ctx) as app:
         result = app.import_yaml(sources)
         for item in result.refused:
-            warn(f"refused: {_printable(str(item))}")
+            warn(f"refused: {item}")
         for file in result.unreadable:
-            complain(_printable(str(file)))
+            complain(str(file))
         emit(result.plain(), ctx, facts_view)
     return 1 if result.unreadable else 0
-
-
-def _printable(line: str) -> str:
-    return "".join(char if char.isprintable() else "\ufffd" for char in line)

@@ -5,8 +5,7 @@ import sys
 
 import click
 
-from kr.cli.common import common, kr_command, open_app
-from kr.cli.logs import configure_logging
+from kr.cli.common import common, configure_logging, kr_command, open_app
 from kr.errors import NotInstalled
 from kr.server.stdio import serve_stdio
 from kr.server.worker import RequestProgress

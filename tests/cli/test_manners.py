@@ -223,13 +223,6 @@ def test_a_reports_text_is_given_within_its_bound(project: Project) -> None:
     assert full.startswith(cut[:100])
 
 
-def test_a_command_that_is_looked_for_elsewhere_is_named(project: Project) -> None:
-    wrong = project.run("entries", "search", "slots")
-    assert (wrong.returncode, b"There is kr search." in wrong.stderr) == (2, True)
-    for command in ([], ["research"], ["entries", "list"]):
-        assert project.run("help", *command).stdout == project.run(*command, "--help").stdout
-
-
 @pytest.mark.parametrize("command", ["search", "lessons search"])
 def test_a_search_takes_words_and_refuses_none(project: Project, command: str) -> None:
     assert project.run(*command.split(), "httpx", "missing").returncode == 0

@@ -482,11 +482,11 @@ def test_a_person_is_told_what_answers_and_what_may_answer_better() -> None:
         "  note  all_sources_unavailable: using installed documentation",
         "  note  the language model took none",
         "  entry  tiny-more",
-        "  report /r.md",
+        "  report  /r.md",
         "  entries that may answer:",
         "    tiny-slots  What is a slot? (version 1, finding) worked for 2",
         "  read one: kr entries show tiny-slots --report; take it: the same question with --use ID",
-        "  lesson Slots are not reactive: use v-slot",
+        "  lesson  Slots are not reactive: use v-slot",
     ]
     withdrawn = lines(related=[{**related, "wrong": 3, "note": "v-slot went"}])
     assert "(version 1, finding) worked for 2 RATED WRONG: v-slot went" in " ".join(withdrawn)
