@@ -15,7 +15,7 @@ from kr.frameworks import framework_key
 from kr.guard import reasons_to_hold
 from kr.models import ResearchEnvelope, SourceAttempt
 from kr.packages.installed import find_installed
-from kr.packages.versions import project_aliases
+from kr.packages.versions import find_dependencies, package_aliases
 from kr.report import INSTALLED_DOCS_LAST
 from kr.research.cache import Lookup
 from kr.research.chain import Chain, Result
@@ -93,7 +93,10 @@ class Miss:
         ):
             found = run.cache.look_up(run.query)
         # What the working directory's files say goes before what the configuration's do.
-        named = [project_aliases(folder) for folder in reversed(run.service.folders)]
+        named = [
+            package_aliases(find_dependencies(folder).dependencies)
+            for folder in reversed(run.service.folders)
+        ]
         aliases = {name: package for names in named for name, package in names.items()}
         if aliases and found.match is None and not found.related:
             found = run.cache.look_up(run.query, {**aliases, **run.service.rules.aliases})
