@@ -48,13 +48,6 @@ _UNINDEXED = (
     "(SELECT entry_id FROM search_rows WHERE row IN (SELECT rowid FROM entry_search)) LIMIT 1"
 )
 
-_UNEXPORTED = {
-    "question": "SELECT count(*) FROM entries WHERE question IS NOT NULL",
-    "wording": "SELECT count(*) FROM wordings",
-    "rating": "SELECT count(*) FROM ratings",
-    "earlier text": "SELECT count(*) FROM revisions",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
@@ -163,16 +156,6 @@ def set_aside(path: Path, moment: str) -> Path:
     """Rename a database that can't be used, with its write-ahead log; return its new name."""
     with file_lock(lock_path(path), timeout=_WAIT_SECONDS):
         return _move_aside(path, moment)
-
-
-def unexported(path: Path) -> dict[str, int | None]:
-    """Count what no export holds in a database; None: so much of it is damaged that it can't be counted."""
-    counts: dict[str, int | None] = dict.fromkeys(_UNEXPORTED)
-    with suppress(sqlite3.Error), closing(connect(path, "ro")) as connection:
-        for name, statement in _UNEXPORTED.items():
-            with suppress(sqlite3.Error, UnicodeDecodeError):
-                counts[name] = int(connection.execute(statement).fetchone()[0])
-    return counts
 
 
 def rebuild_indexes(tx: Transaction) -> None:
