@@ -39,7 +39,6 @@ _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _VOLATILE = ("  last_accessed: ", "  status: ")
 """Lines of an export that a mere hit changes; a hit does not export."""
 _ANEW = "set it aside, and make a new one from the exports and the reports"
-_NOT_EXPORTED = "questions, wordings, ratings and earlier texts are in no export, and not kept"
 _ADVICE = {
     "newer": ". Install that kr, or `kr db restore` an older backup",
     "foreign": ". Set KR_DATABASE_URL or --kb to another place",
@@ -176,7 +175,8 @@ class Doctor:
     def _replace(self) -> str:
         self._store.close()
         aside = backup.set_aside(self._store.path, self._moment())
-        return f"{self._rebuild()}; {_NOT_EXPORTED}; the corrupt file is {aside}"
+        made = self._rebuild()
+        return f"{made}; earlier texts, ratings and wordings are in the corrupt file alone, {aside}"
 
     def _rebuild(self) -> str:
         """Import the exports into a new database; the reports that they don't name follow as orphans."""
