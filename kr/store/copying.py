@@ -50,7 +50,7 @@ def copy(source: Store, target: Store, tell: Callable[[str, int], None]) -> Copi
             _restore_numbers(tx)
             search.refill(tx, entries.all(tx))
         with target.read() as new:
-            rows = {table.name: _compared(old, new, table) for table in metadata.sorted_tables}
+            rows = {str(table.name): _compared(old, new, table) for table in metadata.sorted_tables}
     with target.write() as tx:
         meta.remove(tx, _MARK)
     return Copied(rows, resumed)
