@@ -157,9 +157,7 @@ class Cache:
         if not self.can_write:
             return otherwise
         try:
-            if timeout is not None:
-                return self.store.write_together(action, timeout=timeout, scope=scope)
-            return self.store.change(action, scope=scope)
+            return self.store.change(action, timeout=timeout, scope=scope)
         except StoreBusy as error:
             if timeout is None:
                 self.note(error)
