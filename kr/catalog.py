@@ -78,7 +78,7 @@ class Catalog:
         with self.store.read_if_exists() as tx:
             ids = text_search.find(tx, text, keys=keys, most=limit or _MOST_FOUND)
             wrong = set(wordings.rated_wrong(tx))
-            entries = {entry.id: entry for entry in entry_rows.some(tx, ids)}
+            entries = {entry.id: entry for entry in entry_rows.some(tx, ids) if entry.origin != "placeholder"}
             found = [
                 (entries[it], revision_rows.text(tx, entries[it].sha256) or "") for it in ids if it in entries
             ]
