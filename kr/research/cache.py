@@ -205,7 +205,8 @@ class Cache:
         Whoever asks knows what other words mean. Of many findings the words have to choose.
         """
         keys = lookup_keys(query.framework, self._rules.aliases)
-        rows = self.read(lambda tx: lookup.findings(tx, keys, most=_FEW_FINDINGS + 1), [])
+        none: list[Found] = []
+        rows = self.read(lambda tx: lookup.findings(tx, keys, most=_FEW_FINDINGS + 1), none)
         if len(rows) > _FEW_FINDINGS:
             return ()
         known = [it for it in self._judge(rows, query, self._rules.aliases) if it.refusal is None]
