@@ -43,6 +43,7 @@ logger = logging.getLogger(__name__)
 
 EXHAUSTED = "Research budget exhausted for story {story_key}, continuing with available context"
 """The log line of F1, step 5.3, as it stands."""
+OTHER_WORDS = "related: what others found out about it, in other words; use: ID takes one"
 _NOTHING_ALLOWED = "No source was asked: max_calls is 0"
 _LIBRARY_IDS_LAST = timedelta(days=90)
 """How long a library id, and the versions that were listed with it, are trusted without a new search."""
@@ -129,7 +130,11 @@ class Miss:
                 sources={attempt.source for attempt in result.attempts},
             )
             saved = self._save(found, report)  # steps 7 and 8
-        return run.answer(_outcome(found, result, report, saved))
+        outcome = _outcome(found, result, report, saved)
+        if not outcome.is_answered and not outcome.related and (others := run.cache.findings(run.query)):
+            run.notes.append(OTHER_WORDS)
+            outcome = replace(outcome, related=others)
+        return run.answer(outcome)
 
     def _keep(self, found: Lookup, result: Result) -> Outcome:
         """Nothing answered a request for a new research: the fresh report stays as it is, and is returned."""
