@@ -196,6 +196,7 @@ def ingest_edit(tx: Transaction, entry: Entry) -> Entry:
     if text is None or has_conflict(tx, entry):
         return entry
     from kr.guard import clean, mask_secrets, reasons_to_hold  # heavy: its patterns, for an edit alone
+    from kr.report import read_confidence  # heavy: for an edit alone
 
     at = to_text(datetime.fromtimestamp(int(tx.files.changed_at(entry.path)), UTC))
     if entry.sha256 is None:  # it came without a text: this is its own
@@ -218,7 +219,7 @@ def ingest_edit(tx: Transaction, entry: Entry) -> Entry:
         stale_major=None,
         fresh_until=None,
         researched_at=at,
-        confidence="low" if entry.confidence == "low" else "medium",
+        confidence="low" if (read_confidence(written) or entry.confidence) == "low" else "medium",
     )
     add_revision(tx, entry, at)
     entries.put(tx, edited)
