@@ -238,7 +238,7 @@ def test_a_missing_package_is_told_with_the_command_of_this_installation() -> No
 
 def test_a_list_says_that_it_was_cut(project: Project) -> None:
     for topic in ("slots", "slots of tables", "watchers of slots"):
-        project.ask(request(topic=topic))
+        project.know(topic)
     project.run("entries", "remove", "vue-slots")
     cut = {
         "entries list": b"the first 1 of 2 shown; --limit N shows more\n",
