@@ -33,7 +33,7 @@ TESTS = {
     "kr/lessons/line.py": "tests/lessons/test_line.py tests/lessons/test_duplicates.py",
     "kr/lessons/events.py": "tests/lessons/test_events.py",
     "kr/workflows/machine.py": "tests/workflows/test_machine.py",
-    "kr/store/ledger.py": "tests/store/test_ledger.py",
+    "kr/store/ledger.py": "tests/store/test_ledger.py tests/store/test_shared_state.py",
 }
 """The modules, and the tests of each beside those in ``rules``."""
 _IMPORTED = ("hypothesis.stateful", "psycopg", "pydantic", "rapidfuzz.fuzz", "sqlalchemy", "yaml")
