@@ -278,7 +278,7 @@ def _take_in(tx: Transaction, told: Mapping[str, Any], now: str, *, adopts: bool
         case "writer":
             who = {name: told[name] for name in ("origin", "confidence", "written_by")}
             entries.set_writer(tx, entry_id, told["sha256"].lower(), **who)
-        case "question" if entry.question is None:
+        case "question" if entry.question in {None, told["question"]}:
             entries.set_question(tx, entry_id, told["question"], at=min(told["at"] or now, now))
         case "question" | "wording":
             need = Need(told["topic"], told["tags"], told["question"])

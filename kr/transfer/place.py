@@ -12,7 +12,15 @@ from typing import Literal
 from kr.errors import ReportUnwritable
 from kr.guard import clean, mask_secrets, reasons_to_hold
 from kr.models import Entry, Origin, origin_of_kind
-from kr.report import fresh_until, is_by_hand, is_finding, origin_of, read_confidence, read_date
+from kr.report import (
+    fresh_until,
+    is_by_hand,
+    is_finding,
+    origin_of,
+    read_confidence,
+    read_date,
+    read_question,
+)
 from kr.slugs import Name, suffixed_name
 from kr.store import archive, entries, reports
 from kr.store.engine import Transaction
@@ -144,6 +152,7 @@ class Placer:
             framework_version=item.framework_version or UNKNOWN_VERSION,
             topic=item.topic,
             tags=item.tags or (),
+            question=read_question(text or ""),
             path=item.path,
             created=_stored(item.created) or now,
             last_accessed=_stored(item.last_accessed) or now,
