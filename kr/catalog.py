@@ -17,11 +17,12 @@ from kr.store import archive as archived_rows
 from kr.store import entries as entry_rows
 from kr.store import lookup, reports, saving, wordings
 from kr.store import search as text_search
-from kr.store.archive import Archived, ArchiveReason, nowhere, unknown_archived, unknown_entry
+from kr.store.archive import Archived, ArchiveReason, nowhere, unknown_entry
 from kr.store.engine import Store, Transaction
 from kr.store.saving import Saved
 from kr.store.search import passage_of
 from kr.store.wordings import Wording
+from kr.text import search_words
 from kr.times import UNKNOWN_VERSION
 
 _MOST_FOUND = 50
@@ -96,8 +97,8 @@ class Catalog:
     def search_lessons(self, words: str, *, limit: int = 50) -> list[dict[str, Any]]:
         """List lessons that hold ``words``, best first: ``{id, phase, passage}``."""
         with self.store.read_if_exists() as tx:
-            found = text_search.lessons(tx, _text(words), most=limit)
-        return [{"id": it.key, "phase": it.topic, "passage": it.text} for it in found]
+            found = text_search.lessons(tx, search_words(_text(words)), most=limit)
+        return [{"id": it["id"], "phase": it["phase"], "passage": it["summary"]} for it in found]
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
         """Give all about one entry; with its report's text when it is asked for (null when it is lost)."""
@@ -257,7 +258,7 @@ def _live(tx: Transaction, entry_id: str) -> Entry:
 def _chosen(tx: Transaction, entry_id: str, archive_id: int | None) -> Archived:
     rows = archived_rows.of_id(tx, entry_id)
     if not rows:
-        raise unknown_archived(tx, entry_id)
+        raise unknown_entry(tx, entry_id, in_archive=True)
     for row in rows:
         if archive_id in {None, row.archive_id}:
             return row

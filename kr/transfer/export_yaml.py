@@ -105,7 +105,7 @@ def _write_index(store: Store, folder: Path) -> None:
         known = (meta.get(tx, store.folder_key(_INDEX_STATES)) or "").split()
     if present and present != content and _hash(present) not in known:
         log.warning("%s was edited: it is imported, and %s is a copy", path, _keep_copy(path).name)
-        import_yaml(store, folder, [path], now=datetime.now(UTC), guards=False, adopts=True).log_problems()
+        import_yaml(store, folder, [path], now=datetime.now(UTC), adopts=True).log_problems()
         content = _index_of(store)
     if present != content:
         _note(store, _INDEX_STATES, " ".join([_hash(content), *known[:1]]))
