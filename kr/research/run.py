@@ -266,12 +266,12 @@ class Run:
 
     def _ended_row(self, status: str, outcome: Outcome, tokens: int, counted: "_Counted") -> RequestRow:
         match, related = outcome.match, outcome.related
-        offered = [{"id": it.id, "score": it.score} for it in related]
+        offered = [{"id": it.id, "score": it.score} for it in related if it.score]
         return self.row(
             status,
             error=in_one_line(self.errors),
             tier=match.tier if match else None,
-            score=match.score if match else related[0].score if related else None,
+            score=match.score if match else related[0].score if offered else None,
             entry_id=outcome.entry_id,
             budget_remaining=counted.calls_left,
             answer_tokens=tokens,
