@@ -182,8 +182,7 @@ class Catalog:
         keys = [self._key(entry_id) for entry_id in entry_ids]
         self.check(keys)
         removed = saving.remove(self.store, keys, self.clock())
-        if removed is None:  # one went meanwhile
-            self.check(keys)
+        if removed is None:
             raise UnknownEntry("the entries changed meanwhile; nothing was removed, try again")
         with self.store.read() as tx:
             left = entry_rows.count(tx)
@@ -262,16 +261,13 @@ def _chosen(tx: Transaction, entry_id: str, archive_id: int | None) -> Archived:
     for row in rows:
         if archive_id in {None, row.archive_id}:
             return row
-    known = ", ".join(f"{row.archive_id} ({row.archived_at:.16})" for row in rows[:5])
-    raise UnknownEntry(f"{entry_id}: it has no archive id {archive_id}; it has {known}")
+    raise UnknownEntry(f"{entry_id}: it has no archive id {archive_id}; see kr archive show {entry_id}")
 
 
 def _unknown_revision(tx: Transaction, entry_id: str, number: int) -> UnknownEntry:
-    numbers = [str(revision.revision) for revision in reports.revisions(tx, entry_id)]
-    if not numbers and entry_rows.get(tx, entry_id) is None:
+    if not reports.revisions(tx, entry_id) and entry_rows.get(tx, entry_id) is None:
         return unknown_entry(tx, entry_id)
-    there_are = f"it has {', '.join(numbers[-10:])}" if numbers else "nothing has replaced its text yet"
-    return UnknownEntry(f"{entry_id}: there is no revision {number}; {there_are}")
+    return UnknownEntry(f"{entry_id}: there is no revision {number}; see kr entries history {entry_id}")
 
 
 def _text(given: str) -> str:
