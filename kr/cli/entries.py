@@ -1,6 +1,5 @@
 """``kr search``, ``kr entries`` and ``kr archive``: find what is known, and change index and archive by hand."""
 
-import re
 from typing import Any
 
 import click
@@ -48,15 +47,10 @@ def search_view(value: dict[str, list[Row]]) -> str:
     lines = []
     for row in value["entries"]:
         title = f"{row.get('question') or row['topic']} ({_status(row)})"
-        lines += item_lines(row["id"], title, _without_marks(row["passage"]))
+        lines += item_lines(row["id"], title, row["passage"])
     for row in value["lessons"]:
         lines += item_lines(f"{row['id']}  lesson of {row['phase']}", row["passage"])
     return "\n".join(lines) or "none"
-
-
-def _without_marks(passage: str) -> str:
-    """Take the marks of Markdown out of a passage, which stands in one line here."""
-    return " ".join(re.sub(r"```\w*|[*`]|(?<!\S)(?:[>|]|#+)(?!\S)", " ", passage).split())
 
 
 @kr_group(
@@ -72,9 +66,7 @@ def command() -> None:
     """
 
 
-@kr_command(
-    "list", "kr entries list", "kr entries list --framework vue --status stale --limit 20", group=command
-)
+@kr_command("list", "kr entries list --framework vue --status stale --limit 20", group=command)
 @_FRAMEWORK
 @click.option(
     "--status",
@@ -91,7 +83,7 @@ def list_entries(ctx: click.Context, /, **page: Any) -> None:
     emit(found["entries"], ctx, entries_view)
 
 
-@kr_command("show", "kr entries show vue-slots", "kr entries show vue-slots --report", group=command)
+@kr_command("show", "kr entries show vue-slots --report", group=command)
 @_ENTRY
 @_REPORT
 def show(ctx: click.Context, /, entry_id: str, *, report: bool) -> None:
@@ -100,9 +92,7 @@ def show(ctx: click.Context, /, entry_id: str, *, report: bool) -> None:
         emit(app.entry(entry_id, report=report), ctx, facts_view)
 
 
-@kr_command(
-    "remove", "kr entries remove vue-slots", "kr entries remove vue-slots vue-watchers", group=command
-)
+@kr_command("remove", "kr entries remove vue-slots vue-watchers", group=command)
 @click.argument("entry_ids", metavar="ID...", nargs=-1, required=True)
 def remove(ctx: click.Context, /, entry_ids: tuple[str, ...]) -> None:
     """Move entries to the archive: all that are named, or none when one is unknown.
@@ -113,9 +103,7 @@ def remove(ctx: click.Context, /, entry_ids: tuple[str, ...]) -> None:
         emit(app.catalog.remove(entry_ids), ctx, changed_view)
 
 
-@kr_command(
-    "history", "kr entries history vue-slots", "kr entries history vue-slots --revision 1", group=command
-)
+@kr_command("history", "kr entries history vue-slots --revision 1", group=command)
 @_ENTRY
 @click.option("--revision", type=int, metavar="N", help="Give the text of revision N.")
 def history(ctx: click.Context, /, entry_id: str, revision: int | None) -> None:
@@ -144,7 +132,7 @@ def archive() -> None:
     """Look through the archive, and bring entries back."""
 
 
-@kr_command("list", "kr archive list", "kr archive list --framework vue --reason lru", group=archive)
+@kr_command("list", "kr archive list --framework vue --reason lru", group=archive)
 @_FRAMEWORK
 @click.option(
     "--reason",
@@ -164,9 +152,7 @@ _NUMBER = click.option(
 )
 
 
-@kr_command(
-    "show", "kr archive show vue-slots", "kr archive show vue-slots --archive-id 7 --report", group=archive
-)
+@kr_command("show", "kr archive show vue-slots --archive-id 7 --report", group=archive)
 @_ENTRY
 @_NUMBER
 @_REPORT
@@ -176,12 +162,7 @@ def show_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> None:
         emit(app.catalog.archived(entry_id, **wanted), ctx, facts_view)
 
 
-@kr_command(
-    "restore",
-    "kr archive restore vue-slots",
-    "kr archive restore vue-slots --archive-id 7 --replace",
-    group=archive,
-)
+@kr_command("restore", "kr archive restore vue-slots --archive-id 7 --replace", group=archive)
 @_ENTRY
 @_NUMBER
 @click.option("--replace", "replace_live", is_flag=True, help="Archive the live entry of this id first.")

@@ -1,5 +1,6 @@
 """``kr save``, ``kr rate`` and ``kr review``: what was found out goes back in, and what waits for a person."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from kr.findings import save_failure
 from kr.models import Writer, person, to_plain
 from kr.requests import read_document
 from kr.schemas import finding_request
-from kr.text import counted, fenced
+from kr.text import fenced
 
 Row = dict[str, Any]
 
@@ -87,27 +88,24 @@ def save(
     the earlier text stays in its history. What gives orders to its reader, or switches a safeguard off, waits for a
     person: kr review.
     """
-    if document is not None and framework is not None:
-        raise click.UsageError("give a request, or FRAMEWORK and QUESTION, not both.")
-    if document is None:
-        if framework is None or question is None:
-            raise click.UsageError("FRAMEWORK and QUESTION are needed (or --request).")
-        if (answer_file is None) == (given["answer"] is None):
-            raise click.UsageError("give the answer with --file or with --answer, one of them.")
+    if [framework, question].count(None) != (0 if document is None else 2):
+        raise click.UsageError("give FRAMEWORK and QUESTION, or --request, not both.")
+    if document is None and (answer_file is None) == (given["answer"] is None):
+        raise click.UsageError("give the answer with --file or with --answer, one of them.")
     with open_app(ctx, may_share=True) as app:
-        if document is not None:
-            try:
-                envelope = app.save_finding(read_document(read_request(document)))
-            except InvalidRequest as error:
-                envelope = save_failure(error.fields)
-        else:
-            data = {"framework": framework, "question": question, **given}
+        try:
+            data: Mapping[str, Any] = {"framework": framework, "question": question, **given}
+            if document is not None:
+                data = read_document(read_request(document))
             if answer_file is not None:
-                data["answer"] = _text_of(answer_file)
+                data = {**data, "answer": _text_of(answer_file)}
             if code_file is not None:
                 ending = Path(code_file).suffix[1:]
-                data["code"] = fenced(_text_of(code_file).strip("\n"), ending if ending.isalnum() else "")
-            envelope = app.save_finding(data, _writer(given["session_id"]))
+                code = fenced(_text_of(code_file).strip("\n"), ending if ending.isalnum() else "")
+                data = {**data, "code": code}
+            envelope = app.save_finding(data, _writer(data.get("session_id")))
+        except InvalidRequest as error:
+            envelope = save_failure(error.fields)
     value = to_plain(envelope)
     emit(value, ctx, _saved_view)
     return 1 if value["status"] == "failure" else 0
@@ -140,11 +138,7 @@ def _saved_view(value: Row) -> str:
     return "\n".join(lines)
 
 
-@kr_command(
-    "rate",
-    "kr rate zod-reject-unknown-keys --worked",
-    'kr rate zod-reject-unknown-keys --wrong --note "gone in version 4"',
-)
+@kr_command("rate", 'kr rate zod-reject-unknown-keys --wrong --note "gone in version 4"')
 @_ENTRY
 @click.option("--worked", is_flag=True, help="It worked: it is confirmed, and fresh again.")
 @click.option("--wrong", is_flag=True, help="It is wrong: it is served to nobody, and shown with the note.")
@@ -161,7 +155,13 @@ def rate(ctx: click.Context, /, entry_id: str, *, worked: bool, wrong: bool, **g
     given["outcome"] = "worked" if worked else "wrong"
     with open_app(ctx, may_share=True) as app:
         value = to_plain(app.rate_report(entry_id, given, _writer(given["session_id"])))
-    emit(value, ctx, facts_view)
+    emit(value, ctx, _rated_view)
+
+
+def _rated_view(value: Row) -> str:
+    counts = f"worked for {value['worked']}, wrong for {value['wrong']}"
+    line = f"{value['id']}  {counts}; confidence {value['confidence']}"
+    return f"{line}\n  it is served to nobody until it is improved" if value["withdrawn"] else line
 
 
 @kr_group("review", "kr review", "kr review approve held-1f2e3d4c5b6a", invoke_without_command=True)

@@ -23,7 +23,6 @@ from kr.lessons.hooks import (
 if TYPE_CHECKING:
     from kr.app import App
 
-_INPUT_LIMIT = 8 * 1024 * 1024
 _NO_STORY = "0-0"
 _TIMEOUT = 1.0
 """Seconds to wait for a busy database, which only counts lessons."""
@@ -88,11 +87,8 @@ def command(ctx: click.Context, /, phase: str | None, story_key: str) -> None:
 
 
 def _read_event() -> Any:
-    data = b"" if sys.stdin is None else sys.stdin.buffer.read(_INPUT_LIMIT + 1)
-    if len(data) > _INPUT_LIMIT:
-        raise ValueError(f"the input is longer than {_INPUT_LIMIT // 1024**2} MiB; nothing is done")
     try:
-        return json.loads(data)
+        return json.loads(b"" if sys.stdin is None else sys.stdin.buffer.read())
     except ValueError as error:
         told = f"standard input is no JSON ({error}); docs/agents.md shows what Claude Code sends"
         raise ValueError(told) from error

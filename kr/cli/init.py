@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from kr.app import App
-from kr.cli.common import common, emit, kr_command, open_app
+from kr.cli.common import common, emit, facts_view, kr_command, open_app
 from kr.errors import ConfigError, KrError
 from kr.research.persona import fitting_persona
 from kr.settings import Settings, load_settings
@@ -154,7 +154,7 @@ def trust(ctx: click.Context, /, *, yes: bool) -> int:
         value["trusted"] = yes or _agrees(file.path, settings)
         if value["trusted"]:
             trust_file(project, environ)
-    emit(value, ctx, _trusted)
+    emit(value, ctx, facts_view)
     return 0 if value["trusted"] else 1
 
 
@@ -164,10 +164,3 @@ def _agrees(file: Path, settings: list[str]) -> bool:
         return False
     click.echo("\n".join([f"{file} says:", *(f"  {strip_invisible(line)}" for line in settings)]), err=True)
     return click.confirm("Trust this file, as it is now?", err=True)
-
-
-def _trusted(value: dict[str, Any]) -> str:
-    if not value["settings"]:
-        return f"nothing in {value['file']} needs to be trusted"
-    state = "is trusted until it changes" if value["trusted"] else "is not trusted; left out"
-    return "\n".join([f"{value['file']} {state}:", *(f"  {line}" for line in value["settings"])])

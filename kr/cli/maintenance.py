@@ -223,16 +223,12 @@ def stats_view(value: dict[str, Any]) -> str:
         f"lessons: {lessons['total']}{held}",
         f"spending: {counted(spending['charged'], 'call')} for {counted(spending['stories'], 'story', 'stories')}",
     ]
-    workflows = [
-        {"status": name, "workflows": number} for name, number in value["workflows"]["by_status"].items()
-    ]
     for rows, columns in (
         (value["hit_rate_by_framework"], ("framework", "requests", "hit_rate")),
         (value["hit_rate_by_day"][::-1], ("day", "requests", "hit_rate")),
         (spending["by_story"], ("story_key", "session_id", "charged", "uncharged")),
         (value["sources"], ("source", "asked", "success_rate", "mean_ms", "open_until", "last_error")),
         (lessons["by_phase"], ("phase", "lessons", "injected", "recurred")),
-        (workflows, ("status", "workflows")),
     ):
         if rows:
             titles = [name.replace("_", " ") for name in columns]

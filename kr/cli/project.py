@@ -70,12 +70,7 @@ def versions_view(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-@kr_command(
-    "warm",
-    "kr warm",
-    "kr warm vue vue-router --research",
-    "kr warm --project ../shop --research --limit 3 --max-calls 3",
-)
+@kr_command("warm", "kr warm vue vue-router --research", "kr warm --research --limit 3 --max-calls 3")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option(
     "--project",
@@ -155,11 +150,7 @@ def export_yaml(ctx: click.Context, output: Path | None) -> None:
         emit(app.export_yaml(output), ctx, facts_view)
 
 
-@kr_command(
-    "import-yaml",
-    "kr import-yaml ../old-project/_bmad-output/knowledge-base",
-    "kr import-yaml index.yaml _archived-index.yaml",
-)
+@kr_command("import-yaml", "kr import-yaml ../old-project/_bmad-output/knowledge-base")
 @click.argument("sources", metavar="DIR|FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 def import_yaml(ctx: click.Context, sources: tuple[Path, ...]) -> int:
     """Import index.yaml and _archived-index.yaml, from folders or as single files, with the _wordings.yaml beside them.

@@ -118,14 +118,14 @@ def command(
         else:
             envelope = app.research.question(str(framework), str(question), **answer, **options)
     value = to_plain(envelope)
-    emit(value, ctx, partial(research_view, is_whole=is_whole, is_typed=document is None))
+    emit(value, ctx, partial(research_view, is_whole=is_whole))
     return 1 if value["status"] == "failure" else 0
 
 
-def research_view(value: dict[str, Any], *, is_whole: bool, is_typed: bool = True) -> str:
-    """Make the readable view: what happened, then the report or its summary. ``is_typed``: errors are named by their option."""
+def research_view(value: dict[str, Any], *, is_whole: bool) -> str:
+    """Make the readable view: what happened, then the report or its summary."""
     results = value["results"]
-    errors = [f"  {click.style('error', fg='red')}  {_problem(it, is_typed)}" for it in value["errors"]]
+    errors = [f"  {click.style('error', fg='red')}  {_problem(it)}" for it in value["errors"]]
     if results is None:
         return "\n".join([click.style(value["status"], bold=True), *errors])
     lines = [f"{click.style(value['status'], bold=True)}  {_outcome(results)}", *errors]
@@ -142,22 +142,18 @@ def research_view(value: dict[str, Any], *, is_whole: bool, is_typed: bool = Tru
     return "\n".join(lines)
 
 
-_OPTIONS = {"framework": "FRAMEWORK", "question": "QUESTION", "tags": "--tag", "timeout_seconds": "--timeout"}
-"""Fields of a request whose option on the command line is called otherwise."""
-
-
-def _problem(problem: dict[str, Any], is_typed: bool) -> str:
-    """Say what is wrong with a request; what was typed is named by its option."""
+def _problem(problem: dict[str, Any]) -> str:
+    """Say what is wrong with a request; a field by the last part of its name, as its option is called."""
     field, message = problem["field"], problem["message"].removeprefix("Validation failed: ")
-    name = str(field or "").rpartition(".")[2]
-    named = _OPTIONS.get(name, f"--{name.replace('_', '-')}") if is_typed else field
-    return f"{named}: {message}" if field else message
+    return f"{field.rpartition('.')[2]}: {message}" if field else message
 
 
 def _outcome(results: dict[str, Any]) -> str:
     confidence = f"confidence {results['confidence']}"
     if results["cache_hit"]:
-        return f"{_found_by(results['match']['tier'])}; {confidence}" if results["match"] else confidence
+        tier = results["match"]["tier"] if results["match"] else "framework"
+        found = {"llm": "chosen by the language model", "use": "found by its id"}.get(tier)
+        return f"{found or 'found by its ' + tier.removeprefix('framework+').replace('+', ' and ')}; {confidence}"
     if _is_offer(results):
         return f"{counted(len(results['related']), 'entry', 'entries')} may answer; no source asked"
     asked = [row for row in results["sources_consulted"] if row["status"] != "skipped"]
@@ -170,12 +166,6 @@ def _outcome(results: dict[str, Any]) -> str:
     if PLACEHOLDER_MARK in (results["report"] or "").splitlines():
         return f"nothing was found; {told}"
     return f"{told}; {confidence}"
-
-
-def _found_by(tier: str) -> str:
-    if tier == "llm":
-        return "chosen by the language model"
-    return f"found by its {'id' if tier == 'use' else tier.removeprefix('framework+').replace('+', ' and ')}"
 
 
 def _is_offer(results: dict[str, Any]) -> bool:
@@ -218,12 +208,7 @@ _COLOURS = {"hit": "green", "stale": "yellow", "candidates": "yellow", "miss": "
 _MOST_ENTRIES = 5
 
 
-@kr_command(
-    "explain",
-    'kr explain click "How do I ask for a password without showing it?"',
-    'kr explain vue "When do I need a watcher?" --topic watchers --tag reactivity',
-    "kr explain --request request.yaml --format json",
-)
+@kr_command("explain", 'kr explain vue "When do I need a watcher?" --tag reactivity')
 @_question_parameters
 @schema_option(research_request)
 def explain(
@@ -242,7 +227,7 @@ def explain(
             else:
                 value = app.explain(read_request(document))
         except InvalidRequest as error:
-            told = "; ".join(_problem(to_plain(it), document is None) for it in error.fields)
+            told = "; ".join(_problem(to_plain(it)) for it in error.fields)
             raise KrError(told if document is None else f"{document}: {told}") from error
     emit(value, ctx, explained_view)
 

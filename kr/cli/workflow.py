@@ -69,12 +69,7 @@ def validate(ctx: click.Context, /, template: str) -> int:
     return 1 if value["problems"] else 0
 
 
-@kr_command(
-    "start",
-    "kr workflow start sprint-warmup --state warmup.json",
-    "kr workflow start release --set version=2 --simulate",
-    group=command,
-)
+@kr_command("start", "kr workflow start release --set version=2 --simulate", group=command)
 @click.argument("template")
 @click.option(
     "--set",
@@ -193,9 +188,8 @@ def _given(assignments: tuple[str, ...]) -> dict[str, str]:
     given: dict[str, str] = {}
     for assignment in assignments:
         name, sign, value = assignment.partition("=")
-        if not sign or not name or name in given:
-            why = "is given twice" if name in given else "must be NAME=VALUE"
-            raise click.BadParameter(f"{assignment}: {why}.", param_hint="--set")
+        if not sign or not name:
+            raise click.BadParameter(f"{assignment}: must be NAME=VALUE.", param_hint="--set")
         given[name] = value
     return given
 
@@ -244,30 +238,24 @@ def _state(run: StepState | SubTask) -> str:
     return f"{run.status}: {run.details}" if run.details else run.status
 
 
-_COLOURS = {"completed": "green", "failed": "red", "running": "cyan", "waiting": "yellow"}
-
-
 def _view(instance: Instance, state: Path | None) -> str:
-    status = click.style(instance.status, fg=_COLOURS.get(instance.status), bold=True)
     simulated = " (simulated)" if instance.is_simulated else ""
-    lines = [f"{instance.workflow_id}  {status}{simulated}"]
+    lines = [f"{instance.workflow_id}  {click.style(instance.status, bold=True)}{simulated}"]
     for step in instance.steps:
-        lines.append(_line("", step.name, step))
-        lines += [_line("  ", task.name, task) for task in step.sub_tasks if step.status != "completed"]
+        lines.append(_line("", step))
+        lines += [_line("  ", task) for task in step.sub_tasks if step.status != "completed"]
         if step.details and step.status not in {"pending", "running"}:
             lines += wrapped("      ", step.details, indent=6)
     if after := _next(instance):
         named = f" --state {shlex.quote(str(state))}" if state else ""
-        lines.append(
-            f"Go on: kr workflow {after}{named}" + ", or reject it." * (instance.status == "waiting")
-        )
+        other = ", or reject it." if instance.status == "waiting" else ""
+        lines.append(f"Go on: kr workflow {after}{named}{other}")
     return "\n".join(lines)
 
 
-def _line(indent: str, name: str, run: StepState | SubTask) -> str:
+def _line(indent: str, run: StepState | SubTask) -> str:
     took = duration(run.started_at, run.completed_at) if run.completed_at else ""
-    mark = click.style(MARKS[run.status], fg=_COLOURS.get(run.status))
-    return f"{indent}  {mark} {one_line(name, 60)}  {run.status}  {took}".rstrip()
+    return f"{indent}  {MARKS[run.status]} {one_line(run.name, 60)}  {run.status}  {took}".rstrip()
 
 
 def _next(instance: Instance) -> str | None:

@@ -18,7 +18,6 @@ from kr.workflows.expressions import as_text
 from kr.workflows.model import STEP_MODELS, BadValue, Case, Parameter, ParameterType, Template, read_default
 from kr.yaml_io import Place, read_yaml
 
-LIMIT = 1024 * 1024
 _MESSAGES = {
     "bool_parsing": "must be true or false",
     "dict_type": "must be a mapping of names to values",
@@ -65,8 +64,6 @@ class Reading:
 
 def read_template(data: bytes) -> Reading:
     """Read and check a template's bytes; never raises for what stands in them."""
-    if len(data) > LIMIT:
-        return Reading(None, (Problem(1, "", f"the template is larger than {LIMIT} bytes"),))
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

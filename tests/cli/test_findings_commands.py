@@ -277,14 +277,14 @@ class TestRate:
         for session in ("c", "d", "d"):
             value = told(project, "rate", ID, "--wrong", "--note", "not of 5", "--session-id", session)
         assert (value["worked"], value["wrong"], value["withdrawn"]) == (1, 2, True)
-        assert "withdrawn   True" in view(project, "rate", ID, "--wrong", "--session-id", "d")
+        assert "served to nobody" in view(project, "rate", ID, "--wrong", "--session-id", "d")
         asked = told(project, "research", "zod", QUESTION, "--if-unsure", "candidates")
         assert asked["status"] != "cache-hit"
         told(project, *SAVE, "--answer", "Put right.", "--entry", ID, "--session-id", "b")
         assert told(project, "research", "zod", QUESTION)["status"] == "cache-hit"
 
     def test_at_a_terminal_it_is_a_persons(self, project: Project) -> None:
-        assert "worked      1" in seen(project, "rate", ID, "--worked")
+        assert "worked for 1" in seen(project, "rate", ID, "--worked")
         assert project.sql("SELECT session_id FROM ratings") == [(f"person:{getpass.getuser()}",)]
 
     @pytest.mark.parametrize(

@@ -182,16 +182,16 @@ def test_a_terminal_gets_colours(project: Project) -> None:
     assert COLOURED.search(seen(project, "research", "--request", "request.yaml", more={"TERM": "xterm"}))
 
 
-def test_what_was_typed_is_named_by_its_option(project: Project) -> None:
+def test_what_was_typed_is_named_by_its_field(project: Project) -> None:
     done = project.run("research", "vue", "How?", "--topic", "a\x07b", "--format", "text")
     assert done.returncode == 1
-    assert "--topic: must not contain" in done.stdout.decode()
+    assert "topic: must not contain" in done.stdout.decode()
     done = project.run("research", " ", "", "--format", "text")
     told = [line.split()[1:] for line in done.stdout.decode().splitlines()[1:]]
-    assert [words[0] for words in told] == ["FRAMEWORK:", "QUESTION:"]
+    assert [words[0] for words in told] == ["framework:", "question:"]
     assert done.stderr == b""
     done = project.run("research", "--request", "-", "--format", "text", stdin='{"mode": "research"}')
-    assert "research_query.topic: required, but missing" in done.stdout.decode()
+    assert "topic: required, but missing" in done.stdout.decode()
 
 
 def test_warnings_read_like_errors(project: Project) -> None:
