@@ -312,7 +312,6 @@ class LessonsInject:
     framework: str = ""
     query: str = ""
     files: tuple[str, ...] = ()
-    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,7 +356,6 @@ _INJECT: Fields = {
     "framework": loose_text,
     "query": loose_text,
     "files": scalars,
-    "dry_run": optional(yes_no, default=False),
 }
 
 

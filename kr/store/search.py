@@ -183,10 +183,10 @@ def find(tx: Transaction, text: str, *, keys: Sequence[str] = (), most: int) -> 
 
 
 def lessons(tx: Transaction, text: str, *, most: int) -> list[Passage]:
-    """Return the lessons that hold words of a text, most words first."""
+    """Return the lessons for agents that hold words of a text, most words first."""
     words = [beginning(word) for word in search_words(text[:_LONGEST])]
     rows = tx.rows(
-        "SELECT id, phase, summary, tags, ref FROM lessons WHERE gone_at IS NULL ORDER BY date DESC, id"
+        f"SELECT id, phase, summary, tags, ref FROM lessons WHERE {IS_GIVEN} ORDER BY date DESC, id"
     )
     found = []
     for row in rows:
