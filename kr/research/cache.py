@@ -217,7 +217,7 @@ class Cache:
             known = self._judge(rows, query, aliases)
             chosen = choose(query, known, match)
             is_hit = chosen is not None and chosen[0].is_servable
-            ranked = [] if is_hit else self._candidates(tx, query, keys, aliases)
+            ranked = self._beside(tx, query, keys, aliases, chosen[0] if chosen and is_hit else None)
             texts = _texts_of(tx, ranked)
             offers = [(it, text) for it, text in zip(ranked, texts, strict=True) if text]
             related = tuple(related_of(it, text) for it, text in offers)
@@ -294,6 +294,16 @@ class Cache:
         known = self._judge([row for row, _ in found], query, aliases)
         ranked = rank(query, [(it, scores[it.entry.id]) for it in known])
         return offered(ranked, most=most_offered(lookup.count(tx, keys))) if ranked else []
+
+    def _beside(
+        self, tx: Transaction, query: Query, keys: Sequence[str], aliases: Aliases, served: JudgedEntry | None
+    ) -> list[Candidate]:
+        """Return the candidates where nothing is served, and the findings beside an excerpt of installed documentation."""
+        if served is None:
+            return self._candidates(tx, query, keys, aliases)
+        if not served.entry.is_installed_excerpt:
+            return []
+        return [it for it in self._candidates(tx, query, keys, aliases) if it.known.entry.is_written]
 
     def _judge(self, rows: Sequence[Found], query: Query, aliases: Aliases) -> list[JudgedEntry]:
         # Aliases may part what the shipped table joins.
