@@ -53,7 +53,9 @@ class LessonBook:
         """
         session, at = session_name(session_id), to_text(now)
         rows = [
-            replace(row, story_key=story_key, session_id=session, recorded_at=at, gone_at=at if row.held else None)
+            replace(
+                row, story_key=story_key, session_id=session, recorded_at=at, gone_at=at if row.held else None
+            )
             for row in rows
         ]
         ready: list[LessonRow] | None = None
@@ -101,7 +103,7 @@ class LessonBook:
         lessons = {lesson.id: lesson for lesson in parsed.lessons}
         known = lesson_rows.states(tx, lessons)
         new = [lesson for id_, lesson in lessons.items() if id_ not in known]
-        add_rows(tx, judged(new[:limit]))
+        lesson_rows.add(tx, judged(new[:limit]), lesson_keywords)
         lesson_rows.bring_back(tx, known)
         if is_whole and not self.store.is_shared:
             lesson_rows.keep_only(tx, lessons, to_text(now))
@@ -166,28 +168,31 @@ def _add_new(tx: Transaction, rows: Sequence[LessonRow], session: str, at: str) 
         others = lesson_rows.sharing(tx, words, some, least=least)
         same = [other.id for other in others if is_duplicate(row.lesson, other.lesson)]
         if not same:
-            add_rows(tx, [row])
+            lesson_rows.add(tx, [row], lesson_keywords)
             fresh.append(row)
         elif row.event_type:
             lesson_rows.recurred(tx, same, session_id=session, at=at)
     return fresh
 
 
-def add_rows(tx: Transaction, rows: Sequence[LessonRow]) -> None:
-    """Add rows with the keywords by which duplicates are found."""
-    lesson_rows.add(tx, [(row, lesson_keywords(row.lesson.summary)) for row in rows])
-
-
 def make_row(
-    day: str, tags: Iterable[str], summary: str, ref: str | None, *, may_hold: bool = True, **known: Any
+    day: str,
+    tags: Iterable[str],
+    summary: str,
+    ref: str | None,
+    *,
+    approved_at: str | None = None,
+    **known: Any,
 ) -> LessonRow | None:
-    """Make a lesson without secrets, which waits where the guard says so; ``None`` where nothing of its text is left."""
+    """Make a lesson without secrets; ``None`` where nothing of its text is left.
+
+    It waits where the guard says so, unless a person wrote it and so approved of it.
+    """
     lesson = make_lesson(day, tuple(map(safe, tags)), safe(summary), safe(ref or ""))
     if lesson is None:
         return None
-    return LessonRow(
-        id=lesson.id, lesson=lesson, held=held_because(lesson) if may_hold else None, **known
-    )
+    held = None if approved_at else held_because(lesson)
+    return LessonRow(id=lesson.id, lesson=lesson, held=held, approved_at=approved_at, **known)
 
 
 def judged(lessons: Sequence[Lesson]) -> list[LessonRow]:

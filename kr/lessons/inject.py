@@ -13,7 +13,6 @@ from kr.errors import StoreError
 from kr.frameworks import framework_key
 from kr.lessons.book import (
     LessonBook,
-    add_rows,
     held_because,
     judged,
     session_name,
@@ -21,7 +20,7 @@ from kr.lessons.book import (
 )
 from kr.lessons.file import LessonsFileError
 from kr.lessons.languages import languages_of
-from kr.lessons.line import LINE_COLUMNS, LONGEST, fit_summary
+from kr.lessons.line import LINE_COLUMNS, LONGEST, fit_summary, lesson_keywords
 from kr.models import PHASES, Envelope, InjectedLesson, InjectResults, Lesson, Problem, to_plain
 from kr.requests import LessonsInject, LessonsInjectRequest
 from kr.store import lessons as lesson_rows
@@ -80,8 +79,14 @@ def inject(
     else:
         if parsed.unread:
             logger.warning("%s: %d lines are no lesson; passed over", book.file.path, parsed.unread)
-        packages = related(asked.framework) if asked.framework and parsed.lessons else ()
-        chosen = choose(parsed.lessons, budget, asked, packages, book.states(None), book.states)
+        chosen = choose(
+            parsed.lessons,
+            budget,
+            asked,
+            related=related(asked.framework) if asked.framework and parsed.lessons else (),
+            remarkable=book.states(None),
+            look_up=book.states,
+        )
         results = _results(asked.phase, parsed.lessons, chosen, book.states(chosen))
         if not results.phase_filtered_count:
             logger.info(NONE_FOUND.format(phase=asked.phase))
@@ -115,7 +120,9 @@ def _note(book: LessonBook, row: RequestRow, lessons: Sequence[Lesson], phase: s
             return
         with book.store.write(scope=LESSONS) as tx:
             requests.record(tx, row)
-            add_rows(tx, judged([lesson for lesson in lessons if lesson.id not in states]))
+            lesson_rows.add(
+                tx, judged([lesson for lesson in lessons if lesson.id not in states]), lesson_keywords
+            )
             lesson_rows.injected(
                 tx,
                 [lesson.id for lesson in lessons],
@@ -135,6 +142,7 @@ def choose(
     lessons: Sequence[Lesson],
     budget: int,
     task: LessonsInject,
+    *,
     related: Sequence[str],
     remarkable: Mapping[str, LessonRow],
     look_up: Callable[[Sequence[Lesson]], Mapping[str, LessonRow]],
@@ -142,7 +150,7 @@ def choose(
     """Take the first ``budget`` lessons that may be given, and read differently (LI-3).
 
     Where the task is described only what fits it is given, from any phase, best first. Pinned ones of the phase go before.
-    ``remarkable`` are the states that bear on the order, ``look_up`` tells all that is known of some lessons.
+    ``related`` are the packages that its framework depends on; ``remarkable`` are the states that bear on the order, ``look_up`` tells all that is known of some lessons.
     """
     found: dict[str, Lesson] = {}
     ordered = iter(_ordered(lessons, task, related, remarkable))
@@ -173,7 +181,14 @@ def _ordered(
     def order(at: int) -> tuple[bool, float, int, str, bool, int]:
         lesson = lessons[at]
         has_one_tag = len(lesson.tags) == 1
-        return at in pinned, fits.get(at, 0.0), _rank(known.get(at)), lesson.date, has_one_tag, lesson.position
+        return (
+            at in pinned,
+            fits.get(at, 0.0),
+            _rank(known.get(at)),
+            lesson.date,
+            has_one_tag,
+            lesson.position,
+        )
 
     return (lessons[at] for at in heapq.nlargest(_LOOKED_AT, pinned | fits.keys(), key=order))
 
@@ -233,7 +248,9 @@ def _about_framework(lessons: Sequence[Lesson], task: LessonsInject, frameworks:
     """
     wanted = {framework_key(name) for name in (*frameworks, *tokens(task.query))}
     tag_lists = {lesson.tags for lesson in lessons}
-    tagged = {tags for tags in tag_lists if wanted & {framework_key(tag) for tag in tags if tag not in PHASES}}
+    tagged = {
+        tags for tags in tag_lists if wanted & {framework_key(tag) for tag in tags if tag not in PHASES}
+    }
     name = task.framework.strip().casefold()
     pattern = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])") if name else None
 

@@ -104,9 +104,10 @@ def record(
     except (LessonsFileError, StoreError) as error:
         logger.warning("%s", error)
         message = f"{APPEND_FAILED}: {error}"
-        status, problems = "failure", [
-            RecordProblem(type="append_write_failed", file_path=results.file_path, message=message)
-        ]
+        status, problems = (
+            "failure",
+            [RecordProblem(type="append_write_failed", file_path=results.file_path, message=message)],
+        )
     else:
         status = "recorded" if fresh else "skipped"
         held = sum(row.held is not None for row in fresh)

@@ -131,14 +131,20 @@ def read_own(path: Path) -> list[Remedy]:
         return []
     rows: list[Remedy] = []
     for number, item in enumerate(data if isinstance(data, list) else [data], start=1):
-        values, errors = read_fields(_OWN_ROW, item)
         try:
-            if errors:
-                raise InvalidRequest(*errors)
-            groups = {name.rstrip("0123456789") for name in _compiled(values["match"]).groupindex}
-            if missing := {*_PLACEHOLDER.findall(values["fix"])} - groups:
-                raise InvalidRequest(FieldError("fix", f"names {{{min(missing)}}}, which is no group of match"))
-            rows.append(_row(values["match"], values["fix"], values["tags"]))
+            rows.append(_own_row(item))
         except (InvalidRequest, re.error) as error:
             logger.warning("%s: row %d: %s; passed over", path, number, error)
     return rows
+
+
+def _own_row(item: object) -> Remedy:
+    """Read one row. Raises ``InvalidRequest``, and ``re.error`` for what is no pattern."""
+    row, errors = read_fields(_OWN_ROW, item)
+    if not errors:
+        groups = {name.rstrip("0123456789") for name in _compiled(row["match"]).groupindex}
+        missing = {*_PLACEHOLDER.findall(row["fix"])} - groups
+        errors = [FieldError("fix", f"names {{{name}}}, which is no group of match") for name in missing]
+    if errors:
+        raise InvalidRequest(*errors)
+    return _row(row["match"], row["fix"], row["tags"])

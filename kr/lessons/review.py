@@ -9,10 +9,10 @@ from typing import Any
 
 from kr.errors import KrError
 from kr.guard import safe
-from kr.lessons.book import LessonBook, add_rows, held_because, judged, make_row, without_secrets
+from kr.lessons.book import LessonBook, held_because, judged, make_row, without_secrets
 from kr.lessons.file import LessonsFile, LessonsFileError
 from kr.lessons.inject import rank_by_words
-from kr.lessons.line import KEPT_COLUMNS
+from kr.lessons.line import KEPT_COLUMNS, lesson_keywords
 from kr.lessons.record import keep_words, read_words
 from kr.models import Lesson
 from kr.store import lessons as lesson_rows
@@ -76,7 +76,7 @@ class Lessons:
         lesson, now = self._one(lesson_id), self._clock()
         with self._book.file.lock(), self._book.store.write(scope=LESSONS) as tx:
             if lesson.position >= 0:
-                add_rows(tx, judged([lesson]))
+                lesson_rows.add(tx, judged([lesson]), lesson_keywords)
             lesson_rows.mark(tx, lesson.id, mark, to_text(now) if is_set else None)
             if is_set and mark != "retired_at":
                 lesson_rows.mark(tx, lesson.id, "retired_at", None)
@@ -118,13 +118,13 @@ class Lessons:
             raise KrError(f"the new words would be quarantined: {row.held}")
         with self._book.file.lock(), self._book.store.write(scope=LESSONS) as tx:
             if old.position >= 0:
-                add_rows(tx, judged([old]))
+                lesson_rows.add(tx, judged([old]), lesson_keywords)
             states = lesson_rows.states(tx, [old.id, row.id])
-            if row.id in states or states[old.id].superseded_by:
-                raise KrError("it was worded so already; kr lessons list shows what lessons say")
+            if newer := states[old.id].superseded_by or (row.id if row.id in states else None):
+                raise KrError(f"it was worded so already: {newer}")
             kept = {name: getattr(states[old.id], name) for name in (*_COUNTS, "pinned_at")}
             self._book.file.append([row.lesson])
-            add_rows(tx, [replace(row, **kept)])
+            lesson_rows.add(tx, [replace(row, **kept)], lesson_keywords)
             lesson_rows.supersede(tx, old.id, row.id)
         return self.show(row.id)
 
@@ -165,9 +165,14 @@ class Lessons:
             words = read_words({"symptom": symptom, "fix": fix})
             summary = keep_words(words["symptom"], words["fix"])
         now = self._clock()
-        approved = {"approved_at": to_text(now), "may_hold": False} if by_person else {}
-        day, source = now.astimezone(UTC).date().isoformat(), "person" if by_person else "agent"
-        row = make_row(day, tags, summary, ref, source=source, **approved)
+        row = make_row(
+            now.astimezone(UTC).date().isoformat(),
+            tags,
+            summary,
+            ref,
+            source="person" if by_person else "agent",
+            approved_at=to_text(now) if by_person else None,
+        )
         if row is None or columns(row.lesson.summary) > KEPT_COLUMNS:
             raise KrError(f"a lesson is one line of 1 to {KEPT_COLUMNS} columns")
         return row

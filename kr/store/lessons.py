@@ -1,7 +1,7 @@
 """What is known of lessons beside the file (tables ``lessons``, ``lesson_keywords`` and ``lesson_injections``)."""
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -59,16 +59,21 @@ _KNOWN = tuple(field.name for field in fields(LessonRow) if field.name != "lesso
 _MOST_PARAMETERS = 1000
 
 
-def add(tx: Transaction, rows: Sequence[tuple[LessonRow, Iterable[str]]]) -> None:
-    """Add rows, each with its keywords, by which duplicates are found. One that is known stays as it is."""
+def add(tx: Transaction, rows: Sequence[LessonRow], keywords_of: Callable[[str], Iterable[str]]) -> None:
+    """Add rows, each with the keywords of its summary, by which duplicates are found. Of a known one only whether it is gone."""
     data = [
         {name: getattr(row, name) for name in _KNOWN}
         | {name: getattr(row.lesson, name) for name in _TEXT}
         | {"tags": json_list(row.lesson.tags)}
-        for row, _ in rows
+        for row in rows
     ]
-    tx.execute_many(f"{insert_into('lessons', (*_KNOWN, *_TEXT))} ON CONFLICT (id) DO NOTHING", data)
-    words = [{"keyword": word, "lesson_id": row.id} for row, keywords in rows for word in keywords]
+    tx.execute_many(
+        f"{insert_into('lessons', (*_KNOWN, *_TEXT))} ON CONFLICT (id) DO UPDATE SET gone_at = excluded.gone_at",
+        data,
+    )
+    words = [
+        {"keyword": word, "lesson_id": row.id} for row in rows for word in keywords_of(row.lesson.summary)
+    ]
     tx.execute_many(
         f"{insert_into('lesson_keywords', ('keyword', 'lesson_id'))} ON CONFLICT DO NOTHING", words
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from kr.frameworks import framework_key
 from kr.models import Entry
 from kr.store.engine import Transaction
-from kr.store.sql import SEARCH_TABLES, upsert_into
+from kr.store.sql import IS_GIVEN, SEARCH_TABLES, upsert_into
 from kr.text import beginning, one_line, search_words, searchable, stem, tokens
 
 WEIGHTS = "0.0, 2.0, 2.0, 2.0, 2.0, 1.0"
