@@ -217,7 +217,8 @@ class App:
         """
         with self.lessons() as service:
             service.refresh()
-        found = self.catalog.search(query, framework=framework, limit=limit)
+        rows = self.catalog.search(query, framework=framework, limit=limit)
+        found = [{name: value for name, value in row.items() if name != "question"} for row in rows]
         return {"entries": found, "lessons": self.catalog.search_lessons(query, limit=limit)}
 
     @cached_property

@@ -407,7 +407,7 @@ class Lesson:
         from hashlib import sha256  # heavy: OpenSSL
 
         text = "\0".join((self.date, ",".join(self.tags), self.summary, self.ref or ""))
-        return sha256(text.encode()).hexdigest()[:16]
+        return sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

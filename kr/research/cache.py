@@ -18,6 +18,7 @@ from kr.errors import (
 from kr.frameworks import lookup_keys, same_framework
 from kr.models import NO_RATINGS, Entry, Match, MatchRules, Query, Ratings, Related, Tier
 from kr.research.decide import (
+    MORE,
     Candidate,
     JudgedEntry,
     Limits,
@@ -46,6 +47,8 @@ Aliases = Mapping[str, str]
 
 HIT_TIMEOUT = 0.2
 """Seconds that a hit waits for a writer at most."""
+_FEW_FINDINGS = 10
+"""So few findings of a framework are named where none shares a word with the need."""
 _LASTING = (StoreBusy, StoreCorrupt, StoreTooNew)
 """Problems that the next transaction would meet again, perhaps after another long wait."""
 
@@ -157,9 +160,7 @@ class Cache:
         if not self.can_write:
             return otherwise
         try:
-            if timeout is not None:
-                return self.store.write_together(action, timeout=timeout, scope=scope)
-            return self.store.change(action, scope=scope)
+            return self.store.change(action, timeout=timeout, scope=scope)
         except StoreBusy as error:
             if timeout is None:
                 self.note(error)
@@ -197,6 +198,19 @@ class Cache:
             return [related_of(it, text) for it, text in zip(alike, _texts_of(tx, alike), strict=True)]
 
         return self.read(read, [])
+
+    def findings(self, query: Query) -> tuple[Related, ...]:
+        """Return the framework's findings, the last accessed first, for a need whose words none of them shares; none where they are many.
+
+        Whoever asks knows what other words mean. Of many findings the words have to choose.
+        """
+        keys = lookup_keys(query.framework, self._rules.aliases)
+        none: list[Found] = []
+        rows = self.read(lambda tx: lookup.findings(tx, keys, most=_FEW_FINDINGS + 1), none)
+        if len(rows) > _FEW_FINDINGS:
+            return ()
+        known = [it for it in self._judge(rows, query, self._rules.aliases) if it.refusal is None]
+        return tuple(related_of(Candidate(it, 0.0, 0, 0), "") for it in known[:MORE])
 
     def report_of_best(self, found: Lookup) -> str | None:
         """Return the text of the best candidate, where it is worth reading unasked; an edit of its file is taken in first."""
@@ -258,7 +272,11 @@ class Cache:
         """Return the entry with its report; nothing where that is nowhere, and the entry was removed."""
         entry = known.entry
         self._mark(known)
-        report = report or reports.read_report(self.store, entry)
+        if report is None:
+            report = reports.read_report(self.store, entry)
+            entry = (
+                self.read(lambda tx: entries.get(tx, entry.id), None) or entry
+            )  # its file may have been edited
         if report is None:
             logger.info("%s: there is no report to be read at %s", entry.id, entry.path)
             reports.drop_lost(self.store, entry)
