@@ -240,7 +240,7 @@ def add(
 
 @kr_command(
     "edit",
-    'kr lessons edit 2f1c9a7b "A list without keys reuses rows" --fix "Give each row a key"',
+    'kr lessons edit 2f1c9a7b "Rows mix without keys" --fix "Give each row a key"',
     group=command,
 )
 @_ID

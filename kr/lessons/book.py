@@ -7,7 +7,7 @@ became of it; one that is busy, broken or absent costs counts and origins, and n
 import json
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -138,18 +138,22 @@ class LessonBook:
         if lacking := self._lacking(tx):
             self.file.append(lacking)
 
-    def states(self, lessons: Sequence[Lesson] | None) -> Mapping[str, LessonRow]:
-        """Return what is known of these lessons by id, or (``None``) of all that bear on the order; nothing without a database."""
+    def states(self, lessons: Sequence[Lesson]) -> dict[str, LessonRow]:
+        """Return what is known of these lessons by id; nothing without a database."""
+        return self._look(lambda tx: lesson_rows.states(tx, [lesson.id for lesson in lessons]))
+
+    def remarkable(self) -> dict[str, LessonRow]:
+        """Return what is known of all lessons that don't stand where their date puts them, as ``states``."""
+        return self._look(lesson_rows.remarkable)
+
+    def _look(self, look: Callable[[Transaction], dict[str, LessonRow]]) -> dict[str, LessonRow]:
         try:
-            if (lessons is not None and not lessons) or not self.store.exists():
-                return {}
-            with self.store.read() as tx:
-                if lessons is None:
-                    return lesson_rows.remarkable(tx)
-                return lesson_rows.states(tx, [lesson.id for lesson in lessons])
+            if self.store.exists():
+                with self.store.read() as tx:
+                    return look(tx)
         except StoreError as error:
             _warn(error)
-            return {}
+        return {}
 
     def _mark(self, tx: Transaction) -> FileMark:
         return FileMark(**json.loads(meta.get(tx, self._key) or "{}"))

@@ -11,13 +11,7 @@ from itertools import islice
 
 from kr.errors import StoreError
 from kr.frameworks import framework_key
-from kr.lessons.book import (
-    LessonBook,
-    held_because,
-    judged,
-    session_name,
-    without_secrets,
-)
+from kr.lessons.book import LessonBook, judged, session_name
 from kr.lessons.file import LessonsFileError
 from kr.lessons.languages import languages_of
 from kr.lessons.line import LINE_COLUMNS, LONGEST, fit_summary, lesson_keywords
@@ -67,7 +61,7 @@ def inject(
     """
     began = time.monotonic()
     asked = request.lessons_inject
-    chosen: list[Lesson] = []
+    chosen: list[LessonRow] = []
     results: InjectResults | None = None
     problems: list[Problem] = []
     if book.store.is_shared:
@@ -79,15 +73,10 @@ def inject(
     else:
         if parsed.unread:
             logger.warning("%s: %d lines are no lesson; passed over", book.file.path, parsed.unread)
-        chosen = choose(
-            parsed.lessons,
-            budget,
-            asked,
-            related=related(asked.framework) if asked.framework and parsed.lessons else (),
-            remarkable=book.states(None),
-            look_up=book.states,
-        )
-        results = _results(asked.phase, parsed.lessons, chosen, book.states(chosen))
+        packages = related(asked.framework) if asked.framework and parsed.lessons else ()
+        ordered = order(parsed.lessons, asked, packages, book.remarkable())
+        chosen = choose(ordered, budget, book.states)
+        results = _results(asked.phase, parsed.lessons, chosen)
         if not results.phase_filtered_count:
             logger.info(NONE_FOUND.format(phase=asked.phase))
     status = "failure" if problems else "success" if chosen else "empty"
@@ -101,7 +90,14 @@ def inject(
         framework=asked.framework or None,
         duration_ms=round((time.monotonic() - began) * 1000),
     )
-    _note(book, row, chosen, asked.phase)
+    try:
+        if chosen or book.store.exists():  # no database is made for a project that has no lessons
+            with book.store.write(scope=LESSONS) as tx:
+                requests.record(tx, row)
+                lesson_rows.add(tx, chosen, lesson_keywords)
+                lesson_rows.injected(tx, [lesson.id for lesson in chosen], asked.phase, row)
+    except StoreError as error:
+        logger.warning("lessons are not counted: %s", error)
     return Envelope(
         status=status,
         story_key=request.story_key,
@@ -112,65 +108,36 @@ def inject(
     )
 
 
-def _note(book: LessonBook, row: RequestRow, lessons: Sequence[Lesson], phase: str) -> None:
-    """Keep the request, and count what was given. No database is made for a project that has no lessons."""
-    states = book.states(lessons)
-    try:
-        if not lessons and not book.store.exists():
-            return
-        with book.store.write(scope=LESSONS) as tx:
-            requests.record(tx, row)
-            lesson_rows.add(
-                tx, judged([lesson for lesson in lessons if lesson.id not in states]), lesson_keywords
-            )
-            lesson_rows.injected(
-                tx,
-                [lesson.id for lesson in lessons],
-                phase=phase,
-                story_key=row.story_key or "",
-                session_id=row.session_id or "",
-                at=row.at,
-            )
-    except StoreError as error:
-        logger.warning("lessons are not counted: %s", error)
-
-
 # --- which lessons ---
 
 
 def choose(
-    lessons: Sequence[Lesson],
-    budget: int,
-    task: LessonsInject,
-    *,
-    related: Sequence[str],
-    remarkable: Mapping[str, LessonRow],
-    look_up: Callable[[Sequence[Lesson]], Mapping[str, LessonRow]],
-) -> list[Lesson]:
+    ordered: Iterable[Lesson], budget: int, look_up: Callable[[Sequence[Lesson]], Mapping[str, LessonRow]]
+) -> list[LessonRow]:
     """Take the first ``budget`` lessons that may be given, and read differently (LI-3).
 
-    Where the task is described only what fits it is given, from any phase, best first. Pinned ones of the phase go before.
-    ``related`` are the packages that its framework depends on; ``remarkable`` are the states that bear on the order, ``look_up`` tells all that is known of some lessons.
+    ``look_up`` tells what is known of some lessons. A line that somebody wrote by hand may be new to the database: it is judged now.
     """
-    found: dict[str, Lesson] = {}
-    ordered = iter(_ordered(lessons, task, related, remarkable))
-    while len(found) < budget and (some := list(islice(ordered, 4 * budget))):
+    found: dict[str, LessonRow] = {}
+    waiting = iter(ordered)
+    while len(found) < budget and (some := list(islice(waiting, 4 * budget))):
         states = look_up(some)
         for lesson in some:
-            if len(found) < budget and _may_be_given(lesson, states.get(lesson.id)):
+            row = states.get(lesson.id) or judged([lesson])[0]
+            if row.is_given and len(found) < budget:
                 # Who edits or copies lines may leave a lesson twice.
-                found.setdefault(lesson.summary.rstrip(_END_MARKS).casefold(), lesson)
+                found.setdefault(lesson.summary.rstrip(_END_MARKS).casefold(), row)
     return list(found.values())
 
 
-def _may_be_given(lesson: Lesson, state: LessonRow | None) -> bool:
-    """Tell whether an agent may see a lesson. A line that somebody wrote by hand may be new to the database: it is judged now."""
-    return state.is_given if state else held_because(lesson) is None
-
-
-def _ordered(
+def order(
     lessons: Sequence[Lesson], task: LessonsInject, related: Sequence[str], states: Mapping[str, LessonRow]
 ) -> Iterable[Lesson]:
+    """Order the lessons that come into question, best first: the pinned ones of the phase, then those that fit.
+
+    Where the task is described only what fits it does, from any phase. ``related`` are the packages that its framework depends on,
+    ``states`` what is known of lessons that don't stand where their date puts them.
+    """
     own = {at for at, lesson in enumerate(lessons) if task.phase in lesson.tags}
     frameworks = tuple(filter(str.strip, (task.framework, *related)))
     is_described = bool(frameworks or task.query.strip() or task.files)
@@ -178,7 +145,7 @@ def _ordered(
     known = {at: states.get(lessons[at].id) for at in own | fits.keys()} if states else {}
     pinned = {at for at in own if (state := known.get(at)) and state.pinned_at}
 
-    def order(at: int) -> tuple[bool, float, int, str, bool, int]:
+    def key(at: int) -> tuple[bool, float, int, str, bool, int]:
         lesson = lessons[at]
         has_one_tag = len(lesson.tags) == 1
         return (
@@ -190,7 +157,7 @@ def _ordered(
             lesson.position,
         )
 
-    return (lessons[at] for at in heapq.nlargest(_LOOKED_AT, pinned | fits.keys(), key=order))
+    return (lessons[at] for at in heapq.nlargest(_LOOKED_AT, pinned | fits.keys(), key=key))
 
 
 def _rank(state: LessonRow | None) -> int:
@@ -207,38 +174,34 @@ def _fits(lessons: Sequence[Lesson], task: LessonsInject, frameworks: Sequence[s
     where it stands in more than 5 %, where the task has a framework, or where the lesson is about another one.
     """
     own = _about_framework(lessons, task, frameworks)
-    foreign = _foreign(lessons, own, task.phase) if frameworks or own else set()
+    is_particular, phases = bool(frameworks or own), {*PHASES, task.phase}
+    foreign = {at for at, it in enumerate(lessons) if is_particular and not phases.issuperset(it.tags)} - own
     words = set(keywords(task.query))
     common, rare = (max(_COMMON_LEAST, int(share * len(lessons))) for share in (_COMMON_SHARE, _RARE_SHARE))
     weights: dict[int, list[float]] = {}
     enough = set(own)
     for places in _places_of(lessons, words, common):
         for at in places:
-            weights.setdefault(at, []).append(_weight(lessons, places))
+            weights.setdefault(at, []).append(math.log(1 + len(lessons) / len(places)))
         if len(places) <= rare and not frameworks:
-            enough.update(at for at in places if at not in foreign)
+            enough.update(set(places) - foreign)
     least = min(_LEAST_WORDS, len(words))
     fits = {at: sum(found) for at, found in weights.items() if at in enough or len(found) >= least}
-    for at in own:
-        fits[at] = fits.get(at, 0.0) + _OWN_FRAMEWORK
-    for at, nearness in _near_files(lessons, task.files, foreign):
-        fits[at] = fits.get(at, 0.0) + nearness
-    other = _of_other_languages(lessons, task, frameworks) - own
-    return {at: round(fit, 6) for at, fit in fits.items() if at not in other}
+    near = {
+        at: nearness
+        for at, nearness in _near_files(lessons, task.files)
+        if nearness == _SAME_FILE or at not in foreign
+    }
+    for at in own | near.keys():
+        fits[at] = fits.get(at, 0.0) + (_OWN_FRAMEWORK if at in own else 0.0) + near.get(at, 0.0)
+    languages = languages_of((*frameworks, *tokens(task.query)), task.files)
+    of_tags = {tags: languages_of(tags) for tags in {lesson.tags for lesson in lessons}}
 
+    def is_of_another_language(at: int) -> bool:
+        found = of_tags[lessons[at].tags]
+        return bool(languages and found and not found & languages)
 
-def _weight(lessons: Sequence[Lesson], places: Sequence[int]) -> float:
-    return math.log(1 + len(lessons) / len(places))
-
-
-def rank_by_words(lessons: Sequence[Lesson], query: str) -> list[Lesson]:
-    """Return the lessons that share a word with a query, best first, whatever their standing."""
-    fits: dict[int, float] = {}
-    for places in _places_of(lessons, set(keywords(query)), len(lessons)):
-        for at in places:
-            fits[at] = fits.get(at, 0.0) + _weight(lessons, places)
-    best = sorted(fits, key=lambda at: (fits[at], lessons[at].date, lessons[at].position), reverse=True)
-    return [lessons[at] for at in best]
+    return {at: round(fit, 6) for at, fit in fits.items() if at in own or not is_of_another_language(at)}
 
 
 def _about_framework(lessons: Sequence[Lesson], task: LessonsInject, frameworks: Sequence[str]) -> set[int]:
@@ -258,23 +221,6 @@ def _about_framework(lessons: Sequence[Lesson], task: LessonsInject, frameworks:
         return pattern is not None and name in text and pattern.search(text) is not None
 
     return {at for at, it in enumerate(lessons) if it.tags in tagged or is_named(it.summary.casefold())}
-
-
-def _foreign(lessons: Sequence[Lesson], own: set[int], phase: str) -> set[int]:
-    """Return the places of the lessons that are about other frameworks than the task."""
-    phases = {*PHASES, phase}
-    return {at for at, it in enumerate(lessons) if at not in own and not phases.issuperset(it.tags)}
-
-
-def _of_other_languages(
-    lessons: Sequence[Lesson], task: LessonsInject, frameworks: Sequence[str]
-) -> set[int]:
-    """Return the places of the lessons that are about other programming languages than the task, where its are known."""
-    wanted = languages_of((*frameworks, *tokens(task.query)), task.files)
-    if not wanted:
-        return set()
-    found = {tags: languages_of(tags) for tags in {lesson.tags for lesson in lessons}}
-    return {at for at, it in enumerate(lessons) if found[it.tags] and not found[it.tags] & wanted}
 
 
 def _places_of(lessons: Sequence[Lesson], stems: set[str], most: int) -> Iterator[list[int]]:
@@ -297,20 +243,15 @@ def _words_of(lesson: Lesson) -> str:
     return f"{tags} {lesson.summary} {lesson.ref or ''}".casefold()
 
 
-def _near_files(
-    lessons: Sequence[Lesson], paths: Sequence[str], foreign: set[int]
-) -> Iterator[tuple[int, float]]:
-    """Yield the places of the lessons that are about one of the files, or about one in the same folder.
-
-    Of another framework than the task's, a neighbour says nothing.
-    """
+def _near_files(lessons: Sequence[Lesson], paths: Sequence[str]) -> Iterator[tuple[int, float]]:
+    """Yield the places of the lessons that are about one of the files, or about one in the same folder."""
     files = {_split(path)[1] for path in paths}
     folders = {_split(path)[0] for path in paths} - {""}
     for at, lesson in enumerate(lessons if files else ()):
         folder, name = _split(lesson.ref or "")
         if name and name in files:
             yield at, _SAME_FILE
-        elif folder in folders and at not in foreign:
+        elif folder in folders:
             yield at, _SAME_FOLDER
 
 
@@ -323,17 +264,13 @@ def _split(path: str) -> tuple[str, str]:
 # --- the answer ---
 
 
-def _results(
-    phase: str, lessons: Sequence[Lesson], chosen: Sequence[Lesson], states: Mapping[str, LessonRow]
-) -> InjectResults:
-    """Give the chosen lessons: as the database knows them, or without secrets now; each with where it comes from."""
-    rows = [states.get(it.id) or LessonRow(id=it.id, lesson=without_secrets(it)) for it in chosen]
+def _results(phase: str, lessons: Sequence[Lesson], chosen: Sequence[LessonRow]) -> InjectResults:
     return InjectResults(
         phase=phase,
         total_lessons_found=len(lessons),
         phase_filtered_count=sum(phase in lesson.tags for lesson in lessons),
         injected_count=len(chosen),
-        injection_block=block(phase, [row.lesson for row in rows]) if chosen else "",
+        injection_block=block(phase, [row.lesson for row in chosen]) if chosen else "",
         lessons=[
             InjectedLesson(
                 id=row.id,
@@ -345,7 +282,7 @@ def _results(
                 story_key=row.story_key,
                 session_id=row.session_id,
             )
-            for row in rows
+            for row in chosen
         ],
     )
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from kr.errors import FieldError, InvalidRequest, StoreError
+from kr.errors import InvalidRequest, StoreError
 from kr.guard import mask_secrets, safe
 from kr.lessons.book import LessonBook, make_row
 from kr.lessons.events import (
@@ -32,7 +32,7 @@ from kr.recording import (
     parse_record,
     skip,
 )
-from kr.requests import bad, decoded, loose_text, read_document, read_fields, scalars, text
+from kr.requests import bad, checked, decoded, loose_text, read_document, scalars, text
 from kr.store.lessons import LessonRow
 from kr.text import columns, one_line
 
@@ -165,13 +165,7 @@ def confirmation(envelope: RecordEnvelope) -> str | None:
 
 def read_words(value: object) -> dict[str, Any]:
     """Read one lesson that was handed over: ``{symptom, fix, ref, tags}``. Raises ``InvalidRequest`` with an error per bad half."""
-    given = decoded(value)
-    if not isinstance(given, Mapping):
-        raise InvalidRequest(FieldError("", "must be a mapping with symptom and fix"))
-    read, errors = read_fields({"symptom": text, "fix": _fix, "ref": loose_text, "tags": scalars}, given)
-    if errors:
-        raise InvalidRequest(*errors)
-    return read
+    return checked({"symptom": text, "fix": _fix, "ref": loose_text, "tags": scalars}, decoded(value))
 
 
 def _fix(value: object) -> str:

@@ -11,14 +11,13 @@ from kr.errors import KrError
 from kr.guard import safe
 from kr.lessons.book import LessonBook, held_because, judged, make_row, without_secrets
 from kr.lessons.file import LessonsFile, LessonsFileError
-from kr.lessons.inject import rank_by_words
-from kr.lessons.line import KEPT_COLUMNS, lesson_keywords
+from kr.lessons.line import KEPT_COLUMNS, format_line, lesson_keywords
 from kr.lessons.record import keep_words, read_words
 from kr.models import Lesson
 from kr.store import lessons as lesson_rows
 from kr.store.engine import LESSONS
 from kr.store.lessons import LessonMark, LessonRow
-from kr.text import columns
+from kr.text import beginning, columns, search_words
 from kr.times import to_text
 
 logger = logging.getLogger(__name__)
@@ -47,10 +46,10 @@ class Lessons:
         """List lessons, newest first, or the best matches of a query; with what the database knows of them."""
         self.refresh()
         found = [lesson for lesson in self._read() if phase is None or phase in lesson.tags]
+        words = [beginning(word) for word in search_words(query)]
         if query.strip():
-            found = rank_by_words(found, query)
-        else:
-            found.sort(key=lambda lesson: (lesson.date, lesson.position), reverse=True)
+            found = [lesson for lesson in found if _shared(lesson, words)]
+        found.sort(key=lambda it: (_shared(it, words), it.date, it.position), reverse=True)
         return self._views(found[:limit])
 
     def show(self, lesson_id: str) -> dict[str, Any]:
@@ -197,6 +196,11 @@ class Lessons:
             what = "several lessons have an id that begins with" if found else "no lesson has the id"
             raise UnknownLessonError(f'{what} "{lesson_id}"; kr lessons list shows them')
         return found[0]
+
+
+def _shared(lesson: Lesson, words: Sequence[str]) -> int:
+    line = format_line(lesson).casefold()
+    return sum(word in line for word in words)
 
 
 def view(lesson: Lesson, state: LessonRow | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from kr.models import Lesson
 from kr.store.engine import Row, Transaction
+from kr.store.requests import RequestRow
 from kr.store.sql import IS_GIVEN, insert_into, json_list, named
 
 LessonMark = Literal["retired_at", "pinned_at", "approved_at"]
@@ -118,11 +119,9 @@ def sharing(tx: Transaction, words: Sequence[str], some: Sequence[str], *, least
     )
 
 
-def injected(
-    tx: Transaction, ids: Sequence[str], *, phase: str, story_key: str, session_id: str, at: str
-) -> None:
+def injected(tx: Transaction, ids: Sequence[str], phase: str, request: RequestRow) -> None:
     """Count that the lessons were given to a session."""
-    given = {"phase": phase, "story_key": story_key, "session_id": session_id, "at": at}
+    given = {name: getattr(request, name) for name in ("story_key", "session_id", "at")} | {"phase": phase}
     rows = [{"lesson_id": lesson, **given} for lesson in ids]
     tx.execute_many(insert_into("lesson_injections", ("lesson_id", *given)), rows)
     tx.execute_many("UPDATE lessons SET injected = injected + 1 WHERE id = :lesson_id", rows)

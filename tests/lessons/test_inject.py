@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.errors import InvalidRequest
-from kr.lessons.inject import NOTICE, block, choose
+from kr.lessons.inject import NOTICE, block, choose, order
 from kr.models import Lesson, to_plain
 from kr.requests import LessonsInject, parse_request
 from kr.store.engine import Store
@@ -43,11 +43,12 @@ def chosen(
 ) -> list[Lesson]:
     known, related = states or {}, task.pop("related", ())
     asked = LessonsInject(**{"phase": "dev-execution", **task})
-    return choose(lessons, budget, asked, related=related, remarkable=known, look_up=lambda _: known)
+    given = choose(order(lessons, asked, related, known), budget, lambda _: known)
+    return [row.lesson for row in given]
 
 
-def state(**known: Any) -> LessonRow:
-    return LessonRow(id="", lesson=lesson("a"), **known)
+def state(one: Lesson, **known: Any) -> dict[str, LessonRow]:
+    return {one.id: LessonRow(id=one.id, lesson=one, **known)}
 
 
 def places(lessons: list[Lesson], **task: Any) -> list[int]:
@@ -307,10 +308,10 @@ def test_what_comes_from_another_phase_counts_as_injected_alone(path: Path, stor
 def test_what_came_back_rises_what_never_did_sinks_and_pinned_ones_go_first() -> None:
     lessons = [lesson(f"lesson number {at}", f"2026-01-0{at}", at=at) for at in (1, 2, 3, 4, 5)]
     states = {
-        lessons[0].id: state(recurred=2),
-        lessons[4].id: state(injected=10),
-        lessons[1].id: state(pinned_at="2026-01-01"),
-        lessons[3].id: state(injected=9),
+        **state(lessons[0], recurred=2),
+        **state(lessons[4], injected=10),
+        **state(lessons[1], pinned_at="2026-01-01"),
+        **state(lessons[3], injected=9),
     }
     assert places(lessons, states=states) == [2, 1, 4, 3, 5]
 
@@ -318,19 +319,19 @@ def test_what_came_back_rises_what_never_did_sinks_and_pinned_ones_go_first() ->
 @pytest.mark.parametrize(
     ("known", "is_given"),
     [
-        (state(), True),
-        (state(retired_at="x"), False),
-        (state(superseded_by="x"), False),
-        (state(held="gives orders"), False),
-        (state(held="gives orders", approved_at="x"), True),
-        (state(held="gives orders", approved_at="x", retired_at="x"), False),
+        ({}, True),
+        ({"retired_at": "x"}, False),
+        ({"superseded_by": "x"}, False),
+        ({"held": "gives orders"}, False),
+        ({"held": "gives orders", "approved_at": "x"}, True),
+        ({"held": "gives orders", "approved_at": "x", "retired_at": "x"}, False),
     ],
 )
 def test_retired_replaced_and_quarantined_lessons_are_given_to_nobody(
-    known: LessonRow, *, is_given: bool
+    known: dict[str, str], *, is_given: bool
 ) -> None:
     one = lesson("Set row-height")
-    assert chosen([one], states={one.id: known}) == ([one] if is_given else [])
+    assert chosen([one], states=state(one, **known)) == ([one] if is_given else [])
 
 
 # --- the block ---

@@ -273,8 +273,15 @@ def _teach(store: Store, lessons_file: Path, now: datetime, chance: random.Rando
             row = LessonRow(id=lesson.id, lesson=lesson, source=source, held=held)
             lesson_rows.add(tx, [row], lesson_keywords)
             for session in range(chance.choice((0, 2, 5, 12)) if number < 37 else 0):
-                given = {"phase": lesson.phase, "story_key": "1-1", "session_id": f"sprint-{session}"}
-                lesson_rows.injected(tx, [lesson.id], **given, at=to_text(now))
+                request = RequestRow(
+                    id="",
+                    at=to_text(now),
+                    mode=None,
+                    status="success",
+                    story_key="1-1",
+                    session_id=f"sprint-{session}",
+                )
+                lesson_rows.injected(tx, [lesson.id], lesson.phase, request)
     for lesson in lessons[:37]:
         came_back = chance.choice(((0, 0), (0, 0), (3, 0), (4, 3), (1, 0)))
         sql(
