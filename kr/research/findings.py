@@ -26,7 +26,7 @@ from kr.report import DETAILS, INSTALLED_DOCS_LAST, SUMMARY, read_confidence
 from kr.requests import shown
 from kr.research.cache import Cache
 from kr.research.finding_text import cleaned, render_finding
-from kr.store import entries, lookup, new_id, quarantine, requests, revisions, saving, wordings
+from kr.store import entries, lookup, new_id, quarantine, reports, requests, saving, wordings
 from kr.store.archive import unknown_entry
 from kr.store.engine import Transaction
 from kr.store.quarantine import Quarantined
@@ -354,7 +354,7 @@ def _confirm(tx: Transaction, entry: Entry, by: Writer, now: datetime) -> None:
 
     One that shares no word with the entry takes a second session: else one alone could have any question answered by any text.
     """
-    text = revisions.text(tx, entry.sha256) or ""
+    text = reports.text_of(tx, entry.sha256) or ""
     told = (section(text, name) or "" for name in (SUMMARY, DETAILS))
     words = _words_of(entry.topic, entry.question or "", *entry.tags, *told) - _words_of(entry.framework)
     for it in wordings.of(tx, [entry.id]).get(entry.id, ()):
@@ -376,7 +376,7 @@ def _words_of(*texts: str) -> set[str]:
 
 def _unconfirmed(tx: Transaction, entry: Entry) -> Confidence:
     """Return the confidence that a text has by itself: what its header says, but never high, which others alone can make it."""
-    said = read_confidence(revisions.text(tx, entry.sha256) or "")
+    said = read_confidence(reports.text_of(tx, entry.sha256) or "")
     return "low" if said in {None, "low"} else "medium"
 
 

@@ -167,7 +167,7 @@ def set_question(tx: Transaction, entry_id: str, question: str, *, at: str) -> N
         tx.execute(
             f"UPDATE {table} SET question = :question, question_key = :key, researched_at = "
             "CASE WHEN researched_at IS NULL OR substr(researched_at, 1, 10) = substr(:at, 1, 10) THEN :at "
-            "ELSE researched_at END WHERE id = :id AND question IS NULL",
+            "ELSE researched_at END WHERE id = :id AND coalesce(question, :question) = :question",
             id=entry_id,
             question=question,
             key=question_key(question),

@@ -18,9 +18,8 @@ from typing import Any
 
 from kr.errors import ExportFailed
 from kr.models import Entry
-from kr.store import archive, meta, new_id, revisions
+from kr.store import archive, meta, new_id, reports
 from kr.store import entries as entry_rows
-from kr.store import reports as stored_reports
 from kr.store import wordings as wording_rows
 from kr.store.archive import Archived
 from kr.store.engine import ALONE, Store
@@ -80,17 +79,17 @@ def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) 
     with store.read() as tx:
         edited = [entry for entry in entry_rows.all(tx) if settled(tx, entry) is None]
     for entry in edited:
-        stored_reports.read_report(store, entry)
-    files, reports = [folder / INDEX, folder / ARCHIVE], 0
+        reports.read_report(store, entry)
+    files, number = [folder / INDEX, folder / ARCHIVE], 0
     if folder.resolve() == knowledge_base.resolve():
         refresh_exports(store, knowledge_base)
     else:
         with _translated(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            reports = _write_elsewhere(store, folder)
+            number = _write_elsewhere(store, folder)
         files += [folder / WORDINGS] if (folder / WORDINGS).exists() else []
     with store.read() as tx:
-        counts = {"entries": entry_rows.count(tx), "archived": archive.count(tx), "reports": reports}
+        counts = {"entries": entry_rows.count(tx), "archived": archive.count(tx), "reports": number}
     return {**counts, "files": [str(file) for file in files]}
 
 
@@ -176,7 +175,7 @@ def _write_elsewhere(store: Store, folder: Path) -> int:
         live, archived = entry_rows.all(tx), archive.since(tx, 0)
         texts = [(entry.path, entry.sha256) for entry in live]
         for path, sha256 in texts + [(_archived_path(row), row.entry.sha256) for row in archived]:
-            if (text := revisions.text(tx, sha256)) is not None:
+            if (text := reports.text_of(tx, sha256)) is not None:
                 files.write(path, text)
                 number += 1
         if items := list(_wordings(live, archived, wording_rows.all(tx))):
