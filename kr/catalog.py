@@ -91,7 +91,7 @@ class Catalog:
     def wordings(self, entry_id: str) -> list[Wording]:
         """Return how requests worded the need of an entry, the newest first."""
         with self.store.read() as tx:
-            return wordings.of(tx, [entry_id]).get(entry_id, [])[::-1]
+            return wordings.of(tx, entry_id)[::-1]
 
     def search_lessons(self, words: str, *, limit: int = 50) -> list[dict[str, Any]]:
         """List lessons that hold ``words``, best first: ``{id, phase, passage}``."""
@@ -106,11 +106,11 @@ class Catalog:
             stored = entry_rows.get(tx, entry_id)
             if stored is None:
                 raise unknown_entry(tx, entry_id)
-            marked, wrong = entry_rows.stale_reason(tx, entry_id), set(wordings.rated_wrong(tx))
+            wrong = set(wordings.rated_wrong(tx))
             revisions = len(reports.revisions(tx, entry_id))
             archived = len(archived_rows.of_id(tx, entry_id))
         status, reasons = self._judged(stored, self.clock(), wrong)
-        judged = {"status": status, "stale_because": _because(marked, reasons)}
+        judged = {"status": status, "stale_because": _because(stored.stale_reason, reasons)}
         item = entry_item(stored) | judged | _fields(stored, _DETAILS)
         item |= {"revisions": revisions, "archived": archived}
         return {**item, "report": reports.read_report(self.store, stored)} if report else item
@@ -220,7 +220,7 @@ class Catalog:
         return _text(entry_id)
 
     def _restored(self, restored: Saved) -> dict[str, Any]:
-        stale = [f"it comes back stale: {restored.stale_reason}"] if restored.stale_reason else []
+        stale = [f"it comes back stale: {restored.entry.stale_reason}"] if restored.entry.stale_reason else []
         return {
             "entry": entry_item(restored.entry),
             "replaced": restored.replaced,

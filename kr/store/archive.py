@@ -27,11 +27,10 @@ class Archived:
     entry: Entry
     archived_at: str
     reason: str
-    stale_reason: str | None = None
 
 
-_SHARED = ", ".join((*(name for name in COLUMNS if name != "status"), "stale_reason", *KEYS))
-_SELECT = f"SELECT {', '.join(COLUMNS)}, stale_reason, archive_id, archived_at, reason, prior_status FROM archived_entries"
+_SHARED = ", ".join((*(name for name in COLUMNS if name != "status"), *KEYS))
+_SELECT = f"SELECT {', '.join(COLUMNS)}, archive_id, archived_at, reason, prior_status FROM archived_entries"
 _ADD = insert_into("archived_entries", (*COLUMNS, *KEYS, "prior_status", "archived_at", "reason"))
 
 
@@ -146,7 +145,6 @@ def to_archived(row: Row) -> Archived:
         entry=to_entry(row, status=row["prior_status"]),
         archived_at=row["archived_at"],
         reason=row["reason"],
-        stale_reason=row["stale_reason"],
     )
 
 

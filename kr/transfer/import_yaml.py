@@ -6,7 +6,7 @@ Items are checked one by one; a bad one is named by file and line, and skipped. 
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, get_args
@@ -305,11 +305,12 @@ def _take_times(tx: Transaction, entry: Entry, told: Mapping[str, Any]) -> None:
 
     When a text was researched is known from its own header so far, where somebody who edited it may have left the old day.
     """
-    exact: dict[str, str | None] = {}
+    exact: dict[str, Any] = {}
     for name in EXACT_TIMES:
         known, time = getattr(entry, name), told[name]
         is_rough = known is not None and time is not None and is_day(known)
         exact[name] = time if is_rough and (name in _OF_TEXT or known[:10] == time[:10]) else known
-    entries.set_times(tx, entry.id, exact)
-    if told["stale_major"] is not None:
-        entries.set_stale_major(tx, entry.id, told["stale_major"])
+    is_unmarked = entry.status == "stale" and entry.stale_reason is None and entry.origin != "placeholder"
+    if is_unmarked and entry.stale_major is None:
+        exact["stale_major"] = told["stale_major"]
+    entries.put(tx, replace(entry, **exact))

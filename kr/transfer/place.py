@@ -88,6 +88,8 @@ class Placer:
             created=_stored(item.created) or live.created,
             last_accessed=max(_stored(item.last_accessed) or "", live.last_accessed),
             status="stale" if live.origin == "placeholder" else item.status,
+            stale_major=None,
+            stale_reason=None,
         )
         if text is not None and reports.keep(self._tx, text) != live.sha256:
             at, new = to_text(self._now), self._entry(item, live.id, text)
