@@ -43,34 +43,25 @@ class LessonBook:
         self.file = file
         self.store = store
 
-    def append(
-        self, rows: Sequence[LessonRow], *, story_key: str, session_id: str, now: datetime
-    ) -> tuple[list[LessonRow], int]:
-        """Append what is not known yet, while nobody else can, and keep where it came from; return it, and how many the file holds.
+    def append(self, rows: Sequence[LessonRow], *, now: datetime) -> tuple[list[LessonRow], int]:
+        """Append what is not known yet, while nobody else can; return it, and how many lessons the file holds.
 
         What must wait for a person goes into the database alone. An event whose lesson is known is a recurrence of it; a lesson that is
         added or imported again, of no event, is none. Raises ``LessonsFileError``, and ``StoreError`` where others hold the file.
         """
-        session, at = session_name(session_id), to_text(now)
-        rows = [
-            replace(
-                row, story_key=story_key, session_id=session, recorded_at=at, gone_at=at if row.held else None
-            )
-            for row in rows
-        ]
         ready: list[LessonRow] | None = None
         with self.file.lock():
             try:
                 with self.store.write(scope=LESSONS) as tx:
-                    self._bring_here(tx)
                     total = self.sync(tx, now)
-                    fresh = _add_new(tx, rows, session, at)
+                    fresh = _add_new(tx, rows)
                     ready = self._write(fresh)
                 return fresh, total + len(ready)
             except StoreError as error:
                 _warn(error)
-            if ready is None:
-                ready = self._write(self._unknown(rows))
+            if ready is None:  # without the database the whole file is compared
+                known = self.file.read().lessons
+                ready = self._write([it for it in rows if not _is_known(it, known)])
             return ready, len(self.file.read().lessons)
 
     def _write(self, rows: Sequence[LessonRow]) -> list[LessonRow]:
@@ -80,22 +71,14 @@ class LessonBook:
             self.file.append([row.lesson for row in ready])
         return ready
 
-    def _unknown(self, rows: Sequence[LessonRow]) -> list[LessonRow]:
-        """Return what the file does not say yet: without the database all of it is compared."""
-        known = list(self.file.read().lessons)
-        found: list[LessonRow] = []
-        for row in rows:
-            if not any(is_duplicate(row.lesson, other) for other in known):
-                known.append(row.lesson)
-                found.append(row)
-        return found
-
     def sync(self, tx: Transaction, now: datetime, limit: int | None = SYNC_LIMIT) -> int:
-        """Take in what was appended to the file since it was last read; return how many lessons it holds.
+        """Take in what was appended to the file since it was last read; return how many lessons it holds. The caller holds its lock.
 
-        Where the file did not merely grow, the lessons that it no longer holds are marked as gone; not before PostgreSQL, where
+        What other machines recorded before PostgreSQL is appended to this one's file. Where the file did not merely grow, the lessons that it no longer holds are marked as gone; not before PostgreSQL, where
         the file is one machine's copy. Raises ``LessonsFileError`` and store errors.
         """
+        if lacking := self._lacking(tx):
+            self.file.append(lacking)
         mark = self._mark(tx)
         parsed, reached, is_whole = self.file.read_since(mark)
         if reached == mark:
@@ -120,7 +103,6 @@ class LessonBook:
                 mark, is_behind = self._mark(tx), bool(self._lacking(tx))
             if is_behind or self.file.read_since(mark)[1] != mark:
                 with self.file.lock(), self.store.write(scope=LESSONS) as tx:
-                    self._bring_here(tx)
                     self.sync(tx, now, limit=None)
         except (StoreError, LessonsFileError) as error:
             logger.info("the lessons file was not read into the table: %s", error)
@@ -132,11 +114,6 @@ class LessonBook:
         here = {lesson.id for lesson in self.file.read().lessons}
         others = [row.lesson for row in lesson_rows.lacking(tx, here)]
         return [it for it in others if it.id not in here]  # a text without its secrets has another id
-
-    def _bring_here(self, tx: Transaction) -> None:
-        """Append to this machine's file what others recorded; the caller holds its lock."""
-        if lacking := self._lacking(tx):
-            self.file.append(lacking)
 
     def states(self, lessons: Sequence[Lesson]) -> dict[str, LessonRow]:
         """Return what is known of these lessons by id; nothing without a database."""
@@ -163,7 +140,7 @@ class LessonBook:
         return self.store.folder_key(f"lessons read {self.file.path}")
 
 
-def _add_new(tx: Transaction, rows: Sequence[LessonRow], session: str, at: str) -> list[LessonRow]:
+def _add_new(tx: Transaction, rows: Sequence[LessonRow]) -> list[LessonRow]:
     """Add and return the rows that say something new, and count a recurrence of each lesson that the others' events repeat."""
     fresh: list[LessonRow] = []
     for row in rows:
@@ -175,18 +152,16 @@ def _add_new(tx: Transaction, rows: Sequence[LessonRow], session: str, at: str) 
             lesson_rows.add(tx, [row], lesson_keywords)
             fresh.append(row)
         elif row.event_type:
-            lesson_rows.recurred(tx, same, session_id=session, at=at)
+            lesson_rows.recurred(tx, same, row)
     return fresh
 
 
+def _is_known(row: LessonRow, lessons: Iterable[Lesson]) -> bool:
+    return any(is_duplicate(row.lesson, lesson) for lesson in lessons)
+
+
 def make_row(
-    day: str,
-    tags: Iterable[str],
-    summary: str,
-    ref: str | None,
-    *,
-    approved_at: str | None = None,
-    **known: Any,
+    day: str, tags: Iterable[str], summary: str, ref: str | None, *, recorded_at: str, **known: Any
 ) -> LessonRow | None:
     """Make a lesson without secrets; ``None`` where nothing of its text is left.
 
@@ -195,26 +170,24 @@ def make_row(
     lesson = make_lesson(day, tuple(map(safe, tags)), safe(summary), safe(ref or ""))
     if lesson is None:
         return None
-    held = None if approved_at else held_because(lesson)
-    return LessonRow(id=lesson.id, lesson=lesson, held=held, approved_at=approved_at, **known)
+    held = None if known.get("approved_at") else _held_because(lesson)
+    gone_at = recorded_at if held else None
+    return LessonRow(
+        id=lesson.id, lesson=lesson, held=held, recorded_at=recorded_at, gone_at=gone_at, **known
+    )
 
 
 def judged(lessons: Sequence[Lesson]) -> list[LessonRow]:
     """Return lines of others as rows: without secrets, and with why they must wait. Most are judged together."""
-    odd = find_flagged([format_line(lesson) for lesson in lessons])
     rows = [LessonRow(id=lesson.id, lesson=lesson) for lesson in lessons]
-    for at in odd:
-        lesson = lessons[at]
-        rows[at] = replace(rows[at], lesson=without_secrets(lesson), held=held_because(lesson))
+    for at in find_flagged([format_line(lesson) for lesson in lessons]):
+        it = lessons[at]
+        masked = replace(it, summary=safe(it.summary), ref=safe(it.ref) if it.ref else None)
+        rows[at] = LessonRow(id=it.id, lesson=masked, held=_held_because(it))
     return rows
 
 
-def without_secrets(lesson: Lesson) -> Lesson:
-    return replace(lesson, summary=safe(lesson.summary), ref=safe(lesson.ref) if lesson.ref else None)
-
-
-def held_because(lesson: Lesson) -> str | None:
-    """Say why a lesson must wait for a person, or ``None``."""
+def _held_because(lesson: Lesson) -> str | None:
     return "; ".join(reasons_to_hold(f"{lesson.summary} {lesson.ref or ''}")) or None
 
 

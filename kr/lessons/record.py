@@ -2,15 +2,15 @@
 
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from kr.errors import InvalidRequest, StoreError
 from kr.guard import mask_secrets, safe
-from kr.lessons.book import LessonBook, make_row
+from kr.lessons.book import LessonBook, make_row, session_name
 from kr.lessons.events import (
     MOST_EVENTS,
     AgentReturn,
@@ -34,7 +34,8 @@ from kr.recording import (
 )
 from kr.requests import bad, checked, decoded, loose_text, read_document, scalars, text
 from kr.store.lessons import LessonRow
-from kr.text import columns, one_line
+from kr.text import columns
+from kr.times import to_text
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +48,6 @@ CONFIRMATION = "[LESSONS] {recorded} entries appended to {name} (total: {total} 
 NOTHING_TOLD = "No lesson could be distilled from the agent return"
 
 OWN_REMEDIES = "remedies.yaml"
-WRAPPER = "lessons_record"
 _VERSION = re.compile(r"[\s@]+[v^~=<>]*\d[\w.]*$")
 _LONGEST_PATH = 300
 
@@ -74,61 +74,49 @@ def record(
 
     ``root`` is the project's: references are written relative to it.
     """
-    if isinstance(inner := decoded(data.get(WRAPPER)), Mapping):  # as F1's documents wrap theirs
-        data = {**{key: value for key, value in data.items() if key not in {WRAPPER, "mode"}}, **inner}
     try:
         request = parse_record(data, phases=phases)
     except InvalidRequest as error:
         return _refused(data, error)
     returned = read_return(request.agent_return)
     events = detect(request.event_type, request.phase, returned, limits)
+    identity = {"session_id": request.session_id, "story_key": request.story_key}
     if not (events or request.lessons):
-        return skip({"session_id": request.session_id, "story_key": request.story_key}, NO_EVENTS)
-    detected = len(request.lessons or events)
+        return skip(identity, NO_EVENTS)
+    detected, path = len(request.lessons or events), book.file.path
     if detected > MOST_EVENTS:
         logger.warning("%d lessons or events; the first %d are recorded", detected, MOST_EVENTS)
-    path = book.file.path
-    context = _Context(request, returned, root, now.astimezone(UTC).date().isoformat())
+    context = _Context(request, returned, root, now)
+    problems: list[RecordProblem] = []
     if request.lessons:
-        event = events[0] if events else request.event_type
-        rows, problems = context.handed_over(event)
+        rows = context.handed_over(events[0] if events else request.event_type, problems)
     else:
-        rows, problems = [*context.distill(events[:MOST_EVENTS], path.parent / OWN_REMEDIES)], []
+        rows = context.distill(events[:MOST_EVENTS], path.parent / OWN_REMEDIES)
     results = RecordResults(
         events_detected=detected,
         file_path=(path.relative_to(root) if path.is_relative_to(root) else path).as_posix(),
     )
-    status: Literal["recorded", "skipped", "failure"]
     try:
-        fresh, total = book.append(rows, story_key=request.story_key, session_id=request.session_id, now=now)
+        fresh, total = book.append(rows, now=now)
     except (LessonsFileError, StoreError) as error:
         logger.warning("%s", error)
         message = f"{APPEND_FAILED}: {error}"
-        status, problems = (
-            "failure",
-            [RecordProblem(type="append_write_failed", file_path=results.file_path, message=message)],
-        )
-    else:
-        status = "recorded" if fresh else "skipped"
-        held = sum(row.held is not None for row in fresh)
-        if held:
-            logger.warning("%d quarantined: a person must read them first (kr review)", held)
-        results = replace(
-            results,
-            entries_recorded=len(fresh),
-            entries_skipped=detected - len(fresh),
-            quarantined=held,
-            recorded_entries=[_entry(row) for row in fresh],
-            total_entries_in_file=total,
-            message=None if fresh else ALL_DUPLICATES if rows else NOTHING_TOLD,
-        )
-    return RecordEnvelope(
-        status=status,
-        session_id=request.session_id,
-        story_key=request.story_key,
-        results=results,
-        errors=problems,
+        problem = RecordProblem(type="append_write_failed", file_path=results.file_path, message=message)
+        return RecordEnvelope(status="failure", **identity, results=results, errors=[problem])
+    held = sum(row.held is not None for row in fresh)
+    if held:
+        logger.warning("%d quarantined: a person must read them first (kr review)", held)
+    results = replace(
+        results,
+        entries_recorded=len(fresh),
+        entries_skipped=detected - len(fresh),
+        quarantined=held,
+        recorded_entries=[_entry(row) for row in fresh],
+        total_entries_in_file=total,
+        message=None if fresh else ALL_DUPLICATES if rows else NOTHING_TOLD,
     )
+    status: Literal["recorded", "skipped"] = "recorded" if fresh else "skipped"
+    return RecordEnvelope(status=status, **identity, results=results, errors=problems)
 
 
 def _refused(data: Mapping[str, Any], error: InvalidRequest) -> RecordEnvelope:
@@ -164,8 +152,13 @@ def confirmation(envelope: RecordEnvelope) -> str | None:
 
 
 def read_words(value: object) -> dict[str, Any]:
-    """Read one lesson that was handed over: ``{symptom, fix, ref, tags}``. Raises ``InvalidRequest`` with an error per bad half."""
-    return checked({"symptom": text, "fix": _fix, "ref": loose_text, "tags": scalars}, decoded(value))
+    """Read one lesson that was handed over, ``{symptom, fix, ref, tags}``, as ``{summary, ref, tags}``: both halves, without secrets.
+
+    Raises ``InvalidRequest`` with an error per bad half.
+    """
+    words = checked({"symptom": text, "fix": _fix, "ref": loose_text, "tags": scalars}, decoded(value))
+    summary = word_lesson(safe(words["symptom"][:LONGEST]), safe(words["fix"]), KEPT_COLUMNS)
+    return {"summary": summary, "ref": words["ref"], "tags": words["tags"]}
 
 
 def _fix(value: object) -> str:
@@ -175,16 +168,6 @@ def _fix(value: object) -> str:
     return fix
 
 
-def keep_words(symptom: str, fix: str) -> str:
-    """Write both halves as the file keeps them, without secrets; says so where the symptom is cut."""
-    taken = columns(one_line(symptom, LONGEST)) + columns(fix) + 2
-    if taken > KEPT_COLUMNS:
-        logger.warning(
-            "the symptom is cut: with its fix it takes %d columns, at most %d", taken, KEPT_COLUMNS
-        )
-    return word_lesson(safe(symptom[:LONGEST]), safe(fix), KEPT_COLUMNS)
-
-
 @dataclass(frozen=True, slots=True)
 class _Context:
     """What the lessons of one request are made of (U5, step 2)."""
@@ -192,12 +175,15 @@ class _Context:
     request: RecordRequest
     returned: AgentReturn
     root: Path
-    day: str
+    now: datetime
 
-    def handed_over(self, event: EventType) -> tuple[list[LessonRow], list[RecordProblem]]:
-        """Take the lessons that were handed over, both halves as they were worded; a bad one costs only itself."""
+    @property
+    def framework(self) -> str:
+        return _VERSION.sub("", self.request.framework_context.strip())
+
+    def handed_over(self, event: EventType, problems: list[RecordProblem]) -> list[LessonRow]:
+        """Take the lessons that were handed over, both halves as they were worded; a bad one is a problem, and costs only itself."""
         rows: list[LessonRow] = []
-        problems: list[RecordProblem] = []
         for number, value in enumerate(self.request.lessons):
             if len(rows) == MOST_EVENTS:
                 break
@@ -205,36 +191,36 @@ class _Context:
                 words = read_words(value)
             except InvalidRequest as error:
                 for problem in error.fields:
-                    field = f"lessons[{number}].{problem.field}".rstrip(".")
-                    message = mask_secrets(problem.message)
+                    field, message = f"lessons[{number}].{problem.field}", mask_secrets(problem.message)
                     logger.warning("not recorded: %s: %s", field, message)
                     problems.append(RecordProblem(type="validation_error", field=field, message=message))
                 continue
-            summary = keep_words(words["symptom"], words["fix"])
-            tags = (*self._frameworks(), *words["tags"])
-            rows += self._row(event, tags, summary, words["ref"], source="agent")
-        return rows, problems
+            tags = (self.framework, *words["tags"])
+            rows += self._row(event, tags, words["summary"], words["ref"], source="agent")
+        return rows
 
-    def distill(self, events: Sequence[EventType], own_remedies: Path) -> Iterator[LessonRow]:
-        """Word one lesson for each event, from what its author reported (U5, step 3)."""
+    def distill(self, events: Sequence[EventType], own_remedies: Path) -> list[LessonRow]:
+        """Word one lesson for each event, from what its author reported (U5, step 3).
+
+        Each phase's next agent gets the best there is; only within one phase lessons must differ.
+        """
         from kr.lessons.remedies import read_own  # heavy
         from kr.lessons.wording import word_finding  # heavy
 
         own = read_own(own_remedies)
-        used: set[tuple[str, str]] = set()
+        rows: dict[tuple[str, str], list[LessonRow]] = {}
         for event in events:
             phase = phase_tag(event, self.request.phase)
             worded = [(it, word) for it in self._findings(event) if (word := word_finding(it, own))]
-            # Each phase's next agent gets the best there is; only within one phase lessons must differ.
-            unused = [pair for pair in worded if (phase, pair[1].summary) not in used]
-            best = next((pair for pair in unused if pair[1].has_fix), next(iter(unused), None))
-            if best is None:
+            unused = [(it, word) for it, word in worded if (phase, word.summary) not in rows]
+            if not unused:
                 logger.warning("%s: the agent's return says nothing that a lesson could be made of", event)
                 continue
-            finding, word = best
-            used.add((phase, word.summary))
-            tags = self._frameworks() or word.tags
-            yield from self._row(event, tags, word.summary, finding.path or "", source=word.source)
+            finding, word = next((pair for pair in unused if pair[1].has_fix), unused[0])
+            tags = (self.framework,) if self.framework else word.tags
+            made = self._row(event, tags, word.summary, finding.path or "", source=word.source)
+            rows[phase, word.summary] = made
+        return [row for made in rows.values() for row in made]
 
     def _row(
         self, event: EventType, tags: Sequence[str], summary: str, ref: str, *, source: str
@@ -244,7 +230,17 @@ class _Context:
         paths = map(str.strip, (ref, *self.request.code_paths, *self.returned.artifacts))
         path = next((it for it in paths if it and "\n" not in it and len(it) <= _LONGEST_PATH), "")
         path = path.removeprefix(f"{self.root}/").removeprefix("./")
-        row = make_row(self.day, (phase, *tags), summary, path, event_type=event, source=source)
+        row = make_row(
+            to_text(self.now)[:10],
+            (phase, *tags),
+            summary,
+            path,
+            recorded_at=to_text(self.now),
+            story_key=self.request.story_key,
+            session_id=session_name(self.request.session_id),
+            event_type=event,
+            source=source,
+        )
         return [row] if row else []
 
     def _findings(self, event: EventType) -> list[Finding]:
@@ -268,7 +264,3 @@ class _Context:
         if returned.fix and found and not any(finding.fix for finding in found):
             found[0] = replace(found[0], fix=returned.fix)
         return [replace(it, message=safe(it.message), fix=safe(it.fix)) for it in found]
-
-    def _frameworks(self) -> tuple[str, ...]:
-        name = _VERSION.sub("", self.request.framework_context.strip())
-        return (name,) if name else ()

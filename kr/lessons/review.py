@@ -3,16 +3,16 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from kr.errors import KrError
 from kr.guard import safe
-from kr.lessons.book import LessonBook, held_because, judged, make_row, without_secrets
+from kr.lessons.book import LessonBook, judged, make_row
 from kr.lessons.file import LessonsFile, LessonsFileError
 from kr.lessons.line import KEPT_COLUMNS, format_line, lesson_keywords
-from kr.lessons.record import keep_words, read_words
+from kr.lessons.record import read_words
 from kr.models import Lesson
 from kr.store import lessons as lesson_rows
 from kr.store.engine import LESSONS
@@ -22,7 +22,6 @@ from kr.times import to_text
 
 logger = logging.getLogger(__name__)
 
-_NO_STORY = "0-0"
 _COUNTS = ("injected", "recurred", "recurred_after_injection", "last_recurred_at")
 
 
@@ -81,7 +80,7 @@ class Lessons:
                 lesson_rows.mark(tx, lesson.id, "retired_at", None)
             if is_set and mark == "approved_at" and lesson.position < 0:
                 self._book.file.append([lesson])
-                self._book.sync(tx, now)
+                lesson_rows.bring_back(tx, [lesson.id])
             state = lesson_rows.states(tx, [lesson.id])[lesson.id]
         return view(lesson, state)
 
@@ -139,7 +138,10 @@ class Lessons:
                 logger.warning("%s: %d lines are no lesson; not imported", path, parsed.unread)
             lessons += parsed.lessons
             refused += parsed.unread
-        made = [make_row(it.date, it.tags, it.summary, it.ref, source="file") for it in lessons]
+        at = to_text(self._clock())
+        made = [
+            make_row(it.date, it.tags, it.summary, it.ref, recorded_at=at, source="file") for it in lessons
+        ]
         rows = [row for row in made if row]
         fresh, total = self._append(rows)
         held = sum(row.held is not None for row in fresh)
@@ -152,23 +154,21 @@ class Lessons:
         }
 
     def _append(self, rows: Sequence[LessonRow]) -> tuple[list[LessonRow], int]:
-        return self._book.append(rows, story_key=_NO_STORY, session_id="", now=self._clock())
+        return self._book.append(rows, now=self._clock())
 
     def _row(
         self, tags: Sequence[str], symptom: str, fix: str | None, ref: str | None, *, by_person: bool
     ) -> LessonRow:
         """Make a lesson of somebody's words; nobody need read what a person wrote."""
-        if fix is None:
-            summary = safe(symptom)
-        else:
-            words = read_words({"symptom": symptom, "fix": fix})
-            summary = keep_words(words["symptom"], words["fix"])
+        words = {"symptom": symptom, "fix": fix}
+        summary = safe(symptom) if fix is None else read_words(words)["summary"]
         now = self._clock()
         row = make_row(
-            now.astimezone(UTC).date().isoformat(),
+            to_text(now)[:10],
             tags,
             summary,
             ref,
+            recorded_at=to_text(now),
             source="person" if by_person else "agent",
             approved_at=to_text(now) if by_person else None,
         )
@@ -205,7 +205,7 @@ def _shared(lesson: Lesson, words: Sequence[str]) -> int:
 
 def view(lesson: Lesson, state: LessonRow | None) -> dict[str, Any]:
     """Show a lesson with what became of it."""
-    known = state or LessonRow(id=lesson.id, lesson=without_secrets(lesson), held=held_because(lesson))
+    known = state or judged([lesson])[0]
     return {
         "id": lesson.id,
         "date": lesson.date,

@@ -127,13 +127,13 @@ def injected(tx: Transaction, ids: Sequence[str], phase: str, request: RequestRo
     tx.execute_many("UPDATE lessons SET injected = injected + 1 WHERE id = :lesson_id", rows)
 
 
-def recurred(tx: Transaction, ids: Iterable[str], *, session_id: str, at: str) -> None:
-    """Count that the lessons' failures came back, and apart whether this session had been given them."""
+def recurred(tx: Transaction, ids: Iterable[str], again: LessonRow) -> None:
+    """Count that the lessons' failures came back, and apart whether the session had been given them. ``again`` says the same."""
     tx.execute_many(
         "UPDATE lessons SET recurred = recurred + 1, last_recurred_at = :at, recurred_after_injection = "
         "recurred_after_injection + CASE WHEN EXISTS (SELECT 1 FROM lesson_injections AS given "
         "WHERE given.lesson_id = lessons.id AND given.session_id = :session) THEN 1 ELSE 0 END WHERE id = :id",
-        [{"id": lesson, "session": session_id, "at": at} for lesson in ids],
+        [{"id": it, "session": again.session_id, "at": again.recorded_at} for it in ids],
     )
 
 
