@@ -207,7 +207,12 @@ def test_installed_documentation_is_offered_where_most_words_are_shared_or_it_wo
 
 @pytest.mark.parametrize(
     ("asked", "known_topic"),
-    [("make cookie", "get cookie"), ("cookie", "use cookie"), ("run tests", "run one test"), ("why cookie", "cookie")],
+    [
+        ("make cookie", "get cookie"),
+        ("cookie", "use cookie"),
+        ("run tests", "run one test"),
+        ("why cookie", "cookie"),
+    ],
 )
 def test_who_gets_a_thing_is_not_served_how_one_is_made(asked: str, known_topic: str) -> None:
     assert tier_of(query(asked, tags=()), known(entry(known_topic, tags=())), SURE) is None
