@@ -47,11 +47,7 @@ GROUPS = {
     ),
     "Set up and look after": (
         ("init", "init:init", "Write kr.yaml and create the knowledge base."),
-        (
-            "trust",
-            "init:trust",
-            "Trust a project's kr.yaml: allow the programs, variables and addresses that it names.",
-        ),
+        ("trust", "init:trust", "Trust a project's kr.yaml: allow what it starts, expands and calls."),
         ("stats", "maintenance:stats", "Count what the cache saves, costs and holds."),
         ("doctor", "maintenance:doctor", "Find what is wrong with the knowledge base, and repair it."),
         ("db", "maintenance:db", "Find, check, upgrade, back up and restore the database."),

@@ -1,6 +1,5 @@
 """``kr versions``, ``kr warm``, ``kr export-yaml`` and ``kr import-yaml``."""
 
-import errno
 import os
 from functools import partial
 from pathlib import Path
@@ -20,16 +19,14 @@ from kr.cli.common import (
     table,
     warn,
 )
-from kr.errors import KrError
 
 _NO_DEPENDENCIES = "No dependency file names anything here; kr versions --help lists those that are read."
 
 
 def _is_there(_: click.Context, __: click.Parameter, folder: Path | None) -> Path | None:
-    """Refuse a folder that is not there; like any file that is missing it is no wrong command line."""
-    if folder is not None and not folder.is_dir():
-        why = os.strerror(errno.ENOTDIR if folder.exists() else errno.ENOENT)
-        raise KrError(f"{folder}: can't be read: {why}")
+    """Raise ``OSError`` for a folder that is not there: as of any file, that is no wrong command line."""
+    if folder is not None:
+        os.scandir(folder).close()
     return folder
 
 
