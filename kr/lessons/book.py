@@ -28,7 +28,6 @@ from kr.lessons.line import (
 from kr.models import EventType
 from kr.settings import Settings
 from kr.store import lessons as lesson_rows
-from kr.store import meta
 from kr.store.engine import LESSONS, Store, Transaction
 from kr.store.lessons import LessonRow, LessonState
 from kr.times import to_text
@@ -166,7 +165,7 @@ class LessonBook:
         if news.is_whole and not self.store.is_shared:
             lesson_rows.keep_only(tx, lessons, to_text(now))
         if limit is None or len(new) <= limit:
-            meta.put(tx, self.store.folder_key(f"lessons {self.file.path}"), json.dumps(asdict(news.mark)))
+            tx.note(self.store.folder_key(f"lessons {self.file.path}"), json.dumps(asdict(news.mark)))
         return news.mark.lessons
 
     def refresh(self, now: datetime) -> None:
@@ -224,7 +223,7 @@ class LessonBook:
             return [lesson_of(row) for row in lesson_rows.quarantined(tx)]
 
     def _mark(self, tx: Transaction) -> FileMark | None:
-        text = meta.get(tx, self.store.folder_key(f"lessons {self.file.path}"))
+        text = tx.fact(self.store.folder_key(f"lessons {self.file.path}"))
         return None if text is None else FileMark(**json.loads(text))
 
 

@@ -1,6 +1,5 @@
 """The archive, the capacity guard that fills it (the index schema of F1, "Cache Capacity Guard"), and what to say of an id that is not there."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -8,13 +7,15 @@ from typing import Any, Literal
 from kr.errors import UnknownEntry
 from kr.frameworks import framework_key
 from kr.models import Entry
-from kr.store import entries, meta, search
+from kr.store import entries, search
 from kr.store.engine import Row, Transaction
 from kr.store.entries import COLUMNS, KEYS, to_entry, to_values, topic_key
-from kr.store.sql import EVICTED_FIRST, insert_into, named
+from kr.store.sql import EVICTED_FIRST, insert_into
 from kr.text import nearest, one_line
 from kr.times import from_text, oldest_live, to_text
 
+ARCHIVE_CHANGES = "archive_changes"
+"""The key of how often archived rows left."""
 _LONGEST_ID = 200
 ArchiveReason = Literal["lru", "age", "manual"]
 
@@ -42,11 +43,6 @@ def since(tx: Transaction, archive_id: int) -> list[Archived]:
     """Return the rows that were archived after one, in the order in which they were archived."""
     rows = tx.rows(f"{_SELECT} WHERE archive_id > :after ORDER BY archive_id", after=archive_id)
     return [to_archived(row) for row in rows]
-
-
-def some(tx: Transaction, archive_ids: Iterable[int]) -> list[Archived]:
-    numbers, parameters = named("number", archive_ids)
-    return [to_archived(row) for row in tx.rows(f"{_SELECT} WHERE archive_id IN {numbers}", **parameters)]
 
 
 def browse(
@@ -94,7 +90,7 @@ def of_id(tx: Transaction, entry_id: str) -> list[Archived]:
 
 def pop(tx: Transaction, archive_id: int) -> bool:
     """Remove a row that becomes live again; False when it is not there. The export learns of it by ``ARCHIVE_CHANGES``."""
-    meta.put(tx, meta.ARCHIVE_CHANGES, str(int(meta.get(tx, meta.ARCHIVE_CHANGES) or 0) + 1))
+    tx.note(ARCHIVE_CHANGES, str(int(tx.fact(ARCHIVE_CHANGES) or 0) + 1))
     return bool(tx.execute("DELETE FROM archived_entries WHERE archive_id = :id", id=archive_id))
 
 

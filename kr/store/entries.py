@@ -9,7 +9,7 @@ from kr.frameworks import framework_key
 from kr.models import Confidence, Entry, Origin
 from kr.store import search
 from kr.store.engine import Row, Transaction
-from kr.store.sql import json_list, named, texts_of, upsert_into
+from kr.store.sql import columns_of, named, texts_of, upsert_into
 from kr.text import fold, keywords
 from kr.times import after, major_key, same_major
 
@@ -37,17 +37,6 @@ def question_key(question: str) -> str:
 def keywords_key(topic: str) -> str:
     """Return the stems of a topic's keywords in their order."""
     return " ".join(keywords(topic))
-
-
-def keys_of(entry: Entry) -> dict[str, str | None]:
-    """Return the columns by which a row is compared."""
-    return {
-        "framework_key": framework_key(entry.framework),
-        "topic_key": topic_key(entry.topic),
-        "major": major_key(entry.framework_version),
-        "question_key": None if entry.question is None else question_key(entry.question),
-        "keywords_key": keywords_key(entry.topic),
-    }
 
 
 def get(tx: Transaction, entry_id: str) -> Entry | None:
@@ -215,9 +204,14 @@ def index_again(tx: Transaction, entry_id: str) -> None:
 
 
 def to_values(entry: Entry) -> dict[str, Any]:
-    """Return an entry's columns, keys included."""
-    values = {name: getattr(entry, name) for name in COLUMNS}
-    return {**values, "tags": json_list(entry.tags), **keys_of(entry)}
+    """Return an entry's columns, with those by which rows are compared."""
+    return columns_of(entry) | {
+        "framework_key": framework_key(entry.framework),
+        "topic_key": topic_key(entry.topic),
+        "major": major_key(entry.framework_version),
+        "question_key": None if entry.question is None else question_key(entry.question),
+        "keywords_key": keywords_key(entry.topic),
+    }
 
 
 def to_entry(row: Row, *, status: str | None = None) -> Entry:

@@ -1,12 +1,11 @@
 """What is known of lessons beside the file (tables ``lessons``, ``lesson_keywords`` and ``lesson_injections``)."""
 
-import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Literal
 
 from kr.store.engine import Row, Transaction
-from kr.store.sql import IS_GIVEN, insert_into, json_list, named
+from kr.store.sql import IS_GIVEN, columns_of, insert_into, named, record_of, texts_of
 
 LessonMark = Literal["retired_at", "pinned_at", "approved_at", "superseded_by"]
 """What people decide of a lesson, by its column."""
@@ -69,7 +68,6 @@ class LessonState:
 _SUNK_AFTER = 10
 _MOST_PARAMETERS = 1000
 _NAMES = tuple(field.name for field in fields(LessonRow) if field.name != "keywords")
-_STATE = tuple(field.name for field in fields(LessonState) if field.name != "sessions")
 _ORIGIN = ("event_type", "story_key", "session_id", "recorded_at", "source")
 
 
@@ -78,7 +76,7 @@ def add(tx: Transaction, rows: Sequence[LessonRow]) -> None:
 
     A line may be read in the file before its recorder says where it came from.
     """
-    data = [{name: getattr(row, name) for name in _NAMES} | {"tags": json_list(row.tags)} for row in rows]
+    data = [{name: columns_of(row)[name] for name in _NAMES} for row in rows]
     tx.execute_many(f"{insert_into('lessons', _NAMES)} ON CONFLICT (id) DO NOTHING", data)
     origin = ", ".join(f"{name} = :{name}" for name in _ORIGIN)
     tx.execute_many(
@@ -111,7 +109,7 @@ def lacking(tx: Transaction, present: Collection[str]) -> list[LessonRow]:
     every = [row[0] for row in tx.rows(f"SELECT id FROM lessons WHERE {IS_GIVEN} ORDER BY date, id")]
     absent, parameters = named("id", [it for it in every if it not in present][:_MOST_PARAMETERS])
     rows = tx.rows(
-        f"SELECT id, date, tags, summary, ref FROM lessons WHERE id IN {absent} ORDER BY date, id",
+        f"SELECT * FROM lessons WHERE id IN {absent} ORDER BY date, id",
         **parameters,
     )
     return [_row(row) for row in rows]
@@ -143,7 +141,7 @@ def sharing(tx: Transaction, words: Sequence[str], rarest: Sequence[str], *, lea
     some, parameters = named("rare", rarest)
     every, more = named("word", words)
     rows = tx.rows(
-        "SELECT id, date, tags, summary, ref FROM lessons WHERE id IN (SELECT lesson_id FROM lesson_keywords "
+        "SELECT * FROM lessons WHERE id IN (SELECT lesson_id FROM lesson_keywords "
         f"WHERE keyword IN {every} AND lesson_id IN (SELECT lesson_id FROM lesson_keywords WHERE keyword IN {some}) "
         "GROUP BY lesson_id HAVING count(*) >= :least) AND (gone_at IS NULL OR held IS NOT NULL)",
         **parameters,
@@ -194,27 +192,24 @@ def states(tx: Transaction, ids: Iterable[str]) -> dict[str, LessonState]:
     found: dict[str, LessonState] = {}
     for some in _batches(ids):
         listed, parameters = named("id", some)
-        rows = tx.rows(
-            f"SELECT {', '.join(_STATE)}, {sessions} AS sessions FROM lessons WHERE id IN {listed}",
-            **parameters,
-        )
-        found |= {row["id"]: LessonState(**_columns(row), sessions=row["sessions"]) for row in rows}
+        rows = tx.rows(f"SELECT *, {sessions} AS sessions FROM lessons WHERE id IN {listed}", **parameters)
+        found |= {row["id"]: record_of(LessonState, row) for row in rows}
     return found
 
 
 def remarkable(tx: Transaction) -> dict[str, LessonState]:
     """Return the lessons of the file that don't stand where their date puts them; the number of their sessions is not counted."""
     rows = tx.rows(
-        f"SELECT {', '.join(_STATE)} FROM lessons WHERE gone_at IS NULL AND (recurred > 0 OR injected >= {_SUNK_AFTER} "
+        f"SELECT * FROM lessons WHERE gone_at IS NULL AND (recurred > 0 OR injected >= {_SUNK_AFTER} "
         "OR held IS NOT NULL OR retired_at IS NOT NULL OR pinned_at IS NOT NULL OR superseded_by IS NOT NULL)"
     )
-    return {row["id"]: LessonState(**_columns(row)) for row in rows}
+    return {row["id"]: record_of(LessonState, row, sessions=0) for row in rows}
 
 
 def quarantined(tx: Transaction) -> list[LessonRow]:
     """Return the recorded lessons that wait for a person, and are not in the file."""
     rows = tx.rows(
-        "SELECT id, date, tags, summary, ref FROM lessons WHERE gone_at IS NOT NULL AND held IS NOT NULL "
+        "SELECT * FROM lessons WHERE gone_at IS NOT NULL AND held IS NOT NULL "
         "AND approved_at IS NULL AND retired_at IS NULL ORDER BY recorded_at, id"
     )
     return [_row(row) for row in rows]
@@ -229,15 +224,8 @@ def mark(tx: Transaction, lesson_id: str, mark: LessonMark, value: str | None) -
     tx.execute(f"UPDATE lessons SET {mark} = :value WHERE id = :id", id=lesson_id, value=value)
 
 
-def _columns(row: Row) -> dict[str, Any]:
-    return {name: row[name] for name in _STATE}
-
-
 def _row(row: Row) -> LessonRow:
-    tags = tuple(json.loads(row["tags"]))
-    return LessonRow(
-        id=row["id"], date=row["date"], phase=tags[0], tags=tags, summary=row["summary"], ref=row["ref"]
-    )
+    return record_of(LessonRow, row, tags=texts_of(row["tags"]), keywords=())
 
 
 def _batches(ids: Iterable[str]) -> Iterable[Sequence[str]]:

@@ -137,10 +137,10 @@ class SqliteDatabase:
     def _kept(self, idle: list[Connection], opened: Callable[[], Connection]) -> Iterator[Connection]:
         """Take a connection that was kept, or open one; keep it afterwards. One of a file that was exchanged is closed."""
         present = identity(self.path)
-        connection = _pop(idle) or opened()
+        connection = pop(idle) or opened()
         while connection.identity != present:
             connection.close()
-            connection = _pop(idle) or opened()
+            connection = pop(idle) or opened()
             present = connection.identity
         try:
             yield connection
@@ -294,7 +294,8 @@ def primary_code(exc: sqlite3.Error) -> int:
     return sqlite3.SQLITE_FULL if code in _NO_ROOM else code & 0xFF
 
 
-def _pop(idle: list[Connection]) -> Connection | None:
+def pop(idle: list[T]) -> T | None:
+    """Take a connection that is not in use."""
     try:
         return idle.pop()
     except IndexError:  # another thread took it
@@ -315,5 +316,5 @@ def _close_all(path: Path, *idle: list[Connection]) -> None:
 
 def _close(*idle: list[Connection]) -> None:
     for connections in idle:
-        while connection := _pop(connections):
+        while connection := pop(connections):
             connection.close()

@@ -18,13 +18,12 @@ from typing import Any
 
 from kr.errors import KrError
 from kr.models import Entry
-from kr.store import archive, meta, new_id, reports, wordings
+from kr.store import archive, new_id, reports, wordings
 from kr.store import entries as entry_rows
-from kr.store.archive import Archived
+from kr.store.archive import ARCHIVE_CHANGES, Archived
 from kr.store.engine import ALONE, Store, Transaction
 from kr.store.files import ReportFiles, open_own, write_new
 from kr.store.lock import file_lock
-from kr.store.meta import ARCHIVE_CHANGES
 from kr.store.reports import settled
 from kr.transfer import ARCHIVE, CONFLICT, EXACT_TIMES, INDEX, WORDINGS, has_conflict, is_day
 from kr.transfer.import_yaml import import_yaml
@@ -102,7 +101,7 @@ def _write_index(store: Store, folder: Path) -> None:
     content = _index_of(store)
     present = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
     with store.read() as tx:
-        known = (meta.get(tx, store.folder_key(_INDEX_STATES)) or "").split()
+        known = (tx.fact(store.folder_key(_INDEX_STATES)) or "").split()
     if present and present != content and _hash(present) not in known:
         log.warning("%s was edited: it is imported, and %s is a copy", path, _keep_copy(path).name)
         import_yaml(store, folder, [path], now=datetime.now(UTC), adopts=True).log_problems()
@@ -132,8 +131,8 @@ def _write_archive(store: Store, path: Path) -> None:
     An archive of others is copied alone: what left the index for good must not come back by an older file.
     """
     with store.read() as tx:
-        rows = [archive.last_id(tx), int(meta.get(tx, ARCHIVE_CHANGES) or 0)]
-        noted = json.loads(meta.get(tx, store.folder_key(_ARCHIVE_STATE)) or "null") or [None, None, 0, 0]
+        rows = [archive.last_id(tx), int(tx.fact(ARCHIVE_CHANGES) or 0)]
+        noted = json.loads(tx.fact(store.folder_key(_ARCHIVE_STATE)) or "null") or [None, None, 0, 0]
         is_ours = _file_state(path) == noted[:2]
         if is_ours and noted[2:] == rows:
             return
@@ -160,7 +159,7 @@ def _file_state(path: Path) -> list[int]:
 
 
 def _note(store: Store, key: str, value: str) -> None:
-    store.change(lambda tx: meta.put(tx, store.folder_key(key), value), scope=ALONE)
+    store.change(lambda tx: tx.note(store.folder_key(key), value), scope=ALONE)
 
 
 def _write_elsewhere(store: Store, folder: Path) -> int:
