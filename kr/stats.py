@@ -158,7 +158,7 @@ def open_needs(store: Store, *, limit: int, offset: int = 0) -> tuple[list[Row],
     with store.read_if_exists() as tx:
         groups = _grouped(request_rows.open_offers(tx))
         shown = groups[offset : offset + limit]
-        ids = {entry_id for group in shown for entry_id, _ in group[0].candidates}
+        ids = {entry_id for group in shown for entry_id in group[0].candidates}
         live = {entry.id: entry for entry in entries.some(tx, ids)}
     return [_open_need(group, live) for group in shown], len(groups)
 
@@ -166,7 +166,7 @@ def open_needs(store: Store, *, limit: int, offset: int = 0) -> tuple[list[Row],
 def _open_need(group: Sequence[Unanswered], live: Mapping[str, Entry]) -> Row:
     last = group[0]
     return {
-        "request_id": last.request_id,
+        "request_id": last.id,
         "asked": len(group),
         "last_at": last.at,
         "framework": last.framework,
@@ -174,7 +174,7 @@ def _open_need(group: Sequence[Unanswered], live: Mapping[str, Entry]) -> Row:
         "tags": last.tags,
         "question": last.question,
         "researched": next((request.entry_id for request in group if request.entry_id is not None), None),
-        "offered": [{"id": entry_id, "entry": live.get(entry_id)} for entry_id, _ in last.candidates],
+        "offered": [{"id": entry_id, "entry": live.get(entry_id)} for entry_id in last.candidates],
     }
 
 
@@ -197,14 +197,14 @@ def settle(store: Store, request_id: str, entry_id: str | None, now: datetime) -
         if request is None:
             raise UnknownEntry("there is no such question; somebody may have removed it")
         if entry_id is not None:
-            if entry_id not in {candidate for candidate, _ in request.candidates}:
+            if entry_id not in request.candidates:
                 raise UnknownEntry(f"{entry_id} was not offered for this question")
             entry = entries.get(tx, entry_id)
             if entry is None:
                 raise unknown_entry(tx, entry_id)
             need = Need(request.topic, request.tags, request.question)
             wordings.keep(tx, entry, need, at=to_text(now), proved=True)
-        alike = {it.request_id for it in request_rows.open_offers(tx) if _need_key(it) == _need_key(request)}
+        alike = {it.id for it in request_rows.open_offers(tx) if _need_key(it) == _need_key(request)}
         settled = [*(alike | {request_id})]
         request_rows.settle_offers(tx, settled, entry_id, at=to_text(now))
         return len(settled)

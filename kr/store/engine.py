@@ -288,14 +288,12 @@ def database_path(database_url: str | None, knowledge_base: Path | str) -> Path:
             )
         return own
     scheme, _, rest = database_url.partition("://")
-    if scheme not in {"sqlite", "sqlite+pysqlite"}:
-        raise StoreError(
-            f"KR_DATABASE_URL: scheme {scheme[:32]!r} names no database file; that is sqlite:///path/to/kr.db"
-        )
     parts = urlsplit("//" + rest)
     path = unquote(parts.path.removeprefix("/"))
-    if parts.netloc or parts.query or path in {"", ":memory:"}:
+    is_sqlite = scheme in {"sqlite", "sqlite+pysqlite"}
+    if not is_sqlite or parts.netloc or parts.query or path in {"", ":memory:"}:
         raise StoreError(
-            "KR_DATABASE_URL: name one file, as in sqlite:///path/to/kr.db or sqlite:////absolute/kr.db"
+            "KR_DATABASE_URL: name one file, as in sqlite:///path/to/kr.db or sqlite:////absolute/kr.db, or a "
+            "PostgreSQL (postgresql+psycopg://…)"
         )
     return Path(path)
