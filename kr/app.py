@@ -45,10 +45,6 @@ _LONGEST_TIMEOUT = 60.0
 Research = TypeVar("Research", bound=ResearchService)
 
 
-def utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class App:
     """The operations of kr over one configuration. Close it, or use it as a context manager."""
 
@@ -59,7 +55,7 @@ class App:
         environ: Mapping[str, str],
         cwd: "StrPath",
         progress: Progress,
-        clock: Clock = utc_now,
+        clock: Clock = lambda: datetime.now(UTC),
     ) -> None:
         self.settings = settings
         self.store = Store(
@@ -67,7 +63,8 @@ class App:
             settings.knowledge_base,
             max_entries=settings.knowledge_research.max_entries,
             archive_after_days=settings.knowledge_research.archive_after_days,
-            timeout=_store_timeout(settings),
+            # The overall deadline must leave time for an answer.
+            timeout=min(_LONGEST_TIMEOUT, settings.overall_timeout / 2),
         )
         self.environ = environ
         self._cwd = Path(cwd)
@@ -372,8 +369,3 @@ class App:
             self._is_index_taken = True
         except StoreError as error:
             logger.debug("%s", error)
-
-
-def _store_timeout(settings: Settings) -> float:
-    """Seconds that a busy database is waited for: the overall deadline must leave time for an answer."""
-    return min(_LONGEST_TIMEOUT, settings.overall_timeout / 2)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kr.frameworks import is_usual_name
-from kr.models import Entry, Envelope
+from kr.models import Envelope
 from kr.packages.model import UNKNOWN, Dependency
 from kr.packages.versions import find_dependencies, fitting, version_of
 from kr.research.decide import Limits, judge
@@ -51,12 +51,12 @@ def _mark_stale(used: Sequence[Dependency], store: Store) -> dict[int, list[str]
 
     def write(tx: Transaction) -> dict[int, list[str]]:
         marked: dict[int, list[str]] = {}
-        live = entry_rows.all(tx)
-        known = {name: fitting(used, name) for name in {entry.framework for entry in live}}
-        for entry in live:
-            other = _other_major(entry, known[entry.framework])
-            if other is None or entry.status == "stale":
+        for entry in entry_rows.all(tx):
+            known = fitting(used, entry.framework)
+            is_of_one = any(same_major(entry.framework_version, one.version) for one in known)
+            if not known or is_of_one or entry.status == "stale":
                 continue
+            other = known[0]  # the best one
             reason = f"version {entry.framework_version}, the project uses {other.version}"
             if entry_rows.mark_stale(tx, entry.id, reason, major=major_key(other.version)):
                 marked.setdefault(used.index(other), []).append(entry.id)
@@ -71,13 +71,6 @@ def _dependencies(project: Path, environ: Environ) -> list[Dependency]:
     for warning in found.warnings:
         logger.warning("%s", warning)
     return [one for one in found.dependencies if one.direct and one.ecosystem != "language"]
-
-
-def _other_major(entry: Entry, known: Sequence[Dependency]) -> Dependency | None:
-    """Return the best dependency of an entry's framework, if the entry's major version is that of none of them."""
-    if not known or any(same_major(entry.framework_version, dependency.version) for dependency in known):
-        return None
-    return known[0]
 
 
 TOPIC = "overview and key APIs"
@@ -118,20 +111,16 @@ def needs(
         wanted.setdefault(fold(need.framework), need)
     with store.read_if_exists() as tx:
         entries = entry_rows.all(tx)
-    kindred = {name: _names(used, name) for name in {entry.framework for entry in entries}}
     held: Counter[tuple[str, bool]] = Counter()
     for entry in entries:
-        key = next((name for name in kindred[entry.framework] if name in wanted), None)
+        names_of = [entry.framework, *(one.framework for one in fitting(used, entry.framework))]
+        key = next((name for name in map(fold, names_of) if name in wanted), None)
         # Without a text a look-up would find nothing to serve, and remove it.
         is_lost = entry.sha256 is None and not store.files.read(entry.path)
         if key is not None and entry.origin != "placeholder" and not is_lost:
             held[key, judge(entry, wanted[key].version, limits, now).status == "fresh"] += 1
     found = [replace(it, fresh=held[key, True], stale=held[key, False]) for key, it in wanted.items()]
     return sorted(found, key=lambda need: ("missing", "stale", "fresh").index(need.state))
-
-
-def _names(used: Sequence[Dependency], framework: str) -> list[str]:
-    return [fold(framework), *(fold(dependency.framework) for dependency in fitting(used, framework))]
 
 
 def _by_importance(used: Sequence[Dependency]) -> list[Need]:

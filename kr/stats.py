@@ -142,12 +142,6 @@ def last_days(store: Store, now: datetime) -> Row:
     return {"days": days, **{name: sum(day[name] for day in days) for name in sums}}
 
 
-def stories(store: Store) -> list[Row]:
-    """Return what each story spent, the dearest first."""
-    with store.read_if_exists() as tx:
-        return counts.view(tx, "spending_by_story")
-
-
 def open_needs(store: Store, *, limit: int, offset: int = 0) -> tuple[list[Row], int]:
     """Give questions to which candidates were offered and from which nobody has chosen, and how many there are.
 

@@ -11,7 +11,7 @@ from kr.models import Entry
 from kr.store import entries, meta, search
 from kr.store.engine import Row, Transaction
 from kr.store.entries import COLUMNS, KEYS, to_entry, to_values, topic_key
-from kr.store.sql import EVICTED_FIRST, insert_into, named
+from kr.store.sql import EVICTED_FIRST, insert_into
 from kr.text import nearest, one_line
 from kr.times import from_text, oldest_live, to_text
 
@@ -43,11 +43,6 @@ def since(tx: Transaction, archive_id: int) -> list[Archived]:
     """Return the rows that were archived after one, in the order in which they were archived."""
     rows = tx.rows(f"{_SELECT} WHERE archive_id > :after ORDER BY archive_id", after=archive_id)
     return [to_archived(row) for row in rows]
-
-
-def some(tx: Transaction, archive_ids: Iterable[int]) -> list[Archived]:
-    numbers, parameters = named("number", archive_ids)
-    return [to_archived(row) for row in tx.rows(f"{_SELECT} WHERE archive_id IN {numbers}", **parameters)]
 
 
 def browse(
