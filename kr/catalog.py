@@ -17,11 +17,12 @@ from kr.store import archive as archived_rows
 from kr.store import entries as entry_rows
 from kr.store import lookup, reports, saving, wordings
 from kr.store import search as text_search
-from kr.store.archive import Archived, ArchiveReason, nowhere, unknown_archived, unknown_entry
+from kr.store.archive import Archived, ArchiveReason, nowhere, unknown_entry
 from kr.store.engine import Store, Transaction
 from kr.store.saving import Saved
 from kr.store.search import passage_of
 from kr.store.wordings import Wording
+from kr.text import search_words
 from kr.times import UNKNOWN_VERSION
 
 _MOST_FOUND = 50
@@ -91,13 +92,13 @@ class Catalog:
     def wordings(self, entry_id: str) -> list[Wording]:
         """Return how requests worded the need of an entry, the newest first."""
         with self.store.read() as tx:
-            return wordings.of(tx, [entry_id]).get(entry_id, [])[::-1]
+            return wordings.of(tx, entry_id)[::-1]
 
     def search_lessons(self, words: str, *, limit: int = 50) -> list[dict[str, Any]]:
         """List lessons that hold ``words``, best first: ``{id, phase, passage}``."""
         with self.store.read_if_exists() as tx:
-            found = text_search.lessons(tx, _text(words), most=limit)
-        return [{"id": it.key, "phase": it.topic, "passage": it.text} for it in found]
+            found = text_search.lessons(tx, search_words(_text(words)), most=limit)
+        return [{"id": it["id"], "phase": it["phase"], "passage": it["summary"]} for it in found]
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
         """Give all about one entry; with its report's text when it is asked for (null when it is lost)."""
@@ -106,11 +107,11 @@ class Catalog:
             stored = entry_rows.get(tx, entry_id)
             if stored is None:
                 raise unknown_entry(tx, entry_id)
-            marked, wrong = entry_rows.stale_reason(tx, entry_id), set(wordings.rated_wrong(tx))
+            wrong = set(wordings.rated_wrong(tx))
             revisions = len(reports.revisions(tx, entry_id))
             archived = len(archived_rows.of_id(tx, entry_id))
         status, reasons = self._judged(stored, self.clock(), wrong)
-        if marked is not None:
+        if (marked := stored.stale_reason) is not None:
             reasons = tuple(dict.fromkeys([marked, *(reason for reason in reasons if reason != MARKED)]))
         judged = {"status": status, "stale_because": list(reasons)}
         item = entry_item(stored) | judged | _fields(stored, _DETAILS)
@@ -221,7 +222,7 @@ class Catalog:
         return _text(entry_id)
 
     def _restored(self, restored: Saved) -> dict[str, Any]:
-        stale = [f"it comes back stale: {restored.stale_reason}"] if restored.stale_reason else []
+        stale = [f"it comes back stale: {restored.entry.stale_reason}"] if restored.entry.stale_reason else []
         return {
             "entry": entry_item(restored.entry),
             "replaced": restored.replaced,
@@ -252,7 +253,7 @@ def _live(tx: Transaction, entry_id: str) -> Entry:
 def _chosen(tx: Transaction, entry_id: str, archive_id: int | None) -> Archived:
     rows = archived_rows.of_id(tx, entry_id)
     if not rows:
-        raise unknown_archived(tx, entry_id)
+        raise unknown_entry(tx, entry_id, in_archive=True)
     for row in rows:
         if archive_id in {None, row.archive_id}:
             return row

@@ -179,7 +179,7 @@ class Findings:
         """Keep the request's row; ``answer_tokens`` is what the session was given for this before (tokens spared)."""
 
         def write(tx: Transaction) -> None:
-            given = requests.given_before(tx, by.session, finding.framework)
+            tokens, milliseconds = requests.given_before(tx, by.session, finding.framework)
             row = RequestRow(
                 id=new_id(),
                 at=to_text(now),
@@ -190,8 +190,8 @@ class Findings:
                 framework_version=finding.framework_version,
                 question=finding.question,
                 project=str(self._service.cwd),
-                duration_ms=given.milliseconds,
-                answer_tokens=given.tokens,
+                duration_ms=milliseconds,
+                answer_tokens=tokens,
                 **more,
             )
             requests.record(tx, row)
@@ -355,7 +355,7 @@ def _confirm(tx: Transaction, entry: Entry, by: Writer, now: datetime) -> None:
     text = reports.text_of(tx, entry.sha256) or ""
     told = (section(text, name) or "" for name in (SUMMARY, DETAILS))
     words = _words_of(entry.topic, entry.question or "", *entry.tags, *told) - _words_of(entry.framework)
-    for it in wordings.of(tx, [entry.id]).get(entry.id, ()):
+    for it in wordings.of(tx, entry.id):
         if it.session_id == by.session and _words_of(it.question, it.topic) & words:
             wordings.prove(tx, entry.id, it.question)
     taken = requests.given_to(tx, by.session, entry.id)

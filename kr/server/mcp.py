@@ -199,9 +199,13 @@ TOOLS = (
     Tool(
         "lessons_inject",
         "Get lessons from earlier failures before you begin a phase of work: story-creation, story-review, "
-        "dev-execution (default), code-review or e2e-inspection. Say what you are about to do: only what fits is given.",
+        "dev-execution (default), code-review or e2e-inspection. Only what fits your task is given.",
         object_of(
-            "phase? framework? query? files? story_key? session_id?", query=_text("the task"), files=TEXTS
+            "phase? framework? query? files? story_key? session_id?",
+            query=_text(
+                "the task, and every language, framework and tool it touches: fastapi, pytest, docker"
+            ),
+            files=TEXTS,
         ),
         _inject,
     ),

@@ -14,7 +14,7 @@ from kr.errors import ReportUnwritable, StoreConflict, StoreError
 from kr.extras import how_to_install
 from kr.store import sqlite
 from kr.store.files import ReportFiles, make_base, publish
-from kr.store.sql import OF_FOLDER
+from kr.store.sql import OF_FOLDER, columns_of, insert_into, upsert_into
 from kr.store.sqlite import SqliteDatabase
 
 if TYPE_CHECKING:
@@ -51,6 +51,16 @@ class Transaction:
         """Run a statement; return how many rows it changed."""
         changed: int = self.connection.execute(statement, parameters).rowcount
         return changed
+
+    def insert(self, table: str, record: object, **more: Any) -> None:
+        """Write a dataclass, and ``more`` columns, as a new row."""
+        values = {**columns_of(record), **more}
+        self.execute(insert_into(table, [*values]), **values)
+
+    def upsert(self, table: str, record: object, *key: str, **more: Any) -> None:
+        """Write a dataclass, and ``more`` columns, as a new row or over the one that has its ``key``."""
+        values = {**columns_of(record), **more}
+        self.execute(upsert_into(table, [*values], *key), **values)
 
     def execute_many(self, statement: str, rows: list[dict[str, Any]]) -> None:
         """Run a statement once for each row of parameters."""

@@ -6,7 +6,7 @@ wrote into it becomes a finding, and the text before a revision, or it waits for
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from kr.errors import ReportUnwritable, StoreError
@@ -15,7 +15,7 @@ from kr.models import Entry
 from kr.store import entries, quarantine
 from kr.store.engine import Store, Transaction
 from kr.store.quarantine import Quarantined
-from kr.store.sql import named, upsert_into
+from kr.store.sql import named, record_of
 from kr.text import digest
 from kr.times import to_text
 
@@ -43,11 +43,6 @@ class Revision:
     replaced_at: str
 
 
-_NAMES = tuple(field.name for field in fields(Revision))
-_OF_ENTRY = ("revision", "sha256", "framework_version", "confidence", "origin", "written_by", "fresh_until")
-_ADD = upsert_into("revisions", (*_NAMES, "path", "framework_key", "topic_key"), "entry_id", "revision")
-
-
 def keep(tx: Transaction, text: str) -> str:
     """Store a text unless it is there already; return its hash. No text is ever deleted."""
     hashed = digest(text)
@@ -73,7 +68,7 @@ def texts(tx: Transaction, hashes: Iterable[str | None]) -> dict[str | None, str
 def revisions(tx: Transaction, entry_id: str) -> list[Revision]:
     """Return an entry's revisions, oldest first; those of an entry that is gone too."""
     rows = tx.rows("SELECT * FROM revisions WHERE entry_id = :id ORDER BY revision", id=entry_id)
-    return [Revision(**{name: row[name] for name in _NAMES}) for row in rows]
+    return [record_of(Revision, row) for row in rows]
 
 
 def revision(tx: Transaction, entry_id: str, number: int) -> Revision | None:
@@ -96,21 +91,22 @@ def add_revision(tx: Transaction, entry: Entry, at: str) -> None:
     """Keep an entry's text as the revision of its number: another one takes its place, or it stands beside the current one."""
     if entry.sha256 is None or text_of(tx, entry.sha256) is None:
         return
-    is_baseline = entries.stale_reason(tx, entry.id) == entries.STALE_BASELINE and entry.status == "stale"
-    kept = {name: getattr(entry, name) for name in _NAMES if hasattr(entry, name)}
-    kept |= {
-        "researched_at": entry.researched_at or entry.created,
-        "status": "stale" if is_baseline else None,
-    }
-    tx.execute(
-        _ADD,
-        **kept,
+    is_baseline = entry.status == "stale" and entry.stale_reason == entries.STALE_BASELINE
+    kept = Revision(
         entry_id=entry.id,
+        revision=entry.revision,
+        sha256=entry.sha256,
+        framework_version=entry.framework_version,
+        confidence=entry.confidence,
+        origin=entry.origin,
+        written_by=entry.written_by,
+        researched_at=entry.researched_at or entry.created,
+        fresh_until=entry.fresh_until,
+        status="stale" if is_baseline else None,
         replaced_at=at,
-        path=entry.path,
-        framework_key=framework_key(entry.framework),
-        topic_key=entries.topic_key(entry.topic),
     )
+    keys = {"framework_key": framework_key(entry.framework), "topic_key": entries.topic_key(entry.topic)}
+    tx.upsert("revisions", kept, "entry_id", "revision", path=entry.path, **keys)
 
 
 def read_report(store: Store, entry: Entry) -> str | None:
@@ -217,6 +213,7 @@ def ingest_edit(tx: Transaction, entry: Entry) -> Entry:
         written_by="file",
         status="fresh",
         stale_major=None,
+        stale_reason=None,
         fresh_until=None,
         researched_at=at,
         confidence="low" if (read_confidence(written) or entry.confidence) == "low" else "medium",

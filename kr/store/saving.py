@@ -61,8 +61,7 @@ class Saved:
     """What became of a report. ``lru_evicted`` is -1 when the guard failed; a warning says why.
 
     ``revision`` is the text's number, and ``replaced`` that of the text whose place it took. ``is_beside``: it took none, and is
-    kept as a revision beside the entry's own text. Of a restoration, ``archived`` are the entries that gave way, and ``stale_reason``
-    says why it can't be served as fresh.
+    kept as a revision beside the entry's own text. ``archived`` are the entries that gave way to a restored one.
     """
 
     entry: Entry
@@ -74,7 +73,6 @@ class Saved:
     replaced: int | None = None
     is_beside: bool = False
     archived: tuple[Archived, ...] = ()
-    stale_reason: str | None = None
 
 
 def save(store: Store, draft: Draft, text: str, now: datetime) -> Saved:
@@ -102,8 +100,7 @@ def _save(tx: Transaction, draft: Draft, text: str, now: datetime) -> Saved:
     is_new_text = live is None or entry.revision != live.revision
     if live is not None and is_new_text:
         reports.add_revision(tx, live, at)
-    is_baseline = draft.status == "stale" and draft.origin == "excerpt"
-    entries.put(tx, entry, stale_reason=STALE_BASELINE if is_baseline else None)
+    entries.put(tx, entry)
     if live is not None:
         _keep_wordings(tx, live, entry, draft, at)
     saved = _finish(tx, entry, text, now)
@@ -180,6 +177,7 @@ def _entry(
         created=live.created if live else to_text(now),
         last_accessed=entries.next_access(tx, now),
         status=draft.status,
+        stale_reason=STALE_BASELINE if draft.status == "stale" and draft.origin == "excerpt" else None,
         confidence=draft.confidence,
         origin=draft.origin,
         written_by=draft.written_by,
@@ -274,7 +272,7 @@ def restore_archived(
         text, subject = _own_text(tx, entry), Subject(entry.framework, entry.topic, entry.framework_version)
         if not places.is_free(tx, Name(entry.id, entry.path), subject, text):
             entry = replace(entry, path=places.free_name(tx, subject).path)
-        is_baseline = archived.stale_reason == STALE_BASELINE
+        is_baseline = entry.stale_reason == STALE_BASELINE
         return replace(_put_back(tx, entry, text, now, is_baseline=is_baseline), archived=moved)
 
     return store.change(write)
@@ -331,9 +329,11 @@ def _put_back(tx: Transaction, entry: Entry, text: str, now: datetime, *, is_bas
         sha256=reports.keep(tx, text),
         last_accessed=entries.next_access(tx, now),
         status="fresh" if stale_reason is None else "stale",
+        stale_reason=stale_reason,
+        stale_major=None,
     )
-    entries.put(tx, entry, stale_reason=stale_reason)
-    return replace(_finish(tx, entry, text, now), stale_reason=stale_reason)
+    entries.put(tx, entry)
+    return _finish(tx, entry, text, now)
 
 
 def _archive(tx: Transaction, entry: Entry, now: datetime) -> Archived:

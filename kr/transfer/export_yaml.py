@@ -18,11 +18,10 @@ from typing import Any
 
 from kr.errors import KrError
 from kr.models import Entry
-from kr.store import archive, meta, new_id, reports
+from kr.store import archive, meta, new_id, reports, wordings
 from kr.store import entries as entry_rows
-from kr.store import wordings as wording_rows
 from kr.store.archive import Archived
-from kr.store.engine import ALONE, Store
+from kr.store.engine import ALONE, Store, Transaction
 from kr.store.files import ReportFiles, open_own, write_new
 from kr.store.lock import file_lock
 from kr.store.meta import ARCHIVE_CHANGES
@@ -106,7 +105,7 @@ def _write_index(store: Store, folder: Path) -> None:
         known = (meta.get(tx, store.folder_key(_INDEX_STATES)) or "").split()
     if present and present != content and _hash(present) not in known:
         log.warning("%s was edited: it is imported, and %s is a copy", path, _keep_copy(path).name)
-        import_yaml(store, folder, [path], now=datetime.now(UTC), guards=False, adopts=True).log_problems()
+        import_yaml(store, folder, [path], now=datetime.now(UTC), adopts=True).log_problems()
         content = _index_of(store)
     if present != content:
         _note(store, _INDEX_STATES, " ".join([_hash(content), *known[:1]]))
@@ -178,7 +177,7 @@ def _write_elsewhere(store: Store, folder: Path) -> int:
             if (text := reports.text_of(tx, sha256)) is not None:
                 files.write(path, text)
                 number += 1
-        if items := list(_wordings(live, archived, wording_rows.all(tx))):
+        if items := list(_wordings(tx, live, archived)):
             _replace(folder / WORDINGS, _render(items, HEADER))
         _replace(folder / ARCHIVE, _render((_archived_item(it, has_report=True) for it in archived), HEADER))
         _replace(folder / INDEX, [render_index(live)])
@@ -248,9 +247,7 @@ def _archived_item(row: Archived, *, has_report: bool = False) -> Item:
     return {**_item(row.entry, "archived"), **of_archive}
 
 
-def _wordings(
-    live: list[Entry], archived: list[Archived], wordings: Mapping[str, list[wording_rows.Wording]]
-) -> Iterator[Item]:
+def _wordings(tx: Transaction, live: list[Entry], archived: list[Archived]) -> Iterator[Item]:
     """Tell times, writers, questions and wordings of all entries, live or archived, each sorted by id."""
     for entry in live:
         times = {name: getattr(entry, name) for name in EXACT_TIMES}
@@ -265,7 +262,7 @@ def _wordings(
         if entry.question is not None:
             at = entry.researched_at or entry.created
             yield _of(entry, "question", topic=entry.topic, tags=entry.tags, question=entry.question, at=at)
-        for it in wordings.get(entry.id, ()):
+        for it in wordings.of(tx, entry.id):
             of_whom = {"at": it.at, "session_id": it.session_id, "proved": "true" if it.proved else None}
             yield _of(entry, "wording", topic=it.topic, tags=it.tags, question=it.question, **of_whom)
 

@@ -56,7 +56,7 @@ def test_a_removed_entry_comes_back_whole(store: Store, base: Path, entry: Entry
     (base / entry.path).unlink()
     back = saving.restore_archived(store, archived(store, entry.id), MUCH_LATER)
     assert back is not None
-    assert back.stale_reason is None
+    assert back.entry.stale_reason is None
     assert back.entry == replace(entry, last_accessed="2026-11-10T12:00:00.000000Z") == live(store, entry.id)
     assert reports.read_report(store, back.entry) == "# one\n"
     assert sql(store, "SELECT count(*) FROM archived_entries") == [(0,)]
@@ -96,8 +96,8 @@ def test_what_was_not_researched_never_comes_back_fresh(
         back = saving.restore_revision(store, entry.id, 1, MUCH_LATER)
     assert back is not None
     assert back.entry.fresh_until == changes.get("fresh_until")
-    assert (back.entry.status, back.stale_reason is None) == (status, status == "fresh")
-    assert sql(store, "SELECT status, stale_reason FROM entries") == [(status, back.stale_reason)]
+    assert (back.entry.status, back.entry.stale_reason is None) == (status, status == "fresh")
+    assert sql(store, "SELECT status, stale_reason FROM entries") == [(status, back.entry.stale_reason)]
     assert back.entry.origin == changes["origin"]
 
 

@@ -23,12 +23,12 @@ def keep(store: Store, entry: Entry, asked: Need, *, session: str = "s") -> None
 
 def proved(store: Store, entry: Entry) -> list[str]:
     with store.read() as tx:
-        return [it.question for it in wordings.of(tx, [entry.id]).get(entry.id, []) if it.proved]
+        return [it.question for it in wordings.of(tx, entry.id) if it.proved]
 
 
 def questions(store: Store, entry_id: str) -> list[str]:
     with store.read() as tx:
-        return [wording.question for wording in wordings.of(tx, [entry_id]).get(entry_id, [])]
+        return [wording.question for wording in wordings.of(tx, entry_id)]
 
 
 @pytest.fixture

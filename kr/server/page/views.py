@@ -120,6 +120,11 @@ def entry(app: App, params: Params, entry_id: str) -> Context:
     }
 
 
+def sign_in(_app: App, params: Params) -> Context:
+    """Ask for the token, to go on with ``next``."""
+    return {"next": params.text("next") or "/"}
+
+
 def review(app: App, _params: Params) -> Context:
     """Show what waits for a person: findings and lessons that were held back, reports rated wrong."""
     return {"waiting": app.review()}
