@@ -227,6 +227,10 @@ class TestAliases:
         assert framework_key("ui", aliases) == "react"
         assert lookup_keys("react", aliases) == ("ourui", "react", "ui")
 
+    def test_a_circle_is_one_framework(self) -> None:
+        aliases = {"b": "c++", "c++": "acme", "acme": "b"}
+        assert len({framework_key(name, aliases) for name in ("b", "cpp", "c++", "acme")}) == 1
+
 
 def test_a_long_name_costs_little() -> None:
     assert framework_key("a/" * 100_000) == "a/" * 100_000
