@@ -223,8 +223,8 @@ class App:
 
         return Findings(self.research, export=self._export_after_change, serves_one=self.serves_one)
 
-    def save_finding(self, data: Mapping[str, Any], writer: "Writer | None" = None) -> "SaveEnvelope":
-        """Keep what was found out and proved. ``writer`` is a person; None: the agent of the session that ``data`` names."""
+    def save_finding(self, data: bytes | Mapping[str, Any], writer: "Writer | None" = None) -> "SaveEnvelope":
+        """Keep what was found out and proved, of a document or plain data. ``writer`` is a person; None: the agent of the session that ``data`` names."""
         self.import_on_first_use()
         return self.findings.save(data, writer)
 

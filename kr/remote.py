@@ -218,9 +218,11 @@ class SharedApp(App):
             logger.warning("nothing is recorded: %s", why)
         return envelope
 
-    def save_finding(self, data: Mapping[str, Any], writer: Writer | None = None) -> SaveEnvelope:
+    def save_finding(self, data: bytes | Mapping[str, Any], writer: Writer | None = None) -> SaveEnvelope:
         """Save on the server, which knows no terminal: there the writer is the session, or the user of this machine."""
-        return self.server.post(SaveEnvelope, "/v1/findings", _signed(data, writer))
+        return self.server.post(
+            SaveEnvelope, "/v1/findings", data if isinstance(data, bytes) else _signed(data, writer)
+        )
 
     def rate_report(
         self, entry_id: str, data: Mapping[str, Any], writer: Writer | None = None
