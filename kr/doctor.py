@@ -115,6 +115,7 @@ class Doctor:
             bad_url = Diagnosis("database", "error", "KR_DATABASE_URL", str(error))
             yield lambda: iter([bad_url])
             return
+        yield self.check_permissions
         yield self.check_database
         if is_file:
             yield self.check_tracked
@@ -133,6 +134,13 @@ class Doctor:
             name, why = check.__name__.removeprefix("check_"), f"can't be examined: {error}"
             findings.append(Diagnosis(name, "error", self._store.location, why))
         return findings
+
+    def check_permissions(self) -> Iterator[Diagnosis]:
+        """A knowledge base in which this user can save nothing: a read-only disk, somebody else's folder."""
+        for path in (self._folder,) if self._store.is_shared else (self._folder, self._store.path):
+            if path.exists() and not os.access(path, os.W_OK):
+                why = "may not be written by this user; let its owner run kr, or change its mode or mount"
+                yield Diagnosis("permissions", "error", str(path), why)
 
     def check_database(self) -> Iterator[Diagnosis]:
         """A database that is absent, corrupt, of another version, or another program's."""
