@@ -1,6 +1,5 @@
 """``kr save``, ``kr rate`` and ``kr review``: what was found out goes back in, and what waits for a person."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,8 @@ from kr.cli.common import (
     schema_option,
     wrapped,
 )
-from kr.errors import InvalidRequest, KrError
-from kr.findings import save_failure
+from kr.errors import KrError
 from kr.models import Writer, person, to_plain
-from kr.requests import read_document
 from kr.schemas import finding_request
 from kr.text import fenced
 
@@ -93,19 +90,16 @@ def save(
     if document is None and (answer_file is None) == (given["answer"] is None):
         raise click.UsageError("give the answer with --file or with --answer, one of them.")
     with open_app(ctx, may_share=True) as app:
-        try:
-            data: Mapping[str, Any] = {"framework": framework, "question": question, **given}
-            if document is not None:
-                data = read_document(read_request(document))
+        if document is not None:
+            envelope = app.save_finding(read_request(document))
+        else:
+            data = {"framework": framework, "question": question, **given}
             if answer_file is not None:
-                data = {**data, "answer": _text_of(answer_file)}
+                data["answer"] = _text_of(answer_file)
             if code_file is not None:
                 ending = Path(code_file).suffix[1:]
-                code = fenced(_text_of(code_file).strip("\n"), ending if ending.isalnum() else "")
-                data = {**data, "code": code}
-            envelope = app.save_finding(data, _writer(data.get("session_id")))
-        except InvalidRequest as error:
-            envelope = save_failure(error.fields)
+                data["code"] = fenced(_text_of(code_file).strip("\n"), ending if ending.isalnum() else "")
+            envelope = app.save_finding(data, _writer(given["session_id"]))
     value = to_plain(envelope)
     emit(value, ctx, _saved_view)
     return 1 if value["status"] == "failure" else 0
