@@ -4,14 +4,13 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kr.errors import FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
 from kr.models import to_plain
-from kr.requests import read_document
 from kr.research.cache import Clock
 from kr.research.decide import with_confidence
 from kr.research.service import Progress, ResearchService
@@ -109,8 +108,9 @@ class App:
         """Say what the cache would answer to a research request, and why. Raises ``InvalidRequest``."""
         from kr.research.explain import explain  # heavy
 
-        data = self.research.whole(read_document(request)) if isinstance(request, bytes) else request
-        return explain(self.store, data, self.research.rules, now=self.clock())
+        return explain(
+            self.store, self.research.whole(request), self.settings.knowledge_research, now=self.clock()
+        )
 
     def stats(self) -> dict[str, Any]:
         from kr.stats import collect  # heavy
@@ -283,7 +283,7 @@ class App:
         self.import_on_first_use()
         return Catalog(
             store=self.store,
-            limits=self.research.rules.limits,
+            config=self.settings.knowledge_research,
             clock=self.clock,
             export=self._export_after_change,
         )
@@ -308,7 +308,12 @@ class App:
         self.import_on_first_use()
         folder = self._cwd / (project or ".")
         return needs(
-            folder, self.store, self.research.rules.limits, self.clock(), names=names, environ=self.environ
+            folder,
+            self.store,
+            self.settings.knowledge_research,
+            self.clock(),
+            names=names,
+            environ=self.environ,
         )
 
     def warm(self, project: Path | None = None, *, names: Sequence[str] = ()) -> list[dict[str, Any]]:
@@ -328,8 +333,14 @@ class App:
         from kr.project import research_needs  # heavy
 
         found = self._needs(project, names)
-        ask = partial(self.research.question, session_id=f"warm-{new_id()}")
-        return research_needs(found, ask, max_calls=max_calls, limit=limit, tell=tell)
+        return research_needs(
+            found,
+            self.research.document,
+            session_id=f"warm-{new_id()}",
+            max_calls=max_calls,
+            limit=limit,
+            tell=tell,
+        )
 
     def workflows(self) -> "Workflows":
         from kr.workflows.operations import Operations  # heavy

@@ -174,23 +174,17 @@ NO_RATINGS = Ratings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatchRules:
-    """The settings that decide which entry is served: ``floor`` is the least tier; without ``fuzzy`` equal topics alone."""
-
-    mode: CacheMatch = "sure"
-    floor: Tier = "framework+tags"
-    fuzzy: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """Why an entry is served. ``topic_overlap`` is the share of keywords in common, 0.0 to 1.0."""
+    """Why an entry answered. ``topic_overlap`` is the share of keywords in common, 0.0 to 1.0."""
 
-    entry: Entry
     tier: Tier
     topic_overlap: float
-    shared_tags: tuple[str, ...]
-    score: float | None = None
+    shared_tags: list[str]
+    entry_status: EntryStatus
+    origin: Origin
+    worked: int
+    wrong: int
+    score: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,17 +202,6 @@ class Related:
     wrong: int
     score: float
     note: str | None = optional()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerConfig:
-    """An MCP server over HTTP or as a process, variables expanded. All but the command may hold secrets and is not shown."""
-
-    url: str | None = field(default=None, repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    command: str | None = None
-    args: tuple[str, ...] = field(default=(), repr=False)
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,20 +294,6 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatchView:
-    """Why an entry answered."""
-
-    tier: Tier
-    topic_overlap: float
-    shared_tags: list[str]
-    entry_status: EntryStatus
-    origin: Origin
-    worked: int
-    wrong: int
-    score: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateReport:
     """The report of the best candidate, so that the asker mostly needs no second call."""
 
@@ -357,7 +326,7 @@ class ResearchResults:
     index_updated: bool
     index_count: int
     lru_evicted: int
-    match: MatchView | None
+    match: Match | None
     related: list[Related]
     candidate_report: CandidateReport | None
     lessons: list[LessonView]

@@ -13,7 +13,8 @@ from kr.models import Entry, Envelope
 from kr.packages.model import UNKNOWN, Dependency
 from kr.packages.usage import count_imports
 from kr.packages.versions import find_dependencies, fitting, project_root, version_of
-from kr.research.decide import Limits, judge
+from kr.research.decide import judge
+from kr.settings.model import KnowledgeResearch
 from kr.store import entries as entry_rows
 from kr.store.engine import Store, Transaction
 from kr.text import fold
@@ -107,7 +108,13 @@ class Need:
 
 
 def needs(
-    project: Path, store: Store, limits: Limits, now: datetime, *, names: Sequence[str] = (), environ: Environ
+    project: Path,
+    store: Store,
+    config: KnowledgeResearch,
+    now: datetime,
+    *,
+    names: Sequence[str] = (),
+    environ: Environ,
 ) -> list[Need]:
     """List the direct dependencies, or ``names``, with what the cache holds for each: missing, stale, fresh.
 
@@ -127,7 +134,7 @@ def needs(
         # Without a text a look-up would find nothing to serve, and remove it.
         is_lost = entry.sha256 is None and not store.files.read(entry.path)
         if key is not None and entry.origin != "placeholder" and not is_lost:
-            held[key, judge(entry, wanted[key].version, limits, now).status == "fresh"] += 1
+            held[key, judge(entry, wanted[key].version, config, now).status == "fresh"] += 1
     found = [replace(it, fresh=held[key, True], stale=held[key, False]) for key, it in wanted.items()]
     return sorted(found, key=lambda need: ("missing", "stale", "fresh").index(need.state))
 
@@ -162,8 +169,9 @@ def _by_name(project: Path, used: Sequence[Dependency], names: Sequence[str], en
 
 def research_needs(
     found: Sequence[Need],
-    ask: Callable[..., Envelope],
+    ask: Callable[[Mapping[str, Any]], Envelope],
     *,
+    session_id: str,
     max_calls: int | None,
     limit: int | None,
     tell: Callable[[str], None],
@@ -182,8 +190,14 @@ def research_needs(
             rows.append(_row(need, "skipped", note=_WHY_SKIPPED[causes.index(True)]))
             continue
         tell(f"[{number}/{len(asked)}] {need.framework} {need.version}")
-        about = {"framework_version": need.version, "topic": TOPIC, "tag": _TAGS, "max_calls": left}
-        envelope = ask(need.framework, _QUESTION.format(framework=need.framework), **about)
+        about = {
+            "framework": need.framework,
+            "framework_version": need.version,
+            "topic": TOPIC,
+            "tags": _TAGS,
+        }
+        question = _QUESTION.format(framework=need.framework)
+        envelope = ask({**about, "question": question, "session_id": session_id, "max_calls": left})
         results, notes = envelope.results, [problem.message for problem in envelope.errors]
         if results is None:
             in_vain += 1

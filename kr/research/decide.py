@@ -20,7 +20,6 @@ from kr.models import (
     Entry,
     EntryStatus,
     Match,
-    MatchRules,
     Query,
     Ratings,
     Related,
@@ -28,6 +27,7 @@ from kr.models import (
     SourceAttempt,
     Tier,
 )
+from kr.settings.model import KnowledgeResearch
 from kr.source_kinds import is_package
 from kr.text import contraries, fold, identifiers, keywords, search_words, stem, summary_of, tag_key, tokens
 from kr.times import UNKNOWN_VERSION, major_key, oldest_live, parse_time, same_major
@@ -55,15 +55,6 @@ Freshness = Literal["fresh", "stale", "archived"]
 MARKED = "marked stale"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Ages in days; None: no limit."""
-
-    ttl_days: int = 30
-    archive_after_days: int = 60
-    max_age_days: int | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """``archived`` is a miss. ``for_major``: only the major that was asked for speaks against it, so that its own may be served.
@@ -77,26 +68,24 @@ class Verdict:
     needs_marking: bool = False
 
 
-def judge(entry: Entry, version: str, limits: Limits, now: datetime) -> Verdict:
-    """Judge an entry for a request for ``version`` at ``now``, which must carry a time zone (rule 3.3).
+def judge(entry: Entry, version: str, config: KnowledgeResearch, now: datetime) -> Verdict:
+    """Judge an entry for a request for ``version`` at ``now``, which carries a time zone (rule 3.3).
 
     Ages are whole days between UTC dates, and every limit means "more than". An unreadable date makes it stale.
     """
-    if now.tzinfo is None:
-        raise ValueError("now must carry a time zone")
     now = now.astimezone(UTC)
     accessed = parse_time(entry.last_accessed)
-    longest = min(limits.ttl_days, limits.archive_after_days)
+    longest = min(config.cache_ttl_days, config.archive_after_days)
     is_other_version = not same_major(entry.framework_version, version)
     found = (
         _mark(entry),
         f"version {entry.framework_version}, asked for {version}" if is_other_version else None,
         _over("last accessed", entry.last_accessed, longest, now.date()),
-        _over("researched", entry.researched_at or entry.created, limits.max_age_days, now.date()),
+        _over("researched", entry.researched_at or entry.created, config.max_age_days, now.date()),
         _hard_end(entry.fresh_until, now),
     )
     reasons = tuple(reason for reason in found if reason)
-    if accessed and accessed.date() < oldest_live(now.date(), limits.archive_after_days):
+    if accessed and accessed.date() < oldest_live(now.date(), config.archive_after_days):
         return Verdict("archived", reasons)
     if not reasons:
         return Verdict("fresh", reasons)
@@ -157,19 +146,21 @@ class JudgedEntry:
         return None
 
 
-def judge_row(found: tuple[Entry, Ratings, bool], version: str, limits: Limits, now: datetime) -> JudgedEntry:
+def judge_row(
+    found: tuple[Entry, Ratings, bool], version: str, config: KnowledgeResearch, now: datetime
+) -> JudgedEntry:
     """Judge an entry for a version, and give it the status that it has now; past its time it is stale, and no more."""
     entry, ratings, is_wording = found
-    verdict = judge(entry, version, limits, now)
+    verdict = judge(entry, version, config, now)
     status: EntryStatus = "fresh" if verdict.status == "fresh" else "stale"
     return JudgedEntry(replace(entry, status=status), verdict, ratings, is_wording)
 
 
 def judge_all(
-    found: Iterable[tuple[Entry, Ratings, bool]], version: str, limits: Limits, now: datetime
+    found: Iterable[tuple[Entry, Ratings, bool]], version: str, config: KnowledgeResearch, now: datetime
 ) -> list[JudgedEntry]:
     """Judge entries for a version; ``archived`` ones are left out."""
-    known = [judge_row(it, version, limits, now) for it in found]
+    known = [judge_row(it, version, config, now) for it in found]
     return of_own_major([it for it in known if it.verdict.status != "archived"], version)
 
 
@@ -185,20 +176,24 @@ def of_own_major(known: Sequence[JudgedEntry], version: str) -> list[JudgedEntry
     ]
 
 
-def choose(query: Query, known: Sequence[JudgedEntry], rules: MatchRules) -> tuple[JudgedEntry, Tier] | None:
+def choose(
+    query: Query, known: Sequence[JudgedEntry], config: KnowledgeResearch
+) -> tuple[JudgedEntry, Tier] | None:
     """Return the entry that is served, or that a new research stands on, and by what it matches.
 
     What may be served goes first, then a finding before what sources say, then the better tier, then what was accessed last.
     Seed 000 knows no findings: there the tier alone decides.
     """
-    matching = [(it, tier) for it in known if (tier := tier_of(query, it, rules)) is not None]
+
+    def order(pair: tuple[JudgedEntry, Tier]) -> tuple[bool, bool, int]:
+        it, tier = pair
+        goes_behind = config.cache_match == "sure" and not it.entry.is_written
+        return not it.is_servable, goes_behind, _ORDER.index(tier)
+
+    matching = [(it, tier) for it in known if (tier := tier_of(query, it, config)) is not None]
     matching.sort(key=lambda pair: pair[0].entry.id)
     matching.sort(key=lambda pair: pair[0].entry.last_accessed, reverse=True)
-    if rules.mode == "seed":
-        matching.sort(key=lambda pair: _ORDER.index(pair[1]))
-    else:
-        matching.sort(key=lambda pair: (not pair[0].entry.is_written, _ORDER.index(pair[1])))
-    matching.sort(key=lambda pair: not pair[0].is_servable)
+    matching.sort(key=order)
     return matching[0] if matching else None
 
 
@@ -211,18 +206,18 @@ _ORDER: tuple[Tier, ...] = (
 )
 
 
-def tier_of(query: Query, known: JudgedEntry, rules: MatchRules) -> Tier | None:
+def tier_of(query: Query, known: JudgedEntry, config: KnowledgeResearch) -> Tier | None:
     """Return by what an entry is served for a request; None where somebody has to judge."""
     entry = known.entry
     is_same = same_topic(query.topic, entry.topic)
-    if rules.mode == "seed" and rules.fuzzy:
+    if config.cache_match == "seed" and config.cache_fuzzy_match:
         tier = _tier_of_seed(query, entry, is_same=is_same)
-        if tier is not None and TIERS.index(tier) <= TIERS.index(rules.floor):
+        if tier is not None and TIERS.index(tier) <= TIERS.index(config.cache_match_floor):
             return tier
         return "framework+wording" if known.is_wording and not _same_question(query, entry) else None
     if is_same:
         return "framework+topic+tags" if shared_tags(query.tags, entry.tags) else "framework+topic"
-    if not rules.fuzzy:
+    if not config.cache_fuzzy_match:
         return None
     if known.is_wording:
         return "framework+wording"
@@ -278,14 +273,18 @@ def _tag_stems(tag: str) -> tuple[str, ...]:
     return tuple(stem(token) for token in tokens(tag)) or (tag_key(tag),)
 
 
-def match_of(query: Query, entry: Entry, tier: Tier, score: float | None = None) -> Match:
+def match_of(query: Query, known: JudgedEntry, tier: Tier, score: float | None = None) -> Match:
     """Say why an entry is served."""
+    entry = known.entry
     is_same = same_topic(query.topic, entry.topic)
     return Match(
-        entry=entry,
         tier=tier,
-        topic_overlap=1.0 if is_same else overlap(query.topic, entry.topic),
-        shared_tags=shared_tags(query.tags, entry.tags),
+        topic_overlap=1.0 if is_same else round(overlap(query.topic, entry.topic), 4),
+        shared_tags=list(shared_tags(query.tags, entry.tags)),
+        entry_status=entry.status,
+        origin=entry.origin,
+        worked=known.ratings.worked,
+        wrong=known.ratings.wrong,
         score=score,
     )
 
@@ -416,7 +415,6 @@ class Outcome:
     path: str | None = None
     confidence: Confidence | None = None
     match: Match | None = None
-    ratings: Ratings = NO_RATINGS
     related: tuple[Related, ...] = ()
     index_updated: bool = False
     index_count: int | None = None

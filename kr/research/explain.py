@@ -6,12 +6,11 @@ from typing import Any
 
 from kr.errors import FieldError, InvalidRequest
 from kr.frameworks import lookup_keys, same_framework
-from kr.models import Entry, MatchRules, Query, to_plain
+from kr.models import Entry, Query, to_plain
 from kr.requests import ResearchRequest, parse_request
-from kr.research.cache import Rules
+from kr.research.cache import words_of
 from kr.research.decide import (
     JudgedEntry,
-    Limits,
     choose,
     judge_row,
     match_of,
@@ -21,17 +20,19 @@ from kr.research.decide import (
     rank,
     tier_of,
 )
+from kr.settings.model import KnowledgeResearch
 from kr.store import lookup, search
 from kr.store.engine import Store, Transaction
 from kr.store.entries import question_key
 from kr.store.lookup import Found
-from kr.text import search_words, tokens
 
 _MOST_RANKED = 200
 _SHOWN = ("id", "topic", "question", "origin", "framework_version", "last_accessed")
 
 
-def explain(store: Store, data: Mapping[str, Any], rules: Rules, *, now: datetime) -> dict[str, Any]:
+def explain(
+    store: Store, data: Mapping[str, Any], config: KnowledgeResearch, *, now: datetime
+) -> dict[str, Any]:
     """Judge every entry of the framework for a research request, given as plain data.
 
     ``outcome`` is ``hit``, ``stale`` (it would be researched again), ``candidates`` or ``miss``. Each of ``considered``, best
@@ -43,43 +44,41 @@ def explain(store: Store, data: Mapping[str, Any], rules: Rules, *, now: datetim
         raise InvalidRequest(FieldError("mode", "only a research request can be explained"))
     query = request.research_query
     with store.read_if_exists() as tx:
-        rows, scores = _read(tx, query, rules)
-    judged = [judge_row(row, query.framework_version, rules.limits, now) for row in rows]
+        rows, scores = _read(tx, query, config)
+    judged = [judge_row(row, query.framework_version, config, now) for row in rows]
     in_time = [it for it in judged if it.verdict.status != "archived"]
     known = of_own_major(in_time, query.framework_version)
-    chosen = choose(query, known, rules.match)
+    chosen = choose(query, known, config)
     ranked = rank(query, [(it, scores.get(it.entry.id, 0.0)) for it in known])
     fitting = [it for it in ranked if it.known.entry.id in scores]
     offers = [it.known.entry.id for it in offered(fitting, most=most_offered(len(rows)))]
     ordered: list[tuple[JudgedEntry, float | None]] = [(it.known, it.score) for it in ranked]
     ordered += [(it, None) for it in known if it.entry.origin == "placeholder"]
-    considered = [_row(query, it, score, rules.match, chosen, offers=offers) for it, score in ordered]
+    considered = [_row(query, it, score, config, chosen, offers=offers) for it, score in ordered]
     considered.sort(key=lambda row: chosen is None or row["id"] != chosen[0].entry.id)
-    considered += [_left_out(it, rules.limits) for it in judged if it not in known]
+    considered += [_left_out(it, config) for it in judged if it not in known]
     return {
-        **_decision(chosen, offers, _why_nothing(rows, scores, rules.match)),
+        **_decision(chosen, offers, _why_nothing(rows, scores, config)),
         "query": {**to_plain(query), "tags": list(query.tags)},
         "considered": considered,
     }
 
 
-def _read(tx: Transaction, query: Query, rules: Rules) -> tuple[list[Found], dict[str, float]]:
+def _read(tx: Transaction, query: Query, config: KnowledgeResearch) -> tuple[list[Found], dict[str, float]]:
     """Return the entries of the framework, and the ``bm25`` of those that share a word."""
-    keys = lookup_keys(query.framework, rules.aliases)
+    keys = lookup_keys(query.framework, config.aliases)
     rows = [
         row
         for row in lookup.framework(tx, keys, question=question_key(query.question))
-        if same_framework(row[0].framework, query.framework, rules.aliases)
+        if same_framework(row[0].framework, query.framework, config.aliases)
     ]
-    name = frozenset(tokens(query.framework))
-    words = search_words(query.topic, " ".join(query.tags), query.question, but=name)
-    return rows, search.rank(tx, keys, words, most=_MOST_RANKED) if rules.match.fuzzy else {}
+    return rows, search.rank(tx, keys, words_of(query), most=_MOST_RANKED) if config.cache_fuzzy_match else {}
 
 
-def _why_nothing(rows: Collection[Found], scores: Mapping[str, float], rules: MatchRules) -> str:
+def _why_nothing(rows: Collection[Found], scores: Mapping[str, float], config: KnowledgeResearch) -> str:
     if not rows:
         return "no entry has this framework"
-    if not rules.fuzzy:
+    if not config.cache_fuzzy_match:
         return "no topic is equal, and cache_fuzzy_match is off"
     return "no entry has enough in common with it" if scores else "no entry shares a word with it"
 
@@ -107,15 +106,15 @@ def _row(
     query: Query,
     known: JudgedEntry,
     score: float | None,
-    rules: MatchRules,
+    config: KnowledgeResearch,
     chosen: tuple[JudgedEntry, str] | None,
     *,
     offers: Collection[str],
 ) -> dict[str, Any]:
     entry = known.entry
-    tier = tier_of(query, known, rules)
-    match = match_of(query, entry, tier or "use")
-    refused = known.refusal if tier else _why_no_tier(rules, is_offered=entry.id in offers)
+    tier = tier_of(query, known, config)
+    match = match_of(query, known, tier or "use")
+    refused = known.refusal if tier else _why_no_tier(config, is_offered=entry.id in offers)
     if refused is None and known.verdict.status != "fresh":
         refused = f"stale: {', '.join(known.verdict.reasons)}"
     if refused is None and chosen is not None and chosen[0].entry.id != entry.id:
@@ -124,28 +123,28 @@ def _row(
         **_shown(entry),
         "tier": tier,
         "score": score,
-        "topic_overlap": round(match.topic_overlap, 4),
-        "shared_tags": list(match.shared_tags),
-        "worked": known.ratings.worked,
-        "wrong": known.ratings.wrong,
+        "topic_overlap": match.topic_overlap,
+        "shared_tags": match.shared_tags,
+        "worked": match.worked,
+        "wrong": match.wrong,
         "freshness": known.verdict.status,
         "reasons": list(known.verdict.reasons),
         "refused": refused,
     }
 
 
-def _why_no_tier(rules: MatchRules, *, is_offered: bool) -> str:
-    if not rules.fuzzy:
+def _why_no_tier(config: KnowledgeResearch, *, is_offered: bool) -> str:
+    if not config.cache_fuzzy_match:
         return "another topic, and cache_fuzzy_match is off"
-    below = f"below cache_match_floor, {rules.floor}"
-    why = below if rules.mode == "seed" else "another topic, question and keywords"
+    below = f"below cache_match_floor, {config.cache_match_floor}"
+    why = below if config.cache_match == "seed" else "another topic, question and keywords"
     if is_offered:
         return f"{why}: it is offered, not served"
     return f"{why}, and too little in common, or others fit better: it is not offered either"
 
 
-def _left_out(known: JudgedEntry, limits: Limits) -> dict[str, Any]:
-    days, status = limits.archive_after_days, known.verdict.status
+def _left_out(known: JudgedEntry, config: KnowledgeResearch) -> dict[str, Any]:
+    days, status = config.archive_after_days, known.verdict.status
     why = "its topic has an entry of the version that is asked for"
     if status == "archived":
         why = f"not accessed for more than {days} days: counts as archived"

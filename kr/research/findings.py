@@ -111,7 +111,7 @@ class Findings:
             notes.append(
                 f"{entry.id} was written by {entry.written_by}, and stays; this text is its revision {saved.revision}"
             )
-        cache = Cache(self._store, self._service.rules, self._clock)
+        cache = Cache(self._store, self._service.settings.knowledge_research, self._clock)
         related = [it for it in cache.alike(query) if it.id != entry.id]
         self._log(finding, by, now, status="saved", entry_id=entry.id, topic=query.topic)
         notes += self._export()

@@ -93,9 +93,9 @@ class Model:
             run.notes.append(f"judge: {failure.reason}; no candidate was taken")
             return None
         taken = run.cache.use(run.query, chosen.id, "llm", chosen.score) if chosen else Lookup()
-        if taken.match is None or taken.match.entry.status != "fresh":
+        if taken.entry is None or taken.entry.status != "fresh":
             return None
-        run.notes.append(f"the language model took {taken.match.entry.id} (judge: llm)")
+        run.notes.append(f"the language model took {taken.entry.id} (judge: llm)")
         return taken
 
     def _chosen(self, run: Run, candidates: Sequence[Related]) -> Related | None:

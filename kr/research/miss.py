@@ -13,7 +13,7 @@ from kr import cancellation
 from kr.errors import KrError, ReportUnwritable, StoreError
 from kr.frameworks import framework_key
 from kr.guard import reasons_to_hold
-from kr.models import ResearchEnvelope, SourceAttempt
+from kr.models import Entry, ResearchEnvelope, SourceAttempt
 from kr.packages.installed import find_installed
 from kr.packages.versions import project_aliases
 from kr.report import INSTALLED_DOCS_LAST
@@ -78,15 +78,15 @@ class Miss:
             found = run.cache.look_up(run.query)
             if run.may_serve(found):
                 return run.serve(found)
-            if has_waited and _was_written_meanwhile(run, found):
-                return run.answer(self._share(found))
+            if has_waited and found.entry and _was_written_meanwhile(run, found.entry):
+                return run.answer(self._share(found, found.entry))
             taken = self._model.choose(run, found.related) if found.is_offer else None
             return run.serve(taken) if taken else self._research(found)
 
     def _look_further(self, found: Lookup) -> Lookup:
         """Import an index that waits beside an empty database, and look under the names that the project gives its packages."""
         run, base = self._run, self._settings.knowledge_base
-        if found.match is not None or found.related:
+        if found.known is not None or found.related:
             return found
         if has_export(base) and run.cache.attempt(
             lambda: import_on_first_use(run.cache.store, base, now=run.clock()), otherwise=False
@@ -95,15 +95,15 @@ class Miss:
         # What the working directory's files say goes before what the configuration's do.
         named = [project_aliases(folder) for folder in reversed(run.service.folders)]
         aliases = {name: package for names in named for name, package in names.items()}
-        if aliases and found.match is None and not found.related:
-            found = run.cache.look_up(run.query, {**aliases, **run.service.rules.aliases})
+        if aliases and found.known is None and not found.related:
+            found = run.cache.look_up(run.query, {**aliases, **self._config.aliases})
         return found
 
-    def _share(self, found: Lookup) -> Outcome:
+    def _share(self, found: Lookup, entry: Entry) -> Outcome:
         """Return what another process has just found out, although it is no fresh answer."""
         self._run.notes.append("another agent researched this at the same moment; its report is shared")
         skipped = (SourceAttempt(source=source.name, status="skipped") for source in self._sources())
-        return replace(outcome_of(found), attempts=tuple(skipped))
+        return replace(outcome_of(found, entry), attempts=tuple(skipped))
 
     def _research(self, found: Lookup) -> ResearchEnvelope:
         run = self._run
@@ -112,9 +112,11 @@ class Miss:
         with _heartbeat(chain.budget.renew):
             result = self._ask_sources(found, chain)  # step 5
             synthesis = author.write(result.answer or result.gap)
-            if result.answer is None and (again := run.cache.look_up(run.query)).is_hit:
+            again = run.cache.look_up(run.query) if result.answer is None else None
+            if again and again.is_hit and again.entry:
                 # A fresh report, or somebody else's luck meanwhile: a placeholder must not take the place of that.
-                return run.serve(again) if run.may_serve(again) else run.answer(self._keep(again, result))
+                is_new = run.may_serve(again)
+                return run.serve(again) if is_new else run.answer(self._keep(again, again.entry, result))
             report = build_report(  # step 6
                 run.query,
                 answer=result.answer or result.gap,
@@ -128,10 +130,10 @@ class Miss:
             saved = self._save(found, report)  # steps 7 and 8
         return run.answer(_outcome(found, result, report, saved))
 
-    def _keep(self, found: Lookup, result: Result) -> Outcome:
+    def _keep(self, found: Lookup, entry: Entry, result: Result) -> Outcome:
         """Nothing answered a request for a new research: the fresh report stays as it is, and is returned."""
-        outcome = outcome_of(found)
-        self._run.notes.append(f"{outcome.entry_id} could not be researched again; its report is unchanged")
+        outcome = outcome_of(found, entry)
+        self._run.notes.append(f"{entry.id} could not be researched again; its report is unchanged")
         return replace(outcome, attempts=tuple(result.attempts), has_budget_ended=result.ended == "budget")
 
     def _load_persona(self) -> Persona:
@@ -219,7 +221,7 @@ class Miss:
     def _save(self, found: Lookup, report: Report) -> Saved | None:
         """Write and index the report; None where it is not kept. A failure is noted and degrades the answer."""
         run = self._run
-        is_of_finding = found.match is not None and found.match.entry.is_written
+        is_of_finding = found.entry is not None and found.entry.is_written
         if not run.cache.can_write or (report.origin == "baseline" and is_of_finding):
             return None
         if reasons := reasons_to_hold(
@@ -327,7 +329,7 @@ def _heartbeat(beat: Callable[[], None]) -> Iterator[None]:
 
 def _has_lasting_baseline(found: Lookup) -> bool:
     """Whether a stale report stands in where nothing answers; a copy of installed documentation is read anew instead."""
-    is_copy = found.match is not None and found.match.entry.is_installed_excerpt
+    is_copy = found.entry is not None and found.entry.is_installed_excerpt
     return found.baseline is not None and not is_copy
 
 
@@ -343,11 +345,8 @@ def _what_serves(run: Run, found: Lookup, result: Result) -> str:
     return "using stale cache" if found.baseline is not None else "no cached content available"
 
 
-def _was_written_meanwhile(run: Run, found: Lookup) -> bool:
+def _was_written_meanwhile(run: Run, entry: Entry) -> bool:
     """Whether a research that was waited for ended without a fresh answer: its report is ours all the same."""
-    if found.match is None:
-        return False
-    entry = found.match.entry
     if pair_of(entry.framework, entry.topic) != pair_of(run.query.framework, run.query.topic):
         return False
     # A stale entry is not touched by look-ups: it was accessed when it was written.
@@ -358,7 +357,7 @@ def _was_written_meanwhile(run: Run, found: Lookup) -> bool:
 def _draft(run: Run, found: Lookup, report: Report, now: datetime) -> Draft:
     # A report that was carried over keeps the version and the time that its text is of; one of another major
     # version stands in for the one that was asked for, and must not take the place of its own entry.
-    old = found.match.entry if report.origin == "baseline" and found.match else None
+    old = found.entry if report.origin == "baseline" else None
     asked = run.query.framework_version
     is_same = old is not None and same_major(old.framework_version, asked)
     return Draft(
@@ -383,7 +382,6 @@ def _outcome(found: Lookup, result: Result, report: Report, saved: Saved | None)
         is_written=saved is not None,
         confidence=report.confidence,
         match=found.match,
-        ratings=found.ratings,
         related=tuple(it for it in found.related if saved is None or it.id != saved.entry.id),
         text=report.text,
     )
@@ -399,10 +397,10 @@ def _outcome(found: Lookup, result: Result, report: Report, saved: Saved | None)
             lru_evicted=saved.lru_evicted,
             auto_archived=saved.auto_archived,
         )
-    if found.match is None or not found.match.entry.is_written or report.origin != "baseline":
+    entry = found.entry
+    if entry is None or not entry.is_written or report.origin != "baseline":
         return outcome
     # Nobody's words are overwritten: the stale finding is given as it stands.
-    entry = found.match.entry
     return replace(
         outcome, entry_id=entry.id, path=entry.path, confidence=entry.confidence, text=found.report
     )

@@ -10,9 +10,8 @@ from kr.errors import KrError
 from kr.frameworks import framework_key, lookup_keys
 from kr.models import (
     CandidateReport,
+    Entry,
     LessonView,
-    Match,
-    MatchView,
     Problem,
     Query,
     ResearchEnvelope,
@@ -64,8 +63,9 @@ class Run:
         self.clock = service.clock
         self.started = service.clock()
         self.id = new_id()
-        self.query = under_its_name(request.research_query, service.rules.aliases)
-        self.cache = Cache(service.store, service.rules, service.clock)
+        self.config = service.settings.knowledge_research
+        self.query = under_its_name(request.research_query, self.config.aliases)
+        self.cache = Cache(service.store, self.config, service.clock)
         self.notes: list[str] = []
         self.errors: list[Problem] = []
         self.persona: str | None = None
@@ -82,12 +82,12 @@ class Run:
     def call_limit(self) -> int:
         """How many calls the request, or its story, may cost."""
         most = self.overrides.max_calls
-        return self.service.settings.knowledge_research.max_calls_per_story if most is None else most
+        return self.config.max_calls_per_story if most is None else most
 
     @property
     def timeout(self) -> int:
         """Seconds that one source may take."""
-        return self.overrides.timeout_seconds or self.service.settings.knowledge_research.timeout_seconds
+        return self.overrides.timeout_seconds or self.config.timeout_seconds
 
     def time_left(self) -> float:
         """Return the seconds that are left of the overall time."""
@@ -104,7 +104,7 @@ class Run:
         """Find what the cache holds: the entry that the request names, else what answers it."""
         if self.overrides.use is not None:
             found = self.cache.use(self.query, self.overrides.use)
-            if found.match is not None:
+            if found.known is not None:
                 return found
             self.notes.append(
                 f"{self.overrides.use} has no report that could be served: the question was answered without it"
@@ -113,9 +113,9 @@ class Run:
 
     def may_serve(self, found: Lookup) -> bool:
         """Whether the cache answers; what is to be refreshed, only with what was researched since it was asked."""
-        if not found.is_hit or not self.overrides.refresh or found.match is None:
+        if not found.is_hit or not self.overrides.refresh or found.entry is None:
             return found.is_hit
-        researched = parse_time(found.match.entry.researched_at or "")
+        researched = parse_time(found.entry.researched_at or "")
         return researched is not None and researched >= self.started
 
     def may_offer(self, found: Lookup) -> bool:
@@ -166,34 +166,36 @@ class Run:
 
     def serve(self, found: Lookup) -> ResearchEnvelope:
         """Step 3: touch the entry, keep wording and row in the same write, and return it; no network, no budget."""
-        match = found.match
-        if match is None:
+        if found.known is None:
             raise ValueError("a miss can't be served")
-        if match.entry.is_installed_excerpt and not found.ratings.worked:
+        entry, ratings = found.known.entry, found.known.ratings
+        if entry.is_installed_excerpt and not ratings.worked:
             self.notes.append(INSTALLED_ALONE)
-        if match.entry.status != "fresh":
+        if entry.status != "fresh":
             self.notes.append(
-                f"{match.entry.id} is stale and was served because config_overrides.use names it; "
+                f"{entry.id} is stale and was served because config_overrides.use names it; "
                 "with config_overrides.refresh it is researched again"
             )
-        if found.ratings.wrong:
-            why = f": {found.ratings.note}" if found.ratings.note else ""
-            self.notes.append(f"{match.entry.id} was rated wrong by {found.ratings.wrong}{why}")
-        return self.answer(replace(outcome_of(found), is_fresh_hit=True), lambda tx: self._touch(tx, match))
+        if ratings.wrong:
+            why = f": {ratings.note}" if ratings.note else ""
+            self.notes.append(f"{entry.id} was rated wrong by {ratings.wrong}{why}")
+        outcome = replace(outcome_of(found, entry), is_fresh_hit=True)
+        is_chosen = found.match is not None and found.match.tier == "use"
+        return self.answer(outcome, lambda tx: self._touch(tx, entry, is_chosen=is_chosen))
 
-    def _touch(self, tx: Transaction, match: Match) -> bool:
+    def _touch(self, tx: Transaction, entry: Entry, *, is_chosen: bool) -> bool:
         """Note the access, and how a request worded it that chose the entry; False when the entry went meanwhile."""
         now = self.clock()
-        if entries.touch(tx, match.entry.id, now) is None:
+        if entries.touch(tx, entry.id, now) is None:
             return False
-        if match.tier == "use":
+        if is_chosen:
             query, at = self.query, to_text(now)
-            requests.settle_alike(tx, query.framework, query.question, match.entry.id, at=at)
+            requests.settle_alike(tx, query.framework, query.question, entry.id, at=at)
             from kr.guard import reasons_to_hold  # heavy: its patterns, for a wording that is kept
 
-            if self.service.rules.match.fuzzy and not reasons_to_hold(f"{query.question}\n{query.topic}"):
+            if self.config.cache_fuzzy_match and not reasons_to_hold(f"{query.question}\n{query.topic}"):
                 need = Need(query.topic, query.tags, query.question)
-                wordings.keep(tx, match.entry, need, at=at, session_id=self.request.session_id)
+                wordings.keep(tx, entry, need, at=at, session_id=self.request.session_id)
         return True
 
     def answer(
@@ -239,7 +241,7 @@ class Run:
 
     def _count(self, tx: Transaction, *, is_updated: bool) -> "_Counted":
         live, spent = lookup.counts(tx, self.request.session_id, self.request.story_key)
-        keys = lookup_keys(self.query.framework, self.service.rules.aliases)
+        keys = lookup_keys(self.query.framework, self.config.aliases)
         words = search_words(self.query.topic, self.query.question, but=frozenset(keys))
         found = lookup.lessons(tx, keys, words, most=_MOST_LESSONS)
         lessons = [LessonView(summary=summary, ref=ref) for summary, ref in found]
@@ -276,7 +278,7 @@ class Run:
             index_updated=counted.is_updated,
             index_count=counted.entries if outcome.index_count is None else outcome.index_count,
             lru_evicted=outcome.lru_evicted,
-            match=_match_view(outcome),
+            match=outcome.match,
             related=[*outcome.related],
             candidate_report=candidate,
             lessons=counted.lessons,
@@ -306,33 +308,13 @@ def under_its_name(query: Query, aliases: Aliases) -> Query:
     return query if name == query.framework else replace(query, framework=name)
 
 
-def outcome_of(found: Lookup) -> Outcome:
+def outcome_of(found: Lookup, entry: Entry) -> Outcome:
     """Return the outcome that is the entry which was found, as it is."""
-    if found.match is None:
-        raise ValueError("a miss has no entry")
-    entry = found.match.entry
     return Outcome(
         entry_id=entry.id,
         path=entry.path,
         confidence=entry.confidence,
         match=found.match,
-        ratings=found.ratings,
         related=found.related,
         text=found.report,
-    )
-
-
-def _match_view(outcome: Outcome) -> MatchView | None:
-    match = outcome.match
-    if match is None:
-        return None
-    return MatchView(
-        tier=match.tier,
-        topic_overlap=round(match.topic_overlap, 4),
-        shared_tags=list(match.shared_tags),
-        entry_status=match.entry.status,
-        origin=match.entry.origin,
-        worked=outcome.ratings.worked,
-        wrong=outcome.ratings.wrong,
-        score=match.score,
     )

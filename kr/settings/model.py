@@ -179,7 +179,7 @@ class CircuitBreaker:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class WebSearch:
+class SearchProvider:
     """The provider of web searches."""
 
     provider: Literal["auto", "searxng", "brave", "tavily", "duckduckgo"] = setting(
@@ -327,7 +327,7 @@ class KnowledgeResearch:
         Kind("a mapping of names to servers", _read_servers, is_secret=True, section=Server),
         "MCP servers as in mcpServers; one named here replaces the default of that name, null removes it.",
     )
-    web_search: WebSearch = section(WebSearch, "The provider of web searches.")
+    web_search: SearchProvider = section(SearchProvider, "The provider of web searches.")
     synthesis: Literal["excerpt", "llm"] = setting(
         "excerpt",
         choice("excerpt", "llm"),

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from kr.errors import SourceNotAsked
 from kr.models import Answer, Query
 
 MAX_QUESTION = 4_000
@@ -42,19 +41,3 @@ class Source(Protocol):
         Raises ``SourceFailure`` (``SourceTimeout`` where no answer came in time), and nothing else. Whatever ends it, no process, socket
         or file is left behind.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class NotConfigured:
-    """Stands in the chain for a source that has no server: it says so when it is asked."""
-
-    name: str
-    setting: str
-
-    @property
-    def is_charged(self) -> bool:
-        """Whether an answer costs a call."""
-        return True
-
-    def ask(self, ask: Ask, *, timeout: float) -> Answer:  # noqa: ARG002 - the protocol's parameters
-        raise SourceNotAsked(f"not configured ({self.setting})")

@@ -12,7 +12,8 @@ from itertools import pairwise
 from typing import ClassVar, Literal
 
 from kr.errors import SourceFailure
-from kr.models import Answer, Passage, ServerConfig
+from kr.models import Answer, Passage
+from kr.settings.model import Server
 from kr.sources.base import MAX_QUESTION, Ask
 from kr.sources.mcp_client import McpSession, ToolText, converse
 from kr.sources.reasons import one_line
@@ -39,7 +40,7 @@ _UNKNOWN_LIBRARY = re.compile(
 class Context7:
     """A Context7 server, hosted or local. Resolve and query together are one call of the budget."""
 
-    server: ServerConfig
+    server: Server | None
     name: ClassVar[str] = "context7"
     is_charged: ClassVar[bool] = True
 

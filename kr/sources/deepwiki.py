@@ -6,7 +6,8 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 
 from kr.errors import SourceFailure, SourceNotAsked
-from kr.models import Answer, ServerConfig
+from kr.models import Answer
+from kr.settings.model import Server
 from kr.sources.base import MAX_QUESTION, Ask
 from kr.sources.mcp_client import McpSession, converse
 from kr.sources.mcp_tool import passages
@@ -32,7 +33,7 @@ _BRIEF = 200
 class DeepWiki:
     """DeepWiki's question tool, by either of the names that it had."""
 
-    server: ServerConfig
+    server: Server | None
     name: ClassVar[str] = "deepwiki"
     is_charged: ClassVar[bool] = True
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 
-from kr.errors import SourceFailure, SourceTimeout
+from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.sources.addresses import CheckedTransport, FetchRefused, Network
 from kr.sources.decoding import decode, media_type
 from kr.sources.reasons import connection_reason, retry_after_seconds, status_reason
@@ -107,6 +107,8 @@ async def ask_json(
 
     Raises ``SourceTimeout`` and ``SourceFailure``, named ``name``, without address, header or answer. Redirects are not followed.
     """
+    if not all(value.isascii() and value.isprintable() for value in headers.values()):
+        raise SourceNotAsked(f"{name}: the API key has characters that no header can carry")
     sent = {"Accept": "application/json", **headers}
     content = None
     if body is not None:

@@ -22,7 +22,7 @@ from mcp.client.streamable_http import streamable_http_client
 from pydantic import ValidationError
 
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
-from kr.models import ServerConfig
+from kr.settings.model import Server
 from kr.sources.addresses import CheckedTransport, Network
 from kr.sources.event_loop import run
 from kr.sources.mcp_process import process_transport
@@ -120,13 +120,13 @@ class _Noted:
         return failure
 
 
-def converse(server: ServerConfig, dialogue: Dialogue[T], *, timeout: float) -> T:
+def converse(server: Server | None, dialogue: Dialogue[T], *, timeout: float) -> T:
     """Hold ``dialogue`` with ``server`` within ``timeout`` seconds; leaves no connection and no process.
 
     Raises ``SourceFailure`` with a line that repeats no secret of the configuration, or ``SourceTimeout``.
     """
-    if not server.url and not server.command:
-        raise SourceNotAsked("no server is configured")
+    if server is None:
+        raise SourceNotAsked("not configured: knowledge_research.servers has no server of this name")
     answers: list[T] = []
     with tempfile.TemporaryFile("w+", errors="replace") as errors:
         noted = _Noted(cast("TextIO", errors))
@@ -146,7 +146,7 @@ def converse(server: ServerConfig, dialogue: Dialogue[T], *, timeout: float) -> 
     return answers[0]
 
 
-async def _session(server: ServerConfig, dialogue: Dialogue[T], noted: _Noted, answers: list[T]) -> None:
+async def _session(server: Server, dialogue: Dialogue[T], noted: _Noted, answers: list[T]) -> None:
     with anyio.CancelScope() as scope:
         async with _client(server, noted) as client:
             try:
@@ -174,7 +174,7 @@ async def _list_tools(client: Client) -> dict[str, frozenset[str]]:
 
 
 @asynccontextmanager
-async def _client(server: ServerConfig, noted: _Noted) -> AsyncIterator[Client]:
+async def _client(server: Server, noted: _Noted) -> AsyncIterator[Client]:
     if server.url:
         async with (
             _http_client(server, noted) as http,
@@ -189,7 +189,7 @@ async def _client(server: ServerConfig, noted: _Noted) -> AsyncIterator[Client]:
         yield client
 
 
-def _http_client(server: ServerConfig, noted: _Noted) -> httpx2.AsyncClient:
+def _http_client(server: Server, noted: _Noted) -> httpx2.AsyncClient:
     """Return the HTTP client of a session: its addresses are checked, its answers bounded and noted. A proxy resolves names itself."""
 
     async def note(response: httpx2.Response) -> None:
@@ -246,7 +246,7 @@ def _note(response: httpx2.Response, noted: _Noted) -> None:
         noted.status = f"{status_reason(status)}, a redirect to {host} that is not followed"
 
 
-def _failure(error: Exception, noted: _Noted, server: ServerConfig) -> SourceFailure:
+def _failure(error: Exception, noted: _Noted, server: Server) -> SourceFailure:
     """Say in a few words why there is no answer: what was noted on the way tells more than the SDK's own error."""
     if noted.failure is not None:
         return noted.failure
@@ -294,7 +294,7 @@ def _last_line(errors: TextIO) -> str:
     return lines[-1] if lines else ""
 
 
-def _harmless(failure: SourceFailure, server: ServerConfig) -> SourceFailure:
+def _harmless(failure: SourceFailure, server: Server) -> SourceFailure:
     """Return a failure whose reason is one line without secrets, with what the server said in quotation marks."""
     secrets = secrets_of(server)
     words = f"; it says {quoted(without_secrets(failure.said, secrets))}" if failure.said.strip() else ""

@@ -17,7 +17,7 @@ from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 
 from kr.errors import SourceFailure
-from kr.models import ServerConfig
+from kr.settings.model import Server
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -30,7 +30,7 @@ _GONE = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError)
 
 
 @asynccontextmanager
-async def process_transport(server: ServerConfig, errors: TextIO) -> AsyncIterator["TransportStreams"]:
+async def process_transport(server: Server, errors: TextIO) -> AsyncIterator["TransportStreams"]:
     """Start the server's command, its standard error going to ``errors``; leaving stops it."""
     command = [server.command or "", *server.args]
     env = {**get_default_environment(), **server.env}

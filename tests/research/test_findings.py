@@ -58,8 +58,8 @@ def rate(app: App, outcome: str, session: str = "b", by: Writer | None = None, *
 def ask(app: App, question: str = QUESTION, session: str = "c", **more: Any) -> dict[str, Any]:
     """Ask as an agent does, and return the answer with the text."""
     said = {"if_unsure": "candidates", **more}
-    told = app.research.question("zod", question, session_id=session, include_report=True, overrides=said)
-    return to_plain(told)
+    asked = {"framework": "zod", "question": question, "session_id": session, **said}
+    return to_plain(app.research.document(asked, include_report=True))
 
 
 def text(app: App, entry_id: str = ID) -> str:
@@ -114,7 +114,7 @@ class TestWhatIsSaved:
     def test_a_finding_costs_its_reader_little(self, app: App) -> None:
         """One of usual size is an answer of at most 600 tokens, envelope and all (rule 11)."""
         saved(app, code="x = 1\n" * 60, caveats="It bites where " * 15, verified_by="npm test")
-        asked = app.research.question("zod", QUESTION, include_report=True)
+        asked = app.research.document({"framework": "zod", "question": QUESTION}, include_report=True)
         assert tokens_of(str(to_plain(asked))) < 600
 
     def test_what_may_say_the_same_is_named(self, app: App) -> None:

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.errors import SourceFailure
-from kr.models import Answer, Query, ServerConfig
+from kr.models import Answer, Query
+from kr.settings.model import Server
 from kr.sources.base import Ask
 from kr.sources.context7 import (
     Context7,
@@ -39,7 +40,7 @@ def ask(framework: str = "vue", version: str = "3.x", library_id: str | None = N
 def run(scenario: Scenario, asked: Ask) -> tuple[Answer | SourceFailure, list[Call]]:
     with context7_server(scenario) as server:
         try:
-            result: Answer | SourceFailure = Context7(ServerConfig(url=server.url)).ask(asked, timeout=20)
+            result: Answer | SourceFailure = Context7(Server(url=server.url)).ask(asked, timeout=20)
         except SourceFailure as failure:
             result = failure
         return result, server.calls()
@@ -169,20 +170,20 @@ def test_a_server_that_only_knows_the_older_protocol_answers() -> None:
 def test_a_rate_limit_is_met_once() -> None:
     with context7_server(Scenario(raw=Raw(status=429, headers={"retry-after": "30"}))) as server:
         with pytest.raises(SourceFailure) as caught:
-            Context7(ServerConfig(url=server.url)).ask(ask(), timeout=20)
+            Context7(Server(url=server.url)).ask(ask(), timeout=20)
         assert caught.value.retry_after == 30.0
         assert len(server.requests()) == 1
 
 
 def test_over_stdio_it_is_the_same_server() -> None:
     command, args = stdio_command("context7", Scenario())
-    answer = Context7(ServerConfig(command=command, args=args)).ask(ask(), timeout=30)
+    answer = Context7(Server(command=command, args=args)).ask(ask(), timeout=30)
     assert answer.library_id == "/vuejs/docs"
 
 
 def test_no_server_configured_is_no_fault() -> None:
     with pytest.raises(SourceFailure) as caught:
-        Context7(ServerConfig()).ask(ask(), timeout=1)
+        Context7(Server()).ask(ask(), timeout=1)
     assert not caught.value.is_fault
 
 
