@@ -20,7 +20,7 @@ from kr.report import INSTALLED_DOCS_LAST
 from kr.research.cache import Lookup
 from kr.research.chain import Chain, Result
 from kr.research.decide import Outcome
-from kr.research.llm import Author, Model
+from kr.research.llm import Author, choose
 from kr.research.persona import Persona, chosen_persona
 from kr.research.report import Report, build_report
 from kr.research.run import Run, outcome_of
@@ -60,7 +60,6 @@ class Miss:
         self._settings = run.service.settings
         self._config = run.service.settings.knowledge_research
         self._environ = run.service.environ
-        self._model = Model(self._settings, self._environ)
 
     def perform(self, found: Lookup) -> ResearchEnvelope:
         """Answer a request; ``found`` is what the cache holds for it, which may not be served.
@@ -80,7 +79,7 @@ class Miss:
                 return run.serve(found)
             if has_waited and found.entry and _was_written_meanwhile(run, found.entry):
                 return run.answer(self._share(found, found.entry))
-            taken = self._model.choose(run, found.related) if found.is_offer else None
+            taken = choose(run, found.related) if found.is_offer else None
             return run.serve(taken) if taken else self._research(found)
 
     def _look_further(self, found: Lookup) -> Lookup:
@@ -107,7 +106,7 @@ class Miss:
 
     def _research(self, found: Lookup) -> ResearchEnvelope:
         run = self._run
-        author = Author(run, self._model, self._load_persona())  # step 4
+        author = Author(run, self._load_persona())  # step 4
         chain = Chain(run, author.covers)
         with _heartbeat(chain.budget.renew):
             result = self._ask_sources(found, chain)  # step 5

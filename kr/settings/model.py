@@ -198,10 +198,6 @@ class ModelServer:
     model: str | None = setting(None, TEXT, "The model's name.")
     api_key_env: str | None = setting(None, VARIABLE, "The environment variable that holds its key.")
 
-    def key_of(self, environ: Mapping[str, str]) -> str | None:
-        """Return the server's key, where the environment has it."""
-        return environ.get(self.api_key_env) if self.api_key_env else None
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Server:
