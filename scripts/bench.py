@@ -24,6 +24,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 KR = [sys.executable, "-m", "kr"]
 FLOOR = "F"
+LESSONS = (20, 1_000, 20_000)
 TOPIC = "virtual scrolling of long lists"
 _PRACTICE = (
     "import datetime, yaml; from pathlib import Path; path = Path('index.yaml'); "
@@ -100,17 +101,48 @@ def fill(base: Path, *, entries: int, frameworks: int) -> None:
         import_yaml(store, base, [old], now=datetime.now(UTC))
 
 
+def with_lessons(folder: Path, number: int, environ: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """Make a knowledge base with as many lessons, all of them known to its database; return the variables that name it."""
+    base = folder / f"lessons{number}"
+    taught = folder / f"taught{number}.md"
+    taught.write_text(
+        "".join(
+            f"- [2026-{at % 11 + 1:02}-{at % 28 + 1:02}] [code-review] module {at} broke on case {at * 7}: check rule {at} first. Ref: a{at}.py\n"
+            for at in range(number)
+        ),
+        encoding="utf-8",
+    )
+    known = (("KR_KNOWLEDGE_BASE_PATH", str(base)),)
+    run(Timed([*KR, "lessons", "import", str(taught)], environ=known), environ, folder)
+    return known
+
+
+def failed(number: int, *, own_words: bool) -> str:
+    """Return a request of U5, another in each round: with the lesson that the agent worded, or with an error that the table of remedies knows."""
+    lesson = {
+        "symptom": f"step{number} of batch{number} hangs",
+        "fix": f"close pool{number} before fork{number}",
+    }
+    told = (
+        {"lessons": [lesson]}
+        if own_words
+        else {"errors": [f"E   ModuleNotFoundError: No module named 'part{number}'"]}
+    )
+    document = {
+        "story_key": "1-1",
+        "session_id": f"bench-{number}",
+        "phase": "dev-execution",
+        "event_type": "general_agent_failure",
+        "agent_return": {"status": "failure", **told},
+    }
+    return json.dumps(document)
+
+
 def processes(rounds: int, folder: Path, environ: dict[str, str]) -> None:
     research = [*KR, "research", "--request", "-", "--format", "json"]
     document = request()
-    lines = "".join(
-        f"- [2026-01-{day:02}] [code-review] Check rule {n}. Ref: a.py\n"
-        for n in range(36)
-        for day in range(1, 29)
-    )
-    lessons = folder / "kb" / "lessons" / "_lessons-learned.md"
-    lessons.parent.mkdir(parents=True)
-    lessons.write_text(lines, encoding="utf-8")
+    bases = {number: with_lessons(folder, number, environ) for number in LESSONS}
+    inject = [*KR, "lessons", "inject", "--phase", "code-review"]
     index = [
         {"id": f"entry-{n}", "topic": f"subject {n}", "tags": ["a", "b"], "last_accessed": "2026-01-01"}
         for n in range(200)
@@ -118,6 +150,7 @@ def processes(rounds: int, folder: Path, environ: dict[str, str]) -> None:
     (folder / "index.yaml").write_text(json.dumps(index), encoding="utf-8")
     plain = "\n".join(f"  {key}: {json.dumps(value)}" for key, value in document["research_query"].items())  # type: ignore[attr-defined]
     as_yaml = f"story_key: 1-1\nmode: research\nsession_id: bench\nresearch_query:\n{plain}\n"
+    record = [*KR, "lessons", "record", "--request", "-"]
     times: dict[str, list[tuple[float, float]]] = {}
     for number in range(rounds + 1):
         commands = {
@@ -140,7 +173,21 @@ def processes(rounds: int, folder: Path, environ: dict[str, str]) -> None:
             ),
             "kr --version": Timed([*KR, "--version"]),
             "kr --help": Timed([*KR, "--help"]),
-            "lessons inject, 1,000 lines": Timed([*KR, "lessons", "inject", "--phase", "code-review"]),
+            "lessons inject, 1,000 lessons": Timed(inject, environ=bases[1_000]),
+            "lessons inject, 20,000 lessons": Timed(inject, environ=bases[20_000]),
+            "the same for a framework and a query": Timed(
+                [*inject, "--framework", "vue", "--query", "module 77 and its case 539"],
+                environ=bases[20_000],
+            ),
+        }
+        commands |= {
+            f"lessons record, {kind}, {size:,} lessons": Timed(
+                record, failed(number, own_words=own), bases[size]
+            )
+            for kind, own in (("own words", True), ("by the table", False))
+            for size in (20, 20_000)
+        }
+        commands |= {
             "miss, no source": Timed(research, json.dumps(request(f"matter{number} thing{number}"))),
         }
         for name, timed in commands.items():
@@ -229,7 +276,7 @@ def main() -> None:
         locked = {"": {"dependencies": {"vue": "^3"}}, "node_modules/vue": {"version": "3.5.1"}}
         (folder / "package-lock.json").write_text(json.dumps({"lockfileVersion": 3, "packages": locked}))
         # In a process of its own: the peak of a child that is forked begins with that of its parent.
-        code = f"import bench; from pathlib import Path; bench.fill(Path({str(folder / 'kb')!r}), entries=20, frameworks=2)"
+        code = f"import bench; from pathlib import Path; bench.fill(Path({str(folder / 'kb')!r}), entries=200, frameworks=10)"
         subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT / "scripts")
         processes(given.rounds, folder, environ)
         if given.warm:

@@ -16,6 +16,7 @@ from typing import Any
 from kr.store import saving
 from kr.store.engine import Store
 from kr.store.saving import Draft
+from tests.support.mcp_servers import context7_server
 
 KR = [sys.executable, "-m", "kr"]
 SIZES = (200, 2000)
@@ -126,6 +127,36 @@ def cpu_of(agent: Agent, rounds: int, ask: Callable[[int], str], wanted: str) ->
     return (agent.cpu() - before) / rounds * 1000
 
 
+def cost_of_a_miss(folder: Path, rounds: int) -> float:
+    """Return the CPU in milliseconds that kr takes for a miss which a Context7 on this machine answers at once: a report is written."""
+    with context7_server() as source:
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("KR_")} | {
+            "KR_KNOWLEDGE_BASE_PATH": str(folder / "kb-misses"),
+            "KR_SERVERS": json.dumps({"context7": {"url": source.url}}),
+            "KR_SOURCES": '["context7"]',
+            "KR_FALLBACK_IF_MCP_UNAVAILABLE": "null",
+            "KR_MAX_CALLS_PER_STORY": "1000",
+        }
+        agent = Agent(environ, folder)
+        try:
+            return cpu_of(
+                agent,
+                rounds,
+                lambda _: agent.call(
+                    "research",
+                    {
+                        "framework": "vue",
+                        "framework_version": "3.5",
+                        "question": f"How is option{time.monotonic_ns()} given?",
+                        "if_unsure": "research",
+                    },
+                ),
+                '"success"',
+            )
+        finally:
+            agent.end()
+
+
 def plain_select(database: Path, rounds: int) -> float:
     """Return the CPU in milliseconds of the select that a search server of nothing but FTS5 makes."""
     connection = sqlite3.connect(database)
@@ -187,9 +218,11 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         measured = [bench(Path(folder), entries, given.rounds) for entries in SIZES]
+        missed = cost_of_a_miss(Path(folder), given.rounds // 4)
     print(f"{'CPU of the server, ms':26}" + "".join(f"{entries:>10,}{'limit':>8}" for entries in SIZES))
     for rows in zip(*measured, strict=True):
         print(f"{rows[0][0]:26}" + "".join(f"{spent:10.1f}{limit or '-':>8}" for _, spent, limit in rows))
+    print(f"{'a miss, Context7 answers':26}{missed:10.1f}{60:>8}")
 
 
 if __name__ == "__main__":

@@ -158,8 +158,14 @@ def _record(app: "App", event: Failure, phase: str, identity: dict[str, str]) ->
 
 
 def _tail(path: str) -> str:
-    """Read the end of a transcript. A pipe or a device would keep the agent waiting: it is refused."""
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    """Read the end of a transcript. A pipe or a device would keep the agent waiting: it is refused.
+
+    A session that starts names a transcript that only its first message writes.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return ""
     with os.fdopen(file, "rb") as stream:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):

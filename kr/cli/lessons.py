@@ -241,15 +241,18 @@ def add(
 
 
 @kr_command(
-    "edit", 'kr lessons edit 2f1c9a7b "A list without keys reuses rows: give each a key"', group=command
+    "edit",
+    'kr lessons edit 2f1c9a7b "A list without keys reuses rows" --fix "Give each row a key"',
+    group=command,
 )
 @_ID
-@click.argument("text")
-def edit(ctx: click.Context, /, lesson_id: str, text: str) -> None:
+@click.argument("symptom")
+@click.option("--fix", help="What to do, as with kr lessons add. Without it SYMPTOM is the whole lesson.")
+def edit(ctx: click.Context, /, lesson_id: str, symptom: str, fix: str | None) -> None:
     """Reword a lesson. The new line goes to the end of the file and takes the old one's place."""
     with open_app(ctx) as app, app.lessons(timeout=_RECORD_TIMEOUT) as lessons:
         _require_person_for_held(lessons, lesson_id)
-        changed = lessons.edit(lesson_id, text, by_person=is_person())
+        changed = lessons.edit(lesson_id, symptom, fix, by_person=is_person())
     emit(changed, ctx, lambda it: listing_view([it]))
 
 
@@ -268,7 +271,8 @@ def injection_view(value: dict[str, Any]) -> str:
         return "\n".join([click.style(value["status"], bold=True), *problems])
     results = value["results"]
     if not results["injected_count"]:
-        return f"No lessons for {results['phase']} (of {results['total_lessons_found']} in all)."
+        of_phase = counted(results["phase_filtered_count"], "lesson")
+        return f"None is given: {of_phase} of {results['phase']}, {results['total_lessons_found']} in all, and none fits this task."
     return str(results["injection_block"])
 
 

@@ -129,25 +129,24 @@ class Lessons:
 
         Raises ``AppendFailed``, and ``KrError`` for words that are no lesson's, or that a lesson says already.
         """
-        if (taken := columns(" ".join(fix.split()))) > FIX_COLUMNS:
-            raise KrError(f"the fix is too long: {taken} columns, at most {FIX_COLUMNS}")
-        if not symptom.strip() or not fix.strip():
-            raise KrError("a lesson has a symptom and a fix")
-        candidate = self._candidate((phase, *tags), keep_words(symptom, fix), ref, by_person=by_person)
+        candidate = self._candidate((phase, *tags), _worded(symptom, fix), ref, by_person=by_person)
         if not self._append([candidate]).fresh:
             raise KrError(f"a lesson says this already: {candidate.lesson.summary}")
         return self._added(candidate, by_person=by_person)
 
-    def edit(self, lesson_id: str, summary: str, *, by_person: bool) -> dict[str, Any]:
+    def edit(
+        self, lesson_id: str, symptom: str, fix: str | None = None, *, by_person: bool
+    ) -> dict[str, Any]:
         """Word a lesson anew: a line of its own at the end of the file, which takes the place of the old one, its pin and its counts.
 
-        Raises ``UnknownLessonError``, ``AppendFailed``, and ``KrError`` for a text that is no lesson's.
+        Without ``fix`` the symptom is the whole lesson. Raises ``UnknownLessonError``, ``AppendFailed``, and ``KrError`` for a text that is no lesson's.
         """
         old = self._one(lesson_id)
         state = self._book.states([old]).get(old.id)
         if state is not None and state.superseded_by:
             raise KrError(f"it was worded anew already: {state.superseded_by}")
-        candidate = self._candidate(old.tags, safe(summary), old.ref, by_person=by_person)
+        summary = safe(symptom) if fix is None else _worded(symptom, fix)
+        candidate = self._candidate(old.tags, summary, old.ref, by_person=by_person)
         if candidate.held:
             raise KrError(f"the new words would be quarantined: {candidate.held}")
         new = candidate.lesson
@@ -222,6 +221,15 @@ class Lessons:
             what = "several lessons have an id that begins with" if found else "no lesson has the id"
             raise UnknownLessonError(f'{what} "{lesson_id}"; kr lessons list shows them')
         return found[0]
+
+
+def _worded(symptom: str, fix: str) -> str:
+    """Join both halves of a lesson. Raises ``KrError`` for an empty one, or a fix that is too long."""
+    if (taken := columns(" ".join(fix.split()))) > FIX_COLUMNS:
+        raise KrError(f"the fix is too long: {taken} columns, at most {FIX_COLUMNS}")
+    if not symptom.strip() or not fix.strip():
+        raise KrError("a lesson has a symptom and a fix")
+    return keep_words(symptom, fix)
 
 
 def _parsed(path: Path) -> ParsedLines:

@@ -215,6 +215,13 @@ def test_a_subagents_return_is_recorded(project: Project) -> None:
     assert len(lessons(project)) == 2
 
 
+def test_a_session_that_starts_may_name_a_transcript_that_is_not_written_yet(project: Project) -> None:
+    write(project)
+    started = hook(project, "SessionStart", transcript_path=str(project.root / "new.jsonl"))
+    assert b"1. other" in started.stdout
+    assert started.stderr == b""
+
+
 @pytest.mark.parametrize(
     "stdin", [b"", b"[]", b"{", b"\xff\xfe", b"null", b'{"hook_event_name": 3}', b"x" * 100_000]
 )

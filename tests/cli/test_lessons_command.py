@@ -457,6 +457,38 @@ def test_a_lesson_that_is_worded_anew_keeps_its_pin_and_its_counts(project: Proj
     assert states == {old["id"]: ("superseded", 0), new["id"]: ("pinned", 2)}
 
 
+def test_a_lesson_is_worded_anew_in_two_halves_as_it_is_added(project: Project) -> None:
+    added = json.loads(
+        project.run("lessons", "add", "Rows mix", "--fix", "Give a key", "--format", "json").stdout
+    )
+    edited = project.run(
+        *(
+            "lessons",
+            "edit",
+            added["id"],
+            "Rows mix after a sort",
+            "--fix",
+            "Give each row a key",
+            "--format",
+            "json",
+        )
+    )
+    assert json.loads(edited.stdout)["summary"] == "Rows mix after a sort: Give each row a key"
+    long = project.run("lessons", "edit", json.loads(edited.stdout)["id"], "Rows mix", "--fix", "x" * 121)
+    assert (long.returncode, b"121 columns, at most 120" in long.stderr) == (1, True)
+
+
+def test_a_person_is_told_how_many_lessons_there_were_of_which_none_fits(project: Project) -> None:
+    project.run("lessons", "add", "Rows mix", "--fix", "Give each row a key", "--tag", "vue")
+    told = project.run(
+        *("lessons", "inject", "--phase", "dev-execution", "--framework", "django", "--format", "text")
+    )
+    assert (
+        told.stdout.decode()
+        == "None is given: 1 lesson of dev-execution, 1 in all, and none fits this task.\n"
+    )
+
+
 def test_a_lesson_that_is_added_or_imported_again_did_not_come_back(project: Project) -> None:
     words = ("lessons", "add", "Rows drift apart", "--fix", "Set a fixed row-height")
     assert [project.run(*words).returncode for _ in range(2)] == [0, 1]

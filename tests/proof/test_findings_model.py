@@ -7,12 +7,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from kr.models import Writer, to_plain
-from tests.support.program import Project, request
+from tests.support.postgresql import Databases
+from tests.support.program import Project
+from tests.support.program import request as asked_for
 
 PERSON = Writer("person:ann", "person:ann")
 topics = st.sampled_from(["slots", "guards"])
@@ -163,7 +172,7 @@ class Findings(RuleBasedStateMachine):
     @invariant()
     def who_is_served_is_who_the_model_says(self) -> None:
         for topic, known in self.model.items():
-            asked = request(topic=topic, question=f"{topic}?", framework_version="unknown")
+            asked = asked_for(topic=topic, question=f"{topic}?", framework_version="unknown")
             if known.is_live and known.text.is_served:
                 answer = to_plain(self.app.research.document(json.dumps(asked).encode(), include_report=True))
                 assert answer["status"] == "cache-hit"
@@ -172,5 +181,18 @@ class Findings(RuleBasedStateMachine):
                 assert self.app.explain(asked)["outcome"] != "hit"
 
 
-TestFindings = Findings.TestCase
-TestFindings.settings = settings(max_examples=12, stateful_step_count=15, deadline=None)
+@pytest.mark.timeout(1_800)
+@pytest.mark.effort(200, 20)
+def test_findings_and_ratings_in_any_order_are_what_the_model_says(
+    database_url: str | None, effort: int, request: pytest.FixtureRequest
+) -> None:
+    class OfThisDatabase(Findings):
+        def __init__(self) -> None:
+            if database_url is not None:
+                databases: Databases = request.getfixturevalue("postgresql")
+                assert databases.clean() == database_url
+            super().__init__()
+            assert self.app.store.is_shared == (database_url is not None)
+
+    tried = settings(max_examples=effort, stateful_step_count=15, deadline=None)
+    run_state_machine_as_test(OfThisDatabase, settings=tried)
