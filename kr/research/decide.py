@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from math import log1p
-from typing import Literal
+from typing import Literal, Protocol
 
 from kr.models import (
     NO_RATINGS,
     PLACEHOLDER,
     TIERS,
+    CacheMatch,
     Confidence,
     Entry,
     EntryStatus,
@@ -27,7 +28,6 @@ from kr.models import (
     SourceAttempt,
     Tier,
 )
-from kr.settings.model import KnowledgeResearch
 from kr.source_kinds import is_package
 from kr.text import contraries, fold, identifiers, keywords, search_words, stem, summary_of, tag_key, tokens
 from kr.times import UNKNOWN_VERSION, major_key, oldest_live, parse_time, same_major
@@ -55,6 +55,23 @@ Freshness = Literal["fresh", "stale", "archived"]
 MARKED = "marked stale"
 
 
+class Rules(Protocol):
+    """The settings that decide which entry is served; ages in days, None: no limit."""
+
+    @property
+    def cache_ttl_days(self) -> int: ...
+    @property
+    def archive_after_days(self) -> int: ...
+    @property
+    def max_age_days(self) -> int | None: ...
+    @property
+    def cache_match(self) -> CacheMatch: ...
+    @property
+    def cache_match_floor(self) -> Tier: ...
+    @property
+    def cache_fuzzy_match(self) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """``archived`` is a miss. ``for_major``: only the major that was asked for speaks against it, so that its own may be served.
@@ -68,24 +85,24 @@ class Verdict:
     needs_marking: bool = False
 
 
-def judge(entry: Entry, version: str, config: KnowledgeResearch, now: datetime) -> Verdict:
+def judge(entry: Entry, version: str, rules: Rules, now: datetime) -> Verdict:
     """Judge an entry for a request for ``version`` at ``now``, which carries a time zone (rule 3.3).
 
     Ages are whole days between UTC dates, and every limit means "more than". An unreadable date makes it stale.
     """
     now = now.astimezone(UTC)
     accessed = parse_time(entry.last_accessed)
-    longest = min(config.cache_ttl_days, config.archive_after_days)
+    longest = min(rules.cache_ttl_days, rules.archive_after_days)
     is_other_version = not same_major(entry.framework_version, version)
     found = (
         _mark(entry),
         f"version {entry.framework_version}, asked for {version}" if is_other_version else None,
         _over("last accessed", entry.last_accessed, longest, now.date()),
-        _over("researched", entry.researched_at or entry.created, config.max_age_days, now.date()),
+        _over("researched", entry.researched_at or entry.created, rules.max_age_days, now.date()),
         _hard_end(entry.fresh_until, now),
     )
     reasons = tuple(reason for reason in found if reason)
-    if accessed and accessed.date() < oldest_live(now.date(), config.archive_after_days):
+    if accessed and accessed.date() < oldest_live(now.date(), rules.archive_after_days):
         return Verdict("archived", reasons)
     if not reasons:
         return Verdict("fresh", reasons)
@@ -146,21 +163,19 @@ class JudgedEntry:
         return None
 
 
-def judge_row(
-    found: tuple[Entry, Ratings, bool], version: str, config: KnowledgeResearch, now: datetime
-) -> JudgedEntry:
+def judge_row(found: tuple[Entry, Ratings, bool], version: str, rules: Rules, now: datetime) -> JudgedEntry:
     """Judge an entry for a version, and give it the status that it has now; past its time it is stale, and no more."""
     entry, ratings, is_wording = found
-    verdict = judge(entry, version, config, now)
+    verdict = judge(entry, version, rules, now)
     status: EntryStatus = "fresh" if verdict.status == "fresh" else "stale"
     return JudgedEntry(replace(entry, status=status), verdict, ratings, is_wording)
 
 
 def judge_all(
-    found: Iterable[tuple[Entry, Ratings, bool]], version: str, config: KnowledgeResearch, now: datetime
+    found: Iterable[tuple[Entry, Ratings, bool]], version: str, rules: Rules, now: datetime
 ) -> list[JudgedEntry]:
     """Judge entries for a version; ``archived`` ones are left out."""
-    known = [judge_row(it, version, config, now) for it in found]
+    known = [judge_row(it, version, rules, now) for it in found]
     return of_own_major([it for it in known if it.verdict.status != "archived"], version)
 
 
@@ -176,9 +191,7 @@ def of_own_major(known: Sequence[JudgedEntry], version: str) -> list[JudgedEntry
     ]
 
 
-def choose(
-    query: Query, known: Sequence[JudgedEntry], config: KnowledgeResearch
-) -> tuple[JudgedEntry, Tier] | None:
+def choose(query: Query, known: Sequence[JudgedEntry], rules: Rules) -> tuple[JudgedEntry, Tier] | None:
     """Return the entry that is served, or that a new research stands on, and by what it matches.
 
     What may be served goes first, then a finding before what sources say, then the better tier, then what was accessed last.
@@ -187,10 +200,10 @@ def choose(
 
     def order(pair: tuple[JudgedEntry, Tier]) -> tuple[bool, bool, int]:
         it, tier = pair
-        goes_behind = config.cache_match == "sure" and not it.entry.is_written
+        goes_behind = rules.cache_match == "sure" and not it.entry.is_written
         return not it.is_servable, goes_behind, _ORDER.index(tier)
 
-    matching = [(it, tier) for it in known if (tier := tier_of(query, it, config)) is not None]
+    matching = [(it, tier) for it in known if (tier := tier_of(query, it, rules)) is not None]
     matching.sort(key=lambda pair: pair[0].entry.id)
     matching.sort(key=lambda pair: pair[0].entry.last_accessed, reverse=True)
     matching.sort(key=order)
@@ -206,18 +219,18 @@ _ORDER: tuple[Tier, ...] = (
 )
 
 
-def tier_of(query: Query, known: JudgedEntry, config: KnowledgeResearch) -> Tier | None:
+def tier_of(query: Query, known: JudgedEntry, rules: Rules) -> Tier | None:
     """Return by what an entry is served for a request; None where somebody has to judge."""
     entry = known.entry
     is_same = same_topic(query.topic, entry.topic)
-    if config.cache_match == "seed" and config.cache_fuzzy_match:
+    if rules.cache_match == "seed" and rules.cache_fuzzy_match:
         tier = _tier_of_seed(query, entry, is_same=is_same)
-        if tier is not None and TIERS.index(tier) <= TIERS.index(config.cache_match_floor):
+        if tier is not None and TIERS.index(tier) <= TIERS.index(rules.cache_match_floor):
             return tier
         return "framework+wording" if known.is_wording and not _same_question(query, entry) else None
     if is_same:
         return "framework+topic+tags" if shared_tags(query.tags, entry.tags) else "framework+topic"
-    if not config.cache_fuzzy_match:
+    if not rules.cache_fuzzy_match:
         return None
     if known.is_wording:
         return "framework+wording"
