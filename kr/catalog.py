@@ -70,7 +70,10 @@ class Catalog:
     def search(
         self, words: str, *, framework: str | None = None, limit: int | None = None
     ) -> list[dict[str, Any]]:
-        """List live entries that hold all of ``words``, best first, then those that hold some; each with the passage. ``limit`` None: 50."""
+        """List live entries that hold all of ``words``, best first, then those that hold some; each with the passage. ``limit`` None: 50.
+
+        What somebody found out and proved goes before what was excerpted of installed documentation.
+        """
         now, text = self.clock(), _text(words)
         keys = () if framework is None else (framework_key(_text(framework)),)
         with self.store.read_if_exists() as tx:
@@ -80,6 +83,7 @@ class Catalog:
             found = [
                 (entries[it], revision_rows.text(tx, entries[it].sha256) or "") for it in ids if it in entries
             ]
+        found.sort(key=lambda pair: pair[0].is_installed_excerpt)
         return [
             _fields(entry, _FOUND)
             | {"status": self._judged(entry, now, wrong)[0], "passage": passage_of(report, text)}

@@ -115,7 +115,10 @@ class SaveEnvelope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateResults:
-    """How many sessions say of an entry's text that it worked or is wrong; ``withdrawn``: it is served to nobody."""
+    """How many sessions say of an entry's text that it worked or is wrong; ``withdrawn``: it is served to nobody.
+
+    ``note`` says whose word it counts as, where that is not the session that was named.
+    """
 
     id: str
     worked: int
@@ -124,6 +127,7 @@ class RateResults:
     confidence: Confidence
     origin: Origin
     withdrawn: bool
+    note: str | None = None
 
 
 def save_failure(errors: Iterable[FieldError]) -> SaveEnvelope:

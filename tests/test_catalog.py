@@ -125,6 +125,15 @@ def test_search_ranks_and_says_why(app: App, project: Project) -> None:
     assert ids(app.catalog.search("slot template", limit=1)) == ["vue-named-slots"]
 
 
+def test_a_finding_is_found_before_what_was_excerpted_of_installed_documentation(
+    app: App, project: Project
+) -> None:
+    save(app, project, topic="named slots slots slots", fresh_until="2027-01-01T00:00:00.000000Z")
+    save(app, project, topic="templates with slots", origin="finding", written_by="agent:a")
+    rows = app.catalog.search("slots")
+    assert ids(rows) == ["vue-templates-with-slots", "vue-named-slots-slots-slots"]
+
+
 def test_remove_and_restore_are_exported(app: App, project: Project) -> None:
     entry_id = save(app, project)
     removed = app.catalog.remove([entry_id])

@@ -129,15 +129,14 @@ class Cache:
         """Write in one transaction. After a ``timeout`` in seconds the request goes on without writing."""
         if not self.can_write:
             return otherwise
-        if timeout is None:
-            return self.attempt(lambda: self.store.change(action, scope=scope), otherwise)
         try:
-            return self.store.write_together(action, timeout=timeout, scope=scope)
-        except StoreBusy as error:
-            logger.warning("%s", error)
-            self.can_write = False
+            return self.store.change(action, timeout=timeout, scope=scope)
         except StoreError as error:
-            self.note(error)
+            if timeout is None or not isinstance(error, StoreBusy):
+                self.note(error)
+            else:
+                logger.warning("%s", error)
+                self.can_write = False
         return otherwise
 
     def note(self, error: StoreError) -> None:
@@ -184,7 +183,11 @@ class Cache:
                 rows = lookup.served(tx, keys, topic=topic, question=question, keywords=keywords)
             chosen = choose(query, self._judge(rows, query, aliases), self._config)
             is_hit = chosen is not None and chosen[0].is_servable
-            ranked = [] if is_hit else self._candidates(tx, query, aliases)
+            served = chosen[0].entry if chosen and is_hit else None
+            may_offer = served is None or served.is_installed_excerpt
+            ranked = self._candidates(tx, query, aliases) if may_offer else []
+            # Beside an excerpt of installed documentation stand the findings.
+            ranked = [it for it in ranked if served is None or it.known.entry.is_written]
             texts = _texts_of(tx, ranked)
             offers = [(it, text) for it, text in zip(ranked, texts, strict=True) if text]
             related = tuple(related_of(it, text) for it, text in offers)

@@ -335,9 +335,14 @@ class Candidate:
 
 
 def offered(ranked: Sequence[Candidate], *, most: int) -> list[Candidate]:
-    """Return what is offered of ranked entries. What is far behind the best one is left out: every line costs the asker tokens."""
+    """Return what is offered of ranked entries. What is far behind the best one is left out: every line costs the asker tokens.
+
+    An excerpt of installed documentation has the words of the question that made it, and is no measure for what somebody proved.
+    """
     worth = [it for it in ranked if it.is_worth_offering]
-    near = [it for it in worth if it.score >= _OF_BEST * worth[0].score or it.score <= WITHDRAWN]
+    measures = [it.score for it in worth if not it.known.entry.is_installed_excerpt]
+    least = _OF_BEST * max(measures or [it.score for it in worth], default=0.0)
+    near = [it for it in worth if it.score >= least or it.score <= WITHDRAWN]
     return near[:most]
 
 

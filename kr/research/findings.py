@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _HELD = "held-"
 """How the ids of findings that wait begin."""
+SAME_PROCESS = "it counts as the word of the session that saved the text through this process: another process's word confirms it"
 _ADDRESS = re.compile(r"https?://\w\S*|package:[@\w].*")
 _LINE = re.compile(r"(?:(?::\d+){1,2}|#L?\d[\w-]*)$")
 
@@ -217,12 +218,13 @@ class Findings:
             if entry.origin == "placeholder":
                 why = f"{entry.id} is a placeholder: it says nothing that could work; `kr save` what you find out"
                 raise InvalidRequest(FieldError("id", why))
-            rater = by
-            if self._serves_one:
-                # Whatever session it names, who saved a text through this process can't confirm it.
-                rater = self._saved_here.get((entry.id, entry.revision), by)
+            # Whatever session it names, who saved a text through this process can't confirm it: the word is its writer's.
+            saved = self._saved_here.get((entry.id, entry.revision)) if self._serves_one else None
+            rater = saved or by
             outcomes = {given.outcome, *(it.outcome for it in wordings.ratings_of(tx, entry))}
-            results = _rate(tx, entry, replace(given, note=note), rater, now)
+            results = _rate(tx, entry, replace(given, note=note), rater, now, session=by)
+            if rater.session != by.session:
+                results = replace(results, note=SAME_PROCESS)
             return results, "wrong" in outcomes or entry.status == "stale"
 
         results, is_exported = self._store.change(write)
@@ -309,7 +311,10 @@ def _not_rated(tx: Transaction, entry_id: str) -> KrError:
     return unknown_entry(tx, entry_id)
 
 
-def _rate(tx: Transaction, entry: Entry, given: Rate, by: Writer, now: datetime) -> RateResults:
+def _rate(
+    tx: Transaction, entry: Entry, given: Rate, by: Writer, now: datetime, *, session: Writer
+) -> RateResults:
+    """Note a rating as ``by``'s word; ``session`` is who asked, and whose wordings are meant."""
     rating = Rating(
         entry_id=entry.id,
         revision=entry.revision,
@@ -321,9 +326,9 @@ def _rate(tx: Transaction, entry: Entry, given: Rate, by: Writer, now: datetime)
     )
     wordings.rate(tx, rating)
     if given.outcome == "worked":
-        _confirm(tx, entry, by, now)
+        _confirm(tx, entry, session, now)
     else:
-        wordings.forget_session(tx, entry, by.session)
+        wordings.forget_session(tx, entry, session.session)
     is_confirmed = any(
         it.outcome == "worked" and f"agent:{it.session_id}" != entry.written_by != it.session_id
         for it in wordings.ratings_of(tx, entry)

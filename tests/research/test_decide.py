@@ -182,6 +182,16 @@ def test_what_is_far_behind_the_best_one_is_not_offered_and_what_is_wrong_is_tol
     assert [it.known.entry.id for it in offered(ranked[2:], most=5)] == ["vue-3", "vue-4"]
 
 
+def test_an_excerpt_of_installed_documentation_is_no_measure_for_findings() -> None:
+    day = to_text(NOW + timedelta(hours=20))
+    found = [
+        (known(entry(number=1, fresh_until=day)), 40.0),
+        (known(entry("slots", number=2, tags=(), question="What is it?", origin="finding")), 5.0),
+    ]
+    ranked = rank(query(), found)
+    assert [it.known.entry.id for it in offered(ranked, most=3)] == ["vue-1", "vue-2"]
+
+
 @pytest.mark.parametrize(
     ("topic", "worked", "is_offered"),
     [("scrolling slots", 0, False), ("scrolling slots", 1, True), ("scrolling virtual slots", 0, True)],

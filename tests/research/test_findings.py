@@ -211,6 +211,16 @@ class TestRatings:
         saved(app)
         told = rate(app, "worked", "b")
         assert (told["worked"], told["confidence"]) == (1, "low")
+        assert told["note"].startswith("it counts as the word of the session that saved the text")
+        assert rate(app, "worked", "a")["note"] is None
+
+    def test_an_agent_beside_the_writer_in_one_process_makes_its_own_words_a_hit(self, app: App) -> None:
+        app.serves_one = True
+        saved(app)
+        words = "What refuses keys that the schema does not know?"
+        assert ask(app, words, session="b", use=ID)["status"] == "cache-hit"
+        rate(app, "worked", "b")
+        assert ask(app, words, session="c")["results"]["match"]["tier"] == "framework+wording"
 
     def test_a_session_counts_once_by_its_last_word(self, app: App) -> None:
         saved(app)

@@ -1,6 +1,7 @@
 """Look up, serve or offer, on a real database (rule 3.2, 3.3)."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from kr.models import to_plain
 from kr.store import saving
+from kr.times import to_text
 from tests.support.program import Project, request
 from tests.support.stores import draft
 
@@ -122,6 +124,19 @@ def test_three_candidates_at_most_and_five_of_a_large_framework(project: Project
     for number in range(8, 22):
         keep(project, f"option number {number}")
     assert len(ask(project, **OTHER)["results"]["related"]) == 5
+
+
+def test_a_finding_stands_beside_an_excerpt_of_installed_documentation_that_is_served(
+    project: Project,
+) -> None:
+    topic, tomorrow = "option made repeatable twice", to_text(project.clock() + timedelta(hours=20))
+    excerpt = keep(project, topic, fresh_until=tomorrow)
+    finding = keep(project, "repeatable options twice", origin="finding", written_by="agent:s1")
+    answer = ask(project, topic=topic)
+    assert (answer["status"], answer["results"]["cache_entry_id"]) == ("cache-hit", excerpt)
+    assert [row["id"] for row in answer["results"]["related"]] == [finding]
+    keep(project, topic)
+    assert ask(project, topic=topic)["results"]["related"] == []  # it was researched
 
 
 def test_a_stale_equal_topic_is_researched_instead_of_offered(project: Project) -> None:
