@@ -192,25 +192,7 @@ class Doctor:
         self._store.close()
         aside = backup.set_aside(self._store.path, self._moment())
         made = self._rebuild()
-        return f"{made}; {self._not_kept(aside)}; the corrupt file is {aside}"
-
-    def _not_kept(self, aside: Path) -> str:
-        """Say what the new database lacks of what the old one held, as far as that can still be counted."""
-        now = backup.unexported(self._store.path)
-        old = backup.unexported(aside)
-        lost = [
-            counted(before - (now[name] or 0), name)
-            for name, before in old.items()
-            if before and before > (now[name] or 0)
-        ]
-        unknown = [f"{name}s" for name, before in old.items() if before is None]
-        if unknown:
-            lost.append(f"{', '.join(unknown)} (how many can't be read any more)")
-        return (
-            f"not in the exports, so not kept: {', '.join(lost)}"
-            if lost
-            else "no question, wording, rating or earlier text was lost"
-        )
+        return f"{made}; earlier texts, ratings and wordings are in the corrupt file alone, {aside}"
 
     def _rebuild(self) -> str:
         """Import the exports into a new database; the reports that they don't name follow as orphans."""

@@ -14,7 +14,6 @@ from kr.text import fold
 UNKNOWN_VERSION = "unknown"
 """The version where none was detected. It goes with any major version."""
 
-_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _MAX_DIGITS = 4000  # Python refuses to read longer integers
 
 
@@ -29,15 +28,6 @@ def from_text(text: str) -> datetime:
     """Read a stored time, a bare date or other ISO 8601 forms, UTC where they name no zone. Raises ``ValueError``."""
     moment = datetime.fromisoformat(text.strip())
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-def microseconds(moment: datetime) -> int:
-    """Return the microseconds since 1970."""
-    return (moment - _EPOCH) // _MICROSECOND
-
-
-def of_microseconds(number: int) -> datetime:
-    return _EPOCH + number * _MICROSECOND
 
 
 def parse_time(text: str) -> datetime | None:

@@ -42,7 +42,7 @@ def path(ctx: click.Context) -> None:
 
 @kr_command("upgrade", "kr db upgrade", group=db)
 def upgrade(ctx: click.Context) -> None:
-    """Bring the database to this kr's schema; an older one is backed up beside it first. One is made where none is."""
+    """Bring the database to this kr's schema. One is made where none is."""
     with open_app(ctx) as app:
         before = backups.inspect_store(app.store)
         if before.state != "current":  # one that is may well be write-protected
@@ -139,8 +139,7 @@ def copy(ctx: click.Context, /, source: str, target: str) -> None:
     """Copy a knowledge base from one database into another, empty one: from a file to PostgreSQL, or back.
 
     FROM and TO are files, or URLs as in KR_DATABASE_URL (a password is better kept in ~/.pgpass: others see what is typed here).
-    Let nobody use either meanwhile. An interrupted copy goes on when it is called again; at the end every row of both sides is
-    compared. Reports are written again as kr answers.
+    Everything goes over in one transaction, and every row of both sides is compared. Reports are written again as kr answers.
     """
     from kr.store import copying  # heavy
 
@@ -150,7 +149,7 @@ def copy(ctx: click.Context, /, source: str, target: str) -> None:
         store_of(target, app.store.folder) as new,
     ):
         copied = copying.copy(old, new, lambda table, number: logger.info("%s: %d rows", table, number))
-        value = {"from": old.location, "to": new.location, "resumed": copied.resumed, "rows": copied.rows}
+        value = {"from": old.location, "to": new.location, "rows": copied}
         emit(value, ctx, _copied)
 
 

@@ -131,8 +131,8 @@ class Cache:
             return otherwise
         try:
             return self.store.change(action, timeout=timeout, scope=scope)
-        except StoreError as error:
-            if timeout is None or not isinstance(error, StoreBusy):
+        except StoreBusy as error:
+            if timeout is None:
                 self.note(error)
             else:
                 logger.warning("%s", error)

@@ -221,14 +221,13 @@ class Findings:
             # Whatever session it names, who saved a text through this process can't confirm it: the word is its writer's.
             saved = self._saved_here.get((entry.id, entry.revision)) if self._serves_one else None
             rater = saved or by
-            outcomes = {given.outcome, *(it.outcome for it in wordings.ratings_of(tx, entry))}
             results = _rate(tx, entry, replace(given, note=note), rater, now, session=by)
             if rater.session != by.session:
                 results = replace(results, note=SAME_PROCESS)
-            return results, "wrong" in outcomes or entry.status == "stale"
+            return results, entry.status == "stale"
 
-        results, is_exported = self._store.change(write)
-        if is_exported:  # nothing else of it is exported
+        results, was_stale = self._store.change(write)
+        if was_stale:  # nothing else of it is exported
             self._export()
         return results
 

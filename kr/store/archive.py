@@ -124,9 +124,9 @@ def enforce_capacity(tx: Transaction, now: datetime, *, keep: str = "") -> Evict
     Placeholders go first, then excerpts of installed documentation, then the rest, each the least recently accessed first.
     """
     today = from_text(to_text(now)).date()
-    limit = oldest_live(today, tx.capacity.archive_after_days).isoformat()
+    limit = oldest_live(today, tx.store.archive_after_days).isoformat()
     aged = _move(tx, "last_accessed < :limit AND id <> :keep", "age", now, limit=limit, keep=keep)
-    too_many = entries.count(tx) - tx.capacity.max_entries
+    too_many = entries.count(tx) - tx.store.max_entries
     evicted = 0
     if too_many > 0:
         oldest = f"id IN (SELECT id FROM entries WHERE id <> :keep ORDER BY {EVICTED_FIRST}, last_accessed, id LIMIT :most)"

@@ -6,11 +6,10 @@ and the file can be read without changing a byte of it.
 
 import os
 import sqlite3
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,13 +46,6 @@ _UNINDEXED = (
     "SELECT id FROM entries WHERE id NOT IN "
     "(SELECT entry_id FROM search_rows WHERE row IN (SELECT rowid FROM entry_search)) LIMIT 1"
 )
-
-_UNEXPORTED = {
-    "question": "SELECT count(*) FROM entries WHERE question IS NOT NULL",
-    "wording": "SELECT count(*) FROM wordings",
-    "rating": "SELECT count(*) FROM ratings",
-    "earlier text": "SELECT count(*) FROM revisions",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +122,23 @@ def backup(path: Path, target: Path | None, moment: str, *, is_locked: bool = Fa
         target = _free_name(folder, f"{path.stem}-{moment}", ".db")
     if not target.parent.is_dir():
         raise StoreUnwritable(f"{target.parent}: there is no such folder; make it, or name another file")
-    with _staged(target.parent) as copy, _reading(path, is_locked=is_locked) as connection:
-        _copy(connection, copy, mode=path.stat().st_mode)
-        _publish(copy, target)
+    if target.exists():
+        why = f"{target}: exists already, and a backup never overwrites; name another file"
+        raise StoreUnwritable(why)
+    copy = target.with_name(f".kr-copy-{target.name}")
+    try:
+        copy.unlink(missing_ok=True)
+        with _reading(path, is_locked=is_locked) as connection:
+            connection.execute("VACUUM INTO ?", (str(copy),))
+        copy.chmod(path.stat().st_mode & 0o777 | 0o600)
+        with copy.open("rb") as file:
+            os.fsync(file.fileno())
+        copy.replace(target)
+    except OSError as exc:
+        raise StoreUnwritable(f"{target}: can't be written: {exc.strerror}") from exc
+    finally:
+        with suppress(OSError):
+            copy.unlink(missing_ok=True)
     return target
 
 
@@ -147,15 +153,21 @@ def restore(path: Path, source: Path, moment: str) -> Path | None:
         present = inspect(path, is_locked=True)
         if present.state == "foreign":
             raise StoreError(f"{present.problem}; nothing was changed")
-        if present.state in {"absent", "corrupt"}:
-            kept = None if present.state == "absent" else _move_aside(path, moment)
-            with _staged(path.parent) as copy, _reading(source, is_locked=True) as connection:
-                _copy(connection, copy, mode=source.stat().st_mode)
-                _drop_companions(path)
-                copy.replace(path)
-            return kept
-        kept = backup(path, None, moment, is_locked=True)
-        _write_over(path, source)
+        kept = None
+        if present.state == "corrupt":
+            kept = _move_aside(path, moment)
+        elif present.state != "absent":
+            kept = backup(path, None, moment, is_locked=True)
+        path.touch(source.stat().st_mode & 0o777 | 0o600)
+        with (
+            translated(path),
+            closing(open_existing(path, timeout=_WAIT_SECONDS)) as target,
+            _reading(source, is_locked=True) as connection,
+        ):
+            target.execute("PRAGMA journal_mode = WAL")
+            connection.backup(
+                target
+            )  # one transaction: a new file would leave others with the log of the old one
         return kept
 
 
@@ -163,16 +175,6 @@ def set_aside(path: Path, moment: str) -> Path:
     """Rename a database that can't be used, with its write-ahead log; return its new name."""
     with file_lock(lock_path(path), timeout=_WAIT_SECONDS):
         return _move_aside(path, moment)
-
-
-def unexported(path: Path) -> dict[str, int | None]:
-    """Count what no export holds in a database; None: so much of it is damaged that it can't be counted."""
-    counts: dict[str, int | None] = dict.fromkeys(_UNEXPORTED)
-    with suppress(sqlite3.Error), closing(connect(path, "ro")) as connection:
-        for name, statement in _UNEXPORTED.items():
-            with suppress(sqlite3.Error, UnicodeDecodeError):
-                counts[name] = int(connection.execute(statement).fetchone()[0])
-    return counts
 
 
 def rebuild_indexes(tx: Transaction) -> None:
@@ -259,53 +261,6 @@ def _require_backup(path: Path, source: Path) -> None:
         raise StoreCorrupt(f"{source}: is not sound ({problems[0]}); nothing was changed")
 
 
-@contextmanager
-def _staged(folder: Path) -> Iterator[Path]:
-    """Give a path for a copy in a hidden folder, which is gone when the block ends."""
-    try:
-        with tempfile.TemporaryDirectory(prefix=".kr-copy-", dir=folder) as own:
-            yield Path(own) / "kr.db"
-    except OSError as exc:
-        raise StoreUnwritable(f"{folder}: nothing can be written here: {exc.strerror or exc}") from exc
-
-
-def _copy(connection: Connection, copy: Path, *, mode: int) -> None:
-    """Write a whole, sound copy to disk; as private as the original, and its owner may write it."""
-    connection.execute("VACUUM INTO ?", (str(copy),))
-    copy.chmod(mode & 0o777 | 0o600)
-    with copy.open("rb") as file:
-        os.fsync(file.fileno())
-
-
-def _publish(copy: Path, target: Path) -> None:
-    """Give a copy its name, in one step, unless something has it."""
-    try:
-        _link(copy, target)
-    except FileExistsError as exc:
-        why = f"{target}: exists already, and a backup never overwrites; name another file"
-        raise StoreUnwritable(why) from exc
-
-
-def _link(copy: Path, target: Path) -> None:
-    try:
-        target.hardlink_to(copy)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without links
-        target.touch(exist_ok=False)
-        copy.replace(target)
-
-
-def _write_over(path: Path, source: Path) -> None:
-    """Write a backup over a live database as one transaction: renaming would leave others with a log of the old file."""
-    with (
-        translated(path),
-        closing(open_existing(path, timeout=_WAIT_SECONDS)) as target,
-        _reading(source, is_locked=True) as connection,
-    ):
-        connection.backup(target)
-
-
 def _move_aside(path: Path, moment: str) -> Path:
     target = _free_name(path.parent, f"{path.name}.{moment}", ".damaged")
     for suffix in _COMPANIONS:
@@ -314,14 +269,6 @@ def _move_aside(path: Path, moment: str) -> Path:
     return path.rename(target)
 
 
-def _drop_companions(path: Path) -> None:
-    for suffix in _COMPANIONS:
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
-
-
 def _free_name(folder: Path, stem: str, end: str) -> Path:
-    names = [f"{stem}{end}", *(f"{stem}-{number}{end}" for number in range(2, 1000))]
-    target = next((folder / name for name in names if not (folder / name).exists()), None)
-    if target is None:
-        raise StoreError(f"{folder}: a thousand copies named {stem} are enough; remove some")
-    return target
+    names = (f"{stem}{end}" if number == 1 else f"{stem}-{number}{end}" for number in count(1))
+    return next(folder / name for name in names if not (folder / name).exists())

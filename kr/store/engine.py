@@ -2,24 +2,26 @@
 
 import random
 import sqlite3
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
-from kr.errors import StoreBusy, StoreConflict, StoreError
+from kr.errors import StoreConflict, StoreError
 from kr.extras import how_to_install
 from kr.store import sqlite
 from kr.store.files import ReportFiles, make_base
 from kr.store.sql import OF_FOLDER
-from kr.store.sqlite import SqliteDatabase, translated
+from kr.store.sqlite import SqliteDatabase
+
+if TYPE_CHECKING:
+    from kr.store import postgresql
 
 T = TypeVar("T")
+Row = Any
+"""A row whose columns are had by name and by number."""
 
 INDEX = "index"
 """The scope of writes that add, remove or rewrite entries: each counts all of them."""
@@ -30,64 +32,16 @@ ALONE: str | None = None
 _TRIES = 6
 
 
-class Row(Protocol):
-    """A row whose columns are had by name and by number."""
-
-    def __getitem__(self, key: Any, /) -> Any: ...
-    def __iter__(self) -> Iterator[Any]: ...
-    def keys(self) -> list[str]: ...
-
-
-class Connection(Protocol):
-    """What a transaction needs of a connection of either database."""
-
-    dialect: str
-    for_update: str
-    skip_locked: str
-    """Ends of a query: lock its rows; lock them, and pass over those that others have locked."""
-    next_number: str
-    """What gives the next time, as ``next_time``: ``:number``, in microseconds since 1970, where nobody was given a later one."""
-
-    @property
-    def in_transaction(self) -> bool: ...
-    def execute(self, statement: str, parameters: Mapping[str, Any] = ..., /) -> Any: ...
-    def executemany(self, statement: str, rows: Sequence[Mapping[str, Any]], /) -> Any: ...
-    def send(self, statement: str, parameters: Mapping[str, Any], /) -> None: ...
-    def lock(self, scope: str) -> None: ...
-    def next_time(self, wanted: str) -> str: ...
-
-
-class Database(Protocol):
-    """SQLite's file or PostgreSQL's database."""
-
-    @property
-    def location(self) -> str: ...
-    def exists(self) -> bool: ...
-    def snapshot(self) -> AbstractContextManager[Connection]: ...
-    def transaction(
-        self, after_commit: list[Callable[[], None]], timeout: float | None, scope: str | None
-    ) -> AbstractContextManager[Connection]: ...
-    def close(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Capacity:
-    """What is archived: entries beyond ``max_entries``, and those not accessed for more than ``archive_after_days``."""
-
-    max_entries: int = 200
-    archive_after_days: int = 60
-
-
 class Transaction:
     """What happens in one transaction happens together, or not at all. Not to be used after its block.
 
     Statements are SQL text with named parameters, ``:name``.
     """
 
-    def __init__(self, connection: Connection, files: ReportFiles, capacity: Capacity) -> None:
+    def __init__(self, connection: "sqlite.Connection | postgresql.Connection", store: "Store") -> None:
         self.connection = connection
-        self.files = files
-        self.capacity = capacity
+        self.store = store
+        self.files = store.files
         self.after_commit: list[Callable[[], None]] = []
         """Steps that run once a write is committed, with the lock still held."""
 
@@ -95,10 +49,6 @@ class Transaction:
         """Run a statement; return how many rows it changed."""
         changed: int = self.connection.execute(statement, parameters).rowcount
         return changed
-
-    def send(self, statement: str, **parameters: Any) -> None:
-        """Run a statement whose result nobody needs: on PostgreSQL with the next one, or with the commit, which raise its error."""
-        self.connection.send(statement, parameters)
 
     def execute_many(self, statement: str, rows: list[dict[str, Any]]) -> None:
         """Run a statement once for each row of parameters."""
@@ -134,24 +84,6 @@ class Transaction:
         self.connection.execute("RELEASE step")
 
 
-class _Job:
-    """An action that waits for a transaction."""
-
-    def __init__(self, action: Callable[[Transaction], object]) -> None:
-        self._action = action
-        self.is_done = threading.Event()
-        self.result: object = None
-        self.error: BaseException | None = StoreBusy("other threads have written for too long")
-        """Until it was run."""
-
-    def run(self, tx: Transaction, path: Path) -> None:
-        try:
-            with translated(path), tx.savepoint():
-                self.result, self.error = self._action(tx), None
-        except Exception as error:  # noqa: BLE001 - raised where the action came from
-            self.error = error
-
-
 class Store:
     """The knowledge base: database and report files, shared by threads and processes; opened, and made, at the first use.
 
@@ -170,13 +102,12 @@ class Store:
         """Name the database (None: ``kr.db`` in the knowledge base) and its capacity; wait ``timeout`` seconds for others."""
         self.folder = Path(knowledge_base)
         self.files = ReportFiles(self.folder)
-        self.capacity = Capacity(max_entries, archive_after_days)
+        self.max_entries = max_entries
+        self.archive_after_days = archive_after_days
         self.url = database_url
         """As it was given: it may hold a password."""
         self._timeout = timeout
-        self._opened: Database | None = None
-        self._turn = threading.Lock()
-        self._jobs: deque[_Job] = deque()
+        self._opened: SqliteDatabase | postgresql.PostgresqlDatabase | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -216,7 +147,7 @@ class Store:
     def read(self) -> Iterator[Transaction]:
         """Open a snapshot. Waits for no writer; the database is made where it is absent."""
         with self._database.snapshot() as connection:
-            yield Transaction(connection, self.files, self.capacity)
+            yield Transaction(connection, self)
 
     @contextmanager
     def read_if_exists(self) -> Iterator[Transaction]:
@@ -231,7 +162,7 @@ class Store:
         with closing(memory) as connection:
             connection.row_factory = sqlite3.Row
             migrate.create(connection)
-            yield Transaction(connection, self.files, self.capacity)
+            yield Transaction(connection, self)
 
     @contextmanager
     def write(self, *, timeout: float | None = None, scope: str | None = INDEX) -> Iterator[Transaction]:
@@ -243,7 +174,7 @@ class Store:
         """
         after_commit: list[Callable[[], None]] = []
         with self._database.transaction(after_commit, timeout, scope) as connection:
-            tx = Transaction(connection, self.files, self.capacity)
+            tx = Transaction(connection, self)
             tx.after_commit = after_commit
             yield tx
 
@@ -266,63 +197,18 @@ class Store:
                     raise
                 time.sleep(random.uniform(0.0, 0.02 * 2**turn))  # noqa: S311 - not for secrets
 
-    def write_together(
-        self, action: Callable[[Transaction], T], *, timeout: float, scope: str | None = INDEX
-    ) -> T:
-        """Run a short action, in SQLite within a transaction that it shares with those of other threads that wait as well.
-
-        Raises what the action raises, which then wrote nothing, and ``StoreBusy`` after ``timeout`` seconds.
-        """
-        if self.is_shared:
-            return self.change(action, timeout=timeout, scope=scope)
-        deadline, job = time.monotonic() + timeout, _Job(action)
-        self._jobs.append(job)
-        try:
-            if self._turn.acquire(timeout=timeout):
-                try:
-                    if not job.is_done.is_set():
-                        self._run_jobs(max(deadline - time.monotonic(), 0.0))
-                finally:
-                    self._turn.release()
-        finally:
-            with suppress(ValueError):
-                self._jobs.remove(job)  # nobody has taken it
-                job.is_done.set()
-        job.is_done.wait()
-        if job.error is not None:
-            raise job.error
-        return cast("T", job.result)
-
-    def _run_jobs(self, timeout: float) -> None:
-        taken: list[_Job] = []
-        try:
-            with self.write(timeout=timeout) as tx, suppress(IndexError):  # no more of them
-                while True:
-                    taken.append(self._jobs.popleft())
-                    taken[-1].run(tx, self.path)
-        except BaseException as error:
-            is_theirs = isinstance(error, Exception)  # an interrupt is this thread's alone
-            for job in taken:
-                job.error = (
-                    error if is_theirs else StoreBusy("the thread that wrote for others was interrupted")
-                )
-            raise
-        finally:
-            for job in taken:
-                job.is_done.set()
-
     def close(self) -> None:
         """Close the database; it opens again when used again."""
         if self._opened is not None:
             self._opened.close()
 
     @property
-    def _database(self) -> Database:
+    def _database(self) -> "SqliteDatabase | postgresql.PostgresqlDatabase":
         if self._opened is None:
             self._opened = self._open()
         return self._opened
 
-    def _open(self) -> Database:
+    def _open(self) -> "SqliteDatabase | postgresql.PostgresqlDatabase":
         if not self.is_shared:
             return SqliteDatabase(self.path, upgrade=self._upgrade, timeout=self._timeout)
         try:

@@ -11,7 +11,7 @@ from kr.store import search
 from kr.store.engine import Row, Transaction
 from kr.store.sql import json_list, named, texts_of, upsert_into
 from kr.text import fold, keywords
-from kr.times import after, major_key, microseconds, of_microseconds, same_major, to_text
+from kr.times import after, major_key, same_major
 
 COLUMNS = tuple(field.name for field in fields(Entry))
 """The columns that make an ``Entry``."""
@@ -119,14 +119,8 @@ def stale_reason(tx: Transaction, entry_id: str) -> str | None:
 
 
 def next_access(tx: Transaction, now: datetime) -> str:
-    """Return the time of an access now: later than every other, though the clock jumped back."""
-    [row] = tx.rows(
-        f"SELECT max(last_accessed), {tx.connection.next_number} FROM entries", number=microseconds(now)
-    )
-    given = of_microseconds(row[1])
-    latest = after(given, [row[0]] if row[0] else [])
-    # Times that came by an import or a move were given to nobody here.
-    return latest if latest == to_text(given) else tx.connection.next_time(latest)
+    """Return the time of an access now: later than every other that is committed, though the clock jumped back."""
+    return after(now, [tx.value("SELECT max(last_accessed) FROM entries") or ""])
 
 
 def touch(tx: Transaction, entry_id: str, now: datetime) -> str | None:

@@ -1,6 +1,5 @@
 """Making the tables, and bringing them from one migration to the next."""
 
-import logging
 import sqlite3
 import time
 from contextlib import closing
@@ -22,17 +21,11 @@ from kr.store.sqlite import (
     require_ours,
     translated,
     until,
-    unused_name,
 )
-
-log = logging.getLogger(__name__)
 
 
 def upgrade(path: Path, timeout: float) -> None:
-    """Make the database where it is absent, and bring it to the newest migration; an older one is backed up first.
-
-    Any number of processes may do so at once.
-    """
+    """Make the database where it is absent, or bring it to the newest migration. Any number of processes may do so at once."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
@@ -48,12 +41,6 @@ def upgrade(path: Path, timeout: float) -> None:
             return
         if version:
             refuse_triggers(path, connection)
-            kept = unused_name(path, f"schema-{version}.bak")
-            staged = path.with_name(f".{path.name}.bak")  # a copy that was killed bears no copy's name
-            staged.unlink(missing_ok=True)
-            connection.execute("VACUUM INTO :path", {"path": str(staged)})
-            staged.replace(kept)
-            log.info("%s: backed up to %s before the upgrade", path, kept.name)
         # A change of the journal mode does not wait for others by itself.
         until(deadline, lambda: connection.execute("PRAGMA journal_mode = WAL"))
         run(connection) if version else create(connection)

@@ -1,9 +1,8 @@
 """A PostgreSQL database: how it is reached, read and written, and what its errors mean.
 
 Reads see one snapshot. A write names its ``scope``, and waits for others of the same scope alone (an advisory lock that ends with the
-transaction). Nothing is set for a whole session, so that a pooler may stand in between. Each exchange with the server takes time: what
-begins a transaction goes with its first statement, and what nobody waits for with the next one. This module and psycopg are imported
-only where ``KR_DATABASE_URL`` names PostgreSQL.
+transaction). Nothing is set for a whole session, so that a pooler may stand in between. This module and psycopg are imported only
+where ``KR_DATABASE_URL`` names PostgreSQL.
 """
 
 import logging
@@ -12,7 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -23,7 +22,6 @@ from psycopg.conninfo import conninfo_to_dict
 
 from kr.errors import StoreBusy, StoreConflict, StoreError, StoreTooNew, StoreUnwritable
 from kr.store.sql import SCHEMA_KEY, SCHEMA_VERSION
-from kr.times import from_text, microseconds, of_microseconds, to_text
 
 MOST_CONNECTIONS = 16
 """How many connections a process opens at most; who needs one more waits."""
@@ -52,11 +50,6 @@ _KINDS: tuple[tuple[type[psycopg.Error], type[StoreError]], ...] = (
     (errors.InsufficientPrivilege, StoreUnwritable),
     (errors.InsufficientResources, StoreUnwritable),
 )
-
-
-Message = tuple[str, dict[str, Any] | None]
-"""A statement as psycopg takes it, with its parameters."""
-
 
 logging.getLogger("psycopg").setLevel(
     logging.ERROR
@@ -91,13 +84,9 @@ class Connection:
     dialect = "postgresql"
     for_update = " FOR UPDATE"
     skip_locked = " FOR UPDATE SKIP LOCKED"
-    next_number = "kr_next_time(:number)"
 
     def __init__(self, raw: psycopg.Connection[Row], location: str) -> None:
         self.raw = raw
-        self.begin: Callable[[Message | None], psycopg.Cursor[Row] | None] | None = None
-        """Begins the transaction, with its first statement. None once it has begun."""
-        self._waiting: list[Message] = []
         self._location = location
 
     @property
@@ -106,56 +95,12 @@ class Connection:
         return status in {psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.INERROR}
 
     def execute(self, statement: str, parameters: Mapping[str, Any] | None = None) -> psycopg.Cursor[Row]:
-        message = _message(statement, parameters)
-        if self.begin is not None:
-            begin, self.begin = self.begin, None
-            if (cursor := begin(message)) is not None:
-                return cursor
-        return self.exchange(*self._take_waiting(), message)[-1]
-
-    def send(self, statement: str, parameters: Mapping[str, Any]) -> None:
-        """Have a statement run with the next one, or with the commit, which then raises its error."""
-        if self.begin is not None:
-            self.execute(statement, parameters)
-        else:
-            self._waiting.append(_message(statement, parameters))
+        with translated(self._location):
+            return self.raw.execute(_written(statement), _kept(parameters or {}))
 
     def executemany(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        self.flush()
         with translated(self._location):
             self.raw.cursor().executemany(_written(statement), [_kept(row) for row in rows])
-
-    def exchange(self, *messages: Message) -> list[psycopg.Cursor[Row]]:
-        """Run statements in one exchange. After one that fails none is run."""
-        with translated(self._location):
-            if len(messages) == 1:
-                return [self.raw.execute(*messages[0])]
-            with self.raw.pipeline():
-                return [self.raw.execute(*message) for message in messages]
-
-    def flush(self) -> None:
-        """Begin the transaction where that waits for a statement, and run what waits."""
-        if self.begin is not None:
-            begin, self.begin = self.begin, None
-            begin(None)
-        if self._waiting:
-            self.exchange(*self._take_waiting())
-
-    def commit(self) -> None:
-        if self.begin is not None:  # nothing was done: the tables are made all the same
-            self.flush()
-        done = self.exchange(*self._take_waiting(), ("COMMIT", None))[-1]
-        if done.statusmessage != "COMMIT":
-            raise StoreError(f"{self._location}: the transaction had failed, and was rolled back")
-
-    def clear(self) -> None:
-        """Forget what has not been sent."""
-        self.begin = None
-        self._waiting.clear()
-
-    def _take_waiting(self) -> list[Message]:
-        taken, self._waiting = self._waiting, []
-        return taken
 
     def run(self, *statements: str) -> list[Row]:
         """Run statements without parameters in one exchange; return the rows of the last one."""
@@ -168,12 +113,6 @@ class Connection:
     def lock(self, scope: str) -> None:
         """Wait for others of a scope, until this transaction ends."""
         self.execute("SELECT pg_advisory_xact_lock(:key)", {"key": lock_key(scope)})
-
-    def next_time(self, wanted: str) -> str:
-        """Return the time that is ``wanted``, or the next one that no transaction of any machine was given yet."""
-        number = microseconds(from_text(wanted))
-        row = self.execute(f"SELECT {self.next_number}", {"number": number}).fetchone()
-        return wanted if row is None else to_text(of_microseconds(row[0]))
 
 
 class PostgresqlDatabase:
@@ -193,17 +132,17 @@ class PostgresqlDatabase:
         """Tell whether kr's tables are there."""
         if not self._is_made:
             with self._connection(self.timeout) as connection:
-                self._is_made = self.version(connection) is not None
+                if connection.run("SELECT to_regclass('meta')::text")[0][0] is not None:
+                    _require_known(connection.run(_VERSION), self.location)
+                    self._is_made = True
         return self._is_made
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
-        """Read one state of the database, that of the first query. What the block tries to write is an error."""
+        """Read one state of the database. What the block tries to write is an error."""
         with self._connection(self.timeout) as connection:
-            begin = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",)
-            connection.begin = partial(self._begin, connection, begin)
+            self._begin(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield connection
-            connection.flush()
 
     @contextmanager
     def transaction(
@@ -219,13 +158,11 @@ class PostgresqlDatabase:
             f"set_config('idle_in_transaction_session_timeout', '{_IDLE_SECONDS}s', true)"
         )
         with self._connection(seconds) as connection:
-            if scope is None:
-                connection.begin = partial(self._begin, connection, ("BEGIN", limits))
-            else:  # others are kept out from here on, also where the block reads a file first
-                lock = f"SELECT pg_advisory_xact_lock({lock_key(scope)})"
-                self._begin_alone(connection, "BEGIN", limits, lock)
+            lock = [] if scope is None else [f"SELECT pg_advisory_xact_lock({lock_key(scope)})"]
+            self._begin(connection, "BEGIN", limits, *lock)
             yield connection
-            connection.commit()
+            if connection.execute("COMMIT").statusmessage != "COMMIT":
+                raise StoreError(f"{self.location}: the transaction had failed, and was rolled back")
         for step in after_commit:
             step()
 
@@ -241,30 +178,7 @@ class PostgresqlDatabase:
     def _open_kept(self) -> psycopg.Connection[Row]:
         return self._open(autocommit=True, row_factory=_rows)
 
-    def _begin(
-        self, connection: Connection, beginning: Sequence[str], message: Message | None
-    ) -> psycopg.Cursor[Row] | None:
-        """Begin a transaction and run its first statement in one exchange; None where that is still to be run, after an obstacle."""
-        if message is not None:
-            try:
-                *_, version, done = connection.exchange(
-                    *((it, None) for it in (*beginning, _VERSION)), message
-                )
-            except StoreError as exc:
-                is_missing = isinstance(exc.__cause__, errors.UndefinedTable)
-                is_cut = connection.raw.closed and not isinstance(exc, StoreBusy)
-                if not (is_missing or is_cut):
-                    raise
-            else:
-                if _checked(version.fetchall(), self.location) == SCHEMA_VERSION:
-                    self._is_made = True
-                    return done
-            if connection.in_transaction:
-                connection.run("ROLLBACK")
-        self._begin_alone(connection, *beginning)
-        return None
-
-    def _begin_alone(self, connection: Connection, *statements: str) -> None:
+    def _begin(self, connection: Connection, *statements: str) -> None:
         """Begin a transaction, and make the tables first, or bring them up to date, where that is due.
 
         The version is read each time: a newer kr may have come. A connection that was cut while it lay idle is exchanged.
@@ -282,7 +196,7 @@ class PostgresqlDatabase:
                 else:
                     raise
             else:
-                if _checked(rows, self.location) == SCHEMA_VERSION:
+                if _require_known(rows, self.location) == SCHEMA_VERSION:
                     self._is_made = True
                     return
                 connection.run("ROLLBACK")
@@ -303,7 +217,6 @@ class PostgresqlDatabase:
             try:
                 yield connection
             finally:
-                connection.clear()
                 if connection.in_transaction:
                     with translated(self.location):
                         connection.raw.rollback()
@@ -313,13 +226,6 @@ class PostgresqlDatabase:
                     connection.raw.close()
         finally:
             self._free.release()
-
-    def version(self, connection: Connection) -> int | None:
-        """Return the number of the newest migration; None where there are no tables. Raises ``StoreTooNew``."""
-        rows = connection.run("SELECT to_regclass('meta')::text AS meta")
-        if rows[0]["meta"] is None:
-            return None
-        return _checked(connection.run(_VERSION), self.location)
 
 
 def lock_key(scope: str) -> int:
@@ -339,7 +245,8 @@ def translated(location: str) -> Iterator[None]:
         raise kind(f"{location}: {' '.join(str(exc).split())[:300]}") from exc
 
 
-def _checked(rows: Sequence[Row], location: str) -> int | None:
+def _require_known(rows: Sequence[Row], location: str) -> int:
+    """Return the number of the newest migration. Raises ``StoreTooNew``, or ``StoreError`` for a table of another program."""
     if not rows:
         raise StoreError(
             f"{location}: the table meta is another program's; give kr a database or a schema of its own"
@@ -371,10 +278,6 @@ def _location(parameters: Mapping[str, Any]) -> str:
     user = f"{parameters['user']}@" if "user" in parameters else ""
     port = f":{parameters['port']}" if "port" in parameters else ""
     return f"postgresql://{user}{parameters.get('host', 'localhost')}{port}/{parameters.get('dbname', '')}"
-
-
-def _message(statement: str, parameters: Mapping[str, Any] | None) -> Message:
-    return _written(statement), _kept(parameters or {})
 
 
 @lru_cache(maxsize=512)

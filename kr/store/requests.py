@@ -87,7 +87,7 @@ def begin(tx: Transaction, row: RequestRow) -> None:
 
 
 def record(tx: Transaction, row: RequestRow) -> None:
-    tx.send(_RECORD, **_values(row))
+    tx.execute(_RECORD, **_values(row))
 
 
 def _values(row: RequestRow) -> dict[str, Any]:

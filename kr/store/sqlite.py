@@ -6,12 +6,13 @@ Reads see one snapshot and take no lock. Writes, and closing (the last connectio
 
 import logging
 import sqlite3
+import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
@@ -53,20 +54,11 @@ class Connection(sqlite3.Connection):
     dialect = "sqlite"
     for_update = ""
     skip_locked = ""
-    next_number = ":number"
     identity: Identity | None = None
     """Of the file that it has open."""
 
     def lock(self, scope: str) -> None:
         """Every write has the lock of the file already."""
-
-    def send(self, statement: str, parameters: Mapping[str, Any]) -> None:
-        """Run a statement whose result nobody needs."""
-        self.execute(statement, parameters)
-
-    def next_time(self, wanted: str) -> str:
-        """Return ``wanted`` as it is: SQLite has one writer at a time."""
-        return wanted
 
 
 class SqliteDatabase:
@@ -77,6 +69,7 @@ class SqliteDatabase:
         self.path = path
         self.timeout = timeout
         self._upgrade = upgrade
+        self._turn = threading.Lock()
         self._readers: list[Connection] = []
         self._writers: list[Connection] = []
         # Also at exit: an interpreter that merely ends would close, and checkpoint, without the lock.
@@ -88,9 +81,6 @@ class SqliteDatabase:
 
     def exists(self) -> bool:
         return identity(self.path) is not None
-
-    def lock(self, timeout: float | None = None) -> AbstractContextManager[None]:
-        return file_lock(lock_path(self.path), timeout=self.timeout if timeout is None else timeout)
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
@@ -112,10 +102,11 @@ class SqliteDatabase:
 
         The steps of ``after_commit`` run once it is committed, with the lock still held.
         """
-        deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
+        seconds = self.timeout if timeout is None else timeout
+        deadline = time.monotonic() + seconds
         with translated(self.path):
             self._make()
-            with self.lock(timeout), self._kept(self._writers, self._open_writer) as connection:
+            with self._locked(seconds), self._kept(self._writers, self._open_writer) as connection:
                 self._begin(connection, "BEGIN IMMEDIATE", deadline)
                 yield connection
                 connection.execute("COMMIT")
@@ -124,6 +115,18 @@ class SqliteDatabase:
 
     def close(self) -> None:
         _close_all(self.path, self._readers, self._writers)
+
+    @contextmanager
+    def _locked(self, seconds: float) -> Iterator[None]:
+        """Hold the lock file; threads queue before it, so that one of each process waits there."""
+        deadline = time.monotonic() + seconds
+        if not self._turn.acquire(timeout=seconds):
+            raise StoreBusy(f"{self.path}: other threads have written for more than {seconds:g} s")
+        try:
+            with file_lock(lock_path(self.path), timeout=max(deadline - time.monotonic(), 0.0)):
+                yield
+        finally:
+            self._turn.release()
 
     def _make(self) -> None:
         """Make the database, or bring it to the newest migration, where that is due; a connection that is open shows that it is not."""
@@ -231,17 +234,6 @@ def open_existing(path: Path, *, timeout: float) -> Connection:
     else:
         return connection
     return connect(path, "ro&immutable=1")
-
-
-def unused_name(path: Path, name: str) -> Path:
-    """Return ``kr.db.NAME``, or ``kr.db.NAME.1`` and so on where that stands already."""
-    names = (f"{path.name}.{name}{number}" for number in ("", *(f".{it}" for it in range(1, 1000))))
-    found = next((path.with_name(it) for it in names if not path.with_name(it).exists()), None)
-    if found is None:
-        raise StoreUnwritable(
-            f"{path.parent}: there are too many copies named {path.name}.{name}; remove some"
-        )
-    return found
 
 
 def user_version(connection: sqlite3.Connection) -> int:

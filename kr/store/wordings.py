@@ -175,45 +175,6 @@ def ratings_of(tx: Transaction, entry: Entry) -> list[Rating]:
     return [Rating(**{name: row[name] for name in _RATING}) for row in rows]
 
 
-@dataclass(frozen=True, slots=True)
-class RatedText:
-    """A rating with the entry and the text (by its hash) that it is about, which has another number elsewhere."""
-
-    framework: str
-    topic: str
-    sha256: str
-    rating: Rating
-
-
-def rated_texts(tx: Transaction, *outcomes: Outcome) -> list[RatedText]:
-    """Return what was said of the texts that entries have, live or archived, with one of these outcomes; by entry and time."""
-    listed, parameters = named("outcome", outcomes)
-    found: dict[tuple[str, ...], RatedText] = {}
-    for table in ("entries", "archived_entries"):
-        rows = tx.rows(
-            f"SELECT r.*, e.framework, e.topic, e.sha256 FROM ratings AS r JOIN {table} AS e ON e.id = r.entry_id "
-            f"AND e.revision = r.revision WHERE e.sha256 IS NOT NULL AND r.outcome IN {listed}",
-            **parameters,
-        )
-        for row in rows:
-            rating = Rating(**{name: row[name] for name in _RATING})
-            key = (rating.entry_id, row["sha256"], rating.at, rating.session_id)
-            found[key] = RatedText(row["framework"], row["topic"], row["sha256"], rating)
-    return [found[key] for key in sorted(found)]
-
-
-def take_rating(tx: Transaction, rating: Rating) -> None:
-    """Keep a rating that was given elsewhere, unless its session said something later here."""
-    known = tx.value(
-        "SELECT at FROM ratings WHERE entry_id = :id AND revision = :revision AND session_id = :session",
-        id=rating.entry_id,
-        revision=rating.revision,
-        session=rating.session_id,
-    )
-    if known is None or known < rating.at:
-        rate(tx, rating)
-
-
 def rated_wrong(tx: Transaction) -> list[str]:
     """Return the live entries of which more sessions say that they are wrong than that they worked, the last said first."""
     rows = tx.rows(

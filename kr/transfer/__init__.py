@@ -5,16 +5,13 @@ from pathlib import Path
 INDEX = "index.yaml"
 ARCHIVE = "_archived-index.yaml"
 WORDINGS = "_wordings.yaml"
-"""Beside an index: what its nine keys leave out, for an import.
+"""Beside an index in another folder than the knowledge base: what its nine keys leave out, for an import.
 
-In another folder than the knowledge base one item for each live entry's exact times (kind ``times``), each text's writer (``writer``),
-each entry's question (``question``), each wording (``wording``) and each rating (``rating``). In the knowledge base itself only what was
-rated wrong, so that a clone of it serves that to nobody; no file where nothing was.
+One item for each live entry's exact times (kind ``times``), each text's writer (``writer``), each entry's question (``question``) and
+each wording (``wording``).
 """
 EXACT_TIMES = ("created", "last_accessed", "researched_at", "fresh_until")
 """The times of an entry that ``WORDINGS`` has to the microsecond; the index has days."""
-
-
 CONFLICT = (
     "has the conflict markers of git: nothing of it is imported, and it is left as it is. Delete the lines that begin with <<<<<<<, "
     "=======, and >>>>>>>, or take one side (git checkout --theirs FILE), then kr doctor --repair"

@@ -1,4 +1,4 @@
-"""Writes ``index.yaml`` and ``_archived-index.yaml``, what was rated wrong, and into another folder what an import needs besides.
+"""Writes ``index.yaml`` and ``_archived-index.yaml``, and into another folder what an import needs besides.
 
 A write must not cost more because a million entries are archived: the exported archive stands in the order of archiving, and new rows
 are appended. It is written anew where a row left it, which is counted. The index of the knowledge base that somebody else wrote is
@@ -10,7 +10,6 @@ import json
 import logging
 import os
 import time
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -18,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from kr.errors import ExportFailed
-from kr.models import Entry, Outcome
-from kr.store import archive, meta, revisions
+from kr.models import Entry
+from kr.store import archive, meta, new_id, revisions
 from kr.store import entries as entry_rows
 from kr.store import reports as stored_reports
 from kr.store import wordings as wording_rows
 from kr.store.archive import Archived
-from kr.store.engine import ALONE, Store, Transaction
+from kr.store.engine import ALONE, Store
 from kr.store.files import ReportFiles, open_own, write_new
 from kr.store.lock import file_lock
 from kr.store.meta import ARCHIVE_CHANGES
@@ -38,15 +37,15 @@ HEADER = "# Written by kr from its database. An edited item is taken in by `kr i
 
 _LOCK = ".export.lock"
 _WAIT_SECONDS = 60.0
-_STATES = {INDEX: "exported index", WORDINGS: "exported ratings"}
-"""The keys under which the hashes of the last states of the exported index and ratings are noted: those that kr knows for its own."""
-_MOST_STATES = 8
+_INDEX_STATES = "exported index"
+"""The key of the hashes of the index as kr wrote it last, and the time before."""
 _ARCHIVE_STATE = "exported archive"
 """The key of ``[size, mtime_ns, archive_id, removals]``: the exported archive's file as kr left it, the last row in it, and how
 often rows had left the archive."""
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
-Item = Mapping[str, str | tuple[str, ...]]
+Item = Mapping[str, str | tuple[str, ...] | None]
+"""An item of an index by its keys; what is None is not written."""
 
 
 def refresh_exports(store: Store, knowledge_base: Path) -> None:
@@ -58,7 +57,8 @@ def refresh_exports(store: Store, knowledge_base: Path) -> None:
             if _was_exported_since(lock, asked):
                 return
             began = time.time()
-            _write_own(store, knowledge_base)
+            _write_index(store, knowledge_base)
+            _write_archive(store, knowledge_base / ARCHIVE)
             with suppress(OSError):  # another user's
                 lock.write_text(str(began))
 
@@ -77,7 +77,10 @@ def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) 
     the newest state of parallel writers stays. Raises ``ExportFailed`` naming the file, or a ``StoreError``.
     """
     folder = knowledge_base if folder is None else folder
-    _take_edits_in(store)
+    with store.read() as tx:
+        edited = [entry for entry in entry_rows.all(tx) if settled(tx, entry) is None]
+    for entry in edited:
+        stored_reports.read_report(store, entry)
     files, reports = [folder / INDEX, folder / ARCHIVE], 0
     if folder.resolve() == knowledge_base.resolve():
         refresh_exports(store, knowledge_base)
@@ -85,39 +88,35 @@ def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) 
         with _translated(folder):
             folder.mkdir(parents=True, exist_ok=True)
             reports = _write_elsewhere(store, folder)
+        files += [folder / WORDINGS] if (folder / WORDINGS).exists() else []
     with store.read() as tx:
         counts = {"entries": entry_rows.count(tx), "archived": archive.count(tx), "reports": reports}
-    files += [folder / WORDINGS] if (folder / WORDINGS).exists() else []
     return {**counts, "files": [str(file) for file in files]}
 
 
-def _take_edits_in(store: Store) -> None:
-    """Take in what somebody wrote into the file of a report."""
-    with store.read() as tx:
-        edited = [entry for entry in entry_rows.all(tx) if settled(tx, entry) is None]
-    for entry in edited:
-        stored_reports.read_report(store, entry)
+def _write_index(store: Store, folder: Path) -> None:
+    """Write the index; one that somebody else wrote is copied and imported first.
 
-
-def _write_own(store: Store, folder: Path) -> None:
-    """Write the files; an index or ratings that somebody else wrote are copied and imported first.
-
-    An archive of others is copied alone: what left the index for good must not come back by an older file. Where git left conflict
-    markers nothing is touched. Raises ``ExportFailed``.
+    Its hash is noted before it takes its name: a crash in between makes it no stranger's.
     """
-    for name in _STATES:
-        _refuse_conflict(folder / name)
-    contents = _own_contents(store)
-    edited = [name for name in _STATES if _is_others(store, folder / name, contents[name])]
-    if edited:
-        paths = [folder / name for name in edited]
-        for path in paths:
-            log.warning("%s was edited: it is imported, and %s is a copy", path, _keep_copy(path).name)
-        import_yaml(store, folder, paths, now=datetime.now(UTC), guards=False, adopts=True).log_problems()
-        contents = _own_contents(store)
-    for name, content in contents.items():
-        _write_noted(store, folder / name, content)
-    _write_archive(store, folder / ARCHIVE)
+    path = folder / INDEX
+    _refuse_conflict(path)
+    content = _index_of(store)
+    present = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+    with store.read() as tx:
+        known = (meta.get(tx, store.folder_key(_INDEX_STATES)) or "").split()
+    if present and present != content and _hash(present) not in known:
+        log.warning("%s was edited: it is imported, and %s is a copy", path, _keep_copy(path).name)
+        import_yaml(store, folder, [path], now=datetime.now(UTC), guards=False, adopts=True).log_problems()
+        content = _index_of(store)
+    if present != content:
+        _note(store, _INDEX_STATES, " ".join([_hash(content), *known[:1]]))
+        _replace(path, [content.decode()])
+
+
+def _index_of(store: Store) -> bytes:
+    with store.read() as tx:
+        return render_index(entry_rows.all(tx)).encode()
 
 
 def _refuse_conflict(path: Path) -> None:
@@ -125,48 +124,15 @@ def _refuse_conflict(path: Path) -> None:
         raise ExportFailed(f"{path}: {CONFLICT}")
 
 
-def _own_contents(store: Store) -> dict[str, bytes]:
-    """Return what the files of the knowledge base itself are to hold; nothing for one that is not needed."""
-    with store.read() as tx:
-        index, wrong = render_index(entry_rows.all(tx)), list(_ratings(tx, "wrong"))
-    ratings = "".join(_render(wrong, HEADER)) if wrong else ""
-    return {INDEX: index.encode(), WORDINGS: ratings.encode()}
-
-
-def _is_others(store: Store, path: Path, content: bytes) -> bool:
-    """Tell whether a file holds what kr did not write there."""
-    present = _own_bytes(path)
-    return bool(present) and present != content and _hash(present) not in _known_states(store, path.name)
-
-
-def _write_noted(store: Store, path: Path, content: bytes) -> None:
-    """Write a file whose state is noted before it takes its name: a crash in between makes it no stranger's."""
-    if _own_bytes(path) == content:
-        return
-    states = [_hash(content), *_known_states(store, path.name)]
-    _note(store, _STATES[path.name], " ".join(states[:_MOST_STATES]))
-    if content:
-        _replace(path, [content.decode()])
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _own_bytes(path: Path) -> bytes:
-    """Return what a file holds; nothing where there is none, or a link that a repository brought."""
-    return path.read_bytes() if path.is_file() and not path.is_symlink() else b""
-
-
-def _known_states(store: Store, name: str) -> list[str]:
-    with store.read() as tx:
-        return (meta.get(tx, store.folder_key(_STATES[name])) or "").split()
-
-
 def _hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
 def _write_archive(store: Store, path: Path) -> None:
-    """Append what was archived since the last export; where a row left the archive, or the file is not as it was, write all of it."""
+    """Append what was archived since the last export; where a row left the archive, or the file is not as it was, write all of it.
+
+    An archive of others is copied alone: what left the index for good must not come back by an older file.
+    """
     with store.read() as tx:
         rows = [archive.last_id(tx), int(meta.get(tx, ARCHIVE_CHANGES) or 0)]
         noted = json.loads(meta.get(tx, store.folder_key(_ARCHIVE_STATE)) or "null") or [None, None, 0, 0]
@@ -205,26 +171,18 @@ def _write_elsewhere(store: Store, folder: Path) -> int:
         file = folder / name
         if file.is_file() and not file.read_bytes().startswith(HEADER.encode()):
             _keep_copy(file)
-    with store.read() as tx:
-        reports = _write_reports(tx, folder)
-        if items := list(_wordings(tx)):
-            _replace(folder / WORDINGS, _render(items, HEADER))
-        archived = (_archived_item(row, has_report=True) for row in archive.since(tx, 0))
-        _replace(folder / ARCHIVE, _render(archived, HEADER))
-        _replace(folder / INDEX, [render_index(entry_rows.all(tx))])
-    return reports
-
-
-def _write_reports(tx: Transaction, folder: Path) -> int:
-    """Write the text of every live entry to its path, and those of archived rows beside; return how many."""
     files, number = ReportFiles(folder), 0
-    texts = [(entry.path, entry.sha256) for entry in entry_rows.all(tx)]
-    texts += [(_archived_path(row), row.entry.sha256) for row in archive.since(tx, 0)]
-    for path, sha256 in texts:
-        text = revisions.text(tx, sha256)
-        if text is not None:
-            files.write(path, text)
-            number += 1
+    with store.read() as tx:
+        live, archived = entry_rows.all(tx), archive.since(tx, 0)
+        texts = [(entry.path, entry.sha256) for entry in live]
+        for path, sha256 in texts + [(_archived_path(row), row.entry.sha256) for row in archived]:
+            if (text := revisions.text(tx, sha256)) is not None:
+                files.write(path, text)
+                number += 1
+        if items := list(_wordings(live, archived, wording_rows.all(tx))):
+            _replace(folder / WORDINGS, _render(items, HEADER))
+        _replace(folder / ARCHIVE, _render((_archived_item(it, has_report=True) for it in archived), HEADER))
+        _replace(folder / INDEX, [render_index(live)])
     return number
 
 
@@ -244,14 +202,14 @@ def _translated(folder: Path) -> Iterator[None]:
 def _keep_copy(path: Path) -> Path:
     """Copy a file to one beside it that is named by what is in it, such as ``index.yaml.5f70bf18.bak``."""
     content = path.read_bytes()
-    copy = path.with_name(f"{path.name}.{hashlib.sha256(content).hexdigest()[:8]}.bak")
+    copy = path.with_name(f"{path.name}.{_hash(content)[:8]}.bak")
     write_new(copy, content)
     return copy
 
 
 def _replace(path: Path, parts: Iterable[str]) -> None:
     """Write a file whole or not at all. What a power failure takes of it is in the database."""
-    staged = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    staged = path.with_name(f".{path.name}.{new_id()}")
     try:
         with staged.open("x", encoding="utf-8", newline="") as file:
             file.writelines(parts)
@@ -286,56 +244,41 @@ def _item(entry: Entry, status: str) -> Item:
 
 
 def _archived_item(row: Archived, *, has_report: bool = False) -> Item:
-    item = {**_item(row.entry, "archived"), "archived_at": row.archived_at, "reason": row.reason}
-    return {**item, "report": _archived_path(row)} if has_report and row.entry.sha256 is not None else item
+    report = _archived_path(row) if has_report and row.entry.sha256 is not None else None
+    of_archive = {"archived_at": row.archived_at, "reason": row.reason, "report": report}
+    return {**_item(row.entry, "archived"), **of_archive}
 
 
-def _wordings(tx: Transaction) -> Iterator[Item]:
+def _wordings(
+    live: list[Entry], archived: list[Archived], wordings: Mapping[str, list[wording_rows.Wording]]
+) -> Iterator[Item]:
     """Tell times, writers, questions and wordings of all entries, live or archived, each sorted by id."""
-    live, archived = entry_rows.all(tx), [row.entry for row in archive.all(tx)]
     for entry in live:
         times = {name: getattr(entry, name) for name in EXACT_TIMES}
-        if entry.stale_major is not None or any(
-            time is not None and not is_day(time) for time in times.values()
-        ):
+        if entry.stale_major is not None or not all(time is None or is_day(time) for time in times.values()):
             yield _of(entry, "times", **times, stale_major=entry.stale_major)
-    written = {(entry.id, entry.sha256): entry for entry in (*live, *archived) if entry.origin != "imported"}
+    gone = [row.entry for row in archived]
+    written = {(entry.id, entry.sha256): entry for entry in (*live, *gone) if entry.origin != "imported"}
     for (_, sha256), entry in sorted((key, entry) for key, entry in written.items() if key[1] is not None):
         told = {"origin": entry.origin, "confidence": entry.confidence, "written_by": entry.written_by}
         yield _of(entry, "writer", sha256=sha256, **told)
-    wordings = wording_rows.all(tx)
-    for _, entry in sorted({entry.id: entry for entry in (*archived, *live)}.items()):
+    for _, entry in sorted({entry.id: entry for entry in (*gone, *live)}.items()):
         if entry.question is not None:
             at = entry.researched_at or entry.created
             yield _of(entry, "question", topic=entry.topic, tags=entry.tags, question=entry.question, at=at)
         for it in wordings.get(entry.id, ()):
             of_whom = {"at": it.at, "session_id": it.session_id, "proved": "true" if it.proved else None}
             yield _of(entry, "wording", topic=it.topic, tags=it.tags, question=it.question, **of_whom)
-    yield from _ratings(tx, "worked", "wrong")
-
-
-def _ratings(tx: Transaction, *outcomes: Outcome) -> Iterator[Item]:
-    """Tell what sessions said with one of these outcomes of the texts that entries have, live or archived."""
-    for rated in wording_rows.rated_texts(tx, *outcomes):
-        it = rated.rating
-        whose = {
-            "id": it.entry_id,
-            "framework": rated.framework,
-            "entry_topic": rated.topic,
-            "kind": "rating",
-        }
-        said = {"sha256": rated.sha256, "outcome": it.outcome, "note": it.note, "session_id": it.session_id}
-        yield _without_none({**whose, **said, "story_key": it.story_key, "at": it.at})
 
 
 def _of(entry: Entry, kind: str, **told: str | tuple[str, ...] | None) -> Item:
-    """Make an item about an entry; what is None is left out."""
-    whose = {"id": entry.id, "framework": entry.framework, "entry_topic": entry.topic, "kind": kind}
-    return _without_none({**whose, **told})
-
-
-def _without_none(item: Mapping[str, str | tuple[str, ...] | None]) -> Item:
-    return {name: value for name, value in item.items() if value is not None}
+    return {
+        "id": entry.id,
+        "framework": entry.framework,
+        "entry_topic": entry.topic,
+        "kind": kind,
+        **told,
+    }
 
 
 def _render(items: Iterable[Item], header: str = "") -> Iterator[str]:
@@ -344,7 +287,7 @@ def _render(items: Iterable[Item], header: str = "") -> Iterator[str]:
     is_empty = bool(header)
     for item in items:
         is_empty = False
-        lines = (f"  {key}: {_value(value)}\n" for key, value in item.items())
+        lines = (f"  {key}: {_value(value)}\n" for key, value in item.items() if value is not None)
         yield f"- {''.join(lines)[2:]}"
     if is_empty:
         yield "[]\n"

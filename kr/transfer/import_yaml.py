@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from kr.errors import IndexUnreadable, ReportUnwritable
-from kr.guard import clean, mask_secrets, reasons_to_hold
+from kr.guard import reasons_to_hold
 from kr.models import Entry
 from kr.store import archive, entries, meta, wordings
 from kr.store.engine import Store, Transaction
@@ -21,9 +21,8 @@ from kr.store.lock import file_lock
 from kr.store.meta import FIRST_IMPORT
 from kr.store.places import pair_of
 from kr.store.requests import Need
-from kr.store.wordings import Rating
 from kr.text import Tree, counted
-from kr.times import from_text, to_text
+from kr.times import to_text
 from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
 from kr.transfer.place import Outcome, Placer
 from kr.transfer.read_index import BadItem, Item, check_item, check_wording, read_items
@@ -274,7 +273,8 @@ class _Importer:
 def _take_in(tx: Transaction, told: Mapping[str, Any], now: str, *, adopts: bool) -> None:
     entry_id, pair = told["id"], pair_of(told["framework"], told["entry_topic"])
     live = entries.get(tx, entry_id)
-    rows = [*([live] if live else []), *(row.entry for row in archive.of_id(tx, entry_id))]
+    gone = (row.entry for row in archive.of_id(tx, entry_id))
+    rows = gone if live is None else (live, *gone)
     entry = next((row for row in rows if pair_of(row.framework, row.topic) == pair), None)
     if entry is None:
         return
@@ -292,24 +292,6 @@ def _take_in(tx: Transaction, told: Mapping[str, Any], now: str, *, adopts: bool
             need = Need(told["topic"], told["tags"], told["question"])
             at = min(told["at"] or now, now)
             wordings.keep(tx, entry, need, at=at, session_id=told["session_id"], proved=told["proved"])
-        case "rating" if told["outcome"] == "wrong" or not adopts:
-            for row in rows:
-                if row.sha256 == told["sha256"].lower():
-                    wordings.take_rating(tx, _rating(told, row, now))
-
-
-def _rating(told: Mapping[str, Any], entry: Entry, now: str) -> Rating:
-    """Make the rating of an entry's text, which has a number of its own here; a note that gives orders is left out."""
-    note = mask_secrets(clean(told["note"])) if told["note"] is not None else None
-    return Rating(
-        entry_id=entry.id,
-        revision=entry.revision,
-        session_id=told["session_id"],
-        story_key=told["story_key"],
-        outcome=told["outcome"],
-        note=None if note is None or reasons_to_hold(note) else note,
-        at=min(to_text(from_text(told["at"])), now),
-    )
 
 
 def _doubted(told: Mapping[str, Any], entry: Entry) -> dict[str, Any]:

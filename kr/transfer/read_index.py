@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, get_args
 
 from kr.errors import BrokenYaml, IndexUnreadable, KrError
-from kr.models import Confidence, EntryStatus, Origin, Outcome
+from kr.models import Confidence, EntryStatus, Origin
 from kr.requests import Fields, bad, line, lines, one_of, optional, read_fields, shown, text, yes_no
 from kr.store.archive import ArchiveReason
 from kr.text import Tree
@@ -164,7 +164,7 @@ _WHOSE: Fields = {
     "id": line,
     "framework": line,
     "entry_topic": line,
-    "kind": one_of("times", "writer", "question", "wording", "rating"),
+    "kind": one_of("times", "writer", "question", "wording"),
 }
 _WORDING: Fields = {
     "topic": text,
@@ -184,12 +184,4 @@ _OF_KIND: dict[str, Fields] = {
     },
     "question": _WORDING,
     "wording": _WORDING,
-    "rating": {
-        "sha256": line,
-        "outcome": one_of(*get_args(Outcome)),
-        "note": optional(text),
-        "session_id": line,
-        "story_key": optional(line),
-        "at": _read_time,
-    },
 }

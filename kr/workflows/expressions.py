@@ -45,11 +45,6 @@ _RESERVED = frozenset(
 class ExpressionError(Exception):
     """An expression does not compile, or fails; ``str()`` says why, and holds the expression."""
 
-    def __init__(self, message: str, *, hangs_on_a_run: bool = False) -> None:
-        super().__init__(message)
-        self.hangs_on_a_run = hangs_on_a_run
-        """Whether it names what steps set, which a simulation need not know."""
-
 
 def is_identifier(text: str) -> bool:
     """Tell whether expressions can call something by this name."""
@@ -86,16 +81,7 @@ def evaluate(text: str, values: Mapping[str, Any]) -> Any:
 
     Raises ``ExpressionError``; also where the value is none that JSON can hold.
     """
-    names = tuple(name for name in values if name not in SCOPE)
-    compiled = compile_expression(text, names)
-    try:
-        return _value(compiled, text, values)
-    except ExpressionError as error:
-        hangs = any(root != "params" for root, _ in members(text))
-        raise ExpressionError(str(error), hangs_on_a_run=hangs) from error
-
-
-def _value(compiled: Any, text: str, values: Mapping[str, Any]) -> Any:
+    compiled = compile_expression(text, tuple(name for name in values if name not in SCOPE))
     try:
         # What it doesn't name isn't handed over: the results of all steps can be megabytes.
         value = compiled.eval(data={name: given for name, given in values.items() if name in text})

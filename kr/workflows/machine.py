@@ -6,9 +6,10 @@ Pure: nothing here reads a file or a clock, or runs a command. The runner saves 
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from kr.errors import WorkflowError
+from kr.text import counted
 from kr.workflows.expressions import ExpressionError, evaluate, fill, holds
 from kr.workflows.model import (
     END,
@@ -26,19 +27,17 @@ from kr.workflows.state import (
     Finished,
     Instance,
     Job,
-    Spawned,
     StepState,
     SubTask,
     Target,
     Transition,
 )
-from kr.workflows.work import make_job, outputs_of, result_of, scope_of, shown, simulated, told, unfilled
+from kr.workflows.work import make_job, outputs_of, result_of, scope_of, shown, simulated, unfilled
 
 MAX_STEPS = 1_000
 """Steps that one run may begin: what ends a cycle whose condition never chooses the way out."""
 SIMULATION = "simulation"
 T = TypeVar("T")
-_INTERRUPTED = "Interrupted: kr was stopped while it ran."
 
 
 def handle(instance: Instance, *events: Event, now: str) -> Transition:
@@ -53,40 +52,35 @@ class _Machine:
     def __init__(self, instance: Instance, now: str) -> None:
         self.instance = instance
         self.jobs: list[Job] = []
-        self._recovered: dict[Target, Finished] = {}
         self._now = now
 
     # --- events
 
     def take(self, event: Event) -> None:
+        """Take an event; then begin step after step, until one has to be waited for, or the workflow ends."""
         match event:
             case Begin():
-                self.begin(event)
-            case Spawned():
-                run = self.instance.run_of(event.target)
-                if run is not None:
-                    run.process, run.record = event.process, event.record
+                step = self._begin(event)
             case Finished():
-                self.finished(event)
-            case Decided():
-                self.decided(event)
+                step = self._finished(event)
+            case _:
+                step = self._decided(event)
+        while step is not None:
+            step = self._begin_step(step)
 
-    def begin(self, event: Begin) -> None:
+    def _begin(self, event: Begin) -> StepState | None:
         instance = self.instance
-        step = instance.step(instance.current_step)
         if event.simulate and instance.status != "completed":
             instance.is_simulated = True
-        if instance.status == "failed":
-            step = self._to_retry() if event.retry else None
-        elif instance.status == "completed":
-            step = None
+        step = instance.step(instance.current_step)
+        if instance.status == "failed" and event.retry:
+            step = self._to_retry()
         if step is None or (step.status == "waiting" == instance.status and not instance.is_simulated):
-            return
+            return None
         instance.steps_in_run = 0
         instance.status = "running"
         instance.started_at = instance.started_at or self._now
-        self._recovered = {ended.target: ended for ended in event.recovered}
-        self._go(self._resume(step))
+        return self._resume(step)
 
     def _to_retry(self) -> StepState:
         instance = self.instance
@@ -105,19 +99,15 @@ class _Machine:
         instance.completed_at = None
         return step
 
-    def finished(self, event: Finished) -> None:
+    def _finished(self, event: Finished) -> StepState | None:
         step = self.instance.step(event.target.step_id)
         run = self.instance.run_of(event.target)
         if step is None or run is None or run.status != "running":
-            return  # it was given up meanwhile
-        run.process = run.record = None
-        if isinstance(run, SubTask):
-            self._sub_task_ended(step, run, event)
-            self._go(self._schedule(step))
-        else:
-            self._go(self._action_ended(step, event))
+            return None  # it was given up meanwhile
+        self._run_ended(step, run, event)
+        return self._after_run(step)
 
-    def decided(self, event: Decided) -> None:
+    def _decided(self, event: Decided) -> StepState | None:
         instance = self.instance
         step = instance.step(instance.current_step)
         if instance.status != "waiting" or step is None or step.status != "waiting":
@@ -127,49 +117,40 @@ class _Machine:
                 f"{event.step_id} is not what waits: {instance.workflow_id} waits at {step.id}"
             )
         instance.status, instance.steps_in_run = "running", 0
-        self._go(self._decide(step, event))
+        return self._decide(step, event)
 
-    # --- steps, one after another
-
-    def _go(self, step: StepState | None) -> None:
-        """Begin step after step, until one has to be waited for, or the workflow ends."""
-        while step is not None:
-            step = self._begin_step(step)
+    # --- steps: each method gives the step that is to begin next, if any
 
     def _begin_step(self, step: StepState) -> StepState | None:
-        """Begin a step; gives the one that is to begin next, if any."""
         self.instance.current_step = step.id
         self.instance.steps_in_run += 1
         self.instance.path.append(step.id)
         step.status, step.started_at, step.completed_at = "running", self._now, None
-        step.details, step.result, step.sub_tasks, step.process, step.record = None, None, [], None, None
+        step.details, step.result, step.sub_tasks = None, None, []
         step.attempts, step.interruptions, step.is_simulated = 0, 0, self.instance.is_simulated
         if self.instance.steps_in_run > MAX_STEPS:
             return self._fail(step, f"more than {MAX_STEPS:,} steps in one run: a cycle that doesn't end")
-        return self._guarded(step, lambda: self._act(step))
+        try:
+            return self._act(step)
+        except ExpressionError as error:
+            return self._fail(step, str(error))
 
     def _act(self, step: StepState) -> StepState | None:
         match step.definition:
             case ActionStep() as action:
-                if action.if_ is not None and not self._holds(action.if_, scope_of(self.instance)):
+                if action.if_ is not None and not self._holds(action.if_):
                     step.status, step.completed_at = "skipped", self._now
                     step.details = f"Skipped: {action.if_} is false."
                     return self._advance(step)
-                return self._start(step)
+                self._start(step, action)
+                return self._after_run(step)
             case ConditionStep() as condition:
                 return self._choose(step, condition)
             case ApprovalStep() as approval:
                 return self._ask(step, approval)
             case ParallelStep() as parallel:
                 step.sub_tasks = self._sub_tasks(parallel)
-                return self._schedule(step)
-
-    def _guarded(self, step: StepState, act: Callable[[], StepState | None]) -> StepState | None:
-        """An expression that fails fails its step, with the expression in the message (rule 9)."""
-        try:
-            return act()
-        except ExpressionError as error:
-            return self._fail(step, str(error))
+                return self._after_run(step)
 
     def _resume(self, step: StepState) -> StepState | None:
         """Go on where the run ended: at what was running, or after what is done (a person may have marked it)."""
@@ -188,77 +169,64 @@ class _Machine:
                 return None
             case "running":
                 return self._run_again(step)
-            case _:
+            case "pending":
                 return step
 
     def _run_again(self, step: StepState) -> StepState | None:
         """Go on with a step that was running when its runner was killed."""
         work = step.definition
-        if isinstance(work, ActionStep):
-            if (ended := self._recovered.get(Target(step.id))) is not None:
-                step.process = step.record = None
-                return self._action_ended(step, ended)
-            if not self._may_run_again(step, work):
-                return self._fail(step, _INTERRUPTED)
-            return self._guarded(step, lambda: self._start(step))
-        if not isinstance(work, ParallelStep) or not step.sub_tasks:
+        runs = [step] if isinstance(work, ActionStep) else step.sub_tasks
+        if not isinstance(work, WorkStep) or not runs:
             return step
-        for number, task in enumerate(step.sub_tasks):
-            ended = self._recovered.get(Target(step.id, number))
-            if task.status == "running" and ended is not None:
-                task.process = task.record = None
-                self._sub_task_ended(step, task, ended)
-            elif task.status == "running" and self._may_run_again(task, work):
-                task.status = "pending"
-            elif task.status == "running":
-                task.status, task.completed_at, task.details = "failed", self._now, _INTERRUPTED
-        return self._schedule(step)
+        for run in runs:
+            if run.status == "running":
+                self._interrupted(run, work)
+        if step.status == "pending":
+            self._start(step, work)
+        return self._after_run(step)
 
-    def _may_run_again(self, run: StepState | SubTask, work: WorkStep) -> bool:
-        run.process = run.record = None
-        if run.attempts == 0:  # its retry was asked for, and has not begun
-            return True
+    def _interrupted(self, run: StepState | SubTask, work: WorkStep) -> None:
+        """Make what was running when its runner was killed pending again, or failed."""
         run.interruptions += 1
         run.attempts -= 1
-        return work.on_interrupt == "retry"
+        run.status = "pending"
+        if work.on_interrupt == "fail":
+            run.status, run.completed_at = "failed", self._now
+            run.details = "Interrupted: kr was stopped while it ran."
 
     def _advance(self, step: StepState, chosen: str | None = None) -> StepState | None:
-        """Give the step that follows; what is passed over is skipped. None: the workflow is completed."""
+        """Skip what is passed over on the way to the step that follows. None: the workflow has ended."""
         steps = self.instance.steps
         at = steps.index(step)
         name = chosen or step.definition.next
-        target = at + 1 if name is None else len(steps) if name == END else self._index(name)
-        for passed in steps[at + 1 : target]:
+        ids = [step.id for step in steps] + [END]
+        if name is not None and name not in ids:  # a state file can be edited
+            return self._fail(step, f"next leads nowhere: there is no step {name}")
+        target = at + 1 if name is None else ids.index(name)
+        has_ended = target >= len(steps)
+        for passed in steps if has_ended else steps[at + 1 : target]:
             if passed.status == "pending":
                 passed.status = "skipped"
-        if target < len(steps):
+        if not has_ended:
             return steps[target]
-        for left in steps:
-            if left.status == "pending":
-                left.status = "skipped"
-        self.instance.status, self.instance.current_step = "completed", None
-        self.instance.completed_at = self._now
+        self._end("completed")
         return None
 
-    def _index(self, name: str) -> int:
-        return next(at for at, step in enumerate(self.instance.steps) if step.id == name)
+    def _end(self, status: Literal["completed", "failed"]) -> None:
+        self.instance.status, self.instance.current_step = status, None
+        self.instance.completed_at = self._now
 
     def _done(
-        self, step: StepState, details: str, result: Mapping[str, Any] | None, next_: str | None = None
+        self, step: StepState, details: str, result: dict[str, Any], chosen: str | None = None
     ) -> StepState | None:
         step.status, step.completed_at = "completed", self._now
-        step.details, step.result = details, None if result is None else dict(result)
-        return self._advance(step, next_)
+        step.details, step.result = details, result
+        return self._advance(step, chosen)
 
-    def _fail(
-        self, step: StepState, details: str, result: Mapping[str, Any] | None = None
-    ) -> StepState | None:
-        step.status, step.completed_at, step.process, step.record = "failed", self._now, None, None
-        step.details = details
-        if result is not None:
-            step.result = dict(result)
-        self.instance.status, self.instance.current_step = "failed", None
-        self.instance.completed_at = self._now
+    def _fail(self, step: StepState, details: str, result: dict[str, Any] | None = None) -> StepState | None:
+        step.status, step.completed_at = "failed", self._now
+        step.details, step.result = details, result or step.result
+        self._end("failed")
         return None
 
     # --- conditions and approvals
@@ -266,7 +234,7 @@ class _Machine:
     def _choose(self, step: StepState, condition: ConditionStep) -> StepState | None:
         scope = scope_of(self.instance)
         for number, case in enumerate(condition.cases, 1):
-            if case.when is not None and not self._holds(case.when, scope):
+            if case.when is not None and not self._holds(case.when):
                 continue
             values = {
                 name: self._known(partial(evaluate, expression, scope), None)
@@ -279,15 +247,15 @@ class _Machine:
             return self._done(step, f"{details}.", result, case.next)
         return self._done(step, "No case holds.", {"case": None, "when": None, "set": {}, "next": None})
 
-    def _holds(self, when: str, scope: Mapping[str, Any]) -> bool:
-        return self._known(partial(holds, when, scope), False)
+    def _holds(self, when: str) -> bool:
+        return self._known(partial(holds, when, scope_of(self.instance)), False)
 
     def _known(self, value: Callable[[], T], unknown: T) -> T:
-        """In a simulation, what hangs on a value that only a command could give is ``unknown`` and no mistake."""
+        """Give a value; in a simulation, ``unknown`` where it can't be had: it may hang on what a command gives."""
         try:
             return value()
-        except ExpressionError as error:
-            if not (self.instance.is_simulated and error.hangs_on_a_run):
+        except ExpressionError:
+            if not self.instance.is_simulated:
                 raise
             return unknown
 
@@ -309,46 +277,66 @@ class _Machine:
             return self._done(step, f"Approved by {event.by}{note}.", result)
         return self._fail(step, f"Rejected by {event.by}{note}.", result)
 
-    # --- actions
+    # --- what runs: an action itself, and each sub-task of a parallel step
 
-    def _start(self, step: StepState) -> StepState | None:
-        """Start the command of an action; a simulated one has ended at once."""
-        if not isinstance(step.definition, ActionStep):
-            raise TypeError(step.type)
-        step.status = "running"
-        step.attempts += 1
-        job = self._job(Target(step.id), step.definition, scope_of(self.instance))
-        if self.instance.is_simulated:
-            return self._action_ended(step, simulated(job))
-        self.jobs.append(job)
-        return None
-
-    def _job(self, target: Target, work: WorkStep, scope: Mapping[str, Any]) -> Job:
-        return self._known(partial(make_job, target, work, scope), unfilled(target, work))
-
-    def _action_ended(self, step: StepState, event: Finished) -> StepState | None:
-        work = step.definition
-        if not isinstance(work, ActionStep):
-            return None
-        result = result_of(event)
-        details = told(step, event.details)
-        if not event.is_success:
-            if step.attempts <= work.retries:
-                return self._guarded(step, lambda: self._start(step))
-            return self._fail(step, details, result)
+    def _start(self, step: StepState, work: WorkStep, index: int | None = None) -> bool:
+        """Start a run; False where it has ended at once: its texts can't be filled in, or it is simulated."""
+        run = step if index is None else step.sub_tasks[index]
+        target = Target(step.id, index)
+        run.status, run.attempts = "running", run.attempts + 1
+        run.started_at, run.is_simulated = run.started_at or self._now, self.instance.is_simulated
         try:
-            outputs = outputs_of(
-                work, event, scope_of(self.instance), is_simulated=self.instance.is_simulated
-            )
+            job = self._known(partial(make_job, target, work, self._scope(run, work)), unfilled(target, work))
         except ExpressionError as error:
-            return self._fail(step, str(error), result)
-        self.instance.variables.update(outputs)
-        return self._done(step, details, result)
+            run.status, run.completed_at, run.details = "failed", self._now, str(error)
+            return False
+        if run.is_simulated:
+            self._run_ended(step, run, simulated(job))
+            return False
+        self.jobs.append(job)
+        return True
 
-    # --- parallel steps
+    def _scope(self, run: StepState | SubTask, work: WorkStep) -> Mapping[str, Any]:
+        scope = scope_of(self.instance)
+        if isinstance(run, SubTask) and isinstance(work, ParallelStep):
+            scope[work.as_] = run.item
+        return scope
+
+    def _run_ended(self, step: StepState, run: StepState | SubTask, event: Finished) -> None:
+        work = step.definition
+        if not isinstance(work, WorkStep):
+            return
+        run.result, run.details = result_of(event), event.details
+        if run.interruptions:
+            run.details = f"Interrupted {counted(run.interruptions, 'time')} and run again. {run.details}"
+        if not event.is_success and run.attempts <= work.retries:
+            self._start(step, work, event.target.task)
+            return
+        run.status, run.completed_at = "failed", self._now
+        if not event.is_success:
+            return
+        try:
+            outputs = outputs_of(work, event, self._scope(run, work), is_simulated=run.is_simulated)
+        except ExpressionError as error:
+            run.details = str(error)
+            return
+        run.status = "completed"
+        if isinstance(run, SubTask):
+            run.outputs = outputs
+        else:
+            self.instance.variables.update(outputs)
+
+    def _after_run(self, step: StepState) -> StepState | None:
+        """Go on where all runs of a step have ended, and start those of its sub-tasks for which there is room."""
+        work = step.definition
+        if isinstance(work, ParallelStep):
+            return self._schedule(step, work)
+        if step.status == "running":
+            return None
+        return self._advance(step) if step.status == "completed" else self._fail(step, step.details or "")
 
     def _sub_tasks(self, work: ParallelStep) -> list[SubTask]:
-        value = self._known(partial(evaluate, work.foreach, scope_of(self.instance)), None)
+        value: Any = self._known(partial(evaluate, work.foreach, scope_of(self.instance)), None)
         if value is None and self.instance.is_simulated:
             value = []
         if not isinstance(value, list):
@@ -359,70 +347,25 @@ class _Machine:
             )
         return [SubTask(id=str(number), name=_name(item), item=item) for number, item in enumerate(value, 1)]
 
-    def _schedule(self, step: StepState) -> StepState | None:
-        """Start sub-tasks as far as there is room; when all have ended, the step has."""
-        work = step.definition
-        if not isinstance(work, ParallelStep):
-            return step
-        running = sum(task.status == "running" for task in step.sub_tasks)
-        for index, task in enumerate(step.sub_tasks):
-            if running >= work.max_parallel:
-                break
-            if task.status == "pending":
-                running += self._start_sub_task(step, work, index)
-        if any(task.status in {"pending", "running"} for task in step.sub_tasks):
+    def _schedule(self, step: StepState, work: ParallelStep) -> StepState | None:
+        tasks = step.sub_tasks
+        running = sum(task.status == "running" for task in tasks)
+        for index, task in enumerate(tasks):
+            if task.status == "pending" and running < work.max_parallel:
+                running += self._start(step, work, index)
+        if any(task.status in {"pending", "running"} for task in tasks):
             return None
-        return self._parallel_ended(step, work, step.sub_tasks)
-
-    def _start_sub_task(self, step: StepState, work: ParallelStep, index: int) -> bool:
-        """Start one; False when it has ended at once: its texts can't be filled in, or it is simulated."""
-        task = step.sub_tasks[index]
-        task.status, task.started_at = "running", task.started_at or self._now
-        task.attempts += 1
-        task.is_simulated = self.instance.is_simulated
-        target = Target(step.id, index)
-        try:
-            job = self._job(target, work, {**scope_of(self.instance), work.as_: task.item})
-        except ExpressionError as error:
-            task.status, task.completed_at, task.details = "failed", self._now, str(error)
-            return False
-        if self.instance.is_simulated:
-            self._sub_task_ended(step, task, simulated(job))
-            return False
-        self.jobs.append(job)
-        return True
-
-    def _sub_task_ended(self, step: StepState, task: SubTask, event: Finished) -> None:
-        work = step.definition
-        if not isinstance(work, ParallelStep):
-            return
-        task.result, task.details = result_of(event), told(task, event.details)
-        if not event.is_success and task.attempts <= work.retries:
-            self._start_sub_task(step, work, event.target.task or 0)
-            return
-        task.status, task.completed_at = "completed" if event.is_success else "failed", self._now
-        if event.is_success:
-            try:
-                task.outputs = outputs_of(
-                    work,
-                    event,
-                    {**scope_of(self.instance), work.as_: task.item},
-                    is_simulated=task.is_simulated,
-                )
-            except ExpressionError as error:
-                task.status, task.details = "failed", str(error)
-
-    def _parallel_ended(self, step: StepState, work: ParallelStep, tasks: list[SubTask]) -> StepState | None:
-        failed = [task for task in tasks if task.status == "failed"]
+        failed = [task.name for task in tasks if task.status == "failed"]
         result = {"total": len(tasks), "completed": len(tasks) - len(failed), "failed": len(failed)}
         if failed:
-            names = ", ".join(task.name for task in failed[:10])
+            names = ", ".join(failed[:10])
             return self._fail(step, f"{len(failed)} of {len(tasks)} failed: {names}", result)
-        names_set = dict.fromkeys([*(work.outputs or ()), *(name for task in tasks for name in task.outputs)])
-        for name in names_set:
+        for name in dict.fromkeys(
+            [*(work.outputs or ()), *(name for task in tasks for name in task.outputs)]
+        ):
             self.instance.variables[name] = [task.outputs.get(name) for task in tasks]
-        simulated = " (simulated)" if step.is_simulated else ""
-        return self._done(step, f"{len(tasks)} of {len(tasks)} completed{simulated}.", result)
+        note = " (simulated)" if step.is_simulated else ""
+        return self._done(step, f"{len(tasks)} of {len(tasks)} completed{note}.", result)
 
 
 def _name(item: Any) -> str:

@@ -6,18 +6,16 @@ What one value can't tell (does a ``next`` lead somewhere?) is for ``kr.workflow
 """
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints
 
 from kr.text import KeyPath, Tree
-from kr.workflows.expressions import as_json
+from kr.workflows.expressions import as_json, as_text
 from kr.yaml_io import Place
 
 StepType = Literal["action", "condition", "approval", "parallel"]
-STEP_TYPES: tuple[StepType, ...] = ("action", "condition", "approval", "parallel")
 ParameterType = Literal["string", "integer", "number", "boolean", "list", "object"]
 Operation = Literal[
     "research", "save", "lessons.inject", "lessons.record", "export-yaml", "warm", "lessons.list"
@@ -28,17 +26,13 @@ END = "end"
 MAX_SUB_TASKS = 1_000
 DEFAULT_ELEMENT = "item"
 
-_INTEGER = re.compile(r"[-+]?[0-9]+")
-_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-_BOOLEANS = {"true": True, "false": False}
-_MOST = 2**63 - 1
-_KINDS: dict[ParameterType, str] = {
-    "string": "text",
-    "integer": "an integer such as 3",
-    "number": "a number such as 0.5",
-    "boolean": "true or false",
-    "list": 'a list such as ["a", "b"], or texts separated by commas',
-    "object": 'an object such as {"key": "value"}',
+_KINDS: dict[ParameterType, tuple[tuple[type, ...], str]] = {
+    "string": ((str,), "text"),
+    "integer": ((int,), "an integer such as 3"),
+    "number": ((int, float), "a number such as 0.5"),
+    "boolean": ((bool,), "true or false"),
+    "list": ((list,), 'a list such as ["a", "b"], or texts separated by commas'),
+    "object": ((dict,), 'an object such as {"key": "value"}'),
 }
 
 _Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=100)]
@@ -172,63 +166,43 @@ class BadValue(ValueError):
 
 
 def read_value(text: str, kind: ParameterType) -> Any:
-    """Read what was written for a parameter: lists and objects as JSON, a list of texts with commas as well.
+    """Read what was written for a parameter: as JSON, a list of texts with commas as well.
 
     Raises ``BadValue``.
     """
     if kind == "string":
         return text
-    stripped = text.strip()
-    if kind == "boolean" and stripped.lower() in _BOOLEANS:
-        return _BOOLEANS[stripped.lower()]
-    if (
-        kind == "integer"
-        and _INTEGER.fullmatch(stripped)
-        and len(stripped) < 25
-        and abs(int(stripped)) <= _MOST
-    ):
-        return int(stripped)
-    if kind == "number" and _NUMBER.fullmatch(stripped) and abs(float(stripped)) < float("inf"):
-        return (
-            int(stripped) if _INTEGER.fullmatch(stripped) and abs(int(stripped)) <= _MOST else float(stripped)
-        )
-    if kind == "list":
-        if not stripped.startswith("["):
-            return list(filter(None, map(str.strip, text.split(","))))
-        value = _json(stripped)
-        if isinstance(value, list):
-            return value
-    if kind == "object" and isinstance(value := _json(stripped), dict):
-        return value
-    raise BadValue(f"must be {_KINDS[kind]}, not {json.dumps(text[:80], ensure_ascii=False)}")
+    written = text.strip()
+    if kind == "list" and not written.startswith("["):
+        return [item.strip() for item in text.split(",") if item.strip()]
+    value = _json(written.lower() if kind == "boolean" else written)
+    types, allowed = _KINDS[kind]
+    if type(value) not in types:
+        raise BadValue(f"must be {allowed}, not {json.dumps(text[:80], ensure_ascii=False)}")
+    return value
 
 
 def read_default(value: Tree, kind: ParameterType, places: Mapping[KeyPath, Place], path: KeyPath) -> Any:
-    """Read a value of the template, whose scalars are texts; within lists and objects, YAML's own types.
+    """Read a value of the template, whose scalars are texts; within lists and objects, numbers and booleans too.
 
     Raises ``BadValue``.
     """
     if isinstance(value, str):
         return read_value(value, kind)
-    if (kind == "list" and isinstance(value, list)) or (kind == "object" and isinstance(value, dict)):
-        return _resolved(value, places, path)
-    raise BadValue(f"must be {_KINDS[kind]}")
+    if type(value) not in _KINDS[kind][0]:
+        raise BadValue(f"must be {_KINDS[kind][1]}")
+    return _resolved(value, places, path)
 
 
 def _resolved(value: Tree, places: Mapping[KeyPath, Place], path: KeyPath) -> Any:
-    """Give plain scalars the type that YAML's core schema gives them; null is null already."""
     if isinstance(value, dict):
         return {key: _resolved(item, places, (*path, key)) for key, item in value.items()}
     if isinstance(value, list):
         return [_resolved(item, places, (*path, at)) for at, item in enumerate(value)]
     if value is None or not places[path].is_plain:
         return value
-    if value in _BOOLEANS:
-        return _BOOLEANS[value]
-    try:
-        return read_value(value, "number")
-    except BadValue:
-        return value
+    scalar = _json(value)
+    return scalar if isinstance(scalar, int | float) else value
 
 
 def given_values(
@@ -240,11 +214,8 @@ def given_values(
     angle brackets.
     """
     allowed = ", ".join(parameters) or "none"
-    problems = [
-        f"{name}: the template has no such parameter; it has: {allowed}"
-        for name in given
-        if name not in parameters
-    ]
+    unknown = [name for name in given if name not in parameters]
+    problems = [f"{name}: the template has no such parameter; it has: {allowed}" for name in unknown]
     values: dict[str, Any] = {}
     for name, parameter in parameters.items():
         try:
@@ -263,18 +234,14 @@ def _given_value(name: str, parameter: Parameter, text: str | None, *, is_simula
         about = f" ({parameter.description})" if parameter.description else ""
         raise BadValue(f"is required{about}; say --set {name}=…")
     if text is not None and parameter.enum is not None and value not in parameter.enum:
-        allowed = ", ".join(map(_shown, parameter.enum))
-        raise BadValue(f"{_shown(value)} is not allowed; allowed: {allowed}")
+        allowed = ", ".join(map(as_text, parameter.enum))
+        raise BadValue(f"{as_text(value)} is not allowed; allowed: {allowed}")
     return value
-
-
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _json(text: str) -> Any:
     """Read JSON as the state file can hold it; None for anything else."""
     try:
         return as_json(json.loads(text))
-    except (ValueError, TypeError, RecursionError):  # a ValueError: no JSON, or a number without bound
+    except (ValueError, TypeError, RecursionError):
         return None

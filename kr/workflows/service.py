@@ -1,9 +1,9 @@
 """The operations of ``kr workflow``: over templates, state files, and the rows in the database (rule 9)."""
 
 import logging
-import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import partial
@@ -31,7 +31,7 @@ from kr.workflows.model import given_values
 from kr.workflows.report import render_report
 from kr.workflows.runner import OnChange, Runner
 from kr.workflows.state import Begin, Decided, Event, Instance, new_instance
-from kr.workflows.template import Reading, read_template
+from kr.workflows.template import read_template
 
 if TYPE_CHECKING:
     from kr.store.engine import Store
@@ -46,10 +46,6 @@ class BadParameters(WorkflowError):
     exit_status = 2
 
 
-def _nobody(_: Instance) -> None:
-    """Nobody watches."""
-
-
 @dataclass(slots=True)
 class Workflows:
     """The operations over one project. Paths are relative to ``cwd``."""
@@ -59,7 +55,7 @@ class Workflows:
     cwd: Path
     environ: Mapping[str, str]
     clock: Callable[[], datetime]
-    on_change: OnChange = _nobody
+    on_change: OnChange | None = None
     _recorded: tuple[str, str, str | None] | None = field(default=None, init=False)
     _is_store_away: bool = field(default=False, init=False)
 
@@ -86,7 +82,11 @@ class Workflows:
         """Make an instance of a template, and run it. Raises ``WorkflowError``."""
         require_cel()
         path = find_template(name, self.cwd)
-        template = _sound(path, read_template(read_bytes(path)))
+        reading = read_template(read_bytes(path))
+        template = reading.template
+        if template is None:
+            lines = "\n".join(problem.sentence(path.name) for problem in reading.problems)
+            raise WorkflowError(f"{path}: the template has mistakes:\n{lines}")
         if "/" not in name and path.stem in shipped_names() and path.parent != shipped_folder():
             logger.warning("%s stands in the place of the template that kr ships under this name", path)
         values, problems = given_values(template.parameters, given, is_simulated=simulate)
@@ -95,7 +95,7 @@ class Workflows:
         now = self.clock()
         instance = new_instance(
             template,
-            workflow_id=_workflow_id(template.template_id, now),
+            workflow_id=f"{template.template_id}-{now:%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:6]}",
             template_ref=str(path),
             params=values,
             now=to_text(now),
@@ -115,19 +115,12 @@ class Workflows:
 
     def run(self, *, state: Path | None, retry: bool = False, simulate: bool = False) -> Instance:
         """Go on with an instance where it ended, was stopped or killed. Raises ``WorkflowError``."""
-        file = self._file(state)
-        with self._only_runner(file):
-            return self._run(file, read_state(file), Begin(retry=retry, simulate=simulate))
+        with self._held(state) as (file, instance):
+            return self._run(file, instance, Begin(retry=retry, simulate=simulate))
 
     def decide(self, step_id: str, *, is_approved: bool, by: str, note: str, state: Path | None) -> Instance:
         """Approve the step that waits, and go on; or reject it. Raises ``WorkflowError``."""
-        file = self._file(state)
-        with self._only_runner(file):
-            instance = read_state(file)
-            if instance.step(step_id) is None:
-                steps = ", ".join(step.id for step in instance.steps)
-                waits = f"; {instance.current_step} waits" if instance.status == "waiting" else ""
-                raise WorkflowError(f"{file}: there is no step {step_id}{waits}; steps: {steps}")
+        with self._held(state) as (file, instance):
             return self._run(file, instance, Decided(step_id, is_approved=is_approved, by=by, note=note))
 
     def instance(self, state: Path | None) -> Instance:
@@ -138,13 +131,13 @@ class Workflows:
         """Write the report; by default beside the state, named for the template. Raises ``WorkflowError``."""
         file = self._file(state)
         instance = read_state(file)
-        beside = file.with_name(f"{instance.template_id}_report.md")
-        target = beside if output is None else self.cwd / output
         content = render_report(instance).encode(errors="replace")
+        target = file.with_name(f"{instance.template_id}_report.md")
         try:
             if output is None:
                 write_new(target, content)
             else:
+                target = self.cwd / output
                 target.write_bytes(content)
         except OSError as exc:
             raise WorkflowError(f"{target}: can't be written: {exc.strerror}") from exc
@@ -168,24 +161,21 @@ class Workflows:
         )
         return runner.run(instance, event)
 
-    def _only_runner(self, file: Path) -> Any:
-        if not file.exists():  # a lock file would be left where there is nothing to lock
-            read_state(file)
-        return only_runner(file)
+    @contextmanager
+    def _held(self, state: Path | None) -> Iterator[tuple[Path, Instance]]:
+        """Be the one that changes an instance."""
+        file = self._file(state)
+        read_state(file)  # a lock file would be left where there is nothing to lock
+        with only_runner(file):
+            yield file, read_state(file)
 
     def _changed(self, file: Path, instance: Instance) -> None:
-        self.on_change(instance)
+        if self.on_change is not None:
+            self.on_change(instance)
         seen = (instance.workflow_id, instance.status, instance.current_step)
         if seen == self._recorded or self._is_store_away:
             return
         self._recorded = seen
-        try:
-            self._record(file, instance)
-        except StoreError as error:
-            self._is_store_away = True
-            logger.warning("the workflow is not listed: %s", error)
-
-    def _record(self, file: Path, instance: Instance) -> None:
         row = WorkflowRow(
             workflow_id=instance.workflow_id,
             template_id=instance.template_id,
@@ -199,19 +189,12 @@ class Workflows:
             updated_at=to_text(self.clock()),
             completed_at=instance.completed_at,
         )
-        self.store.change(lambda tx: workflows.record(tx, row), scope=None)
+        try:
+            self.store.change(lambda tx: workflows.record(tx, row), scope=None)
+        except StoreError as error:
+            self._is_store_away = True
+            logger.warning("the workflow is not listed: %s", error)
 
     def _file(self, state: Path | None) -> Path:
         path = self.cwd / (state or DEFAULT_NAME)
         return path.parent.resolve() / path.name  # what is written takes the place of a link
-
-
-def _sound(path: Path, reading: Reading) -> Any:
-    if reading.template is None:
-        lines = "\n".join(problem.sentence(path.name) for problem in reading.problems)
-        raise WorkflowError(f"{path}: the template has mistakes:\n{lines}")
-    return reading.template
-
-
-def _workflow_id(template_id: str, now: datetime) -> str:
-    return f"{re.sub(r'[^A-Za-z0-9._-]', '-', template_id)}-{now:%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:6]}"

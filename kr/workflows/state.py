@@ -6,12 +6,11 @@ itself, whatever becomes of its template: the values it was started with and eac
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from kr.text import KeyPath
-from kr.workflows.model import END, ConditionStep, Step, StepType, Template, TemplateId
+from kr.workflows.model import Step, StepType, Template, TemplateId
 
 InstanceStatus = Literal["pending", "running", "waiting", "completed", "failed"]
 StepStatus = Literal["pending", "running", "waiting", "completed", "failed", "skipped"]
@@ -19,8 +18,7 @@ _SEED_ORDER = ("id", "name", "type", "status", "started_at", "completed_at", "de
 ENDED = frozenset({"completed", "failed"})
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """What a command belongs to: a step, or the sub-task of a parallel step at ``task`` (from 0)."""
 
     step_id: str
@@ -41,10 +39,6 @@ class _Run(_State):
     result: dict[str, Any] | None = None
     attempts: int = 0
     interruptions: int = 0
-    process: str | None = None
-    """The process that runs its command, as ``kr.workflows.processes`` names one; None while none does."""
-    record: str | None = None
-    """The folder where that process leaves what it says and how it ends."""
     is_simulated: bool = False
 
 
@@ -122,24 +116,15 @@ class Instance(_State):
         data["steps"] = [_plain_step(step, definitions=definitions) for step in data["steps"]]
         return data
 
-    def mistakes(self) -> Iterator[tuple[KeyPath, str]]:
-        """Yield what no single value tells: a path and what is wrong there."""
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        """Refuse what no single value tells; a person may have edited the file."""
         ids = [step.id for step in self.steps]
-        for at, step in enumerate(self.steps):
-            if step.id in ids[:at]:
-                yield ("steps", at, "id"), f"{step.id} stands twice"
-            if step.type != step.definition.type or step.id != step.definition.id:
-                yield ("steps", at, "definition"), "its id and type must be those of the step"
-            nexts = [step.definition.next]
-            if isinstance(step.definition, ConditionStep):
-                nexts += [case.next for case in step.definition.cases]
-            for name in nexts:
-                if name is not None and name not in {*ids, END}:
-                    yield ("steps", at, "definition"), f"next leads nowhere: there is no step {name}"
-        if self.current_step is not None and self.current_step not in ids:
-            yield ("current_step",), f"there is no step {self.current_step}; steps: {', '.join(ids)}"
         if self.current_step is None and self.status not in ENDED:
-            yield ("current_step",), f"must name a step while the status is {self.status}"
+            raise ValueError(f"current_step must name a step while the status is {self.status}")
+        if self.current_step is not None and self.current_step not in ids:
+            raise ValueError(f"there is no step {self.current_step}; steps: {', '.join(ids)}")
+        return self
 
 
 def _plain_step(step: dict[str, Any], *, definitions: bool) -> dict[str, Any]:
@@ -193,17 +178,6 @@ class Begin:
 
     retry: bool = False
     simulate: bool = False
-    recovered: tuple["Finished", ...] = ()
-    """What came of commands that went on to their end after their runner was killed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spawned:
-    """The command of ``target`` has a process, which waits for the word to start."""
-
-    target: Target
-    process: str
-    record: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +201,7 @@ class Decided:
     note: str = ""
 
 
-Event = Begin | Spawned | Finished | Decided
+Event = Begin | Finished | Decided
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,8 +219,7 @@ class Job:
     request: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
+class Transition(NamedTuple):
     """The instance after an event, and what is to be done now."""
 
     instance: Instance

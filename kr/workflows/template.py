@@ -6,26 +6,29 @@ there are no parameters.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from kr.errors import BrokenYaml
 from kr.text import KeyPath, Tree, show_path
 from kr.workflows.check import check_steps
 from kr.workflows.expressions import as_text
-from kr.workflows.model import STEP_MODELS, STEP_TYPES, BadValue, Metadata, Parameter, Template, read_default
+from kr.workflows.model import STEP_MODELS, BadValue, Case, Parameter, ParameterType, Template, read_default
 from kr.yaml_io import Place, read_yaml
 
 LIMIT = 1024 * 1024
-_KINDS = {
-    "bool_parsing": "true or false",
-    "dict_type": "a mapping of names to values",
-    "float_parsing": "a number",
-    "int_parsing": "a whole number",
-    "list_type": "a list",
-    "string_type": "text",
+_MESSAGES = {
+    "bool_parsing": "must be true or false",
+    "dict_type": "must be a mapping of names to values",
+    "float_parsing": "must be a number",
+    "int_parsing": "must be a whole number",
+    "list_type": "must be a list",
+    "missing": "is missing",
+    "model_attributes_type": "must be a mapping with id, name and type",
+    "model_type": "must be a mapping",
+    "string_type": "must be text",
 }
 _FENCE = re.compile(r"^(?P<fence>`{3,}|~{3,})[ \t]*ya?ml\b[^\n]*$")
 
@@ -51,22 +54,6 @@ class Reading:
     problems: tuple[Problem, ...]
 
 
-@dataclass(slots=True)
-class Block:
-    """One block of YAML, with the place of everything in it in the lines of the file."""
-
-    line: int
-    is_broken: bool = False
-    data: dict[str, Tree] = field(default_factory=dict)
-    places: dict[KeyPath, Place] = field(default_factory=dict)
-
-    def line_of(self, path: KeyPath) -> int:
-        """Give the line of a key, or of the nearest one around it."""
-        while path not in self.places and path:
-            path = path[:-1]
-        return self.places[path].line if path in self.places else self.line
-
-
 def read_template(data: bytes) -> Reading:
     """Read and check a template's bytes; never raises for what stands in them."""
     if len(data) > LIMIT:
@@ -83,220 +70,163 @@ def read_template(data: bytes) -> Reading:
 
 
 class _Reader:
+    """Reads the three blocks as one mapping; ``_places`` has the line of everything in it."""
+
     def __init__(self, lines: list[str]) -> None:
+        self.problems: list[Problem] = []
         self._lines = lines
         self._at = 0
-        self.problems: list[Problem] = []
+        self._data: dict[str, Tree] = {}
+        self._places: dict[KeyPath, Place] = {}
+        self._is_broken = False
 
     def read(self) -> Template | None:
-        metadata = self._metadata()
-        parameters = self._parameters()
-        steps_block = self._steps_block()
-        if steps_block is None:
-            return None
-        if steps_block.is_broken:
-            return None
-        steps = self._steps(steps_block)
-        found = check_steps(steps_block.data.get("steps"), steps, parameters)
-        self._tell(steps_block, [(("steps", *path), message) for path, message in found])
-        if self.problems or metadata is None:
-            return None
-        return Template.model_construct(**dict(metadata), parameters=parameters, steps=steps)
-
-    def _metadata(self) -> Metadata | None:
-        block = self._front_matter("the first front matter block (template_id, version, type)")
-        if block is None:
-            self._tell_at(1, "the template must begin with a front matter block: --- , template_id: …, ---")
-            return None
-        value = None if block.is_broken else self._validated(Metadata, block, block.data, ())
-        return value if isinstance(value, Metadata) else None
-
-    def _parameters(self) -> dict[str, Parameter]:
-        block = self._front_matter("the second front matter block (parameters)")
-        if block is None:
-            return {}
-        for key in block.data:
-            if key != "parameters":
-                self._tell(block, [((key,), "is not a key of the second block; allowed: parameters")])
-        found = block.data.get("parameters")
-        if found is not None and not isinstance(found, dict):
-            self._tell(
-                block, [(("parameters",), "must be a mapping of names to {type, required, default, enum}")]
-            )
-        parameters = {}
-        for name, value in found.items() if isinstance(found, dict) else ():
-            parameters[name] = self._parameter(block, name, value)
-        return parameters
-
-    def _parameter(self, block: Block, name: str, value: Tree) -> Parameter:
-        path: KeyPath = ("parameters", name)
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            self._tell(block, [(path, "a parameter's name must be letters, digits and _, no digit first")])
-        if not isinstance(value, dict):
-            self._tell(block, [(path, "must be a mapping such as {type: string, required: true}")])
-            return Parameter()
-        parameter = self._validated(Parameter, block, value, path)
-        if not isinstance(parameter, Parameter):
-            return Parameter()
-        typed: dict[str, Any] = {}
-        here = path
+        if not self._front_matter("the first front matter block (template_id, version, type)"):
+            self._break(1, "the template must begin with a front matter block: --- , template_id: …, ---")
+        self._front_matter("the second front matter block (parameters)")
+        self._steps_block()
+        data: dict[str, Any] = self._data
+        parameters, steps = data.get("parameters") or {}, data.get("steps")
+        if isinstance(parameters, dict):
+            data["parameters"] = {name: self._typed(name, it) for name, it in parameters.items()}
+        if isinstance(steps, list) and not self._is_broken:
+            for path, message in check_steps(steps, parameters):
+                self._tell(("steps", *path), message)
         try:
-            if parameter.default is not None:
-                here = (*path, "default")
-                typed["default"] = read_default(parameter.default, parameter.type, block.places, here)
-            if parameter.enum is not None:
+            return Template.model_validate(data)
+        except ValidationError as exc:
+            errors = exc.errors(include_url=False, include_input=False)
+        told = dict(self._place_and_message(error) for error in errors)
+        for path, message in told.items():
+            if not (self._is_broken and message == _MESSAGES["missing"] and len(path) == 1):
+                self._tell(path, message)
+        return None
+
+    def _typed(self, name: str, parameter: Tree) -> Any:
+        """Give a parameter whose ``default`` and ``enum`` are of its type, as far as they are."""
+        kind: Any = parameter.get("type", "string") if isinstance(parameter, dict) else None
+        if not isinstance(parameter, dict) or kind not in get_args(ParameterType):
+            return parameter
+        typed: dict[str, Any] = {**parameter}
+        path: KeyPath = ("parameters", name)
+        here: KeyPath = (*path, "default")
+        try:
+            if parameter.get("default") is not None:
+                typed["default"] = read_default(parameter["default"], kind, self._places, here)
+            allowed = parameter.get("enum")
+            if isinstance(allowed, list):
                 here = (*path, "enum")
                 typed["enum"] = [
-                    read_default(item, parameter.type, block.places, (*here, at))
-                    for at, item in enumerate(parameter.enum)
+                    read_default(item, kind, self._places, (*here, at)) for at, item in enumerate(allowed)
                 ]
+                if typed.get("default") not in [None, *typed["enum"]]:
+                    listed = ", ".join(map(as_text, typed["enum"]))
+                    self._tell((*path, "default"), f"must be one of enum: {listed}")
         except BadValue as error:
-            self._tell(block, [(here, str(error))])
-            return parameter.model_copy(update={"default": None, "enum": None})
-        if "enum" in typed and "default" in typed and typed["default"] not in typed["enum"]:
-            allowed = ", ".join(as_text(item) for item in typed["enum"])
-            self._tell(block, [((*path, "default"), f"must be one of enum: {allowed}")])
-        return parameter.model_copy(update=typed)
+            self._tell(here, str(error))
+        return typed
 
-    def _steps(self, block: Block) -> list[Any]:
-        """Validate each step on its own, so that one mistake hides no other; None for one that is wrong."""
-        for key in block.data:
-            if key != "steps":
-                self._tell(block, [((key,), "is not a key of the block of steps; allowed: steps")])
-        found = block.data.get("steps")
-        if not isinstance(found, list) or not found:
-            self._tell(block, [(("steps",), "must be a list of at least one step")])
-            return []
-        return [self._step(block, at, value) for at, value in enumerate(found)]
+    def _place_and_message(self, error: Mapping[str, Any]) -> tuple[KeyPath, str]:
+        """Give the path of the model's error, without the parts that name types, and its sentence."""
+        path: KeyPath = ()
+        for key in error["loc"]:
+            path = (*path, key) if (*path, key) in self._places else path
+        if error["type"] == "missing":
+            return (*path, error["loc"][-1]), _MESSAGES["missing"]
+        if error["type"].startswith("union_tag"):
+            tag = error["ctx"].get("tag")
+            said = f"unknown step type {tag}" if tag else "the step's type is missing"
+            return (*path, "type"), f"{said}; allowed: {', '.join(STEP_MODELS)}"
+        if path[2:] == ("run",):  # of a union, each part complains
+            return path, "must be a shell command, or a list of arguments"
+        return path, _sentence(error)
 
-    def _step(self, block: Block, at: int, value: Tree) -> BaseModel | None:
-        """Give the step, without the keys that are wrong: what is left of it is checked too."""
-        path: KeyPath = ("steps", at)
-        if not isinstance(value, dict):
-            self._tell(block, [(path, "a step must be a mapping with id, name and type")])
-            return None
-        kind = value.get("type")
-        if kind not in STEP_TYPES:
-            said = f"unknown step type {kind}" if isinstance(kind, str) else "the step's type is missing"
-            self._tell(block, [((*path, "type"), f"{said}; allowed: {', '.join(STEP_TYPES)}")])
-            meant = (name for name, key in (("condition", "cases"), ("parallel", "foreach")) if key in value)
-            kind = next(meant, "action")
-        model = STEP_MODELS[str(kind)]
-        given = {**value, "type": kind}
-        step = self._validated(model, block, given, path)
-        if step is not None:
-            return step
-        for key in _bad_keys(model, given):
-            given.pop(key, None)
-        stand_ins = {"id": f"step_{at + 1}", "name": "?"}
-        try:
-            return model.model_validate(stand_ins | given)
-        except ValidationError:  # it lacks what makes it a step of its type
-            return None
-
-    def _validated(
-        self, model: type[BaseModel], block: Block, value: Mapping[str, Tree], path: KeyPath
-    ) -> BaseModel | None:
-        try:
-            return model.model_validate(value)
-        except ValidationError as exc:
-            told = []
-            for error in exc.errors(include_url=False, include_input=False):
-                loc, sentence = error["loc"], _sentence(error, model)
-                if loc[0] == "run" and len(loc) == 2:  # of a union, each part complains
-                    loc, sentence = loc[:1], "must be a shell command, or a list of arguments"
-                told.append(((*path, *(at for at in loc if not str(at).endswith("]"))), sentence))
-            self._tell(block, list(dict(told).items()))
-            return None
-
-    def _front_matter(self, noun: str) -> Block | None:
-        """Take the next block between lines of ``---``; the second may go on where the first one ends."""
+    def _front_matter(self, noun: str) -> bool:
+        """Read the next block between lines of ``---``; the second may go on where the first one ends."""
         at = self._at
         while at < len(self._lines) and not self._lines[at].strip():
             at += 1
         if at < len(self._lines) and self._lines[at].rstrip() == "---":
             at += 1
         elif self._at == 0 or at >= len(self._lines) or not self._lines[at].startswith("parameters:"):
-            return None
+            return False
         end = next((i for i in range(at, len(self._lines)) if self._lines[i].rstrip() == "---"), None)
         if end is None:
-            self._tell_at(at, f"{noun} never ends: a line --- must close it")
+            self._break(at, f"{noun} never ends: a line --- must close it")
             end = len(self._lines)
         self._at = end + 1
-        return self._block(at, end, noun)
+        self._block(at, end, noun)
+        return True
 
-    def _steps_block(self) -> Block | None:
-        """Find the first fenced ``yaml`` block with a line ``steps:``."""
+    def _steps_block(self) -> None:
+        """Read the first fenced ``yaml`` block with a line ``steps:``."""
+        noun = "the block of steps"
         at = self._at
         while at < len(self._lines):
             fence = _FENCE.match(self._lines[at])
+            at += 1
             if fence is None:
-                at += 1
                 continue
             closing = re.compile(rf"^ {{0,3}}{re.escape(fence['fence'][0])}{{{len(fence['fence'])},}}[ \t]*$")
-            end = next((i for i in range(at + 1, len(self._lines)) if closing.match(self._lines[i])), None)
-            last = len(self._lines) if end is None else end
-            if any(line.startswith("steps:") for line in self._lines[at + 1 : last]):
-                if end is None:
-                    self._tell_at(
-                        at + 1, f"the block of steps never ends: a line {fence['fence']} must close it"
-                    )
-                return self._block(at + 1, last, "the block of steps")
-            at = last + 1
-        self._tell_at(len(self._lines), "there is no fenced block ```yaml with steps:")
-        return None
+            begin = at
+            while at < len(self._lines) and not closing.match(self._lines[at]):
+                at += 1
+            if any(line.startswith("steps:") for line in self._lines[begin:at]):
+                if at == len(self._lines):
+                    self._break(begin, f"{noun} never ends: a line {fence['fence']} must close it")
+                self._block(begin, at, noun)
+                return
+        self._break(len(self._lines), "there is no fenced block ```yaml with steps:")
 
-    def _block(self, begin: int, end: int, noun: str) -> Block:
-        """Read lines ``begin`` to ``end`` (from 0); what is broken is told, and reads as empty."""
-        block = Block(begin + 1)
+    def _block(self, begin: int, end: int, noun: str) -> None:
+        """Take in lines ``begin`` to ``end`` (from 0)."""
         # As many empty lines before it, so that the reader's lines are the file's.
         text = "\n" * begin + "\n".join(self._lines[begin:end]) + "\n"
         try:
-            tree, block.places = read_yaml(text)
+            tree, places = read_yaml(text)
         except BrokenYaml as error:
             where = show_path(error.path)
-            problem = error.problem if where else f"{noun} is broken: {error.problem}"
-            self.problems.append(Problem(error.line, where, problem))
-            block.is_broken = True
-            return block
+            self._break(error.line, error.problem if where else f"{noun} is broken: {error.problem}", where)
+            return
+        self._places = places | self._places
         if isinstance(tree, dict):
-            block.data = tree
+            self._data |= tree
         elif tree is not None:
-            self._tell_at(block.line, f"{noun} must be a mapping of keys to values")
-        return block
+            self._break(begin + 1, f"{noun} must be a mapping of keys to values")
 
-    def _tell(self, block: Block, found: list[tuple[KeyPath, str]]) -> None:
-        for path, message in found:
-            self.problems.append(Problem(block.line_of(path), show_path(path), message))
+    def _tell(self, path: KeyPath, message: str) -> None:
+        """Note a mistake at the line of a key, or of the nearest one around it."""
+        near = path
+        while near and near not in self._places:
+            near = near[:-1]
+        line = self._places[near].line if near in self._places else 1
+        self.problems.append(Problem(line, show_path(path), message))
 
-    def _tell_at(self, line: int, message: str) -> None:
-        self.problems.append(Problem(max(line, 1), "", message))
-
-
-def _bad_keys(model: type[BaseModel], value: Mapping[str, Any]) -> set[str]:
-    try:
-        model.model_validate(value)
-    except ValidationError as exc:
-        return {str(error["loc"][0]) for error in exc.errors(include_url=False) if error["loc"]}
-    return set()
+    def _break(self, line: int, message: str, where: str = "") -> None:
+        """Note that a block can't be read: what it would have held is not missed."""
+        self._is_broken = True
+        self.problems.append(Problem(max(line, 1), where, message))
 
 
-def _sentence(error: Mapping[str, Any], model: type[BaseModel]) -> str:
+def _sentence(error: Mapping[str, Any]) -> str:
     """Say what is wrong and what is allowed, for the mistakes that templates have."""
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
-        inner = model if len(error["loc"]) == 1 else None
-        keys = [field.alias or name for name, field in inner.model_fields.items()] if inner else []
-        return "is not a key that is allowed here" + (f"; allowed: {', '.join(keys)}" if keys else "")
-    if kind == "missing":
-        return "is missing"
+        fields = _model_at(error["loc"]).model_fields.items()
+        allowed = ", ".join(field.alias or name for name, field in fields)
+        return f"is not a key that is allowed here; allowed: {allowed}"
     if kind == "literal_error":
         return f"allowed: {str(context['expected']).replace(chr(39), '').replace(' or ', ', ')}"
     if kind == "string_pattern_mismatch":
         return f"must be of the form {context['pattern']}"
-    if kind in _KINDS:
-        return f"must be {_KINDS[kind]}"
     message = str(error["msg"])
     for said, plain in (("Input should be", "must be"), ("String should", "must"), ("List should", "must")):
         message = message.replace(said, plain)
-    return message
+    return _MESSAGES.get(kind, message)
+
+
+def _model_at(loc: KeyPath) -> type[Any]:
+    """Give the model whose key a place is."""
+    if loc[0] == "steps":
+        return Case if "cases" in loc else STEP_MODELS[str(loc[2])]
+    return Parameter if loc[0] == "parameters" else Template

@@ -13,7 +13,7 @@ from typing import Any
 
 from kr.workflows.expressions import ExpressionError, as_text, evaluate, fill, fill_tree, part
 from kr.workflows.model import WorkStep
-from kr.workflows.state import Finished, Instance, Job, StepState, SubTask, Target
+from kr.workflows.state import Finished, Instance, Job, StepState, Target
 
 _HERE_DOCUMENT = re.compile(r"(?<!<)<<(?!<)")
 _ENDED_HERE_DOCUMENT = re.compile(
@@ -109,14 +109,6 @@ def _command_line(job: Job) -> str:
 def result_of(event: Finished) -> dict[str, Any]:
     """Give the result as it is kept: with what was handed over in ``$KR_OUTPUT``."""
     return {**event.result, "outputs": dict(event.outputs)} if event.outputs else dict(event.result)
-
-
-def told(run: StepState | SubTask, details: str) -> str:
-    """Say before the details of what ran that it was interrupted (rule 9)."""
-    if not run.interruptions:
-        return details
-    times = "once" if run.interruptions == 1 else f"{run.interruptions} times"
-    return f"Interrupted {times} and run again. {details}".rstrip()
 
 
 def shown(value: Any) -> str:

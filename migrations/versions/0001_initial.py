@@ -26,12 +26,6 @@ POSTGRESQL_TABLES = (
         "REFERENCES entry_search (entry_id) ON DELETE CASCADE, weight REAL NOT NULL, PRIMARY KEY (term, entry_id))"
     ),
     "CREATE INDEX entry_terms_entry ON entry_terms (entry_id)",
-    "CREATE SEQUENCE kr_times",
-    (
-        "CREATE FUNCTION kr_next_time(wanted bigint) RETURNS bigint LANGUAGE plpgsql AS $$ DECLARE given bigint; BEGIN "
-        "PERFORM pg_advisory_lock(27506, 1); given := setval('kr_times', greatest(nextval('kr_times'), wanted)); "
-        "PERFORM pg_advisory_unlock(27506, 1); RETURN given; END $$"
-    ),
 )
 VIEWS = {
     "hit_rate_by_day": (

@@ -181,9 +181,7 @@ def test_a_person_sees_the_steps_and_what_to_do_next(project: Project) -> None:
 
 
 def test_one_of_a_name_that_is_not_there_is_told(project: Project) -> None:
-    assert "there is no step nothing; ask waits; steps: first, ask, last" in _after_start(
-        project, "approve", "nothing"
-    )
+    assert "nothing is not what waits" in _after_start(project, "approve", "nothing")
     assert "last is not what waits" in _after_start(project, "approve", "last")
     assert "there is no such state file" in complaint(project, "run", "--state", "none.json", status=1)
     assert not (project.root / ".none.json.lock").exists()

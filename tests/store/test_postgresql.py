@@ -148,28 +148,9 @@ def test_writers_of_one_scope_wait_and_others_do_not(store: Store) -> None:
         assert held(store) == "value"
 
 
-KEEP = "INSERT INTO meta (key, value) VALUES (:key, 'value')"
-
-
-def test_what_nobody_waits_for_is_there_for_the_next_statement_and_committed(store: Store) -> None:
-    with store.write(scope=None) as tx:
-        for key in ("one", "two", "key"):
-            tx.send(KEEP, key=key)
-        assert meta.get(tx, "two") == "value"
-        tx.send(KEEP, key="last")
-    with store.read() as tx:
-        assert [meta.get(tx, key) for key in ("one", "two", "key", "last")] == ["value"] * 4
-
-
-def _send_what_is_there(tx: Transaction) -> None:
-    tx.send(KEEP, key="key")
-    tx.send(KEEP, key="third")
-    tx.send(KEEP, key="third")
-
-
-def _raise_after_sending(tx: Transaction) -> None:
-    tx.send(KEEP, key="key")
-    tx.send(KEEP, key="third")
+def _raise_after_writing(tx: Transaction) -> None:
+    meta.put(tx, "key", "value")
+    meta.put(tx, "third", "value")
     raise StoreError("given up")
 
 
@@ -182,8 +163,7 @@ def _go_on_after_a_failure(tx: Transaction) -> None:
 @pytest.mark.parametrize(
     ("action", "why"),
     [
-        (_send_what_is_there, "duplicate key"),
-        (_raise_after_sending, "given up"),
+        (_raise_after_writing, "given up"),
         (_go_on_after_a_failure, "had failed"),
     ],
 )

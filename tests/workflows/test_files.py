@@ -1,4 +1,4 @@
-"""Where a template is looked for, and the state file: the seed's fields, whole at any moment, and told by line and column where a person broke it."""
+"""Where a template is looked for, and the state file: the seed's fields, whole at any moment, and told where a person broke it."""
 
 import json
 import multiprocessing
@@ -81,28 +81,28 @@ def test_what_others_noted_in_it_stays(path: Path) -> None:
         (
             '"status": "pending",\n  "cur',
             '"status": "done",\n  "cur',
-            ":6:3: status: Input should be 'pending', ",
+            ": status: Input should be 'pending', ",
         ),
-        ('"current_step": "a"', '"current_step": "b"', ":7:3: current_step: there is no step b; steps: a"),
+        ('"current_step": "a"', '"current_step": "b"', "there is no step b; steps: a"),
         (
             '"current_step": "a"',
             '"current_step": null',
-            ":7:3: current_step: must name a step while the status is pending",
+            "current_step must name a step while the status is pending",
         ),
         (
             '"type": "action",\n      "status": "pending"',
             '"type": "action",\n      "status": 3',
             "steps[0].status: Input",
         ),
-        ('"template_id": "sample",\n', "", ":1:1: template_id: Field required"),
+        ('"template_id": "sample",\n', "", ": template_id: Field required"),
         ('"run": "true"', '"run": "true", "foo": 1', "steps[0].definition.action.foo: Extra inputs"),
         ('"variables": {}', '"variables": NaN', "NaN is not JSON"),
         ('"variables": {}', '"variables": ' + "[" * 100_000, "the state is broken"),
-        ('"template_id": "sample"', '"template_id": "../../x"', ":4:3: template_id: String should match"),
-        ('"workflow_id": "sample-1"', '"workflow_id": "../x"', ":2:3: workflow_id: String should match"),
+        ('"template_id": "sample"', '"template_id": "../../x"', ": template_id: String should match"),
+        ('"workflow_id": "sample-1"', '"workflow_id": "../x"', ": workflow_id: String should match"),
     ],
 )
-def test_what_a_person_broke_is_told_with_line_and_column(path: Path, old: str, new: str, told: str) -> None:
+def test_what_a_person_broke_is_told(path: Path, old: str, new: str, told: str) -> None:
     write_state(path, make([action("a")]))
     text = path.read_text()
     assert old in text
@@ -116,7 +116,7 @@ def test_what_a_person_broke_is_told_with_line_and_column(path: Path, old: str, 
 
 def test_bytes_that_are_no_text_are_told(path: Path) -> None:
     path.write_bytes(b'{\n  "a": "\xff"}')
-    with pytest.raises(WorkflowError, match=":2:9: no UTF-8 text"):
+    with pytest.raises(WorkflowError, match=r"the state is broken: .*codec"):
         read_state(path)
 
 

@@ -103,4 +103,4 @@ def test_durations(ended: str | None, told: str) -> None:
 def test_what_a_person_wrote_into_the_state_is_shown_as_it_is() -> None:
     instance = took(make([approval("a")]), Begin(), Decided("a", is_approved=True, by="Ada"))
     instance.steps[0].result = {"approved": ["?"], "by": {"name": "Ada"}, "at": 5, "note": None}
-    assert '| completed | {"name": "Ada"} | 5 | – |' in render_report(instance)
+    assert '| approved | {"name": "Ada"} | 5 | – |' in render_report(instance)
