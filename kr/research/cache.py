@@ -137,6 +137,8 @@ class Cache:
             else:
                 logger.warning("%s", error)
                 self.can_write = False
+        except StoreError as error:
+            self.note(error)
         return otherwise
 
     def note(self, error: StoreError) -> None:
