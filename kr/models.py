@@ -224,19 +224,13 @@ class Answer:
     url: str | None = None
     version: str | None = None
     """The version that the documentation is of, where the source knows it."""
-    library_id: str | None = None
-    """The Context7 id that was used, to be remembered for the framework."""
-    library_versions: tuple[str, ...] = ()
-    """The versions that Context7 lists for the library; remembered too."""
-    repository: str | None = None
-    """``owner/repo`` on GitHub, where the answer names it; remembered too."""
     is_gap: bool = False
     """The passages are the nearest that there are, but lack the rare words of the question: no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """What a source knows of a framework, kept to spare a later search: ``library_id`` and its versions, ``owner/repo``."""
+    """What a source learned of a framework, kept to spare a later search: its Context7 id and listed versions, its ``owner/repo``."""
 
     library_id: str | None = None
     library_versions: tuple[str, ...] = ()

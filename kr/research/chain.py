@@ -165,7 +165,7 @@ class Result:
     attempts: list[SourceAttempt] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     ended: Literal["budget", "deadline"] | None = None
-    learned: Learned = field(default_factory=Learned)
+    learned: Learned | None = None
 
 
 class Chain:
@@ -185,12 +185,17 @@ class Chain:
 
         ``waiting`` is how many may be asked after the chain: a source gets at most its share of the time that is left.
         """
+
+        def learn(learned: Learned) -> None:
+            self.result.learned = learned
+
+        ask = replace(ask, learn=learn)
         last = fallback if fallback and fallback.name not in {source.name for source in sources} else None
         left = len(sources) + waiting + (last is not None)
         for source in sources:
             if self._is_settled_for(source) or not self.ask(source, ask, share=left):
                 self.result.attempts.append(SourceAttempt(source=source.name, status="skipped"))
-            ask = replace(ask, repository=ask.repository or self.result.learned.repository)
+            ask = replace(ask, known=self.result.learned or ask.known)
             left -= 1
         if last is not None and not self._is_settled_for(last):
             self.ask(last, ask, share=left)
@@ -269,8 +274,6 @@ class Chain:
             result.notes.append(f"{source.name}: {_GAP}")
             # Who was asked and charged has answered; a look into the installed files that found nothing is none.
             outcome = "success" if source.is_charged else "unavailable"
-        repository = answer.repository or result.learned.repository
-        self._learn(answer.library_id, answer.library_versions, repository)
         self._settle(
             source,
             outcome,
@@ -283,14 +286,9 @@ class Chain:
 
     def _add_failure(self, source: Source, failure: SourceFailure, seconds: float) -> None:
         logger.info("%s: %s", source.name, failure.reason)
-        if failure.library_id or failure.repository:
-            self._learn(failure.library_id, failure.library_versions, failure.repository)
         self.result.notes.append(f"{source.name}: {failure.reason}")
         outcome: SourceOutcome = "timeout" if isinstance(failure, SourceTimeout) else "unavailable"
         self._settle(source, outcome, seconds, reason=failure.reason)
-
-    def _learn(self, library_id: str | None, versions: tuple[str, ...], repository: str | None) -> None:
-        self.result.learned = Learned(library_id=library_id, library_versions=versions, repository=repository)
 
     def _settle(
         self,

@@ -13,7 +13,7 @@ from kr import cancellation
 from kr.errors import KrError, ReportUnwritable, StoreError
 from kr.frameworks import framework_key
 from kr.guard import reasons_to_hold
-from kr.models import Entry, ResearchEnvelope, SourceAttempt
+from kr.models import Entry, Learned, ResearchEnvelope, SourceAttempt
 from kr.packages.installed import find_installed
 from kr.packages.versions import project_aliases
 from kr.report import INSTALLED_DOCS_LAST
@@ -166,8 +166,7 @@ class Miss:
                 result.notes.append(f"question_not_covered: {used}")
             elif result.ended != "budget":
                 result.notes.append(f"all_sources_unavailable: {used}")
-        learned = result.learned
-        if learned.library_id or learned.repository:
+        if learned := result.learned:
             run.cache.write(
                 lambda tx: ledger.learn_library(
                     tx,
@@ -191,9 +190,11 @@ class Miss:
         # What was learned long ago may list no version that came since: it is searched for anew.
         learned = parse_time(known.learned_at or "")
         if learned is None or run.started - learned > _LIBRARY_IDS_LAST:
-            return replace(ask, repository=known.repository)
+            return replace(ask, known=Learned(repository=known.repository))
+        versions, repository = known.versions, known.repository
         return replace(
-            ask, library_id=known.library_id, library_versions=known.versions, repository=known.repository
+            ask,
+            known=Learned(library_id=known.library_id, library_versions=versions, repository=repository),
         )
 
     def _repository(self) -> str | None:

@@ -6,13 +6,12 @@ of a known failure.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import ClassVar, Literal
 
 from kr.errors import SourceFailure
-from kr.models import Answer, Passage
+from kr.models import Answer, Learned, Passage
 from kr.settings.model import Server
 from kr.sources.base import MAX_QUESTION, Ask
 from kr.sources.mcp_client import McpSession, ToolText, converse
@@ -27,9 +26,10 @@ _GITHUB = re.compile(r"/([A-Za-z0-9][A-Za-z0-9-]{0,38})/([A-Za-z0-9._-]{1,100})"
 _VERSION = re.compile(r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?([.\w+-]*)", re.ASCII)
 _WANTED = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?")
 _FIELD = re.compile(r"(?m)^[ \t]*- ([A-Z][^:\n]{0,60}):[ \t]*(.*)$")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_BLOCK = re.compile(r"^### +(\S.*)\n(?:[ \t]*\n){0,2}Source: (\S+)[ \t]*$", re.MULTILINE)
+"""How a block of documentation begins: its title, and where it is from."""
 _RULE = "-" * 32
-"""The line between two blocks of documentation."""
+"""The line between two blocks."""
 _UNKNOWN_LIBRARY = re.compile(
     r'not[ _]finalized|library_not_found|^(?:No libraries found|Library (?:".{0,200}"|\S+) not found|No documentation'
     r"|Documentation not found|The library you are trying to access does not exist)"
@@ -45,20 +45,12 @@ class Context7:
     is_charged: ClassVar[bool] = True
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
-        """Answer for the requested major where it is listed; a remembered ``library_id`` that is unknown by now is searched again."""
-        chosen: list[Library] = []
+        """Answer for the requested major where it is listed; a remembered library that is unknown by now is searched again."""
 
         async def dialogue(session: McpSession) -> Answer:
-            return await _Research(session, ask, chosen).answer()
+            return await _Research(session, ask).answer()
 
-        try:
-            return converse(self.server, dialogue, timeout=timeout)
-        except SourceFailure as failure:
-            # The library is known now, though it did not answer: DeepWiki can ask about its repository.
-            for library in chosen:
-                failure.library_id, failure.library_versions = library.id, library.versions
-                failure.repository = repository_of(library.id)
-            raise
+        return converse(self.server, dialogue, timeout=timeout)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,53 +65,31 @@ class Library:
     versions: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Docs:
-    """Documentation of a library; ``listed`` are the versions that the server offered in place of an unknown one."""
-
-    passages: tuple[Passage, ...]
-    library_id: str
-    version: str | None
-    listed: tuple[str, ...] = ()
-
-
 class _UnknownLibrary(SourceFailure):
     """The id leads nowhere; a search may find another."""
 
 
 class _Research:
-    """One question in one session; ``chosen`` takes the library that a search chose."""
+    """One question in one session."""
 
-    def __init__(self, session: McpSession, ask: Ask, chosen: list[Library]) -> None:
+    def __init__(self, session: McpSession, ask: Ask) -> None:
         self._session = session
         self._ask = ask
-        self._chosen = chosen
 
     async def answer(self) -> Answer:
-        docs = await self._remembered() or await self._searched()
-        return Answer(
-            source=Context7.name,
-            passages=docs.passages,
-            url=f"https://context7.com{docs.library_id}",
-            version=docs.version,
-            library_id=docs.library_id,
-            library_versions=docs.listed,
-            repository=repository_of(docs.library_id),
-        )
+        return await self._remembered() or await self._searched()
 
-    async def _remembered(self) -> _Docs | None:
-        known = self._ask.library_id
-        if known is None or not is_library_id(known):
+    async def _remembered(self) -> Answer | None:
+        known = self._ask.known
+        if known.library_id is None or not is_library_id(known.library_id):
             return None
-        library_id, version = split_version(known)
-        listed = self._ask.library_versions
+        library_id, version = split_version(known.library_id)
         try:
-            docs = await self._fetch(library_id, version or self._version_among(listed))
+            return await self._fetch(library_id, version, known.library_versions)
         except _UnknownLibrary:
             return None
-        return replace(docs, listed=docs.listed or listed)
 
-    async def _searched(self) -> _Docs:
+    async def _searched(self) -> Answer:
         query = self._ask.query
         reply = await self._call(
             self._session.choose("resolve-library-id"),
@@ -131,21 +101,28 @@ class _Research:
         library = choose_library(query.framework, libraries)
         if library is None:
             raise SourceFailure(f"no library fits {query.framework}", is_fault=False)
-        library = replace(library, id=split_version(library.id)[0])
-        self._chosen.append(library)
-        docs = await self._fetch(library.id, self._version_among(library.versions))
-        return replace(docs, listed=docs.listed or library.versions)
+        library_id, _ = split_version(library.id)
+        # Though it may not answer, DeepWiki can ask about its repository.
+        self._learn(library_id, library.versions)
+        return await self._fetch(library_id, None, library.versions)
 
-    async def _fetch(self, library_id: str, version: str | None) -> _Docs:
+    def _learn(self, library_id: str, versions: tuple[str, ...]) -> None:
+        repository = repository_of(library_id)
+        self._ask.learn(Learned(library_id=library_id, library_versions=versions, repository=repository))
+
+    async def _fetch(self, library_id: str, version: str | None, listed: tuple[str, ...]) -> Answer:
         """Ask for documentation. For a missing version one on offer is taken, then none; a redirect is followed once."""
+        version = version or self._version_among(listed)
         may_follow = True
         offered: tuple[str, ...] = ()
         while True:
             reply = await self._query(f"{library_id}/{version}" if version else library_id)
             passages = () if reply.is_error else parse_documentation(reply.text)
             if passages:
+                self._learn(library_id, offered or listed)
                 last = replace(passages[-1], is_cut=reply.is_cut)
-                return _Docs((*passages[:-1], last), library_id, version, offered)
+                url = f"https://context7.com{library_id}"
+                return Answer(source=Context7.name, passages=(*passages[:-1], last), url=url, version=version)
             failure = read_failure(reply.text)
             if failure.kind == "unknown_tag" and version:
                 # The list that came with the id is out of date; what is offered now takes its place.
@@ -300,45 +277,16 @@ def parse_documentation(text: str) -> tuple[Passage, ...]:
 
     Without a block, a text that begins with a title and holds code is taken as it is: nobody reports a failure so.
     """
-    lines = text.replace("\r\n", "\n").split("\n")
-    starts = list(_starts(lines))
-    passages = (_passage(lines[at:stop]) for at, stop in pairwise([*starts, len(lines)]))
-    found = tuple(passage for passage in passages if passage is not None)
+    _, *parts = _BLOCK.split(text.replace("\r\n", "\n"))
+    found = []
+    for title, source, block in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        body = block.strip("\n").rstrip().removesuffix(_RULE).rstrip()
+        url = source if re.fullmatch(r"https?://[^\s<>\"]{1,2000}", source) else None
+        if body.strip():
+            found.append(Passage(text=body, title=title.strip(), url=url))
     bare = text.strip()
     is_bare = re.match(r"### +\S", bare) and len(re.findall(r"(?m)^ {0,3}(?:```|~~~)", bare)) > 1
-    return found or ((Passage(text=bare),) if is_bare else ())
-
-
-def _starts(lines: Sequence[str]) -> Iterator[int]:
-    """Yield where blocks start: at a title with a source below it, outside of code. A rule above it ends code that nobody closed."""
-    fence, is_below_rule = "", False
-    for at, line in enumerate(lines):
-        if (not fence or is_below_rule) and _is_start(lines, at):
-            fence = ""
-            yield at
-        elif mark := _FENCE.match(line):
-            if not fence:
-                fence = mark[1]
-            elif mark[1].startswith(fence) and not line[mark.end() :].strip():
-                fence = ""
-        is_below_rule = line.rstrip() == _RULE or (is_below_rule and not line.strip())
-
-
-def _is_start(lines: Sequence[str], at: int) -> bool:
-    if not re.match(r"### +\S", lines[at]):
-        return False
-    following = next((line for line in lines[at + 1 : at + 4] if line.strip()), "")
-    return following.startswith("Source: ")
-
-
-def _passage(lines: Sequence[str]) -> Passage | None:
-    source_at = next(at for at in range(1, len(lines)) if lines[at].strip())
-    body = "\n".join(lines[source_at + 1 :]).strip("\n").rstrip().removesuffix(_RULE).rstrip()
-    if not body.strip():
-        return None
-    source = lines[source_at].removeprefix("Source: ").strip()
-    url = source if re.fullmatch(r"https?://[^\s<>\"]{1,2000}", source) else None
-    return Passage(text=body, title=lines[0].lstrip("#").strip(), url=url)
+    return tuple(found) or ((Passage(text=bare),) if is_bare else ())
 
 
 # --- failures ---

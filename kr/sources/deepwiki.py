@@ -55,7 +55,7 @@ class DeepWiki:
 
 def repository_for(ask: Ask) -> str | None:
     """Return ``owner/repo`` as configured, installed or learned, else the framework's own name, when it is well formed."""
-    for candidate in (ask.own_repository(), ask.repository, ask.query.framework):
+    for candidate in (ask.own_repository(), ask.known.repository, ask.query.framework):
         if candidate is not None and _REPOSITORY.fullmatch(candidate.strip()):
             return candidate.strip()
     return None

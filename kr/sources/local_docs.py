@@ -58,7 +58,6 @@ class LocalDocs:
             source=self.name,
             passages=_passages(ranking),
             version=package.version,
-            repository=package.repository,
             is_gap=ranking.is_gap,
         )
 

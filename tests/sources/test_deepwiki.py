@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.errors import SourceFailure
-from kr.models import Answer, Query
+from kr.models import Answer, Learned, Query
 from kr.settings.model import Server
 from kr.sources.base import Ask
 from kr.sources.deepwiki import DeepWiki, read_answer, repository_for, split_navigation
@@ -17,7 +17,7 @@ def ask(framework: str = "vue", repository: str | None = None) -> Ask:
     query = Query(
         framework=framework, framework_version="3.x", topic="options", tags=("cli",), question=QUESTION
     )
-    return Ask(query=query, repository=repository)
+    return Ask(query=query, known=Learned(repository=repository))
 
 
 @pytest.mark.parametrize("scenario", [Scenario(), Scenario(old_names=True), Scenario(legacy=True)])

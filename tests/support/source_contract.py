@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 
-from kr.models import Query
+from kr.models import Learned, Query
 from kr.settings.model import Server
 from kr.sources.base import Ask, Source
 from kr.sources.context7 import Context7
@@ -79,7 +79,7 @@ class Subject:
                 tags=("options",),
                 question="How do I make an option repeatable?",
             ),
-            repository="vuejs/core",
+            known=Learned(repository="vuejs/core"),
         )
     )
 
