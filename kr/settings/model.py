@@ -19,11 +19,12 @@ _LONGEST_SHOWN = 60
 
 
 class Invalid(Exception):
-    """What was written is not allowed: paths below the key that was read, each with what follows the key's name."""
+    """What was written is not allowed: the path below the key that was read, and what follows the key's name."""
 
-    def __init__(self, *problems: tuple[KeyPath, str]) -> None:
-        super().__init__("; ".join(message for _, message in problems))
-        self.problems = problems
+    def __init__(self, message: str, path: KeyPath = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Kind:
             return self.read(value)
         except (ValueError, TypeError, KeyError, AttributeError):
             seen = "" if self.is_secret else f", not {_shown(value)}"
-            raise Invalid(((), f"must be {self.allowed}{seen}")) from None
+            raise Invalid(f"must be {self.allowed}{seen}") from None
 
 
 def _shown(value: Tree) -> str:
@@ -108,23 +109,20 @@ def mapping_of(member: Kind, allowed: str, *, name: str = r".*\S.*") -> Kind:
 
 
 def _read_all(readers: Mapping[Any, Callable[[Any], Any]], written: Mapping[Any, Tree]) -> dict[Any, Any]:
-    """Read a value with each reader. Raises ``Invalid`` with all that is wrong."""
+    """Read a value with each reader. Raises ``Invalid``."""
     values: dict[Any, Any] = {}
-    problems: list[tuple[KeyPath, str]] = []
     for step, reader in readers.items():
         try:
             values[step] = reader(written[step])
         except Invalid as error:
-            problems += [((step, *path), message) for path, message in error.problems]
-    if problems:
-        raise Invalid(*problems)
+            raise Invalid(error.message, (step, *error.path)) from None
     return values
 
 
 def read_section(section: type[S], value: Tree) -> S:
     """Read a mapping as one of the sections below; unknown keys are ignored. Raises ``Invalid``."""
     if value is not None and not isinstance(value, dict):
-        raise Invalid(((), "must be a mapping"))  # what stands there may be a secret
+        raise Invalid("must be a mapping")  # what stands there may be a secret
     written = value or {}
     readers = {key: kind for key, kind in kinds_of(section).items() if key in written}
     return section(**_read_all(readers, written))
@@ -214,7 +212,7 @@ class Server:
         """Raise ``Invalid`` where the keys don't go together."""
         is_mixed = (self.args or self.env) if self.url else self.headers
         if (self.url is None) == (self.command is None) or is_mixed:
-            raise Invalid(((), "must have either url (and headers) or command (and args and env)"))
+            raise Invalid("must have either url (and headers) or command (and args and env)")
 
 
 def _read_servers(value: Mapping[str, Any] | None) -> dict[str, Server]:
@@ -242,7 +240,7 @@ class CustomSource:
         """Raise ``Invalid`` where the keys don't go together."""
         is_tool, is_folder = bool(self.server and self.tool), self.folder is not None
         if is_tool == is_folder or not self.name or self.name in SOURCES or (is_folder and self.server):
-            raise Invalid(((), f"must be {_OWN}, with a name that is not taken"))
+            raise Invalid(f"must be {_OWN}, with a name that is not taken")
 
 
 _OWN = "{name, server, tool, argument} or {name, folder, framework}"
