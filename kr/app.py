@@ -223,7 +223,8 @@ class App:
             with self.lessons() as service:
                 service.refresh()
                 shown = service.injectable()
-        found = catalog.search(query, framework=framework, limit=limit)
+        rows = catalog.search(query, framework=framework, limit=limit)
+        found = [{name: value for name, value in row.items() if name != "question"} for row in rows]
         lessons = (row for row in catalog.search_lessons(query) if row["id"] in shown)
         return {"entries": found, "lessons": [*islice(lessons, limit)]}
 

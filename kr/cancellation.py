@@ -8,7 +8,7 @@ command line, they cost nothing.
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from typing import TypeVar
 
@@ -23,14 +23,14 @@ class Cancellation:
     """One piece of work that may be broken off, from any thread."""
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self.event = threading.Event()
         self._lock = threading.Lock()
         self._wakers: list[Callable[[], None]] = []
 
     def cancel(self) -> None:
         """Have the work end with ``Cancelled`` at its next wait. May be said twice, or after its end."""
         with self._lock:
-            self._event.set()
+            self.event.set()
             wakers, self._wakers = self._wakers, []
         for wake in wakers:
             wake()
@@ -38,56 +38,40 @@ class Cancellation:
     def run(self, work: Callable[[], T]) -> T:
         token = _CURRENT.set(self)
         try:
-            self.check()
+            check()
             return work()
         finally:
             _CURRENT.reset(token)
 
-    def check(self) -> None:
-        if self._event.is_set():
-            raise Cancelled
-
-    def sleep(self, seconds: float) -> None:
-        if self._event.wait(seconds):
-            raise Cancelled
-
     @contextmanager
-    def on_cancel(self, wake: Callable[[], None]) -> Iterator[None]:
+    def waking(self, wake: Callable[[], None]) -> Iterator[None]:
         """Have ``cancel`` call ``wake`` while the block runs. Raises ``Cancelled`` where it was said before."""
         with self._lock:
-            self.check()
+            check()
             self._wakers.append(wake)
         try:
             yield
         finally:
-            with self._lock:
-                if wake in self._wakers:
-                    self._wakers.remove(wake)
+            with self._lock, suppress(ValueError):
+                self._wakers.remove(wake)
 
 
 _CURRENT: ContextVar[Cancellation | None] = ContextVar("kr_cancellation", default=None)
 
 
 def check() -> None:
-    current = _CURRENT.get()
-    if current is not None:
-        current.check()
+    sleep(0)
 
 
 def sleep(seconds: float) -> None:
     current = _CURRENT.get()
     if current is None:
         time.sleep(seconds)
-    else:
-        current.sleep(seconds)
+    elif current.event.wait(seconds):
+        raise Cancelled
 
 
-@contextmanager
-def on_cancel(wake: Callable[[], None]) -> Iterator[None]:
+def on_cancel(wake: Callable[[], None]) -> AbstractContextManager[None]:
     """Have ``wake`` called, in another thread, when this thread's work is cancelled within the block."""
     current = _CURRENT.get()
-    if current is None:
-        yield
-        return
-    with current.on_cancel(wake):
-        yield
+    return nullcontext() if current is None else current.waking(wake)

@@ -3,7 +3,7 @@
 Every operation returns nested plain data. An id that nothing has is an ``UnknownEntry``.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -79,7 +79,7 @@ class Catalog:
         with self.store.read_if_exists() as tx:
             ids = text_search.find(tx, text, keys=keys, most=limit or _MOST_FOUND)
             wrong = set(wordings.rated_wrong(tx))
-            entries = {entry.id: entry for entry in entry_rows.some(tx, ids)}
+            entries = {entry.id: entry for entry in entry_rows.some(tx, ids) if entry.origin != "placeholder"}
             found = [
                 (entries[it], revision_rows.text(tx, entries[it].sha256) or "") for it in ids if it in entries
             ]
@@ -90,20 +90,10 @@ class Catalog:
             for entry, report in found
         ]
 
-    def questions(self, entry_ids: Iterable[str]) -> dict[str, str | None]:
-        """Return what was asked of these live entries, by their ids."""
-        with self.store.read_if_exists() as tx:
-            return {entry.id: entry.question for entry in entry_rows.some(tx, entry_ids)}
-
     def wordings(self, entry_id: str) -> list[Wording]:
         """Return how requests worded the need of an entry, the newest first."""
         with self.store.read() as tx:
             return wordings.of(tx, [entry_id]).get(entry_id, [])[::-1]
-
-    def archived_questions(self, archive_ids: Iterable[int]) -> dict[int, str | None]:
-        """Return what was asked of these archived rows, by their numbers."""
-        with self.store.read_if_exists() as tx:
-            return {row.archive_id: row.entry.question for row in archived_rows.some(tx, archive_ids)}
 
     def search_lessons(self, words: str, *, limit: int = 50) -> list[dict[str, Any]]:
         """List lessons that hold ``words``, best first: ``{id, phase, passage}``."""
@@ -291,7 +281,7 @@ def _text(given: str) -> str:
     return given.encode(errors="replace").decode()
 
 
-_FOUND = "id framework framework_version topic"
+_FOUND = "id framework framework_version topic question"
 _SHOWN = "id framework framework_version topic question tags path created last_accessed status confidence"
 _DETAILS = "stale_major origin written_by revision researched_at fresh_until sha256"
 _REVISION = "revision framework_version confidence origin written_by researched_at replaced_at sha256"

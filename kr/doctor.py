@@ -7,7 +7,6 @@ A corrupt database is not mended cell by cell: a person brings a backup back, or
 import os
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from typing import Any, Literal
 
 from kr.errors import KrError, ReportUnwritable, SourceFailure, SourceNotAsked, StoreError
 from kr.models import Entry, Learned, Query
-from kr.report import is_finding, origin_of, parse_report
+from kr.report import origin_of, parse_report
 from kr.settings.project import tracked_name
 from kr.sources.base import Ask, Source
 from kr.sources.local_docs import Folder
@@ -69,8 +68,7 @@ class Diagnosis:
         return self.severity != "information"
 
     def plain(self) -> dict[str, Any]:
-        names = ("check", "severity", "subject", "message", "repair")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in ("check", "severity", "subject", "message", "repair")}
 
 
 Check = Callable[[], Iterator[Diagnosis]]
@@ -90,30 +88,27 @@ class Doctor:
 
     def report(self) -> dict[str, Any]:
         """Say what is wrong: ``{knowledge_base, problems, findings, repaired}``."""
-        return self._result([])
-
-    def repair(self, announce: Callable[[Diagnosis], None]) -> dict[str, Any]:
-        """Do what the findings announce; ``announce`` hears of each before. Each check sees what was repaired before it."""
-        repaired: list[dict[str, Any]] = []
-        for check in self._checks():
-            for finding in self._findings(check):
-                if finding.fix is not None:
-                    announce(finding)
-                    try:
-                        done = finding.fix()
-                    except (KrError, OSError) as error:
-                        done = f"{FAILED}{error}"
-                    repaired.append(finding.plain() | {"done": done})
-        return self._result(repaired)
-
-    def _result(self, repaired: list[dict[str, Any]]) -> dict[str, Any]:
         findings = [finding for check in self._checks() for finding in self._findings(check)]
         return {
             "knowledge_base": str(self._folder),
             "problems": sum(finding.is_problem for finding in findings),
             "findings": [finding.plain() for finding in findings],
-            "repaired": repaired,
+            "repaired": [],
         }
+
+    def repair(self, announce: Callable[[Diagnosis], None]) -> dict[str, Any]:
+        """Do what the findings announce; ``announce`` hears of each before. Each check sees what was repaired before it."""
+        repaired: list[dict[str, Any]] = []
+        for finding in (finding for check in self._checks() for finding in self._findings(check)):
+            if finding.fix is None:
+                continue
+            announce(finding)
+            try:
+                done = finding.fix()
+            except (KrError, OSError) as error:
+                done = f"{FAILED}{error}"
+            repaired.append(finding.plain() | {"done": done})
+        return self.report() | {"repaired": repaired}
 
     def _checks(self) -> Iterator[Check]:
         """Give the checks in the order in which they repair: a row must be right before it is exported."""
@@ -136,31 +131,23 @@ class Doctor:
     def _findings(self, check: Check) -> list[Diagnosis]:
         """Run one check; an error that stops it is a finding itself."""
         findings: list[Diagnosis] = []
-        name = check.__name__.removeprefix("check_")
         try:
             findings += check()
-        except KrError as error:
-            findings.append(Diagnosis(name, "error", self._store.location, f"can't be examined: {error}"))
-        except OSError as error:
-            why = f"can't be examined: {error.strerror or error}"
-            findings.append(Diagnosis(name, "error", str(error.filename or self._folder), why))
+        except (KrError, OSError) as error:
+            name, why = check.__name__.removeprefix("check_"), f"can't be examined: {error}"
+            findings.append(Diagnosis(name, "error", self._store.location, why))
         return findings
 
     def check_permissions(self) -> Iterator[Diagnosis]:
-        """What kr must read and write and may not; of a whole tree its top-most folder."""
-        place = _nearest(self._folder)
-        files = (self._folder / name for name in (INDEX, ARCHIVE, "lessons", "frameworks"))
-        of_database = () if self._store.is_shared else (self._store.path.parent, self._store.path)
-        paths = [place, *of_database, *files]
-        with suppress(OSError):
-            paths += sorted(path for path in paths[-1].iterdir() if path.is_dir())
-        named: list[Path] = []
-        for path in paths:
-            lacking = _lacking(path) if path.exists() else None
-            if lacking and not any(path.is_relative_to(other) for other in named):
-                named.append(path)
+        """The first path, from the folder down, that kr must read and write and may not."""
+        base = next(path for path in (self._folder, *self._folder.absolute().parents) if path.exists())
+        own = () if self._store.is_shared else (self._store.path.parent, self._store.path)
+        paths = [base, *own, *(self._folder / name for name in (INDEX, ARCHIVE, "lessons", "frameworks"))]
+        for path in filter(Path.exists, paths):
+            if lacking := _lacking(path):
                 why = f"may not be {lacking} by this user; let its owner run kr, or change its mode or mount"
                 yield Diagnosis("permissions", "error", str(path), why)
+                return
 
     def check_database(self) -> Iterator[Diagnosis]:
         """A database that is absent, corrupt, of another version, or another program's."""
@@ -175,9 +162,6 @@ class Doctor:
         elif found.state == "corrupt":
             why = f"is corrupt: {found.problem}. `kr db restore FILE` brings a backup back, if there is one"
             yield about("error", message=why, repair=_ANEW, fix=self._replace)
-        elif found.state == "older":
-            why = f"is of an older kr (schema {found.version}); the next use upgrades it"
-            yield about("information", message=why)
         elif found.problem is not None:
             yield about("error", message=found.problem + _ADVICE.get(found.state, ""))
 
@@ -234,30 +218,23 @@ class Doctor:
         return self._replace()
 
     def check_reports(self) -> Iterator[Diagnosis]:
-        """Entries whose report file is missing, edited or can't be read.
-
-        A file that may not be read is no reason to touch its entry: for all that anybody knows it is there.
-        """
+        """Entries whose report file is missing, edited or can't be read: the last is no reason to touch the entry."""
         with self._store.read() as tx:
             entries = entry_rows.all(tx)
             kept = {entry.id for entry in entries if revisions.text(tx, entry.sha256) is not None}
             edited = {entry.id for entry in entries if edit_at(tx, entry.path, entry.sha256) is not None}
-        unreadable: Counter[tuple[str, str]] = Counter()
         for entry in entries:
-            if (problem := self._files.hindrance(entry.path)) is not None:
-                unreadable[str(problem.filename), problem.strerror or ""] += 1
-            elif self._files.state(entry.path) == "absent":
+            state = self._files.state(entry.path)
+            if state == "unreadable":
+                why = f"its report {entry.path} can't be read; the entry is left alone"
+                yield Diagnosis("unreadable", "error", entry.id, why)
+            elif state == "absent":
                 yield self._missing(entry, is_kept=entry.id in kept)
             elif entry.id in edited & kept:
                 why = f"somebody edited its report {entry.path}; whoever reads it next takes that in"
-                repair, fix = (
-                    "take it in as a finding, unless it must wait for `kr review`",
-                    partial(self._settle, entry),
-                )
+                repair = "take it in as a finding, unless it must wait for `kr review`"
+                fix = partial(self._settle, entry)
                 yield Diagnosis("edited_report", "information", entry.id, why, repair, fix)
-        for (place, reason), number in unreadable.items():
-            why = f"can't be read ({reason}); {counted(number, 'report')} may be there, and the entries are left alone"
-            yield Diagnosis("unreadable", "error", place, why)
 
     def _missing(self, entry: Entry, *, is_kept: bool) -> Diagnosis:
         why = f"its report {entry.path} is missing or empty"
@@ -289,23 +266,19 @@ class Doctor:
             for path in report_paths(self._folder):
                 if path in known:
                     continue
+                about = partial(Diagnosis, "orphan", subject=path)
                 item = self._read_item(path)
                 if item is None:
                     why = "does not follow the template of reports; it is left alone"
-                    yield Diagnosis("orphan", "information", path, why)
+                    yield about("information", message=why)
                     continue
                 version = item.framework_version or "unknown"
-                yield self._orphan(item, entry_rows.of_topic(tx, item.framework, item.topic, version))
-
-    def _orphan(self, item: Item, live: Entry | None) -> Diagnosis:
-        adopt = partial(self._adopt, item)
-        if live is None:
-            repair = f"index it as {item.framework} - {item.topic}"
-            return Diagnosis("orphan", "warning", item.path, "no entry has this report", repair, adopt)
-        why = f"is not indexed: {live.id} has this framework, topic and major version"
-        if live.is_written or not is_finding(self._files.read_text(item.path)):
-            return Diagnosis("orphan", "information", item.path, f"{why}; it is left alone")
-        return Diagnosis("orphan", "warning", item.path, why, f"give {live.id} this finding", adopt)
+                if live := entry_rows.of_topic(tx, item.framework, item.topic, version):
+                    why = f"{live.id} has this framework, topic and major version; it is left alone"
+                    yield about("information", message=why)
+                else:
+                    repair, fix = f"index it as {item.framework} - {item.topic}", partial(self._adopt, item)
+                    yield about("warning", message="no entry has this report", repair=repair, fix=fix)
 
     def _adopt(self, item: Item) -> str:
         result = import_report(self._store, self._folder, item, now=self._clock())
@@ -403,11 +376,6 @@ def _answer(name: str, use: Callable[[], object]) -> Diagnosis:
     except SourceFailure as failure:
         return Diagnosis("source", "error", name, f"gave no answer: {failure.reason}")
     return Diagnosis("source", "information", name, f"answered in {time.monotonic() - started:.1f} s")
-
-
-def _nearest(folder: Path) -> Path:
-    """Return a folder, or the first above it that is there: it would be made in that."""
-    return next(path for path in (folder, *folder.absolute().parents) if path.exists())
 
 
 def _lacking(path: Path) -> str:

@@ -7,16 +7,16 @@ from typing import Any, Literal, get_args
 from kr.errors import FieldError
 from kr.models import Confidence, Origin, Outcome, Problem, Related, validation_problems
 from kr.requests import (
-    Fields,
     block,
     checked,
     few_lines,
+    fields_of,
     framework_name,
     one_of,
-    optional,
     question,
     short_line,
     story_key,
+    taken,
 )
 
 MOST_TOKENS = 1200
@@ -27,64 +27,39 @@ MOST_TOKENS = 1200
 class Finding:
     """What was found out and proved. ``answer`` may be a whole report that follows the template."""
 
-    framework: str
-    question: str
-    answer: str
-    code: str | None = None
-    caveats: str | None = None
-    sources: tuple[str, ...] = ()
-    verified_by: str | None = None
-    framework_version: str | None = None
-    topic: str | None = None
-    tags: tuple[str, ...] = ()
-    entry: str | None = None
-    story_key: str = "0-0"
-    session_id: str | None = None
-
-
-_FINDING: Fields = {
-    "framework": framework_name,
-    "question": question,
-    "answer": block,
-    "code": optional(block),
-    "caveats": optional(block),
-    "sources": optional(few_lines, ()),
-    "verified_by": optional(short_line),
-    "framework_version": optional(short_line),
-    "topic": optional(short_line),
-    "tags": optional(few_lines, ()),
-    "entry": optional(short_line),
-    "story_key": optional(story_key, "0-0"),
-    "session_id": optional(short_line),
-}
+    framework: str = taken(framework_name)
+    question: str = taken(question)
+    answer: str = taken(block)
+    code: str | None = taken(block, None)
+    caveats: str | None = taken(block, None)
+    sources: tuple[str, ...] = taken(few_lines, ())
+    verified_by: str | None = taken(short_line, None)
+    framework_version: str | None = taken(short_line, None)
+    topic: str | None = taken(short_line, None)
+    tags: tuple[str, ...] = taken(few_lines, ())
+    entry: str | None = taken(short_line, None)
+    story_key: str = taken(story_key, "0-0")
+    session_id: str | None = taken(short_line, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
     """A rating of an entry's text: how it went for who used it."""
 
-    outcome: Outcome
-    note: str | None = None
-    session_id: str | None = None
-    story_key: str | None = None
-
-
-_RATE: Fields = {
-    "outcome": one_of(*get_args(Outcome)),
-    "note": optional(short_line),
-    "session_id": optional(short_line),
-    "story_key": optional(story_key),
-}
+    outcome: Outcome = taken(one_of(*get_args(Outcome)))  # noqa: RUF009 - a dataclass field
+    note: str | None = taken(short_line, None)
+    session_id: str | None = taken(short_line, None)
+    story_key: str | None = taken(story_key, None)
 
 
 def parse_finding(data: Mapping[str, Any]) -> Finding:
     """Check a finding. Raises ``InvalidRequest`` with every bad field."""
-    return Finding(**checked(_FINDING, data))
+    return Finding(**checked(fields_of(Finding), data))
 
 
 def parse_rate(data: Mapping[str, Any]) -> Rate:
     """Check a rating. Raises ``InvalidRequest`` with every bad field."""
-    return Rate(**checked(_RATE, data))
+    return Rate(**checked(fields_of(Rate), data))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ Pure. The patterns are data (``guard.yaml``); keys of known shapes are found by 
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property, partial
 from importlib.resources import files
 from itertools import pairwise
@@ -250,29 +250,18 @@ def _is_quoted(found: re.Match[str]) -> bool:
 def find_flagged(texts: Sequence[str]) -> set[int]:
     """Return the places of the texts that hold a secret or something hidden, or must wait for a person.
 
-    Many texts are judged at once, which is many times cheaper, and halved only where there is something. Those that
-    speak of secrets are judged apart: the rules about names are the slow ones.
+    Many are judged at once, which is many times cheaper, and one by one where there is something among them.
     """
-    order = sorted(range(len(texts)), key=lambda at: _may_name_a_secret(texts[at]))
-    starts = range(0, len(order), _JUDGED_AT_ONCE)
-    return {at for start in starts for at in _odd_among(texts, order[start : start + _JUDGED_AT_ONCE])}
+    found: set[int] = set()
+    for start in range(0, len(texts), _JUDGED_AT_ONCE):
+        if _is_flagged("\n".join(texts[start : start + _JUDGED_AT_ONCE])):
+            places = range(start, min(start + _JUDGED_AT_ONCE, len(texts)))
+            found |= {at for at in places if _is_flagged(texts[at])}
+    return found
 
 
-def _may_name_a_secret(text: str) -> bool:
-    lowered = text.lower()
-    return any(rule.may_match(lowered) for rule in _rules("named"))
-
-
-def _odd_among(texts: Sequence[str], places: Sequence[int]) -> Iterator[int]:
-    together = "\n".join(texts[at] for at in places)
-    if safe(together) == together and not reasons_to_hold(together):
-        return
-    if len(places) == 1:
-        yield from places
-    else:
-        middle = len(places) // 2
-        yield from _odd_among(texts, places[:middle])
-        yield from _odd_among(texts, places[middle:])
+def _is_flagged(text: str) -> bool:
+    return safe(text) != text or bool(reasons_to_hold(text))
 
 
 # --- the patterns ---

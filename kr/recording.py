@@ -5,22 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from kr.models import EVENT_TYPES, PHASES, EventType, optional
-from kr.requests import IDENTITY, Fields, bad, checked, decoded, loose_text, named, scalars
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordRequest:
-    """``lessons`` are those that were handed over, as they came: here, in ``agent_return`` or in its ``results``."""
-
-    session_id: str
-    story_key: str
-    phase: str
-    event_type: EventType
-    agent_return: Mapping[str, Any]
-    code_paths: tuple[str, ...]
-    framework_context: str
-    additional_context: str
-    lessons: tuple[object, ...] = ()
+from kr.requests import IDENTITY, bad, checked, decoded, fields_of, loose_text, named, scalars, taken
 
 
 def _agent_return(value: object) -> object:
@@ -31,14 +16,21 @@ def _agent_return(value: object) -> object:
     return value
 
 
-_RECORD: Fields = {
-    **IDENTITY,
-    "event_type": named("event type", EVENT_TYPES),
-    "agent_return": _agent_return,
-    "code_paths": scalars,
-    "framework_context": loose_text,
-    "additional_context": loose_text,
-}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordRequest:
+    """``lessons`` are those that were handed over, as they came: here, in ``agent_return`` or in its ``results``."""
+
+    session_id: str
+    story_key: str
+    phase: str
+    event_type: EventType = taken(named("event type", EVENT_TYPES))  # noqa: RUF009 - a dataclass field
+    agent_return: Mapping[str, Any] = taken(_agent_return)
+    code_paths: tuple[str, ...] = taken(scalars, ())
+    framework_context: str = taken(loose_text, "")
+    additional_context: str = taken(loose_text, "")
+    lessons: tuple[object, ...] = ()
+
+
 _OF_LESSONS = {
     "phase": "dev-execution",
     "event_type": "general_agent_failure",
@@ -54,7 +46,8 @@ def parse_record(data: Mapping[str, Any], *, phases: Sequence[str] = PHASES) -> 
     lessons = tuple(_handed_over(data, given["agent_return"]))
     if lessons:
         given = {**_OF_LESSONS, **{name: value for name, value in given.items() if value not in (None, "")}}
-    values = checked({**_RECORD, "phase": named("phase tag", phases)}, given)
+    readers = {**IDENTITY, "phase": named("phase tag", phases), **fields_of(RecordRequest)}
+    values = checked(readers, given)
     return RecordRequest(**values, lessons=lessons)
 
 

@@ -5,7 +5,6 @@ refuses (the token, the address), or that is no ``kr serve``, is an error, or a 
 followed: the token goes to the server that was named, and nowhere else.
 """
 
-import asyncio
 import json
 import logging
 import time
@@ -13,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NoReturn, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx2
 from pydantic import TypeAdapter, ValidationError
@@ -39,9 +38,6 @@ _SECONDS = 60.0
 """For whatever is no research."""
 _MARGIN_SECONDS = 15.0
 """That a research has beyond its own deadline."""
-_SILENT_SECONDS, _HEALTH_SECONDS = 2.0, 8.0
-"""After the first a person is told that we wait, and the server is asked whether it lives; then it has the second."""
-_LARGEST_ANSWER = 16 * 1024 * 1024
 _MORE_TRIES = 2
 _LONGEST_PAUSE = 5.0
 _BUSY = frozenset({429, 503})
@@ -56,13 +52,11 @@ class ServerGone(KrError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedServer:
-    """The server of ``KR_SERVER``; an answer has ``timeout`` seconds. ``waiting`` hears of one that takes long, ``done`` of its end."""
+    """The server of ``KR_SERVER``; an answer has ``timeout`` seconds."""
 
     url: str
     token: str | None
     timeout: float = _SECONDS
-    waiting: Callable[[str], None] = lambda _: None
-    done: Callable[[], None] = lambda: None
 
     def get(self, path: str, key: str, **query: Any) -> Value:
         """Return the mapping that stands at a path; it has ``key``. Raises what ``_ask`` raises."""
@@ -86,8 +80,7 @@ class SharedServer:
         status, value = reply.status_code, _json(reply)
         detail = value.get("detail")
         if reply.is_redirect:
-            place = reply.headers.get("Location", "another address")
-            raise ConfigError(f"KR_SERVER: {self.url} sends on to {place}; name the server itself")
+            self._is_no_kr(f"it sends on to {reply.headers.get('Location', 'another address')}")
         if status in {401, 403}:
             why = detail or f"it answers HTTP {status}"
             raise ConfigError(f"KR_SERVER: {self.url} refuses: {why}; is KR_TOKEN its token?")
@@ -107,8 +100,8 @@ class SharedServer:
     def _send(
         self, path: str, content: bytes | None, query: Mapping[str, Any], end: float
     ) -> httpx2.Response:
-        """Send a request, again where the server is busy."""
-        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        """Send a request, again where the server is busy, until ``end`` (of ``time.monotonic``)."""
+        headers = {"Content-Type": "application/json"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         given = {name: value for name, value in query.items() if value is not None}
@@ -116,7 +109,7 @@ class SharedServer:
         request = httpx2.Request(method, f"{self.url}{path}", params=given, content=content, headers=headers)
         tries = _MORE_TRIES
         while True:
-            reply = self._exchange(request, end - time.monotonic())
+            reply = _exchange(request, end - time.monotonic())
             after = reply.headers.get("Retry-After", "")
             pause = min(float(after) if after.isdecimal() else 1.0, _LONGEST_PAUSE)
             if reply.status_code not in _BUSY or not tries or time.monotonic() + pause >= end:
@@ -124,51 +117,19 @@ class SharedServer:
             tries -= 1
             sleep(pause)
 
-    def _exchange(self, request: httpx2.Request, seconds: float) -> httpx2.Response:
-        async def exchange() -> httpx2.Response:
-            timeout = httpx2.Timeout(None, connect=_CONNECT_SECONDS)  # ``run`` ends all of it
-            async with httpx2.AsyncClient(timeout=timeout, trust_env=False) as client:
-                reply = asyncio.ensure_future(_read(client, request))
-                silence = asyncio.ensure_future(self._silence(client, seconds))
-                try:
-                    await asyncio.wait((reply, silence), return_when=asyncio.FIRST_COMPLETED)
-                    if not reply.done():
-                        raise ServerGone("takes what it is sent and answers nothing")
-                    return await reply
-                finally:
-                    reply.cancel()
-                    silence.cancel()
 
-        try:
-            return run(exchange, timeout=seconds)
-        except SourceTimeout as error:
-            raise ServerGone(f"gave no answer within {seconds:.2g} s") from error
-        except httpx2.HTTPError as error:
-            raise ServerGone(f"can't be reached: {str(error) or type(error).__name__}") from error
-        finally:
-            self.done()
+def _exchange(request: httpx2.Request, seconds: float) -> httpx2.Response:
+    async def exchange() -> httpx2.Response:
+        timeout = httpx2.Timeout(None, connect=_CONNECT_SECONDS)  # ``run`` ends all of it
+        async with httpx2.AsyncClient(timeout=timeout, trust_env=False) as client:
+            return await client.send(request)
 
-    async def _silence(self, client: httpx2.AsyncClient, seconds: float) -> None:
-        """Return once the server does not even say that it lives; one that is merely slow is waited for."""
-        await asyncio.sleep(_SILENT_SECONDS)
-        self.waiting(self.url)
-        try:
-            if seconds > _SILENT_SECONDS + _HEALTH_SECONDS:
-                await client.get(f"{self.url}/healthz", timeout=_HEALTH_SECONDS)
-            await asyncio.Event().wait()
-        except httpx2.HTTPError:
-            return
-
-
-async def _read(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
-    reply = await client.send(request, stream=True)
-    data = bytearray()
-    async for piece in reply.aiter_bytes():
-        data += piece
-        if len(data) > _LARGEST_ANSWER:
-            raise ServerGone(f"gave an answer of more than {_LARGEST_ANSWER // 1024**2} MiB")
-    kept = {name: reply.headers[name] for name in ("Retry-After", "Location") if name in reply.headers}
-    return httpx2.Response(reply.status_code, headers=kept, content=bytes(data))
+    try:
+        return run(exchange, timeout=seconds)
+    except SourceTimeout as error:
+        raise ServerGone(f"gave no answer within {seconds:.2g} s") from error
+    except httpx2.HTTPError as error:
+        raise ServerGone(f"can't be reached: {str(error) or type(error).__name__}") from error
 
 
 def _json(reply: httpx2.Response) -> Value:
@@ -182,14 +143,20 @@ def _json(reply: httpx2.Response) -> Value:
 
 def check_url(url: str) -> str:
     """Return a server's address as it is used: without the path of what it serves. Raises ``ConfigError``."""
-    problem = "KR_SERVER: must be http://HOST[:PORT] or https://HOST[:PORT], without user and query"
     try:
-        parts = urlsplit(url)
-        is_good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError as error:
-        raise ConfigError(problem) from error
-    if not is_good or parts.username is not None or parts.query or parts.fragment:
-        raise ConfigError(problem)
+        parts = httpx2.URL(url)
+    except httpx2.InvalidURL:
+        parts = httpx2.URL()
+    if (
+        parts.scheme not in {"http", "https"}
+        or not parts.host
+        or parts.userinfo
+        or parts.query
+        or parts.fragment
+    ):
+        raise ConfigError(
+            "KR_SERVER: must be http://HOST[:PORT] or https://HOST[:PORT], without user and query"
+        )
     return url.rstrip("/").removesuffix("/v1").removesuffix("/mcp")
 
 
@@ -248,8 +215,6 @@ class SharedApp(App):
             url=check_url(self.environ["KR_SERVER"]),
             token=self.environ.get("KR_TOKEN") or None,
             timeout=self.server_timeout,
-            waiting=self._progress.asking,
-            done=self._progress.done,
         )
 
     @cached_property
@@ -284,20 +249,22 @@ class SharedApp(App):
         return self._asked(local, lambda: self.server.post(RateResults, path, _signed(data, writer)))
 
     def stats(self) -> Value:
-        return self._asked(super().stats, lambda: self.server.get("/v1/stats", "requests"))
+        return self._got(super().stats, "/v1/stats", "requests")
 
     def search_all(self, query: str, *, framework: str | None = None, limit: int = 10) -> Value:
         local = partial(super().search_all, query, framework=framework, limit=limit)
         wanted = {"q": query, "framework": framework, "limit": min(limit, 1000)}
-        return self._asked(local, lambda: self.server.get("/v1/search", "entries", **wanted))
+        return self._got(local, "/v1/search", "entries", **wanted)
 
     def entries(self, **page: Any) -> Value:
-        local = partial(super().entries, **page)
-        return self._asked(local, lambda: self.server.get("/v1/entries", "total", **page))
+        return self._got(partial(super().entries, **page), "/v1/entries", "total", **page)
 
     def entry(self, entry_id: str, *, report: bool = False) -> Value:
         local = partial(super().entry, entry_id, report=report)
-        return self._asked(local, lambda: self.server.get(_path(entry_id), "id", report=str(report).lower()))
+        return self._got(local, _path(entry_id), "id", report=str(report).lower())
+
+    def _got(self, local: Callable[[], Value], path: str, key: str, **query: Any) -> Value:
+        return self._asked(local, lambda: self.server.get(path, key, **query))
 
     def _asked(self, local: Callable[[], T], ask: Callable[[], T]) -> T:
         try:

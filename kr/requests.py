@@ -1,6 +1,6 @@
 """Reads request documents, YAML or JSON, and the fields in them; the requests of research and of lessons.
 
-A request is a record with a table of readers, one for a field: each takes what was given (None where nothing was), and
+A request is a record whose fields name their readers (``taken``): each takes what was given (None where nothing was), and
 returns the value or raises ``Bad``. ``parse_…`` takes the nested plain data of a document, in which scalars may be the text
 that was written, and returns the record, or raises ``InvalidRequest`` with every bad field at once. The rules are the "Input
 Validation Rules" of F1 and U5. What is odd but harmless, such as an unknown key, is logged as a warning.
@@ -10,7 +10,8 @@ import json
 import logging
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from kr.errors import BrokenYaml, FieldError, InvalidRequest
@@ -22,7 +23,7 @@ logger = logging.getLogger(__name__)
 LIMIT = 1024 * 1024
 """Bytes that a request may have at most."""
 
-_LONGEST_LINE = 500
+LONGEST_LINE = 500
 LONGEST_QUESTION = 1000
 """Characters of a question, which stands as the entry's title in every list: in a request as in a finding."""
 _MOST_ITEMS = 20
@@ -42,7 +43,7 @@ def read_document(data: bytes) -> dict[str, Tree]:
     except UnicodeDecodeError as exc:
         raise _unreadable(f"is no {encoding} text (byte {exc.start})") from exc
     try:
-        tree = _read_json(text) if text.lstrip().startswith("{") else _read_yaml(text)
+        tree = _read(text)
     except BrokenYaml as exc:
         named = show_path(tuple(step for step in exc.path if isinstance(step, str)))
         error = _unreadable(f"is broken: {exc}", named or "request")
@@ -58,22 +59,11 @@ def _unreadable(problem: str, field: str = "request") -> InvalidRequest:
     return InvalidRequest(FieldError(field, f"the request {problem}"))
 
 
-def _read_json(text: str) -> Tree:
-    """Read JSON; what is none is left to the reader of YAML, which names the place."""
-    try:
-        return read_json(text)
-    except json.JSONDecodeError as error:
-        try:
-            return _read_yaml(text)
-        except BrokenYaml as broken:
-            if re.match(r'\s*\{\s*"', text) and "control character" not in error.msg:  # it was to be JSON
-                broken.args = BrokenYaml(error.lineno, error.colno, f"it is not JSON: {error.msg}").args
-            raise
-    except (ValueError, RecursionError):
-        return _read_yaml(text)
-
-
-def _read_yaml(text: str) -> Tree:
+def _read(text: str) -> Tree:
+    """Read JSON where it is some; anything else is left to the reader of YAML, which names the place."""
+    if text.lstrip().startswith("{"):
+        with suppress(ValueError, RecursionError):
+            return read_json(text)
     from kr.yaml_io import read_yaml  # heavy: PyYAML, which JSON does without
 
     return read_yaml(text)[0]
@@ -91,12 +81,24 @@ Reader = Callable[[Any], Any]
 Fields = Mapping[str, Reader]
 
 
-def read_fields(fields: Fields, data: object, prefix: str = "") -> tuple[dict[str, Any], list[FieldError]]:
+def taken(read: Reader, default: Any = MISSING) -> Any:
+    """Declare a field of a request, and how it is read; one that has a default may be missing or empty."""
+    if default is MISSING:
+        return field(metadata={"read": read})
+    return field(default=default, metadata={"read": optional(read, default)})
+
+
+def fields_of(record: type[Any]) -> Fields:
+    """Return the readers of a request's fields, by their names."""
+    return {each.name: each.metadata["read"] for each in fields(record) if "read" in each.metadata}
+
+
+def read_fields(readers: Fields, data: object, prefix: str = "") -> tuple[dict[str, Any], list[FieldError]]:
     """Read every field of a mapping: the values that are right, and an error for each that is wrong."""
     given = data if isinstance(data, Mapping) else {}
     values: dict[str, Any] = {}
     errors: list[FieldError] = []
-    for name, read in fields.items():
+    for name, read in readers.items():
         try:
             values[name] = read(given.get(name))
         except Bad as wrong:
@@ -104,21 +106,24 @@ def read_fields(fields: Fields, data: object, prefix: str = "") -> tuple[dict[st
     return values, errors
 
 
-def checked(fields: Fields, data: object) -> dict[str, Any]:
+def checked(readers: Fields, data: object) -> dict[str, Any]:
     """Read every field of a mapping, and warn of keys that are unknown. Raises ``InvalidRequest``."""
-    warn_of_unknown(data, fields)
-    values, errors = read_fields(fields, data)
+    warn_of_unknown(data, readers)
+    values, errors = read_fields(readers, data)
     if errors:
         raise InvalidRequest(*errors)
     return values
 
 
 def warn_of_unknown(data: object, known: Collection[str], prefix: str = "") -> None:
-    unknown = [key for key in data if key not in known] if isinstance(data, Mapping) else []
-    for key in unknown[:_MOST_ITEMS]:
-        logger.warning("unknown key ignored: %s", shown(f"{prefix}{key}"))
-    if len(unknown) > _MOST_ITEMS:
-        logger.warning("%d more unknown keys ignored", len(unknown) - _MOST_ITEMS)
+    """Warn of what is ignored: unknown keys, and what is no mapping."""
+    if not isinstance(data, Mapping):
+        if data:
+            logger.warning("%s is no mapping, and is ignored", prefix.removesuffix("."))
+        return
+    unknown = [f"{prefix}{key}" for key in data if key not in known]
+    if unknown:
+        logger.warning("unknown keys are ignored: %s", shown(", ".join(unknown), 1000))
 
 
 def optional(read: Reader, default: Any = None) -> Reader:
@@ -144,18 +149,18 @@ def as_text(value: object) -> str:
 
 def text(value: object) -> str:
     """Take text that shows something."""
-    taken = as_text(value)
-    if is_blank(taken):
+    given = as_text(value)
+    if is_blank(given):
         raise bad("must not be empty")
-    return taken
+    return given
 
 
-def short_text(value: object, most: int = _LONGEST_LINE) -> str:
+def short_text(value: object, most: int = LONGEST_LINE) -> str:
     """Take text of so many characters at most."""
-    taken = text(value)
-    if len(taken) > most:
-        raise bad(f"has {len(taken)} characters; at most {most}")
-    return taken
+    given = text(value)
+    if len(given) > most:
+        raise bad(f"has {len(given)} characters; at most {most}")
+    return given
 
 
 def block(value: object) -> str:
@@ -165,10 +170,10 @@ def block(value: object) -> str:
 
 def line(value: object) -> str:
     """Take one line without control characters, trimmed."""
-    taken = text(value)
-    if (control := first_control(taken)) is not None:
+    given = text(value)
+    if (control := first_control(given)) is not None:
         raise bad(f"must not contain line breaks or control characters (found U+{ord(control):04X})")
-    return taken.strip()
+    return given.strip()
 
 
 def short_line(value: object) -> str:
@@ -177,13 +182,13 @@ def short_line(value: object) -> str:
 
 def framework_name(value: object) -> str:
     """Take what may be the name of a framework or package."""
-    taken = short_line(value)
-    if not any(map(str.isalnum, taken)):
+    given = short_line(value)
+    if not any(map(str.isalnum, given)):
         raise bad("must hold a letter or a digit")
-    if not _NAME.fullmatch(taken):
+    if not _NAME.fullmatch(given):
         why = "must be a name: letters, digits, blanks and . - _ @ / + # : (no two dots together)"
-        raise bad(f"{why}, not {shown(taken)}")
-    return taken
+        raise bad(f"{why}, not {shown(given)}")
+    return given
 
 
 def question(value: object) -> str:
@@ -282,6 +287,19 @@ Mode = Literal["research", "lessons-inject"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 
+def _counted(name: str, least: int) -> Reader:
+    """Take a count; anything else is logged, and the configured value is used (F1, step 1)."""
+
+    def read(value: object) -> int | None:
+        number = count(value, least=least)
+        if number is None:
+            why = "is no positive integer: the configured value is used"
+            logger.warning("config_overrides.%s: %s %s", name, shown(value), why)
+        return number
+
+    return read
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchOverrides:
     """What a caller of research may override; None is the configured value.
@@ -289,11 +307,11 @@ class ResearchOverrides:
     ``refresh`` researches again whatever the cache holds; ``use`` is the id of the entry to be served.
     """
 
-    max_calls: int | None = None
-    timeout_seconds: int | None = None
-    refresh: bool = False
-    use: str | None = None
-    if_unsure: IfUnsure = "research"
+    max_calls: int | None = taken(_counted("max_calls", 0), None)
+    timeout_seconds: int | None = taken(_counted("timeout_seconds", 1), None)
+    refresh: bool = taken(yes_no, default=False)
+    use: str | None = taken(short_line, None)
+    if_unsure: IfUnsure = taken(one_of(*get_args(IfUnsure)), "research")  # noqa: RUF009 - a dataclass field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,10 +330,10 @@ class LessonsInject:
     """The ``lessons_inject`` of a request; framework, query and files narrow the choice."""
 
     phase: str
-    framework: str = ""
-    query: str = ""
-    files: tuple[str, ...] = ()
-    dry_run: bool = False
+    framework: str = taken(loose_text, "")
+    query: str = taken(loose_text, "")
+    files: tuple[str, ...] = taken(scalars, ())
+    dry_run: bool = taken(yes_no, default=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,10 +347,10 @@ class LessonsInjectRequest:
 
 
 def story_key(value: object) -> str:
-    taken = text(value)
-    if not re.fullmatch(r"[0-9]+-[0-9]+", taken):
-        raise bad(f"must look like 3-1 (epic-story, digits only), not {shown(taken)}")
-    return taken
+    given = text(value)
+    if not re.fullmatch(r"[0-9]+-[0-9]+", given):
+        raise bad(f"must look like 3-1 (epic-story, digits only), not {shown(given)}")
+    return given
 
 
 def _tags(value: object) -> tuple[str, ...]:
@@ -340,10 +358,8 @@ def _tags(value: object) -> tuple[str, ...]:
     value = decoded(value)
     if value is None:
         raise bad("required, but missing")
-    if not isinstance(value, list | tuple):
+    if not isinstance(value, list | tuple) or not (tags := few_lines(value)):
         raise bad(f"must be a list of at least one tag, such as [a, b], not {shown(value)}")
-    if not (tags := few_lines(value)):
-        raise bad("must hold at least one tag")
     return tags
 
 
@@ -355,43 +371,8 @@ _QUERY: Fields = {
     "tags": _tags,
     "question": question,
 }
-_INJECT: Fields = {
-    "phase": named("phase tag", PHASES),
-    "framework": loose_text,
-    "query": loose_text,
-    "files": scalars,
-    "dry_run": optional(yes_no, default=False),
-}
-
-
-def _counted(name: str, least: int) -> Reader:
-    """Take a count; anything else is logged, and the configured value is used (F1, step 1)."""
-
-    def read(value: object) -> int | None:
-        number = count(value, least=least)
-        if number is None:
-            logger.warning(
-                "config_overrides.%s: %s is no positive integer: the configured value is used",
-                name,
-                shown(value),
-            )
-        return number
-
-    return optional(read)
-
-
-_OVERRIDES: Fields = {
-    "max_calls": _counted("max_calls", 0),
-    "timeout_seconds": _counted("timeout_seconds", 1),
-    "refresh": optional(yes_no, default=False),
-    "use": optional(short_line),
-    "if_unsure": optional(one_of(*get_args(IfUnsure)), "research"),
-}
-_BLOCKS: Mapping[str, Fields] = {
-    "research_query": _QUERY,
-    "lessons_inject": _INJECT,
-    "config_overrides": _OVERRIDES,
-}
+_BLOCKS = {"research": ("research_query", "config_overrides"), "lessons-inject": ("lessons_inject",)}
+"""What a document of each mode is read for."""
 
 
 def parse_request(
@@ -401,50 +382,35 @@ def parse_request(
     phases: Sequence[str] = PHASES,
 ) -> ResearchRequest | LessonsInjectRequest:
     """Check a request of either mode; ``default_mode`` stands in for a missing one. Raises ``InvalidRequest``."""
-    blocks = {name: decoded(data.get(name)) for name in _BLOCKS}
-    warn_of_unknown(data, {*IDENTITY, "mode", *_BLOCKS})
-    for name, fields in _BLOCKS.items():
-        warn_of_unknown(blocks[name], fields, f"{name}.")
+    blocks: Mapping[str, Fields] = {
+        "research_query": _QUERY,
+        "config_overrides": fields_of(ResearchOverrides),
+        "lessons_inject": {"phase": named("phase tag", phases), **fields_of(LessonsInject)},
+    }
+    warn_of_unknown(data, {*IDENTITY, "mode", *blocks})
     mode = default_mode if data.get("mode") is None else data["mode"]
-    identity, errors = read_fields(IDENTITY, data)
-    if mode not in MODES:
-        errors.insert(0, _wrong_mode(mode))
-    query: dict[str, Any] = {}
-    inject: dict[str, Any] = {}
-    said: dict[str, Any] = {}
-    if mode == "research" or (mode not in MODES and blocks["research_query"]):
-        query, wrong = read_fields(_QUERY, blocks["research_query"], "research_query.")
-        said, odd = _overrides(blocks["config_overrides"])
-        errors += [*wrong, *odd]
-    if mode == "lessons-inject" or (mode not in MODES and blocks["lessons_inject"]):
-        fields = {**_INJECT, "phase": named("phase tag", phases)}
-        inject, wrong = read_fields(fields, blocks["lessons_inject"], "lessons_inject.")
-        errors += wrong
+    read, errors = read_fields({"mode": named("mode", MODES), **IDENTITY}, {**data, "mode": mode})
+    # Where nobody knows the mode, all that is there is checked.
+    wanted = _BLOCKS[mode] if mode in MODES else [name for name in blocks if data.get(name)]
+    for name, readers in blocks.items():
+        given = decoded(data.get(name))
+        warn_of_unknown(given, readers, f"{name}.")
+        if name in wanted:
+            read[name], wrong = read_fields(readers, given, f"{name}.")
+            errors += wrong
+    overrides = read.get("config_overrides", {})
+    if overrides.get("refresh") and overrides.get("use"):
+        why = "Validation failed: can't be combined with refresh: an entry is served as it is, or researched again"
+        errors.append(FieldError("config_overrides.use", why))
     if errors:
         raise InvalidRequest(*errors)
-    if mode == "research":
-        return ResearchRequest(
-            **identity, research_query=Query(**query), config_overrides=ResearchOverrides(**said)
-        )
-    return LessonsInjectRequest(**identity, lessons_inject=LessonsInject(**inject))
+    if mode == "lessons-inject":
+        return LessonsInjectRequest(**{**read, "lessons_inject": LessonsInject(**read["lessons_inject"])})
+    query, said = Query(**read["research_query"]), ResearchOverrides(**overrides)
+    return ResearchRequest(**{**read, "research_query": query, "config_overrides": said})
 
 
 def with_overrides(data: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Put what is given beside a document over its ``config_overrides``."""
     own = decoded(data.get("config_overrides"))
     return {**data, "config_overrides": {**(own if isinstance(own, Mapping) else {}), **overrides}}
-
-
-def _wrong_mode(mode: object) -> FieldError:
-    given = "required, but missing" if mode is None else shown(mode)
-    return FieldError("mode", f"Invalid mode: {given}; allowed: {', '.join(MODES)}")
-
-
-def _overrides(given: object) -> tuple[dict[str, Any], list[FieldError]]:
-    if given is not None and not isinstance(given, Mapping):
-        logger.warning("config_overrides is no mapping: the configured values are used")
-    values, errors = read_fields(_OVERRIDES, given, "config_overrides.")
-    if values.get("refresh") and values.get("use"):
-        problem = bad("can't be combined with refresh: an entry is served as it is, or researched again")
-        errors.append(FieldError("config_overrides.use", str(problem)))
-    return values, errors

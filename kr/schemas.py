@@ -1,17 +1,27 @@
-"""JSON Schemas of what the interface takes, exact enough that a generated request that fits is answered (rule 3.1)."""
+"""JSON Schemas of what the interface takes: for people, agents and ``/openapi.json``. What they allow is still checked."""
 
-from functools import cache
 from typing import Any, get_args
 
-from kr.models import EVENT_TYPES, PHASES, IfUnsure
-from kr.requests import LONGEST_QUESTION
-from kr.text import is_blank
+from kr.models import EVENT_TYPES, PHASES, IfUnsure, Outcome
+from kr.requests import LONGEST_LINE, LONGEST_QUESTION
 
 Schema = dict[str, Any]
 
+TEXT: Schema = {"type": "string"}
+TEXTS: Schema = {"type": "array", "items": TEXT}
 _SCALAR = ["string", "number", "boolean"]  # read as the text that was written
-_LONGEST_LINE = 500
-_CONTROLS = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
+_LINE: Schema = {"type": _SCALAR, "pattern": r"\S", "maxLength": LONGEST_LINE}
+_QUESTION: Schema = {"type": _SCALAR, "pattern": r"\S", "maxLength": LONGEST_QUESTION}
+_STORY_KEY: Schema = {"type": "string", "pattern": "^[0-9]+-[0-9]+$"}
+_MAYBE: Schema = {"type": [*_SCALAR, "null"]}
+_LINES: Schema = {"type": [*_SCALAR, "array", "null"], "items": _MAYBE, "maxItems": 20}
+
+
+def object_of(names: str, every: Schema = TEXT, **special: Schema) -> Schema:
+    """Make the schema of an object with these properties. One that ends with ``?`` may be left out; all but ``special`` ones are ``every``."""
+    properties = {name: special.get(name, every) for name in names.replace("?", "").split()}
+    required = [name for name in names.split() if not name.endswith("?")]
+    return {"type": "object", "properties": properties, "required": required}
 
 
 def research_request() -> Schema:
@@ -25,21 +35,16 @@ def research_request() -> Schema:
             "if_unsure": {"enum": [*get_args(IfUnsure), None]},
         },
     }
-    query = {
-        "framework": _framework(),
-        "framework_version": _line(),
-        "topic": _line(),
-        "tags": {"type": "array", "items": _line(), "minItems": 1},
-        "question": _question(),
-    }
-    whole = _object(
-        {
-            **_identity(),
-            "mode": {"const": "research"},
-            "research_query": _object(query),
-            "config_overrides": overrides,
-        },
-        optional=("config_overrides",),
+    tags = {"type": "array", "items": _LINE, "minItems": 1}
+    whole = object_of(
+        "story_key session_id mode research_query config_overrides?",
+        _LINE,
+        story_key=_STORY_KEY,
+        mode={"const": "research"},
+        research_query=object_of(
+            "framework framework_version topic tags question", _LINE, tags=tags, question=_QUESTION
+        ),
+        config_overrides=overrides,
     )
     short = "Also taken: framework and question at the top, with what else is known beside them; the rest is derived."
     return {**whole, "description": short}
@@ -47,33 +52,19 @@ def research_request() -> Schema:
 
 def finding_request() -> Schema:
     """Give the schema of a finding (rule 3.10)."""
-    maybe, texts = _maybe_line(), _maybe_text()
-    lines = {
-        "type": [*_SCALAR, "array", "null"],
-        "items": maybe,  # a blank one is passed over
-        "maxItems": 20,
-        "pattern": f"^(?:[{_blanks()}]*|[^{_blanks()}{_CONTROLS}\\[][^{_CONTROLS}]*)$",
-        "maxLength": _LONGEST_LINE,
-    }
-    optional: Schema = {
-        "code": texts,
-        "caveats": texts,
-        "sources": {**lines, "description": "URLs or paths."},
-        "verified_by": {**maybe, "description": "A test, a command, production."},
-        "framework_version": maybe,
-        "topic": maybe,
-        "tags": lines,
-        "story_key": {"type": ["string", "null"], "pattern": f"^(?:[0-9]+-[0-9]+|[{_blanks()}]*)$"},
-        "session_id": _maybe_line(longest=None),
-    }
-    answer = {
-        "type": _SCALAR,
-        "pattern": "[0-9A-Za-z]",
-        "description": "Markdown, or a whole report; with code and caveats at most 1,200 tokens.",
-    }
-    found = _object(
-        {"framework": _framework(), "question": _question(), "answer": answer, **optional},
-        optional=tuple(optional),
+    found = object_of(
+        "framework question answer code? caveats? sources? verified_by? framework_version? topic? tags? story_key? session_id?",
+        _MAYBE,
+        framework=_LINE,
+        question=_QUESTION,
+        answer={
+            "type": _SCALAR,
+            "pattern": "[0-9A-Za-z]",
+            "description": "Markdown, or a whole report; with code and caveats at most 1,200 tokens.",
+        },
+        sources={**_LINES, "description": "URLs or paths."},
+        verified_by={**_MAYBE, "description": "A test, a command, production."},
+        tags=_LINES,
     )
     example = {
         "framework": "zod",
@@ -82,38 +73,29 @@ def finding_request() -> Schema:
         "code": "z.strictObject({ name: z.string() }).parse({ name: 'a', age: 1 }) // throws",
         "verified_by": "npm test",
     }
-    told = "With entry, the id of an entry, the finding improves that one."
-    return {**found, "description": told, "examples": [example]}
+    about = "With entry, the id of an entry, the finding improves that one."
+    return {**found, "description": about, "examples": [example]}
 
 
 def rating_request() -> Schema:
     """Give the schema of a rating (rule 3.10)."""
-    optional: Schema = {
-        "note": _maybe_line(),
-        "session_id": _maybe_line(longest=None),
-        "story_key": {"type": ["string", "null"], "pattern": f"^(?:[0-9]+-[0-9]+|[{_blanks()}]*)$"},
-    }
-    return _object({"outcome": {"enum": ["worked", "wrong"]}, **optional}, optional=tuple(optional))
+    outcome = {"enum": [*get_args(Outcome)]}
+    return object_of("outcome note? session_id? story_key?", _MAYBE, outcome=outcome)
 
 
 def inject_request() -> Schema:
     """Give the schema of F1's request in mode ``lessons-inject``, which it may leave out."""
-    asked = {
-        "phase": {"enum": list(PHASES), "description": "One of these, or one that is configured."},
+    wanted = object_of(
+        "phase framework? query? files?",
+        phase={"enum": list(PHASES), "description": "One of these, or one that is configured."},
         # Of any type: what is no text is passed over, as in a recording.
-        "framework": {"description": "The framework at hand.", "examples": ["vue"]},
-        "query": {"description": "What the agent is about to do.", "examples": ["cache a response"]},
-        "files": {"description": "Paths, or a single one.", "examples": [["src/app.py"]]},
-    }
-    optional = ("framework", "query", "files")
-    return _object(
-        {
-            **_identity(),
-            "mode": {"enum": ["lessons-inject", None]},
-            "lessons_inject": _object(asked, optional=optional),
-        },
-        optional=("mode",),
+        framework={"description": "The framework at hand.", "examples": ["vue"]},
+        query={"description": "What the agent is about to do.", "examples": ["cache a response"]},
+        files={"description": "Paths, or a single one.", "examples": [["src/app.py"]]},
     )
+    mode = {"enum": ["lessons-inject", None]}
+    names = "story_key session_id mode? lessons_inject"
+    return object_of(names, _LINE, story_key=_STORY_KEY, mode=mode, lessons_inject=wanted)
 
 
 def record_request() -> Schema:
@@ -166,58 +148,3 @@ def record_request() -> Schema:
         "properties": properties,
         "examples": examples,
     }
-
-
-def _identity() -> Schema:
-    return {"story_key": {"type": "string", "pattern": "^[0-9]+-[0-9]+$"}, "session_id": _text()}
-
-
-def _object(properties: Schema, *, optional: tuple[str, ...] = ()) -> Schema:
-    required = [name for name in properties if name not in optional]
-    return {"type": "object", "properties": properties, "required": required}
-
-
-def _text() -> Schema:
-    return {"type": _SCALAR, "pattern": f"[^{_blanks()}]"}
-
-
-def _question() -> Schema:
-    return {**_text(), "maxLength": LONGEST_QUESTION}
-
-
-def _line() -> Schema:
-    kept = f"[^{_CONTROLS}]*"
-    return {"type": _SCALAR, "pattern": f"^{kept}[^{_blanks()}{_CONTROLS}]{kept}$"}
-
-
-def _framework() -> Schema:
-    """A package's name: no two dots together, and a letter or a digit in it."""
-    kept = f'(?:\\.?[^{_CONTROLS}!"$-*,.;-?\\[-^`{{-~])*'
-    return {"type": _SCALAR, "pattern": f"^{kept}\\.?[0-9A-Za-z]{kept}\\.?$", "maxLength": _LONGEST_LINE}
-
-
-def _maybe_line(longest: int | None = _LONGEST_LINE) -> Schema:
-    """A line that may be left out, empty or blank."""
-    bound = {} if longest is None else {"maxLength": longest}
-    return {"type": [*_SCALAR, "null"], "pattern": f"^(?:[^{_CONTROLS}]*|[{_blanks()}]*)$", **bound}
-
-
-def _maybe_text() -> Schema:
-    return {"type": [*_SCALAR, "null"]}
-
-
-@cache
-def _blanks() -> str:
-    """Write the characters that show nothing as ranges of a regular expression."""
-    ranges: list[list[int]] = []
-    for number in range(0x10000):  # what an escape of four digits can write
-        if is_blank(chr(number)):
-            if ranges and ranges[-1][1] == number - 1:
-                ranges[-1][1] = number
-            else:
-                ranges.append([number, number])
-    return "".join(f"{_escaped(first)}-{_escaped(last)}" for first, last in ranges)
-
-
-def _escaped(number: int) -> str:
-    return f"\\u{number:04x}"

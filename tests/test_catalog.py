@@ -134,6 +134,19 @@ def test_a_finding_is_found_before_what_was_excerpted_of_installed_documentation
     assert ids(rows) == ["vue-templates-with-slots", "vue-named-slots-slots-slots"]
 
 
+def test_a_placeholder_is_not_found(app: App, project: Project) -> None:
+    save(app, project, topic="slots", origin="placeholder", status="stale")
+    assert app.catalog.search("slots") == []
+
+
+def test_what_every_report_says_by_its_template_is_not_searched(app: App) -> None:
+    finding = {"framework": "vue", "question": "How is a slot named?", "answer": "Write v-slot:name."}
+    app.save_finding({**finding, "session_id": "a"})
+    assert ids(app.catalog.search("named slot")) == ["vue-slot-named"]
+    for words in ("research date", "confidence", "summary details", "attribution"):
+        assert app.catalog.search(words) == []
+
+
 def test_remove_and_restore_are_exported(app: App, project: Project) -> None:
     entry_id = save(app, project)
     removed = app.catalog.remove([entry_id])

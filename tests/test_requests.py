@@ -17,7 +17,6 @@ from kr.requests import (
     ResearchOverrides,
     ResearchRequest,
     parse_request,
-    read_document,
     with_overrides,
 )
 
@@ -131,11 +130,6 @@ def test_names_of_frameworks(name: str) -> None:
 @pytest.mark.parametrize("name", ["../../etc", "a..b", "a;b", "a(b)", "~/x", "a\\b", "-", "<b>", "$HOME"])
 def test_what_is_no_name_of_a_framework(name: str) -> None:
     assert list(problems(research(research_query__framework=name))) == ["research_query.framework"]
-
-
-def test_broken_json_is_told_as_json() -> None:
-    with pytest.raises(InvalidRequest, match="line 1, column 14: it is not JSON: Expecting"):
-        read_document(b'{"mode": "x" "story_key": "3-1"}')
 
 
 def test_a_question_may_have_lines() -> None:

@@ -230,7 +230,11 @@ class Cache:
         """Return the entry with its report; nothing where that is nowhere, and the entry was removed."""
         entry = known.entry
         self._mark(known)
-        report = report or reports.read_report(self.store, entry)
+        if report is None:
+            report = reports.read_report(self.store, entry)
+            entry = (
+                self.read(lambda tx: entries.get(tx, entry.id), None) or entry
+            )  # its file may have been edited
         if report is None:
             logger.info("%s: there is no report to be read at %s", entry.id, entry.path)
             reports.drop_lost(self.store, entry)

@@ -3,7 +3,11 @@
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kr.errors import KrError
@@ -43,6 +47,8 @@ INSTALLED_ALONE = "its report was made of installed documentation alone, and may
 _KEPT_BACK = (0.05, 5.0)
 """The share of the overall time, and the seconds at most, that are kept so that the answer is out before the caller gives up."""
 _MOST_LESSONS = 3
+_MOST_LOOKED_AT = 5_000
+"""Files of a folder of one's own that are looked at, whether they changed."""
 
 
 class Run:
@@ -113,10 +119,21 @@ class Run:
 
     def may_serve(self, found: Lookup) -> bool:
         """Whether the cache answers; what is to be refreshed, only with what was researched since it was asked."""
-        if not found.is_hit or not self.overrides.refresh or found.entry is None:
+        if not found.is_hit or found.entry is None or self.overrides.use is not None:
             return found.is_hit
         researched = parse_time(found.entry.researched_at or "")
-        return researched is not None and researched >= self.started
+        if self.overrides.refresh:
+            return researched is not None and researched >= self.started
+        return researched is None or not self._has_changed_since(found, researched)
+
+    def _has_changed_since(self, found: Lookup, moment: datetime) -> bool:
+        """Whether a folder of one's own was changed after an excerpt of it was made; to read it again costs nothing."""
+        if found.entry is None or found.entry.origin != "excerpt":
+            return False
+        root, text = self.service.settings.project_root, found.report or ""
+        own = (it for it in self.config.sources if not isinstance(it, str))
+        folders = [root / it.folder for it in own if it.folder and f"(via {it.name})" in text]
+        return any(_newest_change(folder) > moment.timestamp() for folder in folders)
 
     def may_offer(self, found: Lookup) -> bool:
         """Whether the caller chooses among the candidates."""
@@ -306,6 +323,15 @@ def under_its_name(query: Query, aliases: Aliases) -> Query:
         seen.add(key)
         name = names[key]
     return query if name == query.framework else replace(query, framework=name)
+
+
+def _newest_change(folder: Path) -> float:
+    """Return when something in a folder was changed last, in seconds since 1970."""
+    newest = 0.0
+    for path in (folder, *islice(folder.rglob("*"), _MOST_LOOKED_AT)):
+        with suppress(OSError):  # gone meanwhile
+            newest = max(newest, path.stat().st_mtime)
+    return newest
 
 
 def outcome_of(found: Lookup, entry: Entry) -> Outcome:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import quote, urlsplit
 
-import anyio
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, cookie_parser
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -95,6 +94,8 @@ class Access:
 
         try:
             await self._answer(scope, receive, note_and_send)
+        except ClientDisconnect:
+            return
         finally:
             seconds = time.perf_counter() - began
             self._metrics.count_request(scope, status, seconds)
@@ -102,13 +103,27 @@ class Access:
             logger.info("%s %s %d in %.1f ms", scope["method"], path, status, seconds * 1000)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = self._refusal(scope)
-        if refusal is not None:
-            await refusal(scope, receive, send)
-        elif scope["path"] == _HEALTH:
-            await self._app(scope, receive, send)
+        answer: ASGIApp | None = self._refusal(scope)
+        if answer is None and scope["path"] == _HEALTH:
+            answer = self._app
+        if answer is not None:
+            await answer(scope, receive, send)
+            return
+        # Before the request takes a place: bodies that never come must not keep others out.
+        body = await _read_body(receive)
+        if body is None:
+            too_large = problem(413, f"a body is at most {MAX_BODY} bytes", headers={"Connection": "close"})
+            await too_large(scope, receive, send)
+        elif self._at_work >= self._policy.max_requests:
+            self._metrics.refused.inc()
+            busy = problem(429, f"{self._at_work} requests are at work; try again", headers=RETRY_AFTER)
+            await busy(scope, receive, send)
         else:
-            await self._read_and_work(scope, receive, send)
+            self._at_work += 1
+            try:
+                await self._app(scope, _replay(body, receive), send)
+            finally:
+                self._at_work -= 1
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers, path = Headers(scope=scope), scope["path"]
@@ -141,48 +156,6 @@ class Access:
             return True
         session_id = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
         return self.sessions.get(session_id) is not None
-
-    async def _read_and_work(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            # Before the request takes a place: bodies that never come must not keep others out.
-            body = await _read_body(receive)
-        except ClientDisconnect:
-            return
-        if body is None:
-            too_large = problem(413, f"a body is at most {MAX_BODY} bytes", headers={"Connection": "close"})
-            await too_large(scope, receive, send)
-        elif self._at_work >= self._policy.max_requests:
-            self._metrics.refused.inc()
-            busy = problem(429, f"{self._at_work} requests are at work; try again", headers=RETRY_AFTER)
-            await busy(scope, receive, send)
-        else:
-            await self._work(body, scope, receive, send)
-
-    async def _work(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
-        self._at_work += 1
-        try:
-            if scope["path"].startswith("/v1/"):
-                await self._work_while_connected(body, scope, receive, send)
-            else:  # MCP has rules of its own for a client that hangs up
-                await self._app(scope, _replay(body, receive), send)
-        finally:
-            self._at_work -= 1
-
-    async def _work_while_connected(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
-        async with anyio.create_task_group() as group:
-
-            async def cancel_when_hung_up() -> None:
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-                group.cancel_scope.cancel()
-
-            async def nothing_more() -> Message:
-                await anyio.sleep_forever()
-                raise AssertionError
-
-            group.start_soon(cancel_when_hung_up)
-            await self._app(scope, _replay(body, nothing_more), send)
-            group.cancel_scope.cancel()
 
 
 def _is_open(path: str) -> bool:

@@ -33,6 +33,7 @@ from kr.findings import RateResults, SaveEnvelope
 from kr.models import EVENT_TYPES, Envelope, IfUnsure, InjectResults, Outcome, ResearchEnvelope, to_plain
 from kr.recording import RecordEnvelope
 from kr.requests import Reader, bad, checked, count, line, optional, text
+from kr.schemas import TEXTS, Schema, object_of
 from kr.server.worker import Workers
 
 logger = logging.getLogger(__name__)
@@ -40,7 +41,6 @@ logger = logging.getLogger(__name__)
 Context = ServerRequestContext[Any, Any]
 Arguments = Mapping[str, Any]
 Content = dict[str, Any]
-Schema = dict[str, Any]
 MAX_TOKENS = 1500
 """Of a report's text, where the caller says nothing else."""
 
@@ -145,13 +145,6 @@ def _whole_to(most: int) -> Reader:
 _MAX_TOKENS = optional(_whole_to(100_000), MAX_TOKENS)
 
 
-def _schema(names: str, **special: Schema) -> Schema:
-    """Make the schema of an object with these properties. One that ends with ``?`` may be left out; all but ``special`` ones are texts."""
-    properties = {name: special.get(name, {"type": "string"}) for name in names.replace("?", "").split()}
-    required = [name for name in names.split() if not name.endswith("?")]
-    return {"type": "object", "properties": properties, "required": required}
-
-
 def _text(description: str) -> Schema:
     return {"type": "string", "description": description}
 
@@ -164,10 +157,9 @@ def _list(of: Schema) -> Schema:
     return {"type": "array", "items": of}
 
 
-_TEXTS = _list({"type": "string"})
 _WHOLE: Schema = {"type": "integer"}
-_FOUND_ENTRY = _schema("id framework framework_version topic status passage")
-_REPORT = _schema(
+_FOUND_ENTRY = object_of("id framework framework_version topic status passage")
+_REPORT = object_of(
     "id framework framework_version topic confidence origin text is_cut",
     confidence={"type": ["string", "null"]},
     is_cut={"type": "boolean"},
@@ -179,11 +171,11 @@ TOOLS = (
         description="How a framework, library or tool is used: from what other agents found out, else researched once for all. "
         "Status candidates: candidate_report may answer; if another of related does, ask with use; if none, with "
         "if_unsure=research.",
-        input_schema=_schema(
+        input_schema=object_of(
             "framework question framework_version? topic? tags? story_key? session_id? max_calls? timeout_seconds? "
             "if_unsure? use? refresh? max_tokens?",
             framework_version=_text("default: the project's"),
-            tags=_TEXTS,
+            tags=TEXTS,
             max_calls={"type": "integer", "description": "to sources"},
             timeout_seconds=_WHOLE,
             if_unsure=_one_of(get_args(IfUnsure)),
@@ -197,16 +189,16 @@ TOOLS = (
     Tool(
         name="read_report",
         description="Read an entry's report, or a section (Summary, Details, Code Examples).",
-        input_schema=_schema("id section? max_tokens?", max_tokens=_WHOLE),
+        input_schema=object_of("id section? max_tokens?", max_tokens=_WHOLE),
         output=_REPORT,
         call=_read_report,
     ),
     Tool(
         name="search",
         description="Find entries and lessons by words.",
-        input_schema=_schema("query framework? limit?", limit=_WHOLE),
-        output=_schema(
-            "entries lessons", entries=_list(_FOUND_ENTRY), lessons=_list(_schema("id phase passage"))
+        input_schema=object_of("query framework? limit?", limit=_WHOLE),
+        output=object_of(
+            "entries lessons", entries=_list(_FOUND_ENTRY), lessons=_list(object_of("id phase passage"))
         ),
         call=_search,
     ),
@@ -214,14 +206,14 @@ TOOLS = (
         name="save_finding",
         description="Keep what you found out, once it worked, for every other agent: two sentences, the snippet, what bites. Also "
         "to improve a report (entry).",
-        input_schema=_schema(
+        input_schema=object_of(
             "framework question answer code? caveats? sources? verified_by? framework_version? topic? tags? entry? "
             "story_key? session_id?",
             question=_text("as another would ask"),
             answer=_text("Markdown, at most 1,200 tokens"),
-            sources=_TEXTS,
+            sources=TEXTS,
             verified_by=_text("test or command"),
-            tags=_TEXTS,
+            tags=TEXTS,
             entry=_text("id"),
         ),
         output=SaveEnvelope,
@@ -230,7 +222,7 @@ TOOLS = (
     Tool(
         name="rate_report",
         description="Say whether a report that you used worked, or is wrong and why (note).",
-        input_schema=_schema("id outcome note? session_id?", outcome=_one_of(get_args(Outcome))),
+        input_schema=object_of("id outcome note? session_id?", outcome=_one_of(get_args(Outcome))),
         output=RateResults,
         call=_rate,
     ),
@@ -238,8 +230,8 @@ TOOLS = (
         name="lessons_inject",
         description="Get lessons from earlier failures before you begin a phase of work: story-creation, story-review, "
         "dev-execution (default), code-review or e2e-inspection. Say what you are about to do: only what fits is given.",
-        input_schema=_schema(
-            "phase? framework? query? files? story_key? session_id?", query=_text("the task"), files=_TEXTS
+        input_schema=object_of(
+            "phase? framework? query? files? story_key? session_id?", query=_text("the task"), files=TEXTS
         ),
         output=InjectEnvelope,
         call=_inject,
@@ -247,14 +239,14 @@ TOOLS = (
     Tool(
         name="lessons_record",
         description="Record what a failure teaches the next agent, in your words (lesson); or an agent's return (event_type, agent_return).",
-        input_schema=_schema(
+        input_schema=object_of(
             "lesson? event_type? agent_return? phase? story_key? session_id? framework_context?",
-            lesson=_schema(
+            lesson=object_of(
                 "symptom fix ref? tags?",
                 symptom=_text("what one sees"),
                 fix=_text("what to do, 120 characters"),
                 ref=_text("file:line"),
-                tags=_TEXTS,
+                tags=TEXTS,
             ),
             event_type=_one_of(EVENT_TYPES),
             agent_return={"type": "object"},

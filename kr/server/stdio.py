@@ -4,7 +4,6 @@ The SDK's own streams can't be interrupted while they read: a signal would not e
 for both descriptors, and the end comes at once.
 """
 
-import json
 import os
 import select
 import signal
@@ -14,8 +13,6 @@ from typing import Any, cast
 
 import anyio
 from mcp.server.stdio import stdio_server
-from mcp_types import INVALID_REQUEST, PARSE_ERROR
-from pydantic_core import from_json
 
 from kr.app import App
 from kr.server.mcp import create_mcp_server
@@ -24,10 +21,6 @@ from kr.server.worker import Workers
 WORKERS = 4
 """Tools that run at the same time: one agent seldom asks more at once."""
 
-MAX_LINE = 2 * 1024 * 1024
-"""Bytes of one message: twice the largest request, since JSON escapes."""
-
-_TOO_LONG = "a message is larger than 2 MiB"  # which is no JSON, and is refused as such
 _CHUNK = 64 * 1024
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -51,7 +44,7 @@ async def _serve(app: App) -> int:
 
             group.start_soon(end_at_signal)
             output = cast("Any", Output(stdout))
-            lines = cast("Any", readable(read_lines(stdin), output))
+            lines = cast("Any", read_lines(stdin))
             async with stdio_server(stdin=lines, stdout=output) as (read, write):
                 await server.run(read, write, server.create_initialization_options())
             group.cancel_scope.cancel()
@@ -59,50 +52,12 @@ async def _serve(app: App) -> int:
 
 
 async def read_lines(descriptor: int) -> AsyncIterator[str]:
-    """Give what arrives, line by line, until its end; a line that is too long is given as one that is no JSON."""
-    rest, is_skipping = b"", False
+    """Give what arrives, line by line, until its end."""
+    rest = b""
     while chunk := await _read(descriptor):
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
-            if not is_skipping:
-                yield line.decode(errors="replace")
-            is_skipping = False
-        if len(rest) > MAX_LINE:
-            if not is_skipping:
-                yield _TOO_LONG
-            rest, is_skipping = b"", True
-
-
-async def readable(lines: AsyncIterator[str], output: "Output") -> AsyncIterator[str]:
-    """Pass on messages of JSON-RPC; answer anything else, which the SDK would leave without an answer."""
-    async for line in lines:
-        try:
-            message = from_json(line)
-        except ValueError as error:
-            problem = {"code": PARSE_ERROR, "message": f"the message is no JSON: {error}"}
-        else:
-            if _is_message(message):
-                yield line
-                continue
-            problem = {"code": INVALID_REQUEST, "message": "the message is no request of JSON-RPC 2.0"}
-        await output.write(json.dumps({"jsonrpc": "2.0", "id": _id_in(line), "error": problem}) + "\n")
-
-
-def _is_message(message: object) -> bool:
-    """Whether this is a request, a notification, or an answer to what kr asked."""
-    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
-        return False
-    return isinstance(message.get("method"), str) or "result" in message or "error" in message
-
-
-def _id_in(line: str) -> object:
-    """Return the id of a message that is JSON but for half a surrogate pair, which Python's reader takes."""
-    try:
-        message = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    found = message.get("id") if isinstance(message, dict) else None
-    return found if isinstance(found, int | str) else None
+            yield line.decode(errors="replace")
 
 
 async def _read(descriptor: int) -> bytes:

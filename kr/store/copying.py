@@ -28,13 +28,14 @@ def copy(source: Store, target: Store, tell: Callable[[str, int], None]) -> dict
     rows: dict[str, int] = {}
     with source.read() as old, target.write() as new:
         for table in metadata.sorted_tables:
+            name = str(table.name)
             if any(_pages(new, table)):
                 raise StoreError(f"{target.location}: is not empty ({table.name}); copy into a new database")
-            rows[table.name] = 0
+            rows[name] = 0
             for page in _pages(old, table):
                 new.execute_many(insert_into(table.name, table.columns.keys()), page)
-                rows[table.name] += len(page)
-                tell(table.name, rows[table.name])
+                rows[name] += len(page)
+                tell(name, rows[name])
             if _digest(old, table) != _digest(new, table):
                 raise StoreError(f"{table.name}: its rows are not the same in {target.location}")
         _restore_numbers(new)

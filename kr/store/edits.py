@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from kr.guard import clean, mask_secrets, reasons_to_hold
 from kr.models import Entry
+from kr.report import read_confidence
 from kr.store import entries, quarantine, revisions
 from kr.store.engine import Transaction
 from kr.store.quarantine import Quarantined
@@ -61,7 +62,7 @@ def ingest_edit(tx: Transaction, entry: Entry) -> Entry:
         stale_major=None,
         fresh_until=None,
         researched_at=at,
-        confidence="low" if entry.confidence == "low" else "medium",
+        confidence="low" if (read_confidence(written) or entry.confidence) == "low" else "medium",
     )
     revisions.add(tx, entry, at)
     entries.put(tx, edited)

@@ -24,6 +24,12 @@ _MOST_WORDS = 64
 """Words of a text that are searched: the time grows with their number."""
 _PASSAGE = 200
 _SUMMARY = "## Summary\n"
+# What every report says by its template is nothing that it is about: a search for "date" would find them all.
+_TEMPLATE = re.compile(
+    r"^(?:\*\*(?:Framework|Version|Research Date|Confidence|Sources):\*\* .*"
+    r"|## (?:Summary|Details|Code Examples|Caveats & Version-Specific Notes|Source Attribution))$",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +46,13 @@ def index_entry(tx: Transaction, entry: Entry) -> None:
     wordings = tx.rows(
         "SELECT topic || ' ' || question FROM wordings WHERE entry_id = :id ORDER BY id", id=entry.id
     )
+    report = tx.value("SELECT text FROM report_texts WHERE sha256 = :sha256", sha256=entry.sha256) or ""
     texts = {
         "topic": searchable(entry.topic),
         "tags": searchable(" ".join(entry.tags)),
         "question": searchable(entry.question or ""),
         "wordings": searchable(" ".join(row[0] for row in wordings)),
-        "report": searchable(
-            tx.value("SELECT text FROM report_texts WHERE sha256 = :sha256", sha256=entry.sha256) or ""
-        ),
+        "report": searchable(_TEMPLATE.sub("", report)),
     }
     if tx.connection.dialect == "postgresql":
         _index_terms(tx, entry.id, texts)

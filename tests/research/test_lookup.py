@@ -139,6 +139,24 @@ def test_a_finding_stands_beside_an_excerpt_of_installed_documentation_that_is_s
     assert ask(project, topic=topic)["results"]["related"] == []  # it was researched
 
 
+def test_a_finding_that_git_brings_into_the_file_of_an_excerpt_is_served_as_one(project: Project) -> None:
+    tomorrow = to_text(project.clock() + timedelta(hours=20))
+    excerpt = keep(project, "slots", fresh_until=tomorrow, confidence="low")
+    with project.app() as app:
+        finding = {
+            "framework": "vue",
+            "question": "How are slots named?",
+            "answer": "v-slot:name",
+            "session_id": "a",
+        }
+        written = app.save_finding({**finding, "topic": "others", "verified_by": "a test"})
+        text = app.entry(written.results.id, report=True)["report"]  # type: ignore[union-attr]
+    (project.base / "frameworks/vue/slots.md").write_text(text.replace("others", "slots"))
+    answer = ask(project, topic="slots")["results"]
+    assert (answer["cache_entry_id"], answer["confidence"]) == (excerpt, "medium")
+    assert (answer["match"]["origin"], answer["degradation_notes"]) == ("finding", [])
+
+
 def test_a_stale_equal_topic_is_researched_instead_of_offered(project: Project) -> None:
     project.clock.pass_days(31)
     answer = ask(project)

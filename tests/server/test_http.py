@@ -156,19 +156,6 @@ def test_mcp_over_http_is_the_same_server(server: Server) -> None:
     assert result.structured_content["errors"][0]["field"] == "story_key"
 
 
-def test_a_client_that_hangs_up_breaks_its_research_off(project: Project, server: Server) -> None:
-    document = json.dumps(
-        request(topic="another matter", tags=["other"], question="What else is there?")
-    ).encode()
-    head = f"POST /v1/research HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(document)}\r\n\r\n"
-    with socket.create_connection(server.address) as client:
-        client.sendall(head.encode() + document)
-        wait_until(lambda: project.sql("SELECT count(*) FROM leases") == [(1,)])
-    wait_until(lambda: project.sql("SELECT count(*) FROM leases") == [(0,)])
-    rows = project.sql("SELECT error FROM requests WHERE topic = 'another matter'")
-    assert rows == [("interrupted: Cancelled",)]
-
-
 def wait_until(condition: Any) -> None:
     deadline = threading.Event()
     for _ in range(400):

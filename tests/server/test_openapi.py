@@ -23,6 +23,8 @@ def test_schemathesis_finds_no_fault(tmp_path: Path, effort: int) -> None:
             [
                 schemathesis,
                 *("run", f"{server.url}/openapi.json", "--phases", "examples,coverage,fuzzing"),
+                # The schemas are for readers: not all that they let through is taken.
+                *("--exclude-checks", "positive_data_acceptance"),
                 *("--max-examples", str(effort), "--max-time", "120", "--warnings", "off", "--seed", "1"),
             ],
             cwd=tmp_path,

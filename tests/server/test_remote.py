@@ -17,7 +17,6 @@ from kr.remote import ServerGone, SharedServer
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.program import Project, request
 from tests.support.servers import TOKEN, Served, serving_here
-from tests.support.terminals import seen
 from tests.support.web_servers import Reply, as_json, page, web_server
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
@@ -130,7 +129,7 @@ def test_a_server_that_refuses_is_an_error(server: Served, client: Project) -> N
 
 def test_a_server_with_too_much_to_do_is_asked_again_and_then_let_be(tmp_path: Path, client: Project) -> None:
     served = Project(tmp_path / "busy")
-    with context7_server(Scenario(delay=100)) as slow:
+    with context7_server(Scenario(delay=10)) as slow:
         served.use_context7(slow.url)
         with serving_here(served, None, max_requests=1) as busy:
             document = json.dumps(request())
@@ -146,7 +145,7 @@ def test_a_server_with_too_much_to_do_is_asked_again_and_then_let_be(tmp_path: P
                 assert done.returncode == 0
                 assert b"answers HTTP 429: 1 requests are at work" in done.stderr
                 assert b"the local knowledge base is used" in done.stdout
-                threading.Timer(0.5, asking.shutdown, [socket.SHUT_RDWR]).start()
+                assert asking.recv(12) == b"HTTP/1.1 200"
                 found = SharedServer(url=busy.url, token=None, timeout=30).get("/v1/stats", "requests")
             assert found["requests"]["total"] == 1
 
@@ -185,18 +184,8 @@ def test_what_is_no_server_of_kr_is_told_alike_by_every_command(server: Served, 
     assert not client.base.exists()
 
 
-def test_a_server_that_answers_nothing_is_told_and_given_up_in_ten_seconds(client: Project) -> None:
-    with web_server(lambda _: SLOW) as hung:
-        began = time.monotonic()
-        shown = seen(client, "stats", more={"KR_SERVER": hung.url})
-        assert time.monotonic() - began < 20
-    assert f"asking {hung.url} …" in shown
-    assert "takes what it is sent and answers nothing; the local knowledge" in shown
-
-
 DRIP = Reply(headers={"content-length": "1000000"}, body=b" " * 1000, pause=0.1)
 """Blanks, one after the other, for longer than any test."""
-ENDLESS = Reply(headers={"content-length": str(2**40)}, body=b"x" * 65536, repeat=16384)
 BUSY = Reply(status=429, headers={"retry-after": "120"}, body=b'{"detail": "too much"}')
 SLOW = Reply(delay=100)
 
@@ -206,16 +195,14 @@ SLOW = Reply(delay=100)
     [
         (DRIP, "gave no answer within 0.5 s"),
         (SLOW, "gave no answer within 0.5 s"),
-        (ENDLESS, "gave an answer of more than 16 MiB"),
         (BUSY, "answers HTTP 429: too much"),
     ],
-    ids=["drip", "slow", "endless", "busy"],
+    ids=["drip", "slow", "busy"],
 )
-def test_an_answer_has_an_end_in_time_and_size(reply: Reply, told: str) -> None:
+def test_an_answer_has_an_end_in_time(reply: Reply, told: str) -> None:
     with web_server(lambda _: reply) as server:
-        seconds = 60.0 if reply is ENDLESS else 0.5
         with pytest.raises(ServerGone, match=told):
-            SharedServer(url=server.url, token=None, timeout=seconds).get("/v1/stats", "requests")
+            SharedServer(url=server.url, token=None, timeout=0.5).get("/v1/stats", "requests")
         assert len(server.requests()) == 1
 
 

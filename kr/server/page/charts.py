@@ -1,58 +1,60 @@
-"""What a chart over days shows; the macro ``chart`` draws it as SVG: across in per cent, so that it fits any width."""
+"""What a chart over days shows; the macro ``chart`` draws it as SVG: across in per cent, so that it fits any width.
+
+Days are those of ``kr.stats.last_days``. A chart is a mapping: ``days``, each with its ``label``, its ``tick`` or None, the ``parts`` of its
+bar from the bottom (their classes and values) and the ``value`` of its point; the ``lines`` behind them; ``top``, the value at the plot's
+upper edge; ``height`` in pixels, without the labels below.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from math import ceil, log10
+from typing import Any
+
+from kr.server.page.rendering import number, percent, plural
 
 HEIGHT = 150
-"""Pixels of the plot, without the labels below."""
+
+Row = Mapping[str, Any]
+Chart = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Day:
-    """One day: the parts of its bar from the bottom (their classes and values), or the value of its point."""
-
-    label: str
-    tick: str | None
-    parts: tuple[tuple[str, float], ...] = ()
-    value: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
-    """Days with the lines behind them; ``top`` is the value at the plot's upper edge."""
-
-    days: tuple[Day, ...]
-    lines: tuple[float, ...]
-    top: float
-    height: int = HEIGHT
-
-
-def bar_chart(days: Sequence[date], labels: Sequence[str], series: Mapping[str, Sequence[float]]) -> Chart:
-    """Stack the series, the first at the bottom; each has one number of zero or more for each day."""
-    parts = [tuple((kind, values[number]) for kind, values in series.items()) for number in range(len(days))]
+def bar_chart(days: Sequence[Row], **series: str) -> Chart:
+    """Stack numbers of each day, the first at the bottom: ``series`` are their names by the classes of their parts."""
+    parts = [[(kind, day[name]) for kind, name in series.items()] for day in days]
     step, top = scale(max((sum(value for _, value in part) for part in parts), default=0))
-    drawn = tuple(
-        Day(label=label, tick=tick, parts=part)
-        for label, tick, part in zip(labels, _ticks(days), parts, strict=True)
+    drawn = [{**day, "parts": part} for day, part in zip(_drawn(days), parts, strict=True)]
+    lines = [line * step for line in range(round(top / step) + 1)]
+    return {"days": drawn, "lines": lines, "top": top, "height": HEIGHT}
+
+
+def rate_chart(days: Sequence[Row]) -> Chart:
+    """Draw the hit rate as a line; it begins anew after a day without one."""
+    drawn = [{**shown, "value": day["hit_rate"]} for shown, day in zip(_drawn(days), days, strict=True)]
+    return {"days": drawn, "lines": (0, 0.25, 0.5, 0.75, 1), "top": 1, "height": HEIGHT}
+
+
+def _drawn(days: Sequence[Row]) -> list[Chart]:
+    """Label every day, and name the last one and each that is whole weeks before it below the plot."""
+    left = range(len(days) - 1, -1, -1)
+    ticks = [None if before % 7 else _day_label(day["day"]) for day, before in zip(days, left, strict=True)]
+    return [
+        {"label": _label(day), "tick": tick, "parts": (), "value": None}
+        for day, tick in zip(days, ticks, strict=True)
+    ]
+
+
+def _label(day: Row) -> str:
+    asked = (
+        f"{plural(day['requests'], 'question')}, {day['hits']} from the cache ({percent(day['hit_rate'])})"
     )
-    return Chart(days=drawn, lines=tuple(line * step for line in range(round(top / step) + 1)), top=top)
+    spared = f", {number(day['spared_tokens'])} tokens spared" if day["spared_tokens"] else ""
+    calls = f", {plural(day['charged'], 'call')} to sources" if day["charged"] else ""
+    return f"{_day_label(day['day'])}: {asked}{spared}{calls}"
 
 
-def rate_chart(days: Sequence[date], labels: Sequence[str], rates: Sequence[float | None]) -> Chart:
-    """Draw rates of 0.0 to 1.0 as a line over days; it begins anew after a day without one."""
-    drawn = tuple(
-        Day(label=label, tick=tick, value=rate)
-        for label, tick, rate in zip(labels, _ticks(days), rates, strict=True)
-    )
-    return Chart(days=drawn, lines=(0, 0.25, 0.5, 0.75, 1), top=1)
-
-
-def _ticks(days: Sequence[date]) -> list[str | None]:
-    """Name the last day, and each that is whole weeks before it."""
-    last = len(days) - 1
-    return [day_label(day) if (last - number) % 7 == 0 else None for number, day in enumerate(days)]
+def _day_label(day: date) -> str:
+    """Say a day shortly: ``3 Nov``."""
+    return f"{day.day} {day:%b}"
 
 
 def scale(most: float) -> tuple[float, float]:
@@ -63,8 +65,3 @@ def scale(most: float) -> tuple[float, float]:
     power = 10.0 ** int(log10(rough))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
     return step, step * ceil(most / step)
-
-
-def day_label(day: date) -> str:
-    """Say a day shortly: ``3 Nov``."""
-    return f"{day.day} {day:%b}"

@@ -23,9 +23,6 @@ from pygments.util import ClassNotFound
 
 from kr.report import parse_report
 
-_LONGEST_HIGHLIGHTED = 20_000
-"""Characters; a lexer may take long over what is longer, and no report of kr's own has such a block."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportPage:
@@ -98,8 +95,6 @@ class _Renderer(RendererHTML):
 
 
 def _highlighted(code: str, language: str) -> str:
-    if len(code) > _LONGEST_HIGHLIGHTED:
-        return escape(code)
     try:
         lexer = get_lexer_by_name(language.lower(), stripnl=False)
     except ClassNotFound:

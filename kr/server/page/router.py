@@ -112,7 +112,7 @@ class _Page:
             )
         writer = person(reviewer) if reviewer else None
         try:
-            done = await self._workers.run(lambda: action(self._app, form, writer))
+            what, address = await self._workers.run(lambda: action(self._app, form, writer))
         except EntryConflict as error:
             return self._render(request, "conflict.html", {"why": str(error), "form": form}, status=409)
         except InvalidRequest as error:
@@ -123,7 +123,7 @@ class _Page:
             again = {**context, "draft": form, "problem": str(error)}
             return self._render(request, "entry.html", again, status=422)
         kept = {name: form[name] for name in ("phase", "worth", "page") if form.get(name)}
-        return RedirectResponse(f"{done.address}?{urlencode({**kept, 'done': done.what})}", status_code=303)
+        return RedirectResponse(f"{address}?{urlencode({**kept, 'done': what})}", status_code=303)
 
     async def ask_to_sign_in(self, request: Request) -> Response:
         address = _local(request.query_params.get("next", "/"))
@@ -135,8 +135,6 @@ class _Page:
         name = name_of(form["name"]) if "name" in form else None
         if "name" in form and name is None:
             raise HTTPException(403, "That is no name. Go back, and try again.")
-        if self._sessions.must_wait():
-            raise HTTPException(429, "Too many wrong tokens were given. Wait a minute, and try again.")
         session_id = self._sessions.sign_in(form.get("token", ""), name)
         if session_id is None:
             raise HTTPException(403, "That is not the token. Go back, and try again.")

@@ -7,7 +7,6 @@ have, lets review as well, under a name. Signing out ends a session wherever its
 import hmac
 import secrets
 import time
-from collections import deque
 from dataclasses import dataclass
 
 SIGN_IN = "/sign-in"
@@ -15,9 +14,6 @@ COOKIE = "kr_session"
 USE_SECONDS = 30 * 24 * 60 * 60
 REVIEW_SECONDS = 12 * 60 * 60
 _LONGEST_NAME = 60
-_MAX_SESSIONS = 1000
-_MOST_WRONG = 10
-"""Wrong tokens in a minute, after which none is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +31,6 @@ class Sessions:
         self._token = token
         self._review_token = review_token
         self._sessions: dict[str, Session] = {}
-        self._wrong: deque[float] = deque(maxlen=_MOST_WRONG)
-        """When the last wrong tokens were given, by ``time.monotonic``."""
         self.can_review = review_token is not None
 
     def get(self, session_id: str) -> Session | None:
@@ -48,18 +42,11 @@ class Sessions:
         """Give who knows a token the id of a new session: with a name to review, else to use the server; None for anybody else."""
         secret = self._token if reviewer is None else self._review_token
         if secret is None or not hmac.compare_digest(token.encode(), secret.encode()):
-            self._wrong.append(time.monotonic())
             return None
-        if len(self._sessions) >= _MAX_SESSIONS:
-            del self._sessions[next(iter(self._sessions))]
         session_id = secrets.token_urlsafe(32)
         seconds = USE_SECONDS if reviewer is None else REVIEW_SECONDS
         self._sessions[session_id] = Session(time.time() + seconds, reviewer)
         return session_id
-
-    def must_wait(self) -> bool:
-        """Tell whether somebody guesses: so many wrong tokens were given within a minute."""
-        return len(self._wrong) == _MOST_WRONG and time.monotonic() - self._wrong[0] < 60
 
     def sign_out(self, session_id: str) -> None:
         self._sessions.pop(session_id, None)

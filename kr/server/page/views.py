@@ -9,13 +9,10 @@ from kr import stats as numbers
 from kr.app import App
 from kr.errors import FieldError, InvalidRequest, ReviewerNeeded, UnknownEntry
 from kr.models import ShownStatus, Writer
-from kr.server.page.charts import Chart, bar_chart, day_label, rate_chart
+from kr.server.page.charts import bar_chart, rate_chart
 from kr.server.page.markdown import report_page
-from kr.server.page.rendering import number, percent, plural
 
 PER_PAGE = 50
-FEW = 20
-"""On a page of what is taller than a line."""
 
 _MOST_FOUND = 200
 _STATUSES: tuple[ShownStatus, ...] = get_args(ShownStatus)
@@ -32,6 +29,8 @@ _LESSON_MARKS = {
 
 Context = dict[str, Any]
 Form = Mapping[str, str]
+Done = tuple[str, str]
+"""What a form did, as ``rendering.DONE`` names it, and the address to go on with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +55,12 @@ class Params:
         """The number of the page, from 1 on."""
         return self.whole("page") or 1
 
-    def offset(self, per_page: int = PER_PAGE) -> int:
-        return (self.page - 1) * per_page
+    @property
+    def offset(self) -> int:
+        return (self.page - 1) * PER_PAGE
 
-    def paging(self, total: int, per_page: int = PER_PAGE) -> Context:
-        return {"total": total, "page": self.page, "pages": max(-(-total // per_page), 1)}
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What a form did, as ``rendering.DONE`` names it, and the address to go on with."""
-
-    what: str
-    address: str
+    def paging(self, total: int) -> Context:
+        return {"total": total, "page": self.page, "pages": max(-(-total // PER_PAGE), 1)}
 
 
 def overview(app: App, _params: Params) -> Context:
@@ -77,43 +69,20 @@ def overview(app: App, _params: Params) -> Context:
     return {
         "stats": stats,
         "course": course,
-        "rate_chart": rate_chart(_each(course, "day"), _labels(course), _each(course, "hit_rate")),
-        "tokens_chart": _chart(course, hit="spared_tokens"),
-        "questions_chart": _chart(course, hit="hits", miss="misses"),
+        "rate_chart": rate_chart(course["days"]),
+        "tokens_chart": bar_chart(course["days"], hit="spared_tokens"),
+        "questions_chart": bar_chart(course["days"], hit="hits", miss="misses"),
         "open_needs": numbers.open_needs(app.store, limit=0)[1],
         "waiting": app.findings.review(),
         "open_circuits": [row for row in stats["sources"] if row["circuit"] == "open"],
     }
 
 
-def _chart(course: Context, **series: str) -> Chart:
-    """Draw a stack for each day, of these numbers by the classes of their parts."""
-    parts = {kind: _each(course, name) for kind, name in series.items()}
-    return bar_chart(_each(course, "day"), _labels(course), parts)
-
-
-def _each(course: Context, name: str) -> list[Any]:
-    return [day[name] for day in course["days"]]
-
-
-def _labels(course: Context) -> list[str]:
-    return [_label(day) for day in course["days"]]
-
-
-def _label(day: Context) -> str:
-    asked = (
-        f"{plural(day['requests'], 'question')}, {day['hits']} from the cache ({percent(day['hit_rate'])})"
-    )
-    spared = f", {number(day['spared_tokens'])} tokens spared" if day["spared_tokens"] else ""
-    calls = f", {plural(day['charged'], 'call')} to sources" if day["charged"] else ""
-    return f"{day_label(day['day'])}: {asked}{spared}{calls}"
-
-
 def entries(app: App, params: Params) -> Context:
     """List live entries, found by words or the last used first."""
     words, framework = params.text("q"), params.text("framework")
     status = next((it for it in _STATUSES if it == params.text("status")), None)
-    first, catalog = params.offset(), app.catalog
+    first, catalog = params.offset, app.catalog
     if words:
         found = catalog.search(words, framework=framework or None, limit=_MOST_FOUND)
         kept = [row for row in found if status in {None, row["status"]}]
@@ -127,15 +96,9 @@ def entries(app: App, params: Params) -> Context:
         "status": status or "",
         "statuses": _STATUSES,
         "frameworks": sorted(app.stats()["index"]["by_framework"], key=str.casefold),
-        "entries": _with_titles(app, rows),
+        "entries": rows,
         **params.paging(total),
     }
-
-
-def _with_titles(app: App, rows: Sequence[Mapping[str, Any]]) -> list[Context]:
-    """Give each row of an entry its title: the question, or the topic where nobody asked."""
-    questions = app.catalog.questions({row["id"] for row in rows})
-    return [{**row, "title": questions.get(row["id"]) or row["topic"]} for row in rows]
 
 
 def entry(app: App, params: Params, entry_id: str) -> Context:
@@ -164,23 +127,21 @@ def review(app: App, _params: Params) -> Context:
 
 def candidates(app: App, params: Params) -> Context:
     """List the questions to which candidates were offered, and from which nobody has chosen."""
-    needs, total = numbers.open_needs(app.store, limit=FEW, offset=params.offset(FEW))
-    return {"needs": needs, **params.paging(total, FEW)}
+    needs, total = numbers.open_needs(app.store, limit=PER_PAGE, offset=params.offset)
+    return {"needs": needs, **params.paging(total)}
 
 
 def archive(app: App, params: Params) -> Context:
     """List the archive, the last archived first."""
     framework, reason = params.text("framework"), params.one_of("reason", _REASONS)
-    stats, first = app.stats()["archive"], params.offset()
+    stats, first = app.stats()["archive"], params.offset
     limit = first + PER_PAGE + 1
     found = app.catalog.archive(framework=framework or None, reason=reason or None, limit=limit)  # type: ignore[arg-type]
-    questions = app.catalog.archived_questions([row["archive_id"] for row in found])
-    shown = found[first : limit - 1]
     return {
         "framework": framework,
         "reason": reason,
         "reasons": _REASONS,
-        "archived": [{**row, "title": questions.get(row["archive_id"]) or row["topic"]} for row in shown],
+        "archived": found[first : limit - 1],
         "by_reason": stats["by_reason"],
         "all": stats["entries"],
         "page": params.page,
@@ -191,13 +152,13 @@ def archive(app: App, params: Params) -> Context:
 def spending(app: App, params: Params) -> Context:
     """List stories by what they spent, the most expensive first."""
     stories = numbers.stories(app.store)
-    shown = stories[params.offset() : params.offset() + PER_PAGE]
+    shown = stories[params.offset : params.offset + PER_PAGE]
     course, stats = numbers.last_days(app.store, app.clock()), app.stats()
     return {
         "stories": shown,
         "dearest": max((story["charged"] for story in shown), default=0),
         "course": course,
-        "chart": _chart(course, hit="charged", bad="failed"),
+        "chart": bar_chart(course["days"], hit="charged", bad="failed"),
         "spending": stats["spending"],
         "spared": stats["spared"],
         **params.paging(len(stories)),
@@ -229,8 +190,8 @@ def lessons(app: App, params: Params) -> Context:
         "phases": [_phase(name, everything) for name in phases],
         "held_back": held_back,
         "all": len(everything),
-        "lessons": found[params.offset(FEW) : params.offset(FEW) + FEW],
-        **params.paging(len(found), FEW),
+        "lessons": found[params.offset : params.offset + PER_PAGE],
+        **params.paging(len(found)),
     }
 
 
@@ -248,7 +209,7 @@ def settle(app: App, form: Form, _writer: Writer | None) -> Done:
     """Note which entry answers a need, or that none does."""
     entry_id = form.get("entry", "")
     numbers.settle(app.store, form.get("request", ""), entry_id or None, app.clock())
-    return Done("answered" if entry_id else "none", "/candidates")
+    return "answered" if entry_id else "none", "/candidates"
 
 
 def restore(app: App, form: Form, _writer: Writer | None) -> Done:
@@ -256,14 +217,14 @@ def restore(app: App, form: Form, _writer: Writer | None) -> Done:
     entry_id, number = form.get("id", ""), form.get("archive_id", "")
     archive_id = int(number) if number.isdecimal() and len(number) < 19 else -1
     app.catalog.restore(entry_id, archive_id=archive_id, replace_live=form.get("replace") == "yes")
-    return Done("restored", "/archive")
+    return "restored", "/archive"
 
 
 def remove(app: App, form: Form, _writer: Writer | None) -> Done:
     """Move an entry to the archive."""
     entry_id = form.get("id", "")
     app.catalog.remove([entry_id])
-    return Done("removed", "/entries")
+    return "removed", "/entries"
 
 
 def judge_lesson(app: App, form: Form, _writer: Writer | None) -> Done:
@@ -278,26 +239,26 @@ def judge_lesson(app: App, form: Form, _writer: Writer | None) -> Done:
                 "It waits for a person: the page Review has what was held back, and says who may judge it."
             )
         service.mark(lesson_id, mark, is_set=is_set)  # type: ignore[arg-type]
-    return Done(word, "/lessons")
+    return word, "/lessons"
 
 
 def approve(app: App, form: Form, _writer: Writer | None) -> Done:
     """Let through a finding or a lesson that was held back."""
     app.approve(form.get("id", ""))
-    return Done("approved", "/review")
+    return "approved", "/review"
 
 
 def reject(app: App, form: Form, _writer: Writer | None) -> Done:
     """Drop a finding or a lesson that was held back."""
     app.reject(form.get("id", ""))
-    return Done("rejected", "/review")
+    return "rejected", "/review"
 
 
 def rate(app: App, form: Form, writer: Writer | None) -> Done:
     """Say as a person whether an entry's report worked."""
     entry_id = form.get("id", "")
     app.rate_report(entry_id, {name: form.get(name) for name in ("outcome", "note")}, writer)
-    return Done("rated", _address(entry_id))
+    return "rated", _address(entry_id)
 
 
 def save(app: App, form: Form, writer: Writer | None) -> Done:
@@ -317,8 +278,8 @@ def save(app: App, form: Form, writer: Writer | None) -> Done:
         problems = (FieldError(error.field or "answer", error.message) for error in envelope.errors)
         raise InvalidRequest(*problems)
     if envelope.status == "quarantined":
-        return Done("held", "/review")
-    return Done("saved", _address(envelope.results.id))
+        return "held", "/review"
+    return "saved", _address(envelope.results.id)
 
 
 def _address(entry_id: str) -> str:
