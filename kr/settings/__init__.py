@@ -226,8 +226,8 @@ class _Written:
             elif key in _URLS:
                 raise self.error(path, needs)
             else:
-                del mapping[key]
                 self.warnings.append(f"{self._sentence(path, needs)}; it is left out")
+                del mapping[key]
 
     def fill(self, text: str, path: KeyPath, root: Path) -> str:
         """Put paths in the place of ``{project-root}`` and ``{output_folder}``."""

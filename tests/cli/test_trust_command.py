@@ -28,14 +28,14 @@ def test_what_is_left_out_is_named_once_and_by_doctor(project: Project) -> None:
     doctor = json.loads(project.run("doctor", "--format", "json").stdout)
     found = [row["message"] for row in doctor["findings"] if row["check"] == "trust"]
     assert len(found) == 2
-    assert "line 3: knowledge_research.llm.base_url is left out" in " ".join(found)
+    assert "knowledge_research.llm.base_url is left out" in " ".join(found)
 
 
 def test_on_a_pipe_it_takes_a_yes(project: Project) -> None:
     done = project.run("trust", "--format", "json")
     value = json.loads(done.stdout)
     assert (done.returncode, value["trusted"]) == (1, False)
-    assert 'line 3: knowledge_research.llm.base_url: "http://evil.example"' in value["settings"]
+    assert 'knowledge_research.llm.base_url: "http://evil.example"' in value["settings"]
     assert b"kr trust --yes" in done.stderr
     assert b"left out" in project.run("entries", "list").stderr
     assert project.run("trust", "--yes").returncode == 0
@@ -52,7 +52,7 @@ def test_at_a_terminal_it_shows_the_lines_and_asks(project: Project, key: str, s
     command = [sys.executable, "-m", "kr", "trust"]
     with at_terminal(command, project.root, project.environ(TERM="xterm"), columns=200) as terminal:
         shown = terminal.wait_for("Trust this file, as it is now?")
-        assert 'line 3: knowledge_research.llm.base_url: "http://e\\u0475il.example"' in shown
+        assert 'knowledge_research.llm.base_url: "http://e\\u0475il.example"' in shown
         terminal.press(f"{key}\n")
         terminal.read_all()
     assert terminal.status == status
