@@ -310,23 +310,23 @@ class ResearchResults:
     ``related`` holds the candidates, best first; ``report_file`` is the absolute path of the report.
     """
 
-    cache_hit: bool
-    cache_entry_id: str | None
-    report_path: str | None
-    confidence: Confidence | None
-    sources_consulted: list[SourceAttempt]
-    budget_remaining: int
-    degradation_notes: list[str]
-    index_updated: bool
-    index_count: int
-    lru_evicted: int
-    match: Match | None
-    related: list[Related]
-    candidate_report: CandidateReport | None
-    lessons: list[LessonView]
-    auto_archived: int
-    report: str | None
-    report_file: str | None
+    cache_hit: bool = False
+    cache_entry_id: str | None = None
+    report_path: str | None = None
+    confidence: Confidence | None = None
+    sources_consulted: list[SourceAttempt] = field(default_factory=list)
+    budget_remaining: int = 0
+    degradation_notes: list[str] = field(default_factory=list)
+    index_updated: bool = False
+    index_count: int = 0
+    lru_evicted: int = 0
+    match: Match | None = None
+    related: list[Related] = field(default_factory=list)
+    candidate_report: CandidateReport | None = None
+    lessons: list[LessonView] = field(default_factory=list)
+    auto_archived: int = 0
+    report: str | None = None
+    report_file: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

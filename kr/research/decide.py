@@ -416,49 +416,26 @@ def most_offered(entries: int) -> int:
     return MORE if entries > _MANY else FEW
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """How a request ended. ``index_count`` None: the live entries are counted then. ``text`` is the report's."""
-
-    is_fresh_hit: bool = False
-    is_offer: bool = False
-    attempts: tuple[SourceAttempt, ...] = ()
-    has_budget_ended: bool = False
-    """A source was not asked because the budget was empty."""
-    is_answered: bool = False
-    """A source of the chain answered the question; installed documentation is none."""
-    is_written: bool = True
-    """Both the report and its row are in the database."""
-    entry_id: str | None = None
-    path: str | None = None
-    confidence: Confidence | None = None
-    match: Match | None = None
-    related: tuple[Related, ...] = ()
-    index_updated: bool = False
-    index_count: int | None = None
-    lru_evicted: int = 0
-    auto_archived: int = 0
-    text: str | None = None
-
-
 def with_confidence(text: str, confidence: Confidence) -> str:
     """Return a report whose header has the confidence that its entry has now: ratings change it, the text stays."""
     head, section, rest = text.partition("\n## ")
     return _OWN_CONFIDENCE.sub(rf"\g<1>{confidence}", head, count=1) + section + rest
 
 
-def research_status(outcome: Outcome) -> ResearchStatus:
-    """Return the first status of the table that holds (F1, "Return Value"), for a request that was not refused."""
-    if outcome.is_fresh_hit:
-        return "cache-hit"
-    if outcome.is_offer:
-        return "candidates"
-    if not outcome.is_answered:
-        return "budget-exhausted" if outcome.has_budget_ended else "degraded"
-    if not outcome.is_written:
+def research_status(
+    attempts: Sequence[SourceAttempt], *, is_answered: bool, is_written: bool, has_budget_ended: bool
+) -> ResearchStatus:
+    """Return the first status of the table that holds (F1, "Return Value"), where sources were to be asked.
+
+    ``is_answered``: a source of the chain answered the question; installed documentation is none. ``is_written``: report and
+    row are in the database. ``has_budget_ended``: a source was not asked because the budget was empty.
+    """
+    if not is_answered:
+        return "budget-exhausted" if has_budget_ended else "degraded"
+    if not is_written:
         return "partial"
     # The chain stops at the first answer, so whatever failed was asked before it.
-    asked = {row.status for row in outcome.attempts if not is_package(row.source)}
+    asked = {row.status for row in attempts if not is_package(row.source)}
     if "timeout" in asked:
         return "timeout"
     return "partial" if "unavailable" in asked else "success"

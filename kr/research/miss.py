@@ -13,17 +13,17 @@ from kr import cancellation
 from kr.errors import KrError, ReportUnwritable, StoreError
 from kr.frameworks import framework_key
 from kr.guard import reasons_to_hold
-from kr.models import Entry, Learned, ResearchEnvelope, SourceAttempt
+from kr.models import Entry, Learned, ResearchEnvelope, ResearchResults, ResearchStatus, SourceAttempt
 from kr.packages.installed import find_installed
 from kr.packages.versions import project_aliases
 from kr.report import INSTALLED_DOCS_LAST
 from kr.research.cache import Lookup
 from kr.research.chain import Chain, Result
-from kr.research.decide import Outcome
+from kr.research.decide import research_status
 from kr.research.llm import Author, choose
 from kr.research.persona import Persona, chosen_persona
 from kr.research.report import Report, build_report
-from kr.research.run import Run, outcome_of
+from kr.research.run import Run, results_of
 from kr.settings import Settings
 from kr.settings.model import CustomSource
 from kr.source_kinds import is_package
@@ -78,7 +78,10 @@ class Miss:
             if run.may_serve(found):
                 return run.serve(found)
             if has_waited and found.entry and _was_written_meanwhile(run, found.entry):
-                return run.answer(self._share(found, found.entry))
+                run.notes.append("another agent researched this at the same moment; its report is shared")
+                skipped = [SourceAttempt(source=source.name, status="skipped") for source in self._sources()]
+                results = replace(results_of(found, found.entry), sources_consulted=skipped)
+                return run.answer("degraded", results, found.report)
             taken = choose(run, found.related) if found.is_offer else None
             return run.serve(taken) if taken else self._research(found)
 
@@ -98,12 +101,6 @@ class Miss:
             found = run.cache.look_up(run.query, {**aliases, **self._config.aliases})
         return found
 
-    def _share(self, found: Lookup, entry: Entry) -> Outcome:
-        """Return what another process has just found out, although it is no fresh answer."""
-        self._run.notes.append("another agent researched this at the same moment; its report is shared")
-        skipped = (SourceAttempt(source=source.name, status="skipped") for source in self._sources())
-        return replace(outcome_of(found, entry), attempts=tuple(skipped))
-
     def _research(self, found: Lookup) -> ResearchEnvelope:
         run = self._run
         author = Author(run, self._load_persona())  # step 4
@@ -114,8 +111,7 @@ class Miss:
             again = run.cache.look_up(run.query) if result.answer is None else None
             if again and again.is_hit and again.entry:
                 # A fresh report, or somebody else's luck meanwhile: a placeholder must not take the place of that.
-                is_new = run.may_serve(again)
-                return run.serve(again) if is_new else run.answer(self._keep(again, again.entry, result))
+                return run.serve(again) if run.may_serve(again) else self._keep(again, again.entry, result)
             report = build_report(  # step 6
                 run.query,
                 answer=result.answer or result.gap,
@@ -127,13 +123,45 @@ class Miss:
                 sources={attempt.source for attempt in result.attempts},
             )
             saved = self._save(found, report)  # steps 7 and 8
-        return run.answer(_outcome(found, result, report, saved))
+        return self._answer(found, result, report, saved)
 
-    def _keep(self, found: Lookup, entry: Entry, result: Result) -> Outcome:
+    def _keep(self, found: Lookup, entry: Entry, result: Result) -> ResearchEnvelope:
         """Nothing answered a request for a new research: the fresh report stays as it is, and is returned."""
-        outcome = outcome_of(found, entry)
         self._run.notes.append(f"{entry.id} could not be researched again; its report is unchanged")
-        return replace(outcome, attempts=tuple(result.attempts), has_budget_ended=result.ended == "budget")
+        results = replace(results_of(found, entry), sources_consulted=result.attempts)
+        status: ResearchStatus = "budget-exhausted" if result.ended == "budget" else "degraded"
+        return self._run.answer(status, results, found.report)
+
+    def _answer(self, found: Lookup, result: Result, report: Report, saved: Saved | None) -> ResearchEnvelope:
+        status = research_status(
+            result.attempts,
+            is_answered=result.answer is not None and not is_package(result.answer.source),
+            is_written=saved is not None,
+            has_budget_ended=result.ended == "budget",
+        )
+        results = ResearchResults(
+            confidence=report.confidence,
+            sources_consulted=result.attempts,
+            match=found.match,
+            related=[it for it in found.related if saved is None or it.id != saved.entry.id],
+        )
+        text, entry = report.text, found.entry
+        if saved is not None:
+            # A placeholder or a known text leaves the entry and its history untouched.
+            is_as_it_was = saved.is_beside and saved.revision == saved.entry.revision
+            results = replace(
+                results,
+                cache_entry_id=saved.entry.id,
+                report_path=None if saved.is_beside else saved.entry.path,
+                index_updated=not is_as_it_was,
+                lru_evicted=saved.lru_evicted,
+                auto_archived=saved.auto_archived,
+            )
+        elif entry is not None and entry.is_written and report.origin == "baseline" and found.report:
+            # Nobody's words are overwritten: the stale finding is given as it stands.
+            results = replace(results_of(found, entry), sources_consulted=result.attempts)
+            text = found.report
+        return self._run.answer(status, results, text)
 
     def _load_persona(self) -> Persona:
         home = Path(self._environ.get("HOME") or "/nonexistent")
@@ -371,36 +399,4 @@ def _draft(run: Run, found: Lookup, report: Report, now: datetime) -> Draft:
         fresh_until=to_text(now + INSTALLED_DOCS_LAST) if report.origin == "installed" else None,
         researched_at=(old.researched_at or old.created) if old else None,
         question=run.query.question,
-    )
-
-
-def _outcome(found: Lookup, result: Result, report: Report, saved: Saved | None) -> Outcome:
-    outcome = Outcome(
-        attempts=tuple(result.attempts),
-        has_budget_ended=result.ended == "budget",
-        is_answered=result.answer is not None and not is_package(result.answer.source),
-        is_written=saved is not None,
-        confidence=report.confidence,
-        match=found.match,
-        related=tuple(it for it in found.related if saved is None or it.id != saved.entry.id),
-        text=report.text,
-    )
-    if saved is not None:
-        # A placeholder or a known text leaves the entry and its history untouched.
-        is_as_it_was = saved.is_beside and saved.revision == saved.entry.revision
-        return replace(
-            outcome,
-            entry_id=saved.entry.id,
-            path=None if saved.is_beside else saved.entry.path,
-            index_updated=not is_as_it_was,
-            index_count=saved.index_count,
-            lru_evicted=saved.lru_evicted,
-            auto_archived=saved.auto_archived,
-        )
-    entry = found.entry
-    if entry is None or not entry.is_written or report.origin != "baseline":
-        return outcome
-    # Nobody's words are overwritten: the stale finding is given as it stands.
-    return replace(
-        outcome, entry_id=entry.id, path=entry.path, confidence=entry.confidence, text=found.report
     )

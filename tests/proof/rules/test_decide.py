@@ -1,37 +1,38 @@
 """What a research's status is, and which entries are served and offered (SPEC 3.2 to 3.4)."""
 
-from typing import Any
-
 import pytest
 
 from kr.models import ResearchStatus, SourceAttempt
-from kr.research.decide import Outcome, research_status
-
-
-def outcome(*attempts: tuple[str, str], **changes: Any) -> Outcome:
-    rows = tuple(SourceAttempt(source=source, status=status) for source, status in attempts)  # type: ignore[arg-type]
-    return Outcome(attempts=rows, **changes)
+from kr.research.decide import research_status
 
 
 @pytest.mark.parametrize(
-    ("ended", "status"),
+    ("attempts", "is_answered", "is_written", "has_budget_ended", "status"),
     [
-        (outcome(is_fresh_hit=True, is_offer=True), "cache-hit"),
-        (outcome(is_offer=True), "candidates"),
-        (outcome(("context7", "skipped"), has_budget_ended=True), "budget-exhausted"),
-        (outcome(("context7", "timeout")), "degraded"),
+        ([("context7", "skipped")], False, True, True, "budget-exhausted"),
+        ([("context7", "timeout")], False, True, False, "degraded"),
+        ([("context7", "timeout"), ("deepwiki", "success")], True, False, False, "partial"),
         (
-            outcome(("context7", "timeout"), ("deepwiki", "success"), is_answered=True, is_written=False),
-            "partial",
-        ),
-        (
-            outcome(("context7", "timeout"), ("deepwiki", "unavailable"), ("a", "success"), is_answered=True),
+            [("context7", "timeout"), ("deepwiki", "unavailable"), ("a", "success")],
+            True,
+            True,
+            False,
             "timeout",
         ),
-        (outcome(("context7", "unavailable"), ("deepwiki", "success"), is_answered=True), "partial"),
-        (outcome(("local_docs", "unavailable"), ("context7", "success"), is_answered=True), "success"),
-        (outcome(("context7", "success"), is_answered=True), "success"),
+        ([("context7", "unavailable"), ("deepwiki", "success")], True, True, False, "partial"),
+        ([("local_docs", "unavailable"), ("context7", "success")], True, True, False, "success"),
+        ([("context7", "success")], True, True, False, "success"),
     ],
 )
-def test_the_status_is_the_first_row_of_the_table_that_holds(ended: Outcome, status: ResearchStatus) -> None:
-    assert research_status(ended) == status
+def test_the_status_is_the_first_row_of_the_table_that_holds(
+    attempts: list[tuple[str, str]],
+    is_answered: bool,
+    is_written: bool,
+    has_budget_ended: bool,
+    status: ResearchStatus,
+) -> None:
+    rows = [SourceAttempt(source=source, status=how) for source, how in attempts]  # type: ignore[arg-type]
+    found = research_status(
+        rows, is_answered=is_answered, is_written=is_written, has_budget_ended=has_budget_ended
+    )
+    assert found == status
