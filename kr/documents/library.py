@@ -1,11 +1,11 @@
 """Which files of a package or folder are documentation, and their index. Links that lead out are not followed."""
 
 import hashlib
-import logging
 import os
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, starmap
 from pathlib import Path, PurePosixPath
 
 from kr.documents import npm, python
@@ -13,12 +13,10 @@ from kr.documents.index import Origin, open_index
 from kr.documents.text import Section, sections
 from kr.packages.installed import InstalledPackage, contained, walk
 
-logger = logging.getLogger(__name__)
-
 MAX_DOCUMENT = 1024 * 1024
 """Bytes of one document that are read."""
 
-MAX_PYTHON, MAX_DECLARATIONS = 1_500_000, 4_000_000
+MAX_SOURCE = 1_500_000
 """Bytes of a source; a longer one is none that somebody wrote, and is not read: its tree would take hundreds of megabytes."""
 
 MAX_DOCUMENTS = 2_000
@@ -52,18 +50,47 @@ def package_index(
     package: InstalledPackage, types: InstalledPackage | None, cache: Path | None
 ) -> sqlite3.Connection:
     """Return the index of an installed package, with that of ``types`` in it; it is made where there is none that is new enough."""
-    packages = [one for one in (package, types) if one is not None]
-    chosen = [(one, package_files(one)) for one in packages]
-    states = [_state(one.root, files) for one, files in chosen]
-    marks = "-".join(one.fingerprint[:20] for one in packages)
-    origin = Origin(
-        key=f"{package.ecosystem}-{package.name}-{package.version}-{marks}",
-        fingerprint=_digest(digest for digest, _ in states),
-        changed_at=max(newest for _, newest in states),
+    chosen = [(one, package_files(one)) for one in (package, types) if one is not None]
+    key = f"{package.ecosystem}-{package.name}-{package.version}"
+    files = [(one.root, names) for one, names in chosen]
+    return _index(key, files, lambda: chain.from_iterable(starmap(package_sections, chosen)), cache)
+
+
+def folder_index(folder: Path, cache: Path | None) -> sqlite3.Connection:
+    """Return the index of a folder of documents. Raises ``OSError`` where there is no such folder."""
+    root = folder.resolve(strict=True)
+    places = map(PurePosixPath, walk(root, skipped=_SKIPPED_FOLDERS))
+    files = [str(one) for one in places if one.suffix.lower() in _IN_FOLDERS and not one.name.startswith(".")]
+    return _index(
+        f"folder-{root.name}-{_digest(str(root))[:20]}",
+        [(root, files)],
+        lambda: (it for file, text in _read(root, files) for it in sections(text, place=file, title=file)),
+        cache,
     )
-    return open_index(
-        origin, lambda: (section for one, files in chosen for section in package_sections(one, files)), cache
-    )
+
+
+def _index(
+    key: str,
+    chosen: Sequence[tuple[Path, Sequence[str]]],
+    make: Callable[[], Iterable[Section]],
+    cache: Path | None,
+) -> sqlite3.Connection:
+    """Return the index of files, known by their names and sizes, and by when the newest was changed."""
+    lines: list[str] = []
+    newest = 0.0
+    for root, files in chosen:
+        for file in files:
+            try:
+                status = os.stat(f"{root}/{file}")  # noqa: PTH116 - hundreds of files at each question
+            except (OSError, ValueError):
+                continue
+            lines.append(f"{file}\0{status.st_size}")
+            newest = max(newest, status.st_mtime)
+    return open_index(Origin(key=key, fingerprint=_digest("\n".join(lines)), changed_at=newest), make, cache)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
 
 def package_files(package: InstalledPackage) -> list[str]:
@@ -78,46 +105,18 @@ def package_files(package: InstalledPackage) -> list[str]:
 
 def package_sections(package: InstalledPackage, files: Sequence[str]) -> Iterator[Section]:
     """Yield all sections of a package: what it says of itself, its documents, its public names."""
-    if package.description is not None:
-        ending = "md" if "markdown" in package.description.content_type else "rst"
-        yield from filter(
-            _is_telling, sections(package.description.text, place=f"METADATA.{ending}", title="README")
-        )
     sources: list[tuple[str, str]] = []
-    for file, text in _read(package.root, files):
+    about = "METADATA.md" if package.is_markdown else "METADATA.rst"
+    for file, text in chain([(about, package.description)], _read(package.root, files)):
         if file.endswith((".py", ".pyi")):
             sources.append((file, text))
         elif file.endswith(_DECLARATIONS):
             yield from npm.declarations(text, place=file, prefix=package.name.removeprefix("@types/"))
         else:
-            yield from filter(_is_telling, sections(text, place=file, title=file))
+            title = "README" if file == about else file
+            found = sections(text, place=file, title=title)
+            yield from (section for section in found if not _UNTELLING_HEADING.search(section.name))
     yield from python.python_sections(sources)
-
-
-def _is_telling(section: Section) -> bool:
-    return not _UNTELLING_HEADING.search(section.name)
-
-
-def folder_index(folder: Path, cache: Path | None) -> sqlite3.Connection:
-    """Return the index of a folder of documents. Raises ``OSError`` where there is no such folder."""
-    root = folder.resolve(strict=True)
-    files = [file for file in walk(root, skipped=_SKIPPED_FOLDERS) if _is_in_folder(PurePosixPath(file))]
-    fingerprint, changed_at = _state(root, files)
-    key = f"folder-{root.name}-{_digest([str(root)])[:20]}"
-    origin = Origin(key=key, fingerprint=fingerprint, changed_at=changed_at)
-    return open_index(
-        origin,
-        lambda: (
-            section
-            for file, text in _read(root, files, warn=True)
-            for section in sections(text, place=file, title=file)
-        ),
-        cache,
-    )
-
-
-def _is_in_folder(path: PurePosixPath) -> bool:
-    return path.suffix.lower() in _IN_FOLDERS and not path.name.startswith(".")
 
 
 def _is_document(file: str) -> bool:
@@ -165,63 +164,23 @@ def _declaration_files(package: InstalledPackage) -> list[str]:
     return sorted(chosen, key=lambda file: (file.count("/"), file))
 
 
-def _read(root: Path, files: Sequence[str], *, warn: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield ``(file, text)`` of what can be read: of a long document its beginning. ``warn``: name what is cut or left out.
+def _read(root: Path, files: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield ``(file, text)`` of what can be read: of a long document its beginning.
 
     What is binary, too long for a source, or a link out of the folder is passed over.
     """
     left = MAX_BYTES
-    seen: set[bytes] = set()
     for file in files:
-        data = _bytes_of(root, file, left)
-        if data is None:
+        path = contained(root / file, root)
+        if path is None or left <= 0:
             continue
-        if b"\0" in data:
-            if warn:
-                logger.warning("%s holds NUL characters and is not read", file)
-            continue
-        if warn and len(data) > MAX_DOCUMENT:
-            logger.warning("of %s only the first MiB is read", file)
-        digest = hashlib.sha256(data).digest()
-        if digest in seen:
-            continue
-        seen.add(digest)
-        left -= len(data)
-        if not file.endswith(_SOURCES):
-            data = data[:MAX_DOCUMENT]
-        yield file, data.decode("utf-8", errors="replace").removeprefix("\ufeff")
-
-
-def _bytes_of(root: Path, file: str, left: int) -> bytes | None:
-    """Read a file, of a document one byte more than counts; None for what is not read."""
-    path = contained(root / file, root)
-    most = MAX_DOCUMENT
-    if file.endswith(_SOURCES):
-        most = MAX_DECLARATIONS if file.endswith(_DECLARATIONS) else MAX_PYTHON
-    if path is None or left <= 0:
-        return None
-    try:
-        with path.open("rb") as opened:
-            data = opened.read(most + 1)
-    except OSError:
-        return None
-    is_long_source = file.endswith(_SOURCES) and len(data) > most
-    return None if is_long_source else data
-
-
-def _state(root: Path, files: Sequence[str]) -> tuple[str, float]:
-    """Return a digest of the files' names and sizes, and when the newest was changed."""
-    lines: list[str] = []
-    newest = 0.0
-    for file in files:
+        most = MAX_SOURCE if file.endswith(_SOURCES) else MAX_DOCUMENT
         try:
-            status = os.stat(f"{root}/{file}")  # noqa: PTH116 - hundreds of files at each question
-        except (OSError, ValueError):
+            with path.open("rb") as opened:
+                data = opened.read(most + 1)
+        except OSError:
             continue
-        lines.append(f"{file}\0{status.st_size}")
-        newest = max(newest, status.st_mtime)
-    return _digest(lines), newest
-
-
-def _digest(lines: Iterable[str]) -> str:
-    return hashlib.sha256("\n".join(lines).encode(errors="surrogateescape")).hexdigest()
+        is_long_source = len(data) > most and file.endswith(_SOURCES)
+        if b"\0" not in data and not is_long_source:
+            left -= len(data)
+            yield file, data[:most].decode("utf-8", errors="replace").removeprefix("\ufeff")

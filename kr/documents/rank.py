@@ -6,10 +6,10 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kr.documents.html import fenced
-from kr.documents.index import Origin, fill, split_words
+from kr.documents.index import fill, split_words
 from kr.documents.text import Form, Section, joined, markdown_sections, restructured_to_markdown
 from kr.models import Query
+from kr.text import fenced
 
 _BEST = 5
 """Passages of which at least one has to hold one of the question's rare words, or the question is left open."""
@@ -111,8 +111,8 @@ class Index:
         self._connection = connection
 
     def size(self) -> int:
-        (count,) = self._connection.execute("SELECT count FROM about").fetchone()
-        return int(count)
+        (last,) = self._connection.execute("SELECT coalesce(max(rowid), 0) FROM passages").fetchone()
+        return int(last)
 
     def holders(self, word: str) -> frozenset[int]:
         """Return which passages hold a word, by its stem."""
@@ -219,7 +219,7 @@ def rank_texts(texts: Iterable[tuple[str, str, str]], question: Question) -> lis
     ]
     connection = sqlite3.connect(":memory:")
     try:
-        fill(connection, sections, Origin(key="texts", fingerprint=""))
+        fill(connection, sections)
         ranking = ask(Index("", connection), question)
     finally:
         connection.close()

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import dropwhile
 from typing import Literal
 
-from kr.documents.html import fenced, to_markdown
-from kr.text import strip_invisible
+from kr.documents.html import to_markdown
+from kr.text import fenced, strip_invisible
 
 Form = Literal["section", "python", "typescript"]
 

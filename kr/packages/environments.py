@@ -4,6 +4,7 @@ All is read from the layout of folders: no interpreter is started, and no instal
 """
 
 import json
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,12 +13,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from kr.packages.files import Stamp, Unreadable, decode, names_in, printable, read_bytes, stamp, upwards
+from kr.packages.files import Stamp, decode, names_in, printable, read_bytes, stamp, upwards
 
 _MAX_MANIFEST = 1024 * 1024
 _NODE_NAME = re.compile(r"(?:@[A-Za-z0-9~_-][A-Za-z0-9._~-]*/)?[A-Za-z0-9~_-][A-Za-z0-9._~-]*")
-_NO_NODE_NAMES = frozenset({"node_modules", "favicon.ico"})
 _INFO = re.compile(r"([A-Za-z0-9][\w.-]*?)-(\d[^-]*|v\d[^-]*)(?:-py\d[\w.-]*)?\.(?:dist|egg)-info")
+_OWN_PYTHON = ".".join(map(str, sys.version_info[:3]))
 
 
 def normalised(name: str) -> str:
@@ -47,67 +48,36 @@ def _distributions(site: Path, _changed: Stamp) -> dict[str, str]:
     return {normalised(info[1]): printable(info[2], limit=100) for info in read}
 
 
-def _text(path: Path) -> str:
-    try:
-        return decode(read_bytes(path, limit=_MAX_MANIFEST) or b"")
-    except Unreadable:
-        return ""
-
-
 def python_environment(projects: Sequence[Path], environ: Mapping[str, str]) -> PythonEnvironment:
     """Return the environment of ``VIRTUAL_ENV``, else ``.venv`` or ``venv`` of a project or of a folder above it in its repository.
 
-    kr's own environment counts only where it is the project's, too. Without an environment the Python is the one that
+    kr's own environment counts only where it is the project's. Without an environment the Python is the one that
     ``.python-version`` names, else kr's own, which matters for environment markers.
     """
-    if active := environ.get("VIRTUAL_ENV"):
-        root = Path(active)
-        is_ours = _is_own(root) and not any(_is_in(root, project) for project in projects)
-        if not is_ours and (sites := _sites(root)):
-            return _environment(root, sites, "the Python environment of VIRTUAL_ENV")
-    for project in projects:
-        for place in upwards(project):
-            for root in (place / ".venv", place / "venv"):
-                sites = _sites(root)
-                if sites and not (_is_own(root) and not _is_in(root, place)):
-                    return _environment(root, sites, f"the project's Python environment {root.name}")
-    named = (_named_python(place) for project in projects for place in upwards(project))
-    own = ".".join(map(str, sys.version_info[:3]))
-    return PythonEnvironment((), None, next(filter(None, named), own), "no Python environment")
+    active = Path(environ.get("VIRTUAL_ENV") or "/nowhere")
+    places = [place for project in projects for place in upwards(project)]
+    for root in (active, *(place / name for place in places for name in (".venv", "venv"))):
+        sites = (*root.glob("lib/python3*/site-packages"), *root.glob("Lib/site-packages"))
+        is_own = os.path.realpath(root) == os.path.realpath(sys.prefix)
+        if sites and not (is_own and (root == active or root.is_symlink())):
+            stated = re.search(
+                r"^version(?:_info)?\s*=\s*(\d+\.\d+(?:\.\d+)?)", _text(root / "pyvenv.cfg"), re.MULTILINE
+            )
+            label = f"the project's Python environment {root.name}"
+            label = "the Python environment of VIRTUAL_ENV" if root == active else label
+            return PythonEnvironment(tuple(sorted(sites)), root, stated[1] if stated else _OWN_PYTHON, label)
+    named = (
+        re.match(r"\s*(?:cpython-)?(3\.\d+(?:\.\d+)?)", _text(place / ".python-version")) for place in places
+    )
+    python = next(filter(None, named), None)
+    return PythonEnvironment((), None, python[1] if python else _OWN_PYTHON, "no Python environment")
 
 
-def _environment(root: Path, sites: tuple[Path, ...], label: str) -> PythonEnvironment:
-    config = _text(root / "pyvenv.cfg")
-    stated = re.search(r"^version(?:_info)?\s*=\s*(\d+\.\d+(?:\.\d+)?)", config, re.MULTILINE)
-    of_folder = re.search(r"python(\d+\.\d+)", str(sites[0].parent.name))
-    own = ".".join(map(str, sys.version_info[:3]))
-    return PythonEnvironment(sites, root, stated[1] if stated else of_folder[1] if of_folder else own, label)
-
-
-def _sites(root: Path) -> tuple[Path, ...]:
+def _text(path: Path) -> str:
     try:
-        if not root.is_dir():
-            return ()
-        found = [*root.glob("lib/python3*/site-packages"), *root.glob("Lib/site-packages")]
-        return tuple(sorted(folder for folder in found if folder.is_dir()))
+        return decode(read_bytes(path, limit=_MAX_MANIFEST))
     except (OSError, ValueError):
-        return ()
-
-
-def _is_own(root: Path) -> bool:
-    try:
-        return root.resolve() == Path(sys.prefix).resolve()
-    except (OSError, ValueError, RuntimeError):
-        return False
-
-
-def _is_in(root: Path, project: Path) -> bool:
-    return root.resolve().is_relative_to(project.resolve())
-
-
-def _named_python(place: Path) -> str | None:
-    named = re.match(r"\s*(?:cpython-)?(3\.\d+(?:\.\d+)?)", _text(place / ".python-version"))
-    return named[1] if named else None
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,34 +96,26 @@ def node_package(name: str, start: Path) -> NodePackage | None:
     """Return the package that node would find under exactly this name from ``start``.
 
     The package's folder must really lie in one of the ``node_modules`` searched (pnpm's links do); a link that leads
-    elsewhere is not followed, and a shelf itself or the folder of a scope is no package.
+    elsewhere is not followed, and the folder of a scope is no package.
     """
-    if not _NODE_NAME.fullmatch(name) or name.lower() in _NO_NODE_NAMES:
+    if not _NODE_NAME.fullmatch(name):
         return None
-    try:
-        start = start.resolve()
-        shelves = [shelf for place in (start, *start.parents) if (shelf := place / "node_modules").is_dir()]
-        homes = [shelf.resolve() for shelf in shelves]
-    except (OSError, ValueError, RuntimeError):
-        return None
-    found = (_read_node(shelf / name, homes) for shelf in shelves)
-    return next((package for package in found if package is not None), None)
+    start = Path(os.path.realpath(start))
+    shelves = [shelf for place in (start, *start.parents) if (shelf := place / "node_modules").is_dir()]
+    homes = [os.path.realpath(shelf) for shelf in shelves]
+    found = (_read_node(Path(os.path.realpath(shelf / name)), homes) for shelf in shelves)
+    return next(filter(None, found), None)
 
 
-def _read_node(folder: Path, homes: list[Path]) -> NodePackage | None:
-    try:
-        root = folder.resolve(strict=True)
-    except (OSError, RuntimeError):
-        return None
-    if not any(root.is_relative_to(home) and root != home for home in homes) or not root.is_dir():
-        return None
+def _read_node(root: Path, homes: Sequence[str]) -> NodePackage | None:
     path = root / "package.json"
+    if not any(root.is_relative_to(home) for home in homes) or path.is_symlink():
+        return None
     try:
-        manifest = json.loads("{}" if path.is_symlink() else _text(path))
+        manifest = json.loads(_text(path))
     except (ValueError, RecursionError):
         return None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("version"), str):
         return None
     name = manifest.get("name")
-    is_whole = isinstance(name, str) and _NODE_NAME.fullmatch(name) is not None
-    return NodePackage(root, manifest) if is_whole else None
+    return NodePackage(root, manifest) if isinstance(name, str) and _NODE_NAME.fullmatch(name) else None

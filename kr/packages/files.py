@@ -1,29 +1,28 @@
-"""Bounded, careful reading of a project's files: whatever is wrong becomes a warning that names the file."""
+"""Bounded reading of a project's files: whatever is wrong becomes a warning that names the file."""
 
 import codecs
 import json
 import os
-import re
 import stat
 import tomllib
-from collections.abc import Iterable, Iterator
-from functools import cached_property, lru_cache
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
 
 import yaml
 
-MAX_BYTES = 32 * 1024 * 1024
+T = TypeVar("T")
+
+MAX_BYTES = 16 * 1024 * 1024
 """Lock files of large workspaces reach some ten megabytes."""
-MAX_STRUCTURED = 8 * 1024 * 1024
-"""Of TOML, YAML and XML, which cost more to parse."""
 MAX_WARNINGS = 50
 MAX_MEMBERS = 200
 MAX_LEVELS = 6
 """Folders upwards to the root of a repository, or downwards to a workspace's members."""
 _MAX_FOLDERS = 4_000
 _LONGEST_PATTERN = 200
-_MOST_STARS = 4
 _SKIPPED_FOLDERS = frozenset({"node_modules", "bower_components", "__pycache__", "site-packages"})
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
@@ -37,10 +36,6 @@ def stamp(path: Path) -> Stamp:
     except (OSError, ValueError):
         return None
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
-
-
-class Unreadable(Exception):
-    """A file can't be used; the message is the reason, without the file's name."""
 
 
 def printable(text: str, *, limit: int) -> str:
@@ -57,55 +52,58 @@ def names_in(folder: Path) -> list[str]:
         return []
 
 
-def read_bytes(path: Path, *, limit: int = MAX_BYTES) -> bytes | None:
-    """Return the file's bytes, None when there is no such file.
-
-    Raises ``Unreadable`` for anything but a regular file (a pipe is not waited for), for one over ``limit`` bytes,
-    and for what the operating system refuses.
-    """
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            data = None
-        else:
-            with path.open("rb") as file:
-                data = file.read(limit + 1)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValueError) as exc:
-        raise Unreadable(_reason(exc)) from exc
-    if data is None:
-        raise Unreadable("it is not a regular file")
+def read_bytes(path: Path, *, limit: int = MAX_BYTES) -> bytes:
+    """Return a file's bytes. Raises ``OSError``, and ``ValueError`` for what is larger, or no regular file (a pipe is not waited for)."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError("it is not a regular file")
+    with path.open("rb") as file:
+        data = file.read(limit + 1)
     if len(data) > limit:
-        raise Unreadable(f"it is larger than {limit // (1024 * 1024)} MiB")
+        raise ValueError(f"it is larger than {limit // 1024**2} MiB")
     return data
 
 
 def decode(data: bytes) -> str:
-    """Return a text: UTF-8, or what a byte order mark says (PowerShell writes UTF-16). Raises ``Unreadable``."""
-    encoding = next((name for mark, name in _MARKS.items() if data.startswith(mark)), "utf-8")
-    try:
-        return data.decode(encoding)
-    except UnicodeDecodeError as exc:
-        raise Unreadable(f"it is not {encoding.removesuffix('-sig').upper()} text") from exc
+    """Return a text: UTF-8, or what a byte order mark says (PowerShell writes UTF-16). Raises ``ValueError``."""
+    return data.decode(next((name for mark, name in _MARKS.items() if data.startswith(mark)), "utf-8"))
 
 
-def parse(kind: str, text: str) -> object:
-    """Parse JSON, TOML or YAML; raises ``Unreadable``. Of several YAML documents the last counts.
+def parse(kind: str, text: str) -> dict[str, Any]:
+    """Return the mapping that JSON, TOML or YAML holds. Raises ``ValueError``.
 
-    YAML scalars stay as written. pnpm 11 and later write what pnpm itself needs as a first document into its lock file.
+    YAML scalars stay as written. Of several YAML documents the last counts: pnpm 11 and later write what pnpm itself needs as
+    a first one into its lock file.
     """
     try:
         if kind == "json":
-            parsed: object = json.loads(text)
-            return parsed
-        if len(text) > MAX_STRUCTURED:
-            raise Unreadable(f"it is larger than {MAX_STRUCTURED // 1024**2} MiB")
-        if kind == "toml":
-            return tomllib.loads(text)
-        documents: list[object] = list(yaml.load_all(text, Loader=yaml.CBaseLoader))
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as exc:
-        raise Unreadable(f"it is not valid {kind.upper()} ({_reason(exc)})") from exc
-    return documents[-1] if documents else None
+            parsed = json.loads(text)
+        elif kind == "toml":
+            parsed = tomllib.loads(text)
+        else:
+            parsed = [None, *yaml.load_all(text, Loader=yaml.CBaseLoader)][-1]
+    except (yaml.YAMLError, ValueError, RecursionError) as exc:
+        raise ValueError(f"it is not valid {kind.upper()}: {exc}") from exc
+    if not isinstance(parsed, dict):
+        raise ValueError("its top level is no mapping")  # noqa: TRY004 -- a fault of the file
+    return parsed
+
+
+def table(data: object, *keys: str) -> dict[str, Any]:
+    """Return the mapping under ``keys``; an empty one where there is none."""
+    for key in keys:
+        data = data.get(key) if isinstance(data, dict) else None
+    return {k: v for k, v in data.items() if isinstance(k, str)} if isinstance(data, dict) else {}
+
+
+def items(data: object, *keys: str) -> list[Any]:
+    """Return the list under ``keys``; an empty one where there is none."""
+    found = table(data, *keys[:-1]).get(keys[-1])
+    return found if isinstance(found, list) else []
+
+
+def tables(data: object, *keys: str) -> list[dict[str, Any]]:
+    """Return the mappings in the list under ``keys``, as a lock file has its packages."""
+    return [one for one in items(data, *keys) if isinstance(one, dict)]
 
 
 def upwards(place: Path) -> Iterator[Path]:
@@ -117,23 +115,25 @@ def upwards(place: Path) -> Iterator[Path]:
 
 
 class Folder:
-    """One project folder. Files are named relative to it, with forward slashes; ``seen`` holds what was looked at.
+    """One project folder. Files are named relative to it, with forward slashes.
 
-    ``members`` holds the workspace's members that were read, as ``(kind, folder)``.
+    ``seen`` holds what was looked at, ``warnings`` a sentence for each file that could not be used, or not wholly, ``members`` the
+    workspace's members that were read, as ``(kind, folder)``; ``above`` are the folders up to the repository's root.
     """
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        self.root = root.resolve()
         self.warnings: list[str] = []
         self.seen: dict[Path, Stamp] = {}
         self.members: set[tuple[str, str]] = set()
-        self._documents: dict[str, dict[str, Any] | None] = {}
+        places = tuple(upwards(self.root))
+        self.saw(*(place / ".git" for place in places))
+        self.above = places[1:]
 
     def saw(self, *paths: Path) -> None:
         """Remember, before they are read, how files or folders are now."""
         for path in paths:
-            if path not in self.seen:
-                self.seen[path] = stamp(path)
+            self.seen.setdefault(path, stamp(path))
 
     def names(self, place: str = "") -> list[str]:
         """Return the names in this folder or one below, sorted; none when it can't be listed."""
@@ -146,66 +146,27 @@ class Folder:
         if len(self.warnings) < MAX_WARNINGS and sentence not in self.warnings:
             self.warnings.append(sentence)
 
-    def data(self, file: str) -> bytes | None:
-        """Return the bytes of ``file``; None, with a warning unless it is absent, when it can't be read."""
+    def load(self, file: str, read: Callable[[bytes], T]) -> T | None:
+        """Return what ``read`` makes of a file's bytes; None, with a warning unless it is absent, where that can't be done."""
         path = self.root / file
         self.saw(path)
         try:
-            if path.resolve().is_relative_to((self.root.resolve(), *self.above)[-1]):
-                return read_bytes(path)
+            if path.resolve().is_relative_to((self.root, *self.above)[-1]):
+                return read(read_bytes(path))
             self.warn(file, "it is a link that leads out of the project; it is not read")
-        except (Unreadable, OSError, ValueError, RuntimeError) as exc:
-            self.warn(file, _reason(exc))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError, RuntimeError) as exc:
+            self.warn(file, (isinstance(exc, OSError) and exc.strerror) or str(exc))
         return None
 
     def text(self, file: str) -> str:
-        """Return the text of ``file``; empty where ``data`` is None."""
-        try:
-            return decode(self.data(file) or b"")
-        except Unreadable as exc:
-            self.warn(file, str(exc))
-            return ""
+        """Return the text of ``file``; empty where there is none that can be read."""
+        return self.load(file, decode) or ""
 
-    def document(self, file: str, kind: str = "") -> dict[str, Any] | None:
-        """Return the mapping that a JSON, TOML or YAML file holds, read once; None where ``data`` is."""
-        if file not in self._documents:
-            self._documents[file] = self._document(file, kind or file.rpartition(".")[2])
-        return self._documents[file]
-
-    def _document(self, file: str, kind: str) -> dict[str, Any] | None:
-        data = self.data(file)
-        if data is None:
-            return None
-        try:
-            parsed = parse(kind, decode(data))
-        except Unreadable as exc:
-            self.warn(file, str(exc))
-            return None
-        if not isinstance(parsed, dict):
-            self.warn(file, f"its top level is {_kind(parsed)}, not a mapping")
-        return parsed if isinstance(parsed, dict) else None
-
-    def table(self, file: str, data: dict[str, Any] | None, *keys: str) -> dict[str, Any]:
-        """Return the mapping under ``keys``; empty when absent, and with a warning when it is none."""
-        value: object = data or {}
-        for index, key in enumerate(keys):
-            value = value.get(key) if isinstance(value, dict) else None
-            if value is None:
-                return {}
-            if not isinstance(value, dict):
-                self.warn(file, f"{'.'.join(keys[: index + 1])} is {_kind(value)}, not a mapping")
-        return {k: v for k, v in value.items() if isinstance(k, str)} if isinstance(value, dict) else {}
-
-    def items(self, file: str, data: dict[str, Any] | None, *keys: str) -> list[Any]:
-        """Return the list under ``keys``; empty when absent, and with a warning when it is none."""
-        value = self.table(file, data, *keys[:-1]).get(keys[-1])
-        if value is not None and not isinstance(value, list):
-            self.warn(file, f"{'.'.join(keys)} is {_kind(value)}, not a list")
-        return value if isinstance(value, list) else []
-
-    def tables(self, file: str, data: dict[str, Any] | None, *keys: str) -> list[dict[str, Any]]:
-        """Return the mappings in the list under ``keys``, as a lock file has its packages."""
-        return [one for one in self.items(file, data, *keys) if isinstance(one, dict)]
+    def document(self, file: str, kind: str = "") -> dict[str, Any]:
+        """Return the mapping that a JSON, TOML or YAML file holds; empty where there is none that can be read."""
+        return self.load(file, lambda data: parse(kind or file.rpartition(".")[2], decode(data))) or {}
 
     def manifests(self, kind: str, name: str, patterns: Iterable[object]) -> dict[str, dict[str, Any]]:
         """Return the manifest of this folder and those of the members below that fit the workspace patterns, by file.
@@ -214,28 +175,24 @@ class Folder:
         followed.
         """
         texts = [one for one in patterns if isinstance(one, str) and len(one) <= _LONGEST_PATTERN]
-        fitting = (place for place in self._walk() if fits(place, texts)) if texts else iter(())
-        members = [place for place in fitting if (self.root / place / name).is_file()]
+        members = [
+            place
+            for place in (self._walk() if texts else ())
+            if fits(place, texts) and (self.root / place / name).is_file()
+        ]
         if len(members) > MAX_MEMBERS:
             self.warn(name, f"the workspace has more than {MAX_MEMBERS} members; the rest is left out")
         self.members |= {(kind, place) for place in members[:MAX_MEMBERS]}
         files = [name, *(f"{place}/{name}" for place in members[:MAX_MEMBERS])]
-        return {file: found for file in files if (found := self.document(file)) is not None}
+        return {file: found for file in files if (found := self.document(file))}
 
     def inside(self, file: str) -> str | None:
         """Return ``file`` normalised when it lies in this folder, symbolic links included; else None."""
         try:
-            real, base = (self.root / file).resolve(), self.root.resolve()
+            real = (self.root / file).resolve()
         except (OSError, ValueError, RuntimeError):
             return None
-        return real.relative_to(base).as_posix() if real.is_relative_to(base) else None
-
-    @cached_property
-    def above(self) -> tuple[Path, ...]:
-        """The folders above, the repository's root the last; without a repository some of them."""
-        places = tuple(upwards(self.root.resolve()))
-        self.saw(*(place / ".git" for place in places))
-        return places[1:]
+        return real.relative_to(self.root).as_posix() if real.is_relative_to(self.root) else None
 
     def _walk(self) -> Iterator[str]:
         """Yield the folders below, at most ``_MAX_FOLDERS``, five levels down."""
@@ -253,29 +210,16 @@ class Folder:
 
 
 def fits(name: str, patterns: Iterable[str]) -> bool:
-    """Tell whether the folder ``name`` fits workspace patterns; ``!pattern`` takes out."""
-    found = [pattern for pattern in patterns if _glob(pattern.removeprefix("!")).fullmatch(f"{name}/")]
+    """Tell whether the folder ``name`` fits workspace patterns (``*`` within a name, ``**`` across names); ``!pattern`` takes out."""
+    parts = PurePosixPath(name).parts
+    found = [one for one in patterns if _fits(parts, PurePosixPath(one.removeprefix("!")).parts)]
     return bool(found) and not any(pattern.startswith("!") for pattern in found)
 
 
-@lru_cache(maxsize=256)
-def _glob(pattern: str) -> re.Pattern[str]:
-    """Translate a workspace pattern, for names that end with ``/``: ``*`` within a name, ``**`` across names."""
-    if pattern.count("*") > _MOST_STARS:  # each multiplies the work of a mismatch
-        return re.compile(r"(?!)")
-    parts = [re.escape(part) for part in pattern.split("/") if part not in {"", "."}]
-    across = ("(?:[^/]+/)*" if part == r"\*\*" else part.replace(r"\*", "[^/]*") + "/" for part in parts)
-    return re.compile("".join(across))
-
-
-def _kind(value: object) -> str:
-    names = {dict: "a mapping", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
-    return names.get(type(value), "a number")
-
-
-def _reason(exc: Exception) -> str:
-    if isinstance(exc, OSError):
-        return exc.strerror or type(exc).__name__
-    if isinstance(exc, RecursionError):
-        return "nested too deeply"
-    return printable(str(exc), limit=120)
+@lru_cache(maxsize=4096)
+def _fits(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
+    if not pattern:
+        return not parts
+    if pattern[0] == "**":
+        return any(_fits(parts[at:], pattern[1:]) for at in range(len(parts) + 1))
+    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])

@@ -7,12 +7,10 @@ notation, accessors of a version catalog, and versions kept in simple variables.
 import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
 
-from kr.packages.files import MAX_MEMBERS, Folder
+from kr.packages.files import MAX_MEMBERS, Folder, items, table
 from kr.packages.maven import SPRING_BOOT
-from kr.packages.model import Dependency, dependency
+from kr.packages.model import Dependency
 
 MAX_CHARACTERS = 512 * 1024
 _SCRIPTS = ("build.gradle", "build.gradle.kts")
@@ -55,26 +53,8 @@ _FILL = re.compile(
 """``$x``, ``${x}``, ``${rootProject.ext.x}``, ``${property("x")}``, ``${extra["x"]}``, ``${libs.versions.x.get()}``."""
 
 
-@dataclass(slots=True)
-class _Catalog:
-    """A version catalog: libraries by accessor (``ktor.client``), what each bundle holds, versions of plugins by id."""
-
-    file: str
-    libraries: dict[str, tuple[str, str | None]] = field(default_factory=dict)
-    bundles: dict[str, list[str]] = field(default_factory=dict)
-    plugins: dict[str, str] = field(default_factory=dict)
-
-    def find(self, accessor: str) -> list[tuple[str, str | None]]:
-        """Return the libraries behind ``ktor.client`` or ``bundles.net``; ``.get()`` and the like may follow."""
-        parts = accessor.split(".")
-        for end in range(len(parts), 0, -1):
-            key = ".".join(parts[:end])
-            names = (
-                self.bundles.get(key.removeprefix("bundles."), ()) if key.startswith("bundles.") else [key]
-            )
-            if found := [self.libraries[name] for name in names if name in self.libraries]:
-                return found
-        return []
+Library = tuple[str, str | None, str]
+"""A package with its version and the file that gives it."""
 
 
 def read_gradle(folder: Folder) -> Iterator[Dependency]:
@@ -84,30 +64,26 @@ def read_gradle(folder: Folder) -> Iterator[Dependency]:
     for assigned in _ASSIGNED.finditer("\n".join(scripts.values())):
         name, value = filter(None, assigned.groups())
         variables.setdefault(name.rpartition(".")[2], value)
-    catalogs = _catalogs(folder, variables)
-    plugins = {name: version for one in catalogs.values() for name, version in one.plugins.items()}
-    for found in _PLUGIN.finditer("\n".join(scripts.values())):
-        plugins[found[1] or f"{_KOTLIN}{found[2]}"] = found[3]
-    kotlin = next((version for name, version in plugins.items() if name.startswith(_KOTLIN)), None)
-    if version := plugins.get(SPRING_BOOT):
-        places = [
-            file for file, code in scripts.items() if SPRING_BOOT in {it[1] for it in _PLUGIN.finditer(code)}
-        ]
-        places += [one.file for one in catalogs.values() if SPRING_BOOT in one.plugins]
-        yield dependency("maven", f"{SPRING_BOOT}:spring-boot-gradle-plugin", version, places[0])
+    libraries, plugins = _catalogs(folder, variables)
     for script, code in scripts.items():
-        for package, version, file in _declared(script, code, variables, catalogs):
+        for found in _PLUGIN.finditer(code):
+            plugins[found[1] or f"{_KOTLIN}{found[2]}"] = (found[3], script)
+    kotlin = next((version for name, (version, _) in plugins.items() if name.startswith(_KOTLIN)), "")
+    spring, place = plugins.get(SPRING_BOOT, ("", ""))
+    if spring:
+        yield Dependency("maven", f"{SPRING_BOOT}:spring-boot-gradle-plugin", spring, place)
+    for script, code in scripts.items():
+        for package, version, file in _declared(script, code, variables, libraries):
             # Spring's plugin brings the versions of its own starters.
-            managed = plugins.get(SPRING_BOOT) if package.startswith(f"{SPRING_BOOT}:") else None
-            yield dependency("maven", package, version or managed, file, manifest=script)
+            managed = spring if package.startswith(f"{SPRING_BOOT}:") else ""
+            yield Dependency("maven", package, version or managed, file, manifest=script)
         if java := _JAVA.search(code):
             number = next(filter(None, java.groups())).replace("_", ".")
-            yield dependency("language", "java", number, script)
+            yield Dependency("language", "java", number, script)
         if kotlin and "kotlin" in code:
-            yield dependency("language", "kotlin", kotlin, script)
-    for catalog in catalogs.values():
-        for package, version in catalog.libraries.values():
-            yield dependency("maven", package, version, catalog.file, direct=False)
+            yield Dependency("language", "kotlin", kotlin, script)
+    for package, version, file in (one for found in libraries.values() for one in found):
+        yield Dependency("maven", package, version or "", file, direct=False)
 
 
 def _scripts(folder: Folder) -> dict[str, str]:
@@ -145,15 +121,17 @@ def _properties(folder: Folder) -> dict[str, str]:
 
 
 def _declared(
-    file: str, code: str, variables: dict[str, str], catalogs: dict[str, _Catalog]
-) -> Iterator[tuple[str, str | None, str]]:
-    """Yield what the blocks about dependencies name: package, version, and the file that gives it."""
+    file: str, code: str, variables: dict[str, str], libraries: dict[str, list[Library]]
+) -> Iterator[Library]:
+    """Yield what the blocks about dependencies name."""
     for block in _blocks(code):
         for group, name, version in _named(block, variables):
             yield f"{group}:{name}", _fill(version, variables), file
-        for found in re.finditer(r"\b([a-z]\w*)((?:\.\w+)+)", block):
-            if catalog := catalogs.get(found[1]):
-                yield from ((*library, catalog.file) for library in catalog.find(found[2].lstrip(".")))
+        for found in re.finditer(r"\b[a-z]\w*(?:\.\w+)+", block):
+            accessor = found[0]
+            while accessor and accessor not in libraries:  # ``.get()`` and the like may follow
+                accessor = accessor.rpartition(".")[0]
+            yield from libraries.get(accessor, ())
 
 
 def _blocks(code: str) -> Iterator[str]:
@@ -205,38 +183,39 @@ def _fill(version: str | None, variables: dict[str, str]) -> str | None:
     return None if "$" in filled else filled
 
 
-def _catalogs(folder: Folder, variables: dict[str, str]) -> dict[str, _Catalog]:
-    """Read ``gradle/*.versions.toml``; their versions become variables (``libs.versions.ktor``)."""
-    found = {}
+def _catalogs(
+    folder: Folder, variables: dict[str, str]
+) -> tuple[dict[str, list[Library]], dict[str, tuple[str, str]]]:
+    """Read ``gradle/*.versions.toml``: libraries and bundles by accessor (``libs.ktor.client``), plugins with version and file by id.
+
+    Their versions become variables (``libs.versions.ktor``).
+    """
+    libraries: dict[str, list[Library]] = {}
+    plugins: dict[str, tuple[str, str]] = {}
     for name in folder.names("gradle"):
-        if name.endswith(".versions.toml"):
-            file, accessor = f"gradle/{name}", name.removesuffix(".versions.toml")
-            data = folder.document(file) or {}
-            versions = {key: _rich(value, {}) for key, value in folder.table(file, data, "versions").items()}
-            found[accessor] = _catalog(folder, file, data, versions)
-            variables |= {
-                f"{accessor}.versions.{_accessor(key)}": version or "$" for key, version in versions.items()
-            }
-    return found
-
-
-def _catalog(folder: Folder, file: str, data: dict[str, Any], versions: dict[str, str | None]) -> _Catalog:
-    catalog = _Catalog(file)
-    for alias, entry in folder.table(file, data, "libraries").items():
-        fields = entry if isinstance(entry, dict) else {"module": str(entry)}
-        module = fields.get("module") or f"{fields.get('group', '')}:{fields.get('name', '')}"
-        group, name, version = [*str(module).split(":"), "", ""][:3]
-        if group and name:
+        if not name.endswith(".versions.toml"):
+            continue
+        root, file = name.removesuffix(".versions.toml"), f"gradle/{name}"
+        data = folder.document(file)
+        versions = {key: _rich(value, {}) for key, value in table(data, "versions").items()}
+        variables |= {
+            f"{root}.versions.{_accessor(key)}": version or "$" for key, version in versions.items()
+        }
+        for alias, entry in table(data, "libraries").items():
+            fields = entry if isinstance(entry, dict) else {"module": str(entry)}
+            module = fields.get("module") or f"{fields.get('group', '')}:{fields.get('name', '')}"
+            group, artifact, version = [*str(module).split(":"), "", ""][:3]
             wanted = version or _rich(fields.get("version"), versions)
-            catalog.libraries[_accessor(alias)] = (f"{group}:{name}", wanted)
-    for entry in folder.table(file, data, "plugins").values():
-        fields = entry if isinstance(entry, dict) else {}
-        id_, _, version = str(fields.get("id", entry)).partition(":")
-        catalog.plugins[id_] = version or _rich(fields.get("version"), versions) or ""
-    for bundle in folder.table(file, data, "bundles"):
-        members = folder.items(file, data, "bundles", bundle)
-        catalog.bundles[_accessor(bundle)] = [_accessor(str(member)) for member in members]
-    return catalog
+            libraries[f"{root}.{_accessor(alias)}"] = [(f"{group}:{artifact}", wanted, file)]
+        for bundle in table(data, "bundles"):
+            members = [f"{root}.{_accessor(str(one))}" for one in items(data, "bundles", bundle)]
+            held = [one for member in members for one in libraries.get(member, ())]
+            libraries[f"{root}.bundles.{_accessor(bundle)}"] = held
+        for entry in table(data, "plugins").values():
+            fields = entry if isinstance(entry, dict) else {"id": str(entry)}
+            plugin, _, version = str(fields.get("id")).partition(":")
+            plugins[plugin] = (version or _rich(fields.get("version"), versions) or "", file)
+    return libraries, plugins
 
 
 def _rich(version: object, versions: dict[str, str | None]) -> str | None:

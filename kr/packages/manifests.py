@@ -6,17 +6,17 @@ from fnmatch import translate
 from pathlib import Path
 from typing import Any
 
-from kr.packages.environments import PythonEnvironment, python_environment
-from kr.packages.files import Folder, names_in
+from kr.packages.environments import python_environment
+from kr.packages.files import Folder, items, names_in, table, tables
 from kr.packages.gradle import read_gradle
 from kr.packages.maven import read_maven
-from kr.packages.model import Declared, Dependency, Lock, dependency, resolve
+from kr.packages.model import Declared, Dependency, Lock, resolve
 from kr.packages.npm import read_npm
 
 FILES: dict[str, tuple[str, ...]] = {
     "npm": (
         *("package.json", "package-lock.json", "npm-shrinkwrap.json"),
-        *("yarn.lock", "pnpm-lock.yaml", "pnpm-workspace.yaml", "bun.lock"),
+        *("yarn.lock", "pnpm-lock.yaml", "pnpm-workspace.yaml"),
     ),
     "python": (
         *("pyproject.toml", "uv.lock", "poetry.lock", "pylock.toml", "setup.cfg"),
@@ -32,7 +32,7 @@ FILES: dict[str, tuple[str, ...]] = {
 """The files that are read, by their names in a project's folder."""
 UNREAD = tuple(
     (
-        "setup.py Pipfile Pipfile.lock pdm.lock environment.yml environment.yaml pixi.toml bun.lockb deno.json deno.jsonc Gemfile "
+        "setup.py Pipfile Pipfile.lock pdm.lock environment.yml environment.yaml pixi.toml bun.lock bun.lockb deno.json deno.jsonc Gemfile "
         "gradle.lockfile build.sbt ivy.xml deps.edn project.clj *.sln *.slnx *.??proj packages.lock.json packages.config "
         "Directory.Packages.props paket.dependencies Package.swift Podfile Cartfile pubspec.yaml mix.exs rebar.config gleam.toml "
         "stack.yaml *.cabal conanfile.txt conanfile.py vcpkg.json build.zig.zon shard.yml elm.json bower.json Project.toml renv.lock "
@@ -71,7 +71,7 @@ def read_project(
         "composer": read_composer,
         "ruby": read_ruby,
         "cargo": read_cargo,
-        "python": lambda it: _python(it, python_environment((it.root,), environ)),
+        "python": lambda it: _python(it, environ),
     }
     for kind, read in readers.items():
         if kind not in without and any(map(_READ[kind].match, names)):
@@ -83,22 +83,18 @@ def read_project(
             folder.warn(name, "kr does not read this kind of dependency file")
 
 
-def _python(folder: Folder, environment: PythonEnvironment) -> Iterator[Dependency]:
+def _python(folder: Folder, environ: Mapping[str, str]) -> Iterator[Dependency]:
     from kr.packages.python import read_python  # heavy: packaging costs as much as a hit at the command line
 
+    environment = python_environment((folder.root,), environ)
     folder.saw(*environment.sites, *(folder.root / name for name in (".venv", "venv", ".python-version")))
-    place = environment.root
-    # Outside the project it is shown by its whole path.
-    is_inside = place is not None and place.is_relative_to(folder.root)
-    shown = place.relative_to(folder.root) if place and is_inside else place
-    yield from read_python(folder, environment, shown.as_posix() if shown else "")
+    yield from read_python(folder, environment)
 
 
 def read_go(folder: Folder) -> Iterator[Dependency]:
     """go.mod, and those that a go.work uses: versions are exact; ``// indirect`` marks what others asked for."""
-    uses = [words[0] for words, _ in _directives(folder.text("go.work"), "use")]
-    insides = [inside for use in uses if (inside := folder.inside(use))]
-    files = dict.fromkeys(["go.mod", *(f"{inside}/go.mod" for inside in insides if inside != ".")])
+    uses = [folder.inside(words[0]) for words, _ in _directives(folder.text("go.work"), "use")]
+    files = dict.fromkeys(["go.mod", *(f"{inside}/go.mod" for inside in uses if inside and inside != ".")])
     modules = {file: text for file in files if (text := folder.text(file))}
     own = {words[0] for text in modules.values() for words, _ in _directives(text, "module")}
     for file, text in modules.items():
@@ -107,20 +103,18 @@ def read_go(folder: Folder) -> Iterator[Dependency]:
             if len(words) >= 2 and words[0] not in own:
                 version = replaced.get((words[0], words[1]), replaced.get((words[0], ""), words[1]))
                 if version:  # a folder that stands in is the project's own module
-                    yield dependency("go", words[0], version, file, direct="indirect" not in comment)
+                    yield Dependency("go", words[0], version, file, direct="indirect" not in comment)
         for words, _ in list(_directives(text, "go"))[:1]:
-            yield dependency("language", "go", words[0], file, direct=True)
+            yield Dependency("language", "go", words[0], file)
 
 
 def _replacements(text: str) -> dict[tuple[str, str], str]:
     """Map ``(path, version or "")`` to the version that stands in; empty for a folder."""
-    found: dict[tuple[str, str], str] = {}
+    found = {}
     for words, _ in _directives(text, "replace"):
-        if "=>" in words:
-            arrow = words.index("=>")
-            old, new = words[:arrow], words[arrow + 1 :]
-            if old and new:
-                found[old[0], old[1] if len(old) > 1 else ""] = new[1] if len(new) > 1 else ""
+        old, _, new = " ".join(words).partition(" => ")
+        path, _, version = old.partition(" ")
+        found[path, version] = new.partition(" ")[2]
     return found
 
 
@@ -128,44 +122,34 @@ def _directives(text: str, verb: str) -> Iterator[tuple[list[str], str]]:
     """Yield the words and the comment of each ``verb`` line of go.mod, in a block or on its own."""
     block = ""
     for line in text.splitlines():
-        code, _, comment = line[:2_000].partition("//")
-        words = [word.strip('"`') for word in code.split()]
-        if not words:
-            continue
-        if block:
-            if words[0] == ")":
-                block = ""
-            elif block == verb:
-                yield words, comment
-        elif opened := re.match(r"\s*(\w+)\s*\(\s*$", code):
-            block = opened[1]
-        elif words[0] == verb and len(words) > 1:
+        code, _, comment = line.partition("//")
+        words = re.sub(r"[\"`]", "", code).replace("(", " ( ").split()
+        if words == [")"]:
+            block = ""
+        elif words[1:] == ["("]:
+            block = words[0]
+        elif words and block == verb:
+            yield words, comment
+        elif not block and words[:1] == [verb] and words[1:]:
             yield words[1:], comment
 
 
 def read_composer(folder: Folder) -> Iterator[Dependency]:
     """composer.json with composer.lock; extensions of PHP are no packages, what a ``path`` repository gives is the project's."""
-    file, data = "composer.json", folder.document("composer.lock", "json")
-    manifest = folder.document(file)
-    lock = Lock("composer.lock", fold=str.lower)
-    for package in (
-        one for key in ("packages", "packages-dev") for one in folder.tables(lock.file, data, key)
-    ):
-        dist, name = package.get("dist"), package.get("name")
-        if isinstance(dist, dict) and dist.get("type") == "path":
-            lock.local.add(str(name).lower())
+    file, lock = "composer.json", Lock("composer.lock", fold=str.lower)
+    locked, manifest = folder.document(lock.file, "json"), folder.document(file)
+    for package in [*tables(locked, "packages"), *tables(locked, "packages-dev")]:
+        if table(package, "dist").get("type") == "path":
+            lock.local.add(str(package.get("name")).lower())
         else:
-            lock.add(name, package.get("version"))
+            lock.add(package.get("name"), package.get("version"))
     declared = []
     for section in ("require", "require-dev"):
-        for name, spec in folder.table(file, manifest, section).items():
-            text = spec if isinstance(spec, str) else None
-            if text is None:
-                folder.warn(file, f"{section}.{name} is not a text")
-            if name == "php" and text:
-                yield dependency("language", "php", text, file)
+        for name, spec in table(manifest, section).items():
+            if name == "php":
+                yield Dependency("language", "php", str(spec), file)
             elif "/" in name:
-                declared.append(Declared(package=name, spec=text, file=file, dev=section != "require"))
+                declared.append(Declared(package=name, spec=str(spec), file=file, dev=section != "require"))
     yield from resolve("composer", declared, lock)
 
 
@@ -175,20 +159,18 @@ def read_ruby(folder: Folder) -> Iterator[Dependency]:
     declared: list[Declared] = []
     section = ""
     for line in folder.text(lock.file).splitlines():
+        named = re.match(r"(?: {2}| {4})([^\s!(]+)(?: \(([^)]*)\))?!?$", line[:500])
         if line and not line[0].isspace():
             section = line.strip()
-        elif section == "DEPENDENCIES":
-            if found := re.match(r"  ([^\s!(]+)(?: \(([^)]*)\))?", line[:500]):
-                declared.append(Declared(package=found[1], spec=found[2], file=lock.file))
-        elif section == "RUBY VERSION":
-            if found := re.match(r"\s+ruby (\d[\w.]*?)(?:p\d+)?$", line[:500]):
-                yield dependency("language", "ruby", found[1], lock.file)
-        elif section != "CHECKSUMS" and (found := re.match(r"    ([^\s(]+) \(([^)\s]+)\)$", line[:500])):
-            if section == "PATH":
-                lock.local.add(found[1])
-            else:
-                # ``1.16.0`` of ``1.16.0-x86_64-linux``; a gem's pre-release is written with dots.
-                lock.add(found[1], found[2].partition("-")[0])
+        elif section == "RUBY VERSION" and (found := re.match(r"\s+ruby (\d[\w.]*?)(?:p\d+)?$", line[:500])):
+            yield Dependency("language", "ruby", found[1], lock.file)
+        elif section == "DEPENDENCIES" and named:
+            declared.append(Declared(package=named[1], spec=named[2], file=lock.file))
+        elif section == "PATH" and named:
+            lock.local.add(named[1])
+        elif section in {"GEM", "GIT"} and named and named[2]:
+            # ``1.16.0`` of ``1.16.0-x86_64-linux``; a gem's pre-release is written with dots.
+            lock.add(named[1], named[2].partition("-")[0])
     yield from resolve("ruby", declared, lock)
 
 
@@ -201,74 +183,52 @@ def _crate(name: object) -> str:
 
 def read_cargo(folder: Folder) -> Iterator[Dependency]:
     """Cargo.toml with Cargo.lock, and the members of a workspace; what lies at a path is the workspace's own."""
-    workspace = folder.table(_CARGO, folder.document(_CARGO), "workspace")
-    shared = folder.table(_CARGO, workspace, "dependencies")
-    excluded = [f"!{one}" for one in folder.items(_CARGO, workspace, "exclude")]
-    manifests = folder.manifests("cargo", _CARGO, [*folder.items(_CARGO, workspace, "members"), *excluded])
+    workspace = table(folder.document(_CARGO), "workspace")
+    excluded = [f"!{one}" for one in items(workspace, "exclude")]
+    manifests = folder.manifests("cargo", _CARGO, [*items(workspace, "members"), *excluded])
+    own = {_crate(table(manifest, "package").get("name")) for manifest in manifests.values()}
     declared: list[Declared] = []
-    own: set[str] = set()
     for file, manifest in manifests.items():
-        package = folder.table(file, manifest, "package")
-        own.add(_crate(package.get("name")))
-        for table, dev in _cargo_tables(folder, file, manifest):
-            declared += _crates(folder, file, table, shared, own, member=_crate(package.get("name")), dev=dev)
+        package = table(manifest, "package")
+        for name, fields, dev in _crates(manifest, table(workspace, "dependencies")):
+            crate, tag = (
+                str(fields.get("package", name)),
+                re.search(r"\d+(?:\.\w+)+$", str(fields.get("tag"))[-100:]),
+            )
+            version = str(fields.get("version") or (tag[0] if tag else ""))
+            if "path" in fields:
+                own.add(_crate(crate))
+            else:
+                spec, member = version.removeprefix("=").strip() or None, _crate(package.get("name"))
+                declared.append(Declared(package=crate, spec=spec, file=file, dev=dev, member=member))
         if isinstance(rust := package.get("rust-version"), str):
-            yield dependency("language", "rust", rust, file)
-    named = {_crate(one.package) for one in declared}
-    unused = _crates(folder, _CARGO, shared, {}, own)
-    declared += [one for one in unused if _crate(one.package) not in named]
+            yield Dependency("language", "rust", rust, file)
     yield from resolve("cargo", declared, _cargo_lock(folder, own))
 
 
-def _cargo_tables(
-    folder: Folder, file: str, manifest: dict[str, Any]
-) -> Iterator[tuple[dict[str, Any], bool]]:
-    targets = folder.table(file, manifest, "target")
-    for owner in (manifest, *(folder.table(file, targets, name) for name in targets)):
+def _crates(manifest: dict[str, Any], shared: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], bool]]:
+    """Yield name, fields and whether it is for development of what a manifest depends on, those of the workspace filled in."""
+    targets = table(manifest, "target")
+    for owner in (manifest, *(table(targets, name) for name in targets)):
         for section in ("dependencies", "dev-dependencies", "build-dependencies"):
-            yield folder.table(file, owner, section), section != "dependencies"
+            for name, value in table(owner, section).items():
+                # What the workspace doesn't state is unknown, but a dependency all the same.
+                is_shared = isinstance(value, dict) and value.get("workspace") is True
+                entry = shared.get(name) if is_shared else value
+                fields = {"version": entry} if isinstance(entry, str) else table(entry)
+                yield name, fields, section != "dependencies"
 
 
-def _crates(
-    folder: Folder,
-    file: str,
-    table: dict[str, Any],
-    shared: dict[str, Any],
-    own: set[str],
-    *,
-    member: str = "",
-    dev: bool = False,
-) -> Iterator[Declared]:
-    """Yield what a table of dependencies states; what lies at a path goes into ``own``."""
-    for name, value in table.items():
-        # What the workspace doesn't state is unknown, but a dependency all the same.
-        is_shared = isinstance(value, dict) and value.get("workspace") is True
-        entry: Any = shared.get(name, {}) if is_shared else value
-        entry = {"version": entry} if isinstance(entry, str) else entry
-        if not isinstance(entry, dict):
-            folder.warn(file, f"the version of {name} is not a text")
-            continue
-        package, spec, tag = entry.get("package", name), entry.get("version"), entry.get("tag")
-        if "path" in entry:
-            own.add(_crate(package))
-            continue
-        of_tag = re.search(r"(\d+(?:\.\w+)+)$", tag[-100:]) if isinstance(tag, str) else None
-        exact = spec.removeprefix("=").strip() if isinstance(spec, str) else of_tag[1] if of_tag else None
-        yield Declared(package=str(package), spec=exact or None, file=file, dev=dev, member=member)
-
-
-def _cargo_lock(folder: Folder, own: set[str]) -> Lock | None:
+def _cargo_lock(folder: Folder, own: set[str]) -> Lock:
     """Read the crates from elsewhere, and which version each of the project's ``own`` crates takes where there are several."""
-    data = folder.document("Cargo.lock", "toml")
-    if data is None:
-        return None
     lock = Lock("Cargo.lock", fold=_crate, bare="^")
-    for package in folder.tables(lock.file, data, "package"):
-        name, listed = _crate(package.get("name")), package.get("dependencies")
+    for package in tables(folder.document(lock.file, "toml"), "package"):
+        name = _crate(package.get("name"))
         if "source" in package or name not in own:
             lock.add(package.get("name"), package.get("version"))
             continue
-        for parts in (str(one).split() for one in (listed if isinstance(listed, list) else [])):
-            if len(parts) > 1:
-                lock.chosen[name, _crate(parts[0])] = parts[1]
+        for crate, version in (
+            str(one).split()[:2] for one in items(package, "dependencies") if " " in str(one)
+        ):
+            lock.chosen[name, _crate(crate)] = version
     return lock

@@ -1,9 +1,11 @@
 """What a project depends on: the rows, version ranges, and the packages of a lock file."""
 
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cache, lru_cache
+from pathlib import PurePosixPath
 from typing import Literal
 
 from kr.frameworks import framework_key, named_by_group
@@ -31,24 +33,28 @@ _LONGEST_VERSION = 200
 MOST_DEPENDENCIES = 20_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Dependency:
     """One package that the project uses.
 
     ``framework`` is the short name and ``package`` the full one. ``version`` is exact where an installation or a
     lock file gives it, else the range as written, else ``unknown``. ``file`` is the place that gave the version,
-    ``manifest`` the file that states the dependency, both relative to the folder that was asked about, with forward
-    slashes. ``dev``: declared for development alone.
+    ``manifest`` the file that states the dependency where that is another, both relative to the folder that was asked
+    about, with forward slashes. ``dev``: declared for development alone.
     """
 
-    framework: str
-    version: str
-    package: str
-    file: str
-    direct: bool
     ecosystem: Ecosystem
+    package: str
+    version: str
+    file: str
+    _: KW_ONLY
+    direct: bool = True
     dev: bool = False
     manifest: str = ""
+
+    @property
+    def framework(self) -> str:
+        return short_name(self.ecosystem, self.package)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +76,17 @@ class Declared:
     is_sibling: bool = False
 
 
-def is_language_or_product(name: str) -> bool:
-    """Tell whether a name is never meant for a package whose full name only ends with it (``go``, ``postgresql``)."""
-    return framework_key(name) in _no_packages()
-
-
 @cache
 def _no_packages() -> frozenset[str]:
     return frozenset(map(framework_key, f"{_LANGUAGES} {_PRODUCTS}".split()))
 
 
+def is_language_or_product(name: str) -> bool:
+    """Tell whether a name is never meant for a package whose full name only ends with it (``go``, ``postgresql``)."""
+    return framework_key(name) in _no_packages()
+
+
+@lru_cache(maxsize=MOST_DEPENDENCIES)
 def short_name(ecosystem: Ecosystem, package: str) -> str:
     """Return what people call the package.
 
@@ -98,49 +105,23 @@ def short_name(ecosystem: Ecosystem, package: str) -> str:
     return package if not name or (name != package and is_language_or_product(name)) else name
 
 
-def dependency(
-    ecosystem: Ecosystem,
-    package: str,
-    version: object,
-    file: str,
-    *,
-    direct: bool = True,
-    dev: bool = False,
-    manifest: str = "",
-) -> Dependency:
-    """Make a row; an odd version is ``unknown``."""
-    text = " ".join(version.split()) if isinstance(version, str) else ""
-    is_odd = not text or len(text) > _LONGEST_VERSION or not text.isprintable()
-    return Dependency(
-        framework=short_name(ecosystem, package),
-        version=UNKNOWN if is_odd else text,
-        package=package,
-        file=file,
-        direct=direct,
-        ecosystem=ecosystem,
-        dev=dev,
-        manifest=manifest or file,
-    )
+def checked(rows: Iterable[Dependency]) -> Iterator[Dependency]:
+    """Yield the rows whose names a registry would take; an odd version is ``unknown``."""
+    for row in rows:
+        name, version = row.package, " ".join(row.version.split())
+        is_odd = not version or len(version) > _LONGEST_VERSION or not version.isprintable()
+        if 0 < len(name) <= _LONGEST_NAME and name.isprintable() and not any(map(str.isspace, name)):
+            yield replace(row, version=UNKNOWN if is_odd else version)
 
 
 def merged(rows: Iterable[Dependency]) -> tuple[Dependency, ...]:
-    """Return the rows, direct ones first, then by name. A package and version counts once: direct if it is so anywhere.
-
-    Names that no registry would take are left out, and so is what exceeds 20,000 rows.
-    """
+    """Return the rows, direct ones first, then by name. A package and version counts once: direct if it is so anywhere."""
     kept: dict[tuple[str, str, str], Dependency] = {}
     for row in rows:
-        key = (row.ecosystem, row.package, row.version)
-        known = kept.get(key)
-        if known is None and (not _is_name(row.package) or len(kept) >= MOST_DEPENDENCIES):
-            continue
-        if known is None or (known.direct, not known.dev) < (row.direct, not row.dev):
-            kept[key] = row
+        known = kept.setdefault((row.ecosystem, row.package, row.version), row)
+        if (known.direct, not known.dev) < (row.direct, not row.dev):
+            kept[row.ecosystem, row.package, row.version] = row
     return tuple(sorted(kept.values(), key=lambda d: (not d.direct, d.framework.casefold(), d.package)))
-
-
-def _is_name(name: str) -> bool:
-    return 0 < len(name) <= _LONGEST_NAME and name.isprintable() and not any(c.isspace() for c in name)
 
 
 @dataclass(slots=True)
@@ -169,16 +150,13 @@ class Lock:
 
         It is looked up as node does: for the member, then for each folder above it.
         """
-        name, member = self.fold(one.name or one.package), one.member
-        exact = self.chosen.get((member, name))
-        while exact is None and member:
-            member = member.rpartition("/")[0]
-            exact = self.chosen.get((member, name))
+        name = self.fold(one.name or one.package)
+        for member in (one.member, *map(str, PurePosixPath(one.member).parents)):
+            if exact := self.chosen.get((member.removeprefix("."), name)):
+                return exact
         _, versions = self.packages.get(self.fold(one.package), ("", []))
-        if exact is not None or not versions:
-            return exact
         fitting = [it for it in versions if one.spec and satisfies(it, one.spec, bare=self.bare)]
-        return max(fitting or versions, key=_order)
+        return max(fitting or versions, key=_order, default=None)
 
     def fitness(self, declared: Iterable[Declared]) -> int:
         """Count the direct dependencies whose range allows what this file has: the way to choose among lock files."""
@@ -196,16 +174,18 @@ def resolve(ecosystem: Ecosystem, declared: Iterable[Declared], lock: Lock | Non
         if is_own and not locked and not one.installed:
             continue
         taken.add((lock.fold(one.package), locked))
-        version, file = one.installed or ((locked, lock.file) if locked else (one.spec, one.file))
-        yield dependency(ecosystem, one.package, version, file, dev=one.dev, manifest=one.file)
+        version, file = one.installed or ((locked, lock.file) if locked else (one.spec or "", one.file))
+        yield Dependency(ecosystem, one.package, version, file, dev=one.dev, manifest=one.file)
     for key, (package, versions) in lock.packages.items():
         for version in versions:
             # A second version of a direct package is there because something else asked for it.
             if (key, version) not in taken:
-                yield dependency(ecosystem, package, version, lock.file, direct=False)
+                yield Dependency(ecosystem, package, version, lock.file, direct=False)
 
 
 _PART = re.compile(r"(\^|~>|~=|~|>=|<=|===?|!=|=|>|<)?\s*v?(\d[\w.*+!-]*|[*xX])")
+_COMPARED = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt}
+_MOST_NUMBERS = 8
 
 
 def satisfies(version: str, spec: str, *, bare: str = "") -> bool:
@@ -214,37 +194,29 @@ def satisfies(version: str, spec: str, *, bare: str = "") -> bool:
     ``bare`` is the operator that a version without one has: ``^`` in Cargo, else the version and what is below it.
     """
     text = re.sub(r"(\d[\w.]*)\s+-\s+v?(\d)", r">=\1 <=\2", spec[:_LONGEST_VERSION])
-    numbers = _numbers(version)
     alternatives = [_PART.findall(part) for part in re.split(r"\|\|?", text)]
     return any(
-        parts and all(_holds(numbers, operator or bare, wanted) for operator, wanted in parts)
+        parts and all(_holds(version, sign or bare, wanted) for sign, wanted in parts)
         for parts in alternatives
     )
 
 
-def _holds(version: tuple[int, ...], operator: str, wanted: str) -> bool:
+def _holds(version: str, sign: str, wanted: str) -> bool:
     limit = _numbers(wanted)
-    width = len(limit)
-    padded = version + (0,) * (width - len(version))
-    if operator in {">=", ">", "<=", "<"}:
-        longest = max(width, len(padded))
-        left, right = padded + (0,) * (longest - len(padded)), limit + (0,) * (longest - width)
-        is_equal = left == right
-        return (left > right if ">" in operator else left < right) or (is_equal and "=" in operator)
-    if operator == "!=":
-        return padded[:width] != limit
-    if operator in {"^", "~", "~=", "~>"}:
-        return padded >= limit and padded[: _kept(operator, limit)] == limit[: _kept(operator, limit)]
-    return padded[:width] == limit
-
-
-def _kept(operator: str, limit: tuple[int, ...]) -> int:
-    """Return how many leading numbers must stay the same."""
-    if operator == "^":
-        return next((place + 1 for place, number in enumerate(limit) if number), len(limit))
-    if operator == "~":
-        return min(2, len(limit))
-    return max(1, len(limit) - 1)
+    padding = (0,) * _MOST_NUMBERS
+    padded, padded_limit = (*_numbers(version), *padding)[:_MOST_NUMBERS], (*limit, *padding)[:_MOST_NUMBERS]
+    if sign in _COMPARED:
+        return bool(_COMPARED[sign](padded, padded_limit))
+    # How many leading numbers must stay the same.
+    same = len(limit)
+    if sign == "^":
+        same = next((place for place, number in enumerate(limit, 1) if number), same)
+    elif sign == "~":
+        same = min(2, same)
+    elif sign in {"~=", "~>"}:
+        same = max(1, same - 1)
+    is_same = padded[:same] == limit[:same]
+    return not is_same if sign == "!=" else is_same and padded >= padded_limit
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -6,16 +6,17 @@ Environment markers are evaluated for the Python in use, on this machine.
 import configparser
 import posixpath
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from packaging.markers import InvalidMarker, Marker, default_environment
+from packaging.markers import InvalidMarker, Marker
 from packaging.requirements import InvalidRequirement, Requirement
 
 from kr.packages.environments import PythonEnvironment, normalised
-from kr.packages.files import Folder
-from kr.packages.model import Declared, Dependency, Lock, dependency, resolve, satisfies
+from kr.packages.files import Folder, decode, items, table, tables
+from kr.packages.model import Declared, Dependency, Lock, resolve, satisfies
 
 _MANIFEST = "pyproject.toml"
 _LOCKS = ("uv.lock", "poetry.lock", "pylock.toml")
@@ -25,34 +26,49 @@ _REQUIREMENTS = re.compile(r".*requirements.*\.(?:txt|in|lock)")
 _MOST_FILES = 30
 _MOST_LINES = 20_000
 _LONGEST_REQUIREMENT = 2_000
+_IS_PATH = re.compile(r"\s*(?:[./~]|file:)|[^:\s]+\.(?:whl|zip|tar\.gz)$")
+_URL_VERSION = re.compile(
+    r"@(?:[\w./-]*?[/_-])?v?(\d+(?:\.\w+)+)$|[/-]v?(\d+(?:\.\w+)+?)(?:-[\w.-]+)?\.(?:whl|zip|tar\.\w+|tgz)$"
+)
+"""A git tag behind ``@``, and the version of a wheel or archive."""
+_URL_NAMES = (
+    r"^\w[\w+]*:.*#(?:.*&)?egg=([A-Za-z0-9][\w.-]*)",
+    r"^\w+://.*/([A-Za-z0-9][\w.]*(?:-[A-Za-z_][\w.]*)*)-v?\d[^/]*$",
+    r"^(?:git|hg|svn|bzr)\+\w+://[^/]+/(?:[^@#\s]*/)?([\w.-]+?)(?:\.git)?(?:[@#].*)?$",
+)
+"""What names the package of a bare URL: ``#egg=``, the archive, or the repository."""
 
 
-def read_python(folder: Folder, environment: PythonEnvironment, place: str) -> Iterator[Dependency]:
-    """Yield what the Python files of a project name; what is installed wins. ``place`` names the environment."""
-    project = _Project(folder, environment)
+def read_python(folder: Folder, environment: PythonEnvironment) -> Iterator[Dependency]:
+    """Yield what the Python files of a project name; what is installed wins."""
+    root = environment.root
+    # An environment outside of the project is shown by its whole path.
+    shown = root.relative_to(folder.root) if root and root.is_relative_to(folder.root) else root
+    place = shown.as_posix() if shown else ""
+    project = _Project(folder, environment.python)
     declared = [
         replace(one, installed=(version, place) if (version := environment.installed(one.package)) else None)
         for one in project.declared()
     ]
     yield from resolve("python", declared, project.lock(declared))
     if (wanted := project.wanted_python) is not None:
-        version, file = (environment.python, place) if environment.root else wanted
-        yield dependency("language", "python", version, file, manifest=wanted[1])
+        version, file = (environment.python, place) if root else wanted
+        yield Dependency("language", "python", version, file, manifest=wanted[1])
 
 
 class _Project:
     """The Python files of one folder and of its workspace's members."""
 
-    def __init__(self, folder: Folder, environment: PythonEnvironment) -> None:
+    def __init__(self, folder: Folder, python: str) -> None:
         self.folder = folder
-        self.python = environment.python
         self.wanted_python: tuple[str, str] | None = None
-        full = self.python if self.python.count(".") > 1 else f"{self.python}.0"
-        short = ".".join(self.python.split(".")[:2])
-        values = {name: str(value) for name, value in default_environment().items()}
-        self._markers = values | {"python_version": short, "python_full_version": full}
+        self._python = python
+        full = python if python.count(".") > 1 else f"{python}.0"
+        self._markers = {
+            "python_version": ".".join(python.split(".")[:2]),
+            "python_full_version": full,
+        }
         self._root = folder.document(_MANIFEST)
-        self._own = normalised(self._name(_MANIFEST, self._root))
         self._local: set[str] = set()
 
     def declared(self) -> list[Declared]:
@@ -67,135 +83,121 @@ class _Project:
     def lock(self, declared: list[Declared]) -> Lock | None:
         """Return the lock file of the tool that pyproject.toml names, else of several the one that fits best."""
         locks = [lock for file in _LOCKS if (lock := self._lock(file))]
-        tools = {"uv", "poetry"} & self.folder.table(_MANIFEST, self._root, "tool").keys()
+        tools = {"uv", "poetry"} & table(self._root, "tool").keys()
         named = [lock for lock in locks if len(tools) == 1 and lock.file.removesuffix(".lock") in tools]
         return max(named or locks, key=lambda lock: lock.fitness(declared), default=None)
 
     def _lock(self, file: str) -> Lock | None:
         """Read a lock file: an array of tables. The project's own folders are left out, but say what they take."""
-        data = self.folder.document(file, "toml")
-        if data is None:
-            return None
-        lock = Lock(file, fold=normalised)
-        for package in self.folder.tables(file, data, "packages" if file == "pylock.toml" else "package"):
-            source = package.get("source")
-            if "directory" in package or (isinstance(source, dict) and source.keys() & _OWN_SOURCES):
-                taken = package.get("dependencies")
-                for one in taken if isinstance(taken, list) else []:
-                    if isinstance(one, dict) and "version" in one and self._holds(one.get("marker")):
+        data, lock = self.folder.document(file, "toml"), Lock(file, fold=normalised)
+        for package in tables(data, "packages" if file == "pylock.toml" else "package"):
+            forks = items(package, "resolution-markers")
+            if "directory" in package or table(package, "source").keys() & _OWN_SOURCES:
+                for one in tables(package, "dependencies"):
+                    if "version" in one and self._holds(one.get("marker")):
                         lock.chosen["", normalised(str(one.get("name")))] = str(one["version"])
-                continue
-            python, forks = package.get("python-versions"), package.get("resolution-markers")
-            is_ours = not isinstance(python, str) or satisfies(self.python, python)
-            markers = [package.get("markers"), package.get("marker")]
-            is_fork = not isinstance(forks, list) or any(map(self._holds, forks))
-            if is_ours and is_fork and all(map(self._holds, markers)):
+            elif self._is_for_us(package) and (not forks or any(map(self._holds, forks))):
                 lock.add(package.get("name"), package.get("version"))
-        return lock
+        return lock if data else None
+
+    def _is_for_us(self, fields: dict[str, Any]) -> bool:
+        """Tell whether a table of a lock file or of Poetry's dependencies is for the Python in use, on this machine."""
+        pythons = (fields.get(key) for key in ("python", "python-versions"))
+        is_python = all(satisfies(self._python, one) for one in pythons if isinstance(one, str))
+        is_platform = fields.get("platform", sys.platform) == sys.platform
+        return (
+            is_python and is_platform and all(self._holds(fields.get(key)) for key in ("marker", "markers"))
+        )
 
     def _holds(self, marker: object) -> bool:
         """Tell whether an environment marker holds; what is none holds."""
+        if not marker:
+            return True
         if isinstance(marker, dict):  # Poetry writes one for each group
             return any(map(self._holds, marker.values()))
-        if not isinstance(marker, str) or not marker.strip() or len(marker) > _LONGEST_REQUIREMENT:
-            return True
         try:
-            return Marker(marker).evaluate({**self._markers})
+            return Marker(str(marker)[:_LONGEST_REQUIREMENT]).evaluate({**self._markers})
         except (InvalidMarker, ValueError, KeyError, RecursionError):
             return True
 
     def _requirement(self, file: str, text: str, *, dev: bool = False) -> Iterator[Declared]:
         """Read one PEP 508 requirement, or a URL as pip takes it. What lies at a path is the project's own."""
         text = text[:_LONGEST_REQUIREMENT]
-        if re.match(r"\s*(?:[./~]|file:)|[^:\s]+\.(?:whl|zip|tar\.gz)$", text):
+        if _IS_PATH.match(text):
             return
         try:
             read = Requirement(text)
         except (InvalidRequirement, ValueError, RecursionError):
-            if named := _from_url(text):
-                yield Declared(package=named[0], spec=named[1], file=file, dev=dev)
+            url = text.partition(" ")[0]
+            if named := next(filter(None, (re.search(one, url) for one in _URL_NAMES)), None):
+                yield Declared(package=named[1], spec=url_version(url), file=file, dev=dev)
             else:
                 self.folder.warn(file, f"{text[:80]!r} is no requirement")
             return
         specifiers = sorted(read.specifier, key=lambda s: (s.operator in {"!=", "<", "<="}, s.version))
-        is_own_extra = read.extras and not specifiers and normalised(read.name) == self._own
+        own = table(self._root, "project").get("name")
+        is_own_extra = read.extras and not specifiers and normalised(read.name) == normalised(str(own))
         is_file = read.url is not None and read.url.startswith("file:")
-        if is_own_extra or is_file or (read.marker and not self._holds(str(read.marker))):
+        if is_own_extra or is_file or (read.marker and not self._holds(read.marker)):
             return
         spec = ",".join(map(str, specifiers)) or None
         exact = re.fullmatch(r"={2,3}([^*,]+)", spec or "")
         spec = url_version(read.url) if read.url else exact[1] if exact else spec
         yield Declared(package=read.name, spec=spec, file=file, dev=dev)
 
-    def _name(self, file: str, manifest: dict[str, Any] | None) -> str:
-        tables = [self.folder.table(file, manifest, *keys) for keys in (("project",), ("tool", "poetry"))]
-        return next((name for one in tables if isinstance(name := one.get("name"), str)), "")
-
     def _manifests(self) -> Iterator[Declared]:
-        folder = self.folder
-        workspace = folder.table(_MANIFEST, self._root, "tool", "uv", "workspace")
-        excluded = [f"!{one}" for one in folder.items(_MANIFEST, workspace, "exclude")]
-        patterns = [*folder.items(_MANIFEST, workspace, "members"), *excluded]
-        for member, manifest in folder.manifests("python", _MANIFEST, patterns).items():
+        workspace = table(self._root, "tool", "uv", "workspace")
+        patterns = [*items(workspace, "members"), *(f"!{one}" for one in items(workspace, "exclude"))]
+        for member, manifest in self.folder.manifests("python", _MANIFEST, patterns).items():
             if member != _MANIFEST:
-                self._local.add(normalised(self._name(member, manifest)))
+                self._local.add(normalised(str(table(manifest, "project").get("name"))))
+            yield from self._uv_sources(member, manifest)
             yield from self._pep_621(member, manifest)
-            yield from self._poetry(member, folder.table(member, manifest, "tool", "poetry"))
+            yield from self._poetry(member, manifest)
+
+    def _uv_sources(self, file: str, manifest: dict[str, Any]) -> Iterator[Declared]:
+        """Read uv's sources: a folder is the project's own package, a git tag is an exact version."""
+        for name, source in table(manifest, "tool", "uv", "sources").items():
+            for one in map(table, source if isinstance(source, list) else [source]):
+                if one.get("workspace") is True or "path" in one:
+                    self._local.add(normalised(name))
+                elif self._holds(one.get("marker")) and (version := _tag_version(one)):
+                    yield Declared(package=name, spec=version, file=file)
 
     def _pep_621(self, file: str, manifest: dict[str, Any]) -> Iterator[Declared]:
-        folder = self.folder
-        for name, source in folder.table(file, manifest, "tool", "uv", "sources").items():
-            yield from self._uv_source(file, name, source)
-        project = folder.table(file, manifest, "project")
-        extras = folder.table(file, project, "optional-dependencies")
-        groups = folder.table(file, manifest, "dependency-groups")
-        lists = [(folder.items(file, project, "dependencies"), False)]
-        lists += [(folder.items(file, extras, name), bool(_DEVELOPMENT.search(name))) for name in extras]
-        lists += [(folder.items(file, groups, name), True) for name in groups]
-        lists.append((folder.items(file, manifest, "tool", "uv", "dev-dependencies"), True))
-        for entry, dev in ((e, dev) for entries, dev in lists for e in entries):
-            if isinstance(entry, str):
-                yield from self._requirement(file, entry, dev=dev)
-            elif not isinstance(entry, dict):  # {include-group = "..."}: that group is read on its own
-                folder.warn(file, f"{str(entry)[:80]!r} is no requirement")
+        project, groups = table(manifest, "project"), table(manifest, "dependency-groups")
+        extras = table(project, "optional-dependencies")
+        lists = [(items(project, "dependencies"), False)]
+        lists += [(items(extras, name), bool(_DEVELOPMENT.search(name))) for name in extras]
+        lists += [(items(groups, name), True) for name in groups]
+        lists.append((items(manifest, "tool", "uv", "dev-dependencies"), True))
+        for entry, dev in ((entry, dev) for entries, dev in lists for entry in entries):
+            if not isinstance(entry, dict):  # {include-group = "..."}: that group is read on its own
+                yield from self._requirement(file, str(entry), dev=dev)
         self._want_python(project.get("requires-python"), file)
-        if "dependencies" in folder.items(file, project, "dynamic"):
+        if "dependencies" in items(project, "dynamic"):
             yield from self._dynamic(file, manifest)
-
-    def _uv_source(self, file: str, name: str, source: object) -> Iterator[Declared]:
-        """Read one of uv's sources: a folder is the project's own package, a git tag is an exact version."""
-        for one in source if isinstance(source, list) else [source]:
-            if not isinstance(one, dict) or not self._holds(one.get("marker")):
-                continue
-            if one.get("workspace") is True or "path" in one:
-                self._local.add(normalised(name))
-            elif version := _tag_version(one):
-                yield Declared(package=name, spec=version, file=file)
 
     def _dynamic(self, file: str, manifest: dict[str, Any]) -> Iterator[Declared]:
         """Read the files that setuptools takes dependencies from."""
-        dynamic = self.folder.table(file, manifest, "tool", "setuptools", "dynamic")
-        tables = [
-            dynamic.get("dependencies"),
-            *self.folder.table(file, dynamic, "optional-dependencies").values(),
-        ]
-        found = [one["file"] for one in tables if isinstance(one, dict) and "file" in one]
+        dynamic = table(manifest, "tool", "setuptools", "dynamic")
+        entries = [dynamic.get("dependencies"), *table(dynamic, "optional-dependencies").values()]
+        found = [one for one in (table(entry).get("file") for entry in entries) if one]
         for listed in found:
             names = listed if isinstance(listed, list) else [listed]
-            yield from self._requirements_of(
-                *(posixpath.join(posixpath.dirname(file), str(n)) for n in names)
-            )
-        is_poetry = "poetry" in self.folder.table(file, manifest, "tool")
-        if not found and not is_poetry and not self._setup_cfg_section("options").get("install_requires"):
+            yield from self._requirements_of(posixpath.join(posixpath.dirname(file), str(n)) for n in names)
+        is_elsewhere = "poetry" in table(manifest, "tool") or "install_requires" in self.folder.text(
+            "setup.cfg"
+        )
+        if not found and not is_elsewhere:
             self.folder.warn(file, "its dependencies are dynamic; kr does not read where they come from")
 
-    def _poetry(self, file: str, poetry: dict[str, Any]) -> Iterator[Declared]:
-        folder = self.folder
-        groups = folder.table(file, poetry, "group")
-        tables = [(folder.table(file, poetry, "dependencies"), False)]
-        tables.append((folder.table(file, poetry, "dev-dependencies"), True))
-        tables += [(folder.table(file, groups, group, "dependencies"), True) for group in groups]
-        for name, value, dev in ((n, value, dev) for table, dev in tables for n, value in table.items()):
+    def _poetry(self, file: str, manifest: dict[str, Any]) -> Iterator[Declared]:
+        poetry = table(manifest, "tool", "poetry")
+        groups = table(poetry, "group")
+        tables_ = [(table(poetry, "dependencies"), False), (table(poetry, "dev-dependencies"), True)]
+        tables_ += [(table(groups, group, "dependencies"), True) for group in groups]
+        for name, value, dev in ((n, value, dev) for listed, dev in tables_ for n, value in listed.items()):
             if name.lower() == "python":
                 self._want_python(value, file)
                 continue
@@ -203,45 +205,29 @@ class _Project:
             rows = [entry if isinstance(entry, dict) else {"version": entry} for entry in entries]
             ours = (row for row in rows if self._is_for_us(row) and "path" not in row)
             if (fields := next(ours, None)) is not None:
-                yield Declared(
-                    package=name, spec=self._poetry_version(file, name, fields), file=file, dev=dev
+                spec = re.sub(r"^==\s*(?=[\w.+!-]+$)", "", str(fields.get("version", ""))) or _tag_version(
+                    fields
                 )
-
-    def _is_for_us(self, fields: dict[str, Any]) -> bool:
-        """Tell whether an entry of a Poetry table is for the Python in use."""
-        python, platform = fields.get("python"), fields.get("platform")
-        is_python = not isinstance(python, str) or satisfies(self.python, python)
-        is_platform = not isinstance(platform, str) or platform == self._markers["sys_platform"]
-        return is_python and is_platform and self._holds(fields.get("markers"))
-
-    def _poetry_version(self, file: str, name: str, fields: dict[str, Any]) -> str | None:
-        spec = fields.get("version")
-        if spec is not None and not isinstance(spec, str):
-            self.folder.warn(file, f"the version of {name} is not a text")
-            return None
-        exact = re.fullmatch(r"==\s*([\w.+!-]+)", spec or "")
-        return exact[1] if exact else spec or _tag_version(fields)
+                yield Declared(package=name, spec=spec, file=file, dev=dev)
 
     def _want_python(self, spec: object, file: str) -> None:
         if isinstance(spec, str) and self.wanted_python is None:
             self.wanted_python = (spec, file)
 
-    def _setup_cfg_section(self, name: str) -> dict[str, str]:
-        parser = configparser.ConfigParser(interpolation=None, strict=False)
-        try:
-            parser.read_string(self.folder.text("setup.cfg"))
-        except configparser.Error as exc:
-            self.folder.warn("setup.cfg", f"it is not valid ({exc.message})")
-            return {}
-        return dict(parser.items(name)) if parser.has_section(name) else {}
-
     def _setup_cfg(self) -> Iterator[Declared]:
         """Read setuptools' declarative file: ``install_requires`` and ``extras_require``, as lines or ``file:``."""
-        file, options = "setup.cfg", self._setup_cfg_section("options")
-        lists = {"install_requires": options.get("install_requires", "")}
-        for name, text in (lists | self._setup_cfg_section("options.extras_require")).items():
+        file, parser = "setup.cfg", configparser.ConfigParser(interpolation=None, strict=False)
+        try:
+            parser.read_string(self.folder.text(file))
+        except configparser.Error as exc:
+            self.folder.warn(file, f"it is not valid: {exc.message}")
+        options, extras = (
+            dict(parser.items(name)) if parser.has_section(name) else {}
+            for name in ("options", "options.extras_require")
+        )
+        for name, text in {"": options.get("install_requires", ""), **extras}.items():
             if text.lstrip().startswith("file:"):
-                yield from self._requirements_of(*map(str.strip, text.partition(":")[2].split(",")))
+                yield from self._requirements_of(map(str.strip, text.partition(":")[2].split(",")))
                 continue
             for line in re.split(r"\n" if "\n" in text else r";(?=\s*[A-Za-z])", text):
                 if line.strip() and not line.lstrip().startswith("#"):
@@ -250,13 +236,14 @@ class _Project:
 
     def _requirements(self) -> list[Declared]:
         """Read every requirements file of the folder and of its folder ``requirements``."""
-        names = [name for name in self.folder.names() if _REQUIREMENTS.fullmatch(name)]
-        if "requirements" in self.folder.names():
+        names = self.folder.names()
+        files = [name for name in names if _REQUIREMENTS.fullmatch(name)]
+        if "requirements" in names:
             inner = self.folder.names("requirements")
-            names += [f"requirements/{name}" for name in inner if name.endswith((".txt", ".in"))]
-        return self._requirements_of(*names)
+            files += [f"requirements/{name}" for name in inner if name.endswith((".txt", ".in"))]
+        return self._requirements_of(files)
 
-    def _requirements_of(self, *names: str) -> list[Declared]:
+    def _requirements_of(self, names: Iterable[str]) -> list[Declared]:
         """Read requirements files and what they include inside the project; a constraint gives a version to who has none."""
         # What is called constraints is so, also where nothing includes it.
         queue = [("", name, "constraint" in name) for name in names]
@@ -270,9 +257,10 @@ class _Project:
                 self.folder.warn(includer or target, f"{target} lies outside the project; it is not read")
             elif file not in done and "://" not in target:
                 done.add(file)
-                if includer and self.folder.data(file) is None:
+                text = self.folder.load(file, decode)
+                if includer and text is None:
                     self.folder.warn(includer, f"{target}, which it names, is not there")
-                for kind, value in _entries(self.folder.text(file)):
+                for kind, value in _entries(text or ""):
                     if kind != "requirement":
                         queue.append((file, value, is_constraint or kind == "constraint"))
                         continue
@@ -297,43 +285,15 @@ def _tag_version(fields: dict[str, Any]) -> str | None:
 
 
 def url_version(url: str) -> str | None:
-    """Return the version that a URL names: a git tag behind ``@``, a tag in its path, or that of a wheel or archive."""
-    path, _, _ = url[:_LONGEST_REQUIREMENT].partition("#")
-    last = path.rpartition("/")[2]
-    stem = re.sub(r"\.(?:whl|zip|tar\.\w+|tgz)$", "", last)
-    tag = re.search(r"@(?:[\w./-]*?[/_-])?v?(\d+(?:\.\w+)+)$", path)
-    file = (
-        re.search(r"(?:^|-)v?(\d+(?:\.\w+)+)(?:-(?:\d\w*-)?\w+-\w+-[\w.]+)?$", stem) if stem != last else None
-    )
-    found = tag or file
-    return found[1] if found else None
-
-
-def _from_url(text: str) -> tuple[str, str | None] | None:
-    """Return name and version of a bare URL: by ``#egg=``, by the name of an archive, or by the repository's."""
-    found = re.match(
-        r"((?:\w+\+)?\w+)(?:://[^/]+/|\+git@)([^#\s]*)(?:#(?:.*&)?egg=([A-Za-z0-9][\w.-]*))?", text
-    )
-    if found is None:
-        return None
-    if found[3]:
-        return found[3], url_version(text.split(maxsplit=1)[0])
-    is_git = found[1].startswith(("git+", "hg+", "svn+", "bzr+"))
-    last = (found[2].partition("@")[0] if is_git else found[2]).rpartition("/")[2]
-    of_archive = r"([A-Za-z0-9][\w.]*(?:-[A-Za-z_][\w.]*)*)-v?\d"
-    name = re.match(r"([A-Za-z0-9][\w.-]*?)(?:\.git)?$" if is_git else of_archive, last)
-    return (name[1], url_version(text.split(maxsplit=1)[0])) if name else None
+    """Return the version that a URL names: a git tag behind ``@``, or that of a wheel or archive."""
+    found = _URL_VERSION.search(url[:_LONGEST_REQUIREMENT].partition("#")[0])
+    return (found[1] or found[2]) if found else None
 
 
 def _entries(text: str) -> Iterator[tuple[str, str]]:
     """Yield ``("requirement" | "include" | "constraint", text)`` of each logical line of a requirements file."""
-    joined = ""
-    for line in text.splitlines()[:_MOST_LINES]:
-        if line.rstrip().endswith("\\") and len(joined) < 50_000:
-            joined += line.rstrip()[:-1] + " "
-            continue
-        entry = re.sub(r"(^|\s)#.*$", "", joined + line).strip()
-        joined = ""
+    for line in re.sub(r"\\[ \t]*\r?\n", " ", text).splitlines()[:_MOST_LINES]:
+        entry = re.sub(r"(^|\s)#.*$", "", line).strip()
         option = re.match(
             r"(-r|--requirement|-c|--constraint|-e|--editable)(?:[\s=]+|(?<=-[rce]))(.+)", entry
         )

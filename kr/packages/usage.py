@@ -8,7 +8,7 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
-from kr.packages.files import Unreadable, read_bytes
+from kr.packages.files import read_bytes
 from kr.packages.model import Dependency
 
 _MOST_FILES = 3_000
@@ -44,8 +44,8 @@ def count_imports(folder: Path, dependencies: Sequence[Dependency]) -> Counter[s
     counted: Counter[str] = Counter()
     for path in islice(_sources(folder), _MOST_FILES):
         try:
-            text = (read_bytes(path, limit=_MOST_BYTES) or b"").decode("utf-8", "replace")
-        except Unreadable:
+            text = read_bytes(path, limit=_MOST_BYTES).decode("utf-8", "replace")
+        except (OSError, ValueError):
             continue
         names = {one or other for one, other in _IMPORTED.findall(text)}
         counted.update(frozenset().union(*(owners(_ECOSYSTEMS[path.suffix], name) for name in names)))

@@ -4,7 +4,6 @@ import logging
 import os
 import posixpath
 import re
-import time
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,16 +15,20 @@ from pathlib import Path
 from kr.frameworks import framework_key, is_usual_name, packages_named
 from kr.packages.environments import node_package, python_environment
 from kr.packages.files import Folder, Stamp, names_in, stamp
-from kr.packages.model import MOST_DEPENDENCIES, UNKNOWN, Dependency, is_language_or_product, merged
+from kr.packages.model import (
+    MOST_DEPENDENCIES,
+    UNKNOWN,
+    Dependency,
+    checked,
+    is_language_or_product,
+    merged,
+)
 
 logger = logging.getLogger(__name__)
 
-_SPRING_BOOT = "org.springframework.boot:spring-boot"
 _MAX_HEIGHT = 12
 _MOST_PROJECTS = 20
 _MOST_KEPT = 50
-_SETTLED_NS = 100_000_000
-"""A file that was written this shortly ago may be written again within one tick of the clock."""
 _LANGUAGES = frozenset({"go", "java", "kotlin", "node", "nodejs", "php", "python", "ruby", "rust"})
 """Languages whose version a manifest states; a package that is named like one is never meant."""
 _NO_PROJECTS = frozenset(
@@ -56,15 +59,12 @@ class _Project:
     def still_holds(self) -> bool:
         return all(stamp(path) == known for path, known in self.stamps.items())
 
-    def is_settled(self, now_ns: int) -> bool:
-        times = [max(known[:2]) for known in self.stamps.values() if known is not None]
-        return max(times, default=0) < now_ns - _SETTLED_NS
-
     def dependencies(self, member: str) -> Iterable[Dependency]:
         """Return all, or what the manifest in a member's folder states, files then relative to that folder."""
         if not member:
             return self.found.dependencies
-        stated = (row for row in self.found.dependencies if posixpath.dirname(row.manifest) == member)
+        rows = self.found.dependencies
+        stated = (row for row in rows if posixpath.dirname(row.manifest or row.file) == member)
         return [replace(row, file=posixpath.relpath(row.file, member)) for row in stated]
 
     def version(self, framework: str, member: str) -> str | None:
@@ -136,9 +136,10 @@ def _installed_version(folder: Path, framework: str, environ: Mapping[str, str])
         return environment.python if environment.root and framework_key(name) == "python" else None
     if not name or ("/" in name and not name.startswith("@")):
         return None
-    names = [name, name.lower(), *([] if is_language_or_product(name) else _other_names(name))]
-    cores = [f"@{name.lower()}/core"] if "/" not in name and not is_language_or_product(name) else []
-    of_node = (node_package(one, folder) for one in dict.fromkeys((*names, *cores)))
+    names = [name, name.lower()]
+    if not is_language_or_product(name):
+        names += [*packages_named(name), *([] if "/" in name else [f"@{name.lower()}/core"])]
+    of_node = (node_package(one, folder) for one in dict.fromkeys(names))
     if package := next(filter(None, of_node), None):
         return package.version
     return next(filter(None, map(environment.installed, names)), None)
@@ -172,15 +173,14 @@ def _project(place: Path, environ: Mapping[str, str], without: frozenset[str]) -
     known = _kept.get(key)
     if known is not None and known.still_holds():
         return known
-    now = time.time_ns()
     folder = Folder(place)
-    rows = tuple(islice(read_project(folder, environ, without=without), MOST_DEPENDENCIES))
-    project = _Project(Found(rows, tuple(folder.warnings)), frozenset(folder.members), folder.seen)
-    if project.is_settled(now):
-        if len(_kept) >= _MOST_KEPT:
-            _kept.clear()
-        _kept[key] = project
-    return project
+    read = checked(read_project(folder, environ, without=without))
+    rows = tuple(islice(read, MOST_DEPENDENCIES))
+    if len(_kept) >= _MOST_KEPT:
+        _kept.clear()
+    found = Found(rows, tuple(folder.warnings))
+    _kept[key] = _Project(found, frozenset(folder.members), folder.seen)
+    return _kept[key]
 
 
 def _projects_above(folder: Path) -> Iterator[str]:
@@ -208,22 +208,17 @@ def _projects_below(folder: Path) -> list[list[str]]:
     """Return the folders with a manifest, one and two levels down; what lies inside one of them is its own affair."""
     from kr.packages.manifests import is_project  # heavy
 
-    found: list[str] = []
-    for name in (name for name in names_in(folder) if _may_hold_projects(folder / name)):
-        inner = [
-            f"{name}/{one}" for one in names_in(folder / name) if _may_hold_projects(folder / name / one)
-        ]
-        found += [name] if is_project(folder / name) else [one for one in inner if is_project(folder / one)]
-    return [[place] for place in found[:_MOST_PROJECTS]]
+    found: list[Path] = []
+    for place in _folders_in(folder):
+        found += [place] if is_project(place) else filter(is_project, _folders_in(place))
+    return [[place.relative_to(folder).as_posix()] for place in found[:_MOST_PROJECTS]]
 
 
-def _may_hold_projects(place: Path) -> bool:
-    return (
-        not place.name.startswith(".")
-        and place.name not in _NO_PROJECTS
-        and place.is_dir()
-        and not place.is_symlink()
-    )
+def _folders_in(folder: Path) -> list[Path]:
+    """Return the folders in a folder that may hold a project of its own."""
+    names = (name for name in names_in(folder) if not name.startswith(".") and name not in _NO_PROJECTS)
+    places = (folder / name for name in names)
+    return [place for place in places if place.is_dir() and not place.is_symlink()]
 
 
 def fitting(dependencies: Iterable[Dependency], framework: str) -> list[Dependency]:
@@ -238,42 +233,23 @@ def fitting(dependencies: Iterable[Dependency], framework: str) -> list[Dependen
 
 def _fit(dependency: Dependency, framework: str) -> int | None:
     """Return how well the dependency's name fits: 0 is best, None not at all."""
-    wanted, package = _folded(framework), _folded(dependency.package)
-    if (dependency.ecosystem == "language") is not (_key(framework) in _LANGUAGES):
-        return None
+    key, wanted, package = framework_key(framework), _folded(framework), _folded(dependency.package)
+    is_same = framework_key(dependency.package) == key
+    if dependency.ecosystem == "language" or key in _LANGUAGES:
+        return 0 if dependency.ecosystem == "language" and key in _LANGUAGES and is_same else None
     if wanted in {package, _folded(dependency.framework)}:
         return 0
-    is_same = _key(dependency.package) == _key(framework)
-    if dependency.ecosystem == "language":
-        return 0 if is_same else None
     if is_language_or_product(framework):
         return None
-    if dependency.ecosystem == "maven" and package.rpartition(":")[2] == wanted:
-        return 1
+    is_artifact = dependency.ecosystem == "maven" and package.rpartition(":")[2] == wanted
     # ``next.js`` is ``next``; a part of a framework has a mark in its name.
-    if wanted.replace(".", "-") == package.replace(".", "-") or (
-        is_same and not re.search("[/:@]", dependency.package)
-    ):
+    is_spelling = wanted.replace(".", "-") == package.replace(".", "-")
+    if is_artifact or is_spelling or (is_same and not re.search("[/:@]", package)):
         return 1
-    if wanted == "spring-boot" and dependency.package.startswith(_SPRING_BOOT):
-        return 2
-    return 3 if package == f"@{wanted}/core" or _is_starter(dependency.package, wanted) else None
-
-
-def _is_starter(package: str, wanted: str) -> bool:
-    """Tell whether a Maven artifact is the Spring Boot starter of ``wanted`` (``mybatis-plus-boot-starter``)."""
-    artifact = package.rpartition(":")[2] if ":" in package else ""
-    return re.fullmatch(r"-(?:spring-)?boot\d?-starter", artifact.removeprefix(wanted)) is not None
-
-
-@lru_cache(maxsize=1024)
-def _other_names(name: str) -> tuple[str, ...]:
-    return tuple(packages_named(name))
-
-
-@lru_cache(maxsize=8192)
-def _key(name: str) -> str:
-    return framework_key(name)
+    name = re.escape(wanted)
+    is_part = re.fullmatch(rf"@{name}/core|[^:]+:{name}-(?:spring-)?boot\d?-starter", package)
+    is_of_boot = wanted == "spring-boot" and package.startswith("org.springframework.boot:spring-boot")
+    return 2 if is_part or is_of_boot else None
 
 
 @lru_cache(maxsize=8192)
@@ -285,14 +261,6 @@ def _folded(name: str) -> str:
 
 def _is_range(version: str) -> bool:
     return re.fullmatch(r"v?\d[\w.+-]*", version) is None
-
-
-def project_aliases(folder: Path) -> dict[str, str]:
-    """Read the dependency files of a project and return ``other name: package``, see :func:`package_aliases`.
-
-    It costs reading and parsing every dependency file: ask when the cache has no entry under the name itself.
-    """
-    return package_aliases(find_dependencies(folder).dependencies)
 
 
 def package_aliases(dependencies: Iterable[Dependency]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from kr.errors import (
 from kr.frameworks import lookup_keys, same_framework
 from kr.models import Entry, Match, Query, Related, Tier
 from kr.research.decide import (
+    MORE,
     Candidate,
     JudgedEntry,
     choose,
@@ -45,6 +46,8 @@ Aliases = Mapping[str, str]
 
 HIT_TIMEOUT = 0.2
 """Seconds that a hit waits for a writer at most."""
+_FEW_FINDINGS = 10
+"""So few findings of a framework are named where none shares a word with the need."""
 _LASTING = (StoreBusy, StoreCorrupt, StoreTooNew)
 """Problems that the next transaction would meet again, perhaps after another long wait."""
 
@@ -167,6 +170,18 @@ class Cache:
             return [related_of(it, text) for it, text in zip(alike, _texts_of(tx, alike), strict=True)]
 
         return self.read(read, [])
+
+    def findings(self, query: Query) -> list[Related]:
+        """Return the framework's findings, the last accessed first, for a need whose words none of them shares; none where they are many.
+
+        Whoever asks knows what other words mean. Of many findings the words have to choose.
+        """
+        aliases = self._config.aliases
+        keys, none = lookup_keys(query.framework, aliases), list[Found]()
+        rows = self.read(lambda tx: lookup.findings(tx, keys, most=_FEW_FINDINGS + 1), none)
+        known = [it for it in self._judge(rows, query, aliases) if it.refusal is None]
+        is_few = len(rows) <= _FEW_FINDINGS
+        return [related_of(Candidate(it, 0.0, 0, 0), "") for it in known[:MORE]] if is_few else []
 
     def report_of_best(self, found: Lookup) -> str | None:
         """Return the text of the best candidate, where it is worth reading unasked; an edit of its file is taken in first."""

@@ -15,7 +15,7 @@ from kr.frameworks import framework_key
 from kr.guard import reasons_to_hold
 from kr.models import Entry, Learned, ResearchEnvelope, ResearchResults, ResearchStatus, SourceAttempt
 from kr.packages.installed import find_installed
-from kr.packages.versions import project_aliases
+from kr.packages.versions import find_dependencies, package_aliases
 from kr.report import INSTALLED_DOCS_LAST
 from kr.research.cache import Lookup
 from kr.research.chain import Chain, Result
@@ -43,6 +43,7 @@ logger = logging.getLogger(__name__)
 
 EXHAUSTED = "Research budget exhausted for story {story_key}, continuing with available context"
 """The log line of F1, step 5.3, as it stands."""
+OTHER_WORDS = "related: what others found out about it, in other words; use: ID takes one"
 _NOTHING_ALLOWED = "No source was asked: max_calls is 0"
 _LIBRARY_IDS_LAST = timedelta(days=90)
 """How long a library id, and the versions that were listed with it, are trusted without a new search."""
@@ -95,7 +96,10 @@ class Miss:
         ):
             found = run.cache.look_up(run.query)
         # What the working directory's files say goes before what the configuration's do.
-        named = [project_aliases(folder) for folder in reversed(run.service.folders)]
+        named = [
+            package_aliases(find_dependencies(folder).dependencies)
+            for folder in reversed(run.service.folders)
+        ]
         aliases = {name: package for names in named for name, package in names.items()}
         if aliases and found.known is None and not found.related:
             found = run.cache.look_up(run.query, {**aliases, **self._config.aliases})
@@ -161,6 +165,10 @@ class Miss:
             # Nobody's words are overwritten: the stale finding is given as it stands.
             results = replace(results_of(found, entry), sources_consulted=result.attempts)
             text = found.report
+        if status in {"budget-exhausted", "degraded"} and not results.related:
+            others = self._run.cache.findings(self._run.query)
+            self._run.notes += [OTHER_WORDS] if others else []
+            results = replace(results, related=others)
         return self._run.answer(status, results, text)
 
     def _load_persona(self) -> Persona:

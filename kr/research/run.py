@@ -283,12 +283,12 @@ class Run:
 
     def _ended_row(self, status: str, results: ResearchResults, tokens: int) -> RequestRow:
         match, related = results.match, results.related
-        offered = [{"id": it.id, "score": it.score} for it in related]
+        offered = [{"id": it.id, "score": it.score} for it in related if it.score]
         return self.row(
             status,
             error=in_one_line(self.errors),
             tier=match.tier if match else None,
-            score=match.score if match else related[0].score if related else None,
+            score=match.score if match else related[0].score if offered else None,
             entry_id=results.cache_entry_id,
             budget_remaining=results.budget_remaining,
             answer_tokens=tokens,

@@ -57,6 +57,18 @@ def candidates(
     return [(found[entry_id], score) for entry_id, score in scores.items() if entry_id in found]
 
 
+def findings(tx: Transaction, keys: Sequence[str], *, most: int) -> list[Found]:
+    """Return what agents and people wrote about the frameworks ``keys``, the last accessed first."""
+    listed, parameters = named("key", keys)
+    rows = tx.rows(
+        f"{_LIVE}, 0 AS is_wording FROM entries AS e WHERE e.framework_key IN {listed} AND e.origin = 'finding' "
+        "ORDER BY e.last_accessed DESC, e.id LIMIT :most",
+        most=most,
+        **parameters,
+    )
+    return [_found(row) for row in rows]
+
+
 def one(tx: Transaction, entry_id: str) -> Found | None:
     """Return the live entry of an id."""
     return next(iter(_some(tx, [entry_id])), None)

@@ -3,14 +3,14 @@
 import sqlite3
 from collections.abc import Iterator
 
-from kr.documents.index import Origin, fill
+from kr.documents.index import fill
 from kr.documents.rank import Index, Question, Ranking, ask, markdown, rank_texts
 from kr.documents.text import Section
 
 
 def index(package: str, *sections: Section) -> Index:
     connection = sqlite3.connect(":memory:")
-    fill(connection, sections, Origin(key=package, fingerprint=""))
+    fill(connection, sections)
     return Index(package, connection)
 
 

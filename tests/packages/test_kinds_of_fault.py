@@ -509,7 +509,7 @@ def test_requirements_files_of_other_names(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "file", ["Pipfile", "environment.yml", "bun.lockb", "mix.exs", "x.csproj", "Gemfile", "pubspec.yaml"]
+    "file", ["Pipfile", "environment.yml", "bun.lock", "mix.exs", "x.csproj", "Gemfile", "pubspec.yaml"]
 )
 def test_a_manifest_that_is_not_read_is_named_always(tmp_path: Path, file: str) -> None:
     write(tmp_path, {file: "", "requirements.txt": "flask==3.0.0\n", "src/app.py": ""})

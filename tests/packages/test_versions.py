@@ -11,7 +11,7 @@ import pytest
 
 from kr.frameworks import same_framework
 from kr.packages.model import Dependency, satisfies
-from kr.packages.versions import find_dependencies, package_aliases, project_aliases, project_root, version_of
+from kr.packages.versions import find_dependencies, package_aliases, project_root, version_of
 from tests.packages.helpers import distribution, environment, node, rows, write
 
 POM = """<project><dependencies>
@@ -210,7 +210,7 @@ def test_aliases_are_the_last_parts_of_packages(tmp_path: Path) -> None:
     go = "module m\nrequire (\n\tgithub.com/acme/router/v3 v3.1.0\n\tgithub.com/go-sql-driver/mysql v1.8.0\n)\n"
     packages = '{"dependencies": {"@nestjs/core": "10", "@acme/form-kit": "1", "lodash": "4"}}'
     write(tmp_path, {"package.json": packages, "go.mod": go})
-    aliases = project_aliases(tmp_path)
+    aliases = package_aliases(find_dependencies(tmp_path).dependencies)
     assert aliases == {"formkit": "@acme/form-kit", "router": "github.com/acme/router/v3"}
     assert same_framework("Form Kit", "@acme/form-kit", aliases)
     assert same_framework("nest", "@nestjs/core", aliases)
@@ -222,8 +222,5 @@ def test_aliases_are_the_last_parts_of_packages(tmp_path: Path) -> None:
     [(("@one/api", "@two/api"), True), (("@one/api", "api"), True), (("@one/api",), False)],
 )
 def test_a_part_that_several_packages_end_with_means_none(packages: tuple[str, ...], direct: bool) -> None:
-    needed = [
-        Dependency(framework=one, version="1", package=one, file="f", direct=direct, ecosystem="npm")
-        for one in packages
-    ]
+    needed = [Dependency("npm", one, "1", "f", direct=direct) for one in packages]
     assert package_aliases(needed) == {}

@@ -79,23 +79,19 @@ def test_a_folder_about_another_framework_is_not_asked(handbook: Path) -> None:
     assert folder(handbook, None).ask(ask("alerts", framework="vue"), timeout=10).passages
 
 
-def test_links_out_of_a_folder_and_binaries_are_not_read(
-    handbook: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_links_out_of_a_folder_and_binaries_are_not_read(handbook: Path) -> None:
     (handbook / "secret.md").write_text("The secret alert.")
     (handbook / "handbook" / "link.md").symlink_to(handbook / "secret.md")
     (handbook / "handbook" / "all").symlink_to(handbook)
     (handbook / "handbook" / "data.md").write_bytes(b"alert" * 10_000 + b"\0")
     found = folder(handbook, None).ask(ask("Which alert?"), timeout=10)
     assert [passage.title for passage in found.passages] == ["oncall.rst: On call"]
-    assert "data.md holds NUL characters and is not read" in caplog.text
 
 
-def test_a_long_document_is_read_to_its_limit(handbook: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_long_document_is_read_to_its_limit(handbook: Path) -> None:
     (handbook / "handbook" / "huge.md").write_text("# Tides\n\nHigh tide.\n" + "word\n\n" * 300_000)
     found = folder(handbook, None).ask(ask("When is high tide?"), timeout=10)
     assert found.passages[0].title == "huge.md: Tides"
-    assert "of huge.md only the first MiB is read" in caplog.text
 
 
 def test_a_question_about_something_else_is_a_gap(handbook: Path) -> None:

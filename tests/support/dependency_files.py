@@ -5,7 +5,6 @@ DEPENDENCY_FILES = (
     "package-lock.json",
     "yarn.lock",
     "pnpm-lock.yaml",
-    "bun.lock",
     "pnpm-workspace.yaml",
     "pyproject.toml",
     "uv.lock",
