@@ -137,7 +137,7 @@ def contained(text: str) -> str:
             missing = indent - _indent(line) if line.strip() else 0
             lines.append(" " * missing + line)
             continue
-        if _UNDERLINE.match(line) and lines and lines[-1].strip() and "|" not in lines[-1]:
+        if _UNDERLINE.match(line) and lines and lines[-1].strip():
             lines.append("")  # a rule, no heading
         lines.append(_harmless(line))
     return "\n".join([*lines, *([" " * indent + fence] if fence else [])]).strip("\n")

@@ -6,7 +6,7 @@ of a known failure.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -16,15 +16,15 @@ from kr.settings.model import Server
 from kr.sources.base import MAX_QUESTION, Ask
 from kr.sources.mcp_client import McpSession, ToolText, converse
 from kr.sources.reasons import one_line
+from kr.times import major
 
 _TOKENS = 10_000
 """What the older query tool is asked for; it has to be given a number."""
-_REPUTATION = {"high": 3, "medium": 2, "low": 1}
 _NO_OWNERS = frozenset({"websites", "llmstxt", "npm", "packages", "docs"})
 _ID = re.compile(r"/[\w.@~+-]+(?:/[\w.@~+-]+){1,4}", re.ASCII)
 _GITHUB = re.compile(r"/([A-Za-z0-9][A-Za-z0-9-]{0,38})/([A-Za-z0-9._-]{1,100})")
-_VERSION = re.compile(r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?([.\w+-]*)", re.ASCII)
-_WANTED = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?")
+_VERSION = re.compile(r"v?\d{1,9}[.\w+-]*", re.ASCII)
+_RELEASE = re.compile(r"v?[\d.]+")
 _FIELD = re.compile(r"(?m)^[ \t]*- ([A-Z][^:\n]{0,60}):[ \t]*(.*)$")
 _BLOCK = re.compile(r"^### +(\S.*)\n(?:[ \t]*\n){0,2}Source: (\S+)[ \t]*$", re.MULTILINE)
 """How a block of documentation begins: its title, and where it is from."""
@@ -59,9 +59,6 @@ class Library:
 
     id: str
     title: str
-    reputation: str = ""
-    benchmark: float = 0.0
-    snippets: int = 0
     versions: tuple[str, ...] = ()
 
 
@@ -98,7 +95,7 @@ class _Research:
         libraries = [] if reply.is_error else parse_libraries(reply.text)
         if not libraries:
             raise _failed(read_failure(reply.text))
-        library = choose_library(query.framework, libraries)
+        library = next((one for one in libraries if fits(query.framework, one)), None)
         if library is None:
             raise SourceFailure(f"no library fits {query.framework}", is_fault=False)
         library_id, _ = split_version(library.id)
@@ -111,24 +108,20 @@ class _Research:
         self._ask.learn(Learned(library_id=library_id, library_versions=versions, repository=repository))
 
     async def _fetch(self, library_id: str, version: str | None, listed: tuple[str, ...]) -> Answer:
-        """Ask for documentation. For a missing version one on offer is taken, then none; a redirect is followed once."""
-        version = version or self._version_among(listed)
+        """Ask for documentation: of a version that is gone without one, and once more where a redirect leads."""
+        version = version or choose_version(self._ask.query.framework_version, listed)
         may_follow = True
-        offered: tuple[str, ...] = ()
         while True:
             reply = await self._query(f"{library_id}/{version}" if version else library_id)
             passages = () if reply.is_error else parse_documentation(reply.text)
             if passages:
-                self._learn(library_id, offered or listed)
+                self._learn(library_id, listed)
                 last = replace(passages[-1], is_cut=reply.is_cut)
                 url = f"https://context7.com{library_id}"
                 return Answer(source=Context7.name, passages=(*passages[:-1], last), url=url, version=version)
             failure = read_failure(reply.text)
             if failure.kind == "unknown_tag" and version:
-                # The list that came with the id is out of date; what is offered now takes its place.
-                is_first, offered = not offered, failure.versions or offered
-                wanted = self._version_among(offered)
-                version = wanted if is_first and wanted != version else None
+                version = None
             elif failure.kind == "redirected" and may_follow and failure.target:
                 library_id, its_version = split_version(failure.target)
                 version = its_version or version
@@ -153,9 +146,6 @@ class _Research:
         known = {name: value for name, value in arguments.items() if not taken or name in taken}
         return await self._session.call(tool, known)
 
-    def _version_among(self, listed: Sequence[str]) -> str | None:
-        return choose_version(self._ask.query.framework_version, listed)
-
 
 # --- libraries ---
 
@@ -171,33 +161,12 @@ def parse_libraries(text: str) -> list[Library]:
                 Library(
                     id=library_id,
                     title=fields.get("Title", "").strip(),
-                    reputation=fields.get("Source Reputation", "").strip().lower(),
-                    benchmark=_number(fields.get("Benchmark Score", "")),
-                    snippets=int(_number(fields.get("Code Snippets", ""))),
-                    versions=_versions(fields.get("Versions", "")),
+                    versions=tuple(
+                        filter(_VERSION.fullmatch, re.split(r"[,\s]+", fields.get("Versions", "")))
+                    ),
                 )
             )
     return found
-
-
-def _versions(text: str) -> tuple[str, ...]:
-    listed = (version.strip() for version in text.split(","))
-    return tuple(version for version in listed if _VERSION.fullmatch(version))
-
-
-def _number(text: str) -> float:
-    found = re.match(r"\s*(\d{1,9}(?:\.\d{1,9})?)", text)
-    return float(found[1]) if found else 0.0
-
-
-def choose_library(framework: str, libraries: Iterable[Library]) -> Library | None:
-    """Take the best library that is ``framework``: by reputation, benchmark, number of snippets, the server's order."""
-    fitting = [library for library in libraries if fits(framework, library)]
-    return max(
-        fitting,
-        key=lambda one: (_REPUTATION.get(one.reputation, 0), one.benchmark, one.snippets),
-        default=None,
-    )
 
 
 def fits(framework: str, library: Library) -> bool:
@@ -233,19 +202,13 @@ def choose_version(wanted: str, versions: Sequence[str]) -> str | None:
 
     A release goes before a pre-release; None where none is of the major.
     """
-    asked = _WANTED.search(wanted)
-    if asked is None:
-        return None
-    exact = tuple(int(part or 0) for part in asked.groups())
 
-    def rank(listed: re.Match[str]) -> tuple[bool, bool, int, int]:
-        minor, patch = int(listed[2] or 0), int(listed[3] or 0)
-        is_release = not listed[4]
-        return is_release and (exact[0], minor, patch) == exact, is_release, minor, patch
+    def rank(listed: str) -> tuple[bool, bool, list[int]]:
+        numbers = [int(number) for number in re.findall(r"\d{1,9}", listed)]
+        return listed.removeprefix("v") == wanted.removeprefix("v"), bool(_RELEASE.fullmatch(listed)), numbers
 
-    found = [listed for version in versions if (listed := _VERSION.fullmatch(version))]
-    of_major = [listed for listed in found if int(listed[1]) == exact[0]]
-    return max(of_major, key=rank)[0] if of_major else None
+    asked = major(wanted)
+    return max((it for it in versions if asked is not None and major(it) == asked), key=rank, default=None)
 
 
 def is_library_id(text: str) -> bool:
@@ -294,12 +257,11 @@ def parse_documentation(text: str) -> tuple[Passage, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a text that is no documentation means. ``target`` is a redirect's new id, ``versions`` are offered for an unknown one."""
+    """What a text that is no documentation means. ``target`` is a redirect's new id."""
 
     kind: Literal["unknown_library", "unknown_tag", "redirected", "other"]
     said: str
     target: str | None = None
-    versions: tuple[str, ...] = ()
 
 
 def read_failure(text: str) -> Failure:
@@ -308,8 +270,7 @@ def read_failure(text: str) -> Failure:
         target = found[1].rstrip(".,;")
         return Failure("redirected", line, target=target if is_library_id(target) else None)
     if re.match(r'Tag ".{0,200}" not found', line):
-        offered = re.search(r"Available tags: ([^\n]{1,4000})", text)
-        return Failure("unknown_tag", line, versions=_versions(offered[1] if offered else ""))
+        return Failure("unknown_tag", line)
     said = re.search(r'"message"\s*:\s*"((?:[^"\\]|\\.){1,400})"', text)
     is_unknown = _UNKNOWN_LIBRARY.search(line) is not None
     return Failure("unknown_library" if is_unknown else "other", one_line(said[1]) if said else line)

@@ -12,7 +12,6 @@ from kr.sources.base import Ask
 from kr.sources.context7 import (
     Context7,
     Library,
-    choose_library,
     choose_version,
     fits,
     is_library_id,
@@ -199,17 +198,11 @@ def test_a_list_of_libraries_is_read() -> None:
         library(
             "/vuejs/docs",
             "Vue.js",
-            reputation="high",
-            benchmark=91.5,
-            snippets=2512,
             versions=("v3.5.1", "v2.7.16"),
         ),
         library(
             "/vercel/next.js",
             "Next.js",
-            reputation="high",
-            benchmark=92.0,
-            snippets=3200,
             versions=("v15.1.8", "v14.3.0-canary.87"),
         ),
     ]
@@ -262,31 +255,6 @@ def test_the_same_framework_fits(framework: str, found: Library) -> None:
 )
 def test_something_else_does_not_fit(framework: str, found: Library) -> None:
     assert not fits(framework, found)
-
-
-def test_the_best_fitting_library_is_chosen_over_a_better_one_that_does_not_fit() -> None:
-    chosen = choose_library("vue", parse_libraries(LIBRARIES))
-    assert chosen is not None
-    assert chosen.id == "/vuejs/docs"
-
-
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ({"reputation": "high"}, {"reputation": "medium", "benchmark": 99.0}),
-        ({"reputation": "low"}, {"benchmark": 99.0, "snippets": 9}),
-        ({"benchmark": 90.0}, {"benchmark": 80.0, "snippets": 9999}),
-        ({"snippets": 20}, {"snippets": 10}),
-        ({}, {}),
-    ],
-)
-def test_reputation_then_benchmark_then_snippets_decide(
-    first: dict[str, Any], second: dict[str, Any]
-) -> None:
-    better, worse = library("/a/vue", **first), library("/b/vue", **second)
-    assert choose_library("vue", [better, worse]) == better
-    if first != second:
-        assert choose_library("vue", [worse, better]) == better
 
 
 @pytest.mark.parametrize(
