@@ -16,12 +16,11 @@ from kr.research.decide import MARKED, judge
 from kr.settings.model import KnowledgeResearch
 from kr.store import archive as archived_rows
 from kr.store import entries as entry_rows
-from kr.store import lookup, reports, restoring, wordings
-from kr.store import revisions as revision_rows
+from kr.store import lookup, reports, saving, wordings
 from kr.store import search as text_search
 from kr.store.archive import Archived, ArchiveReason, nowhere, unknown_archived, unknown_entry
 from kr.store.engine import Store, Transaction
-from kr.store.restoring import Restored
+from kr.store.saving import Saved
 from kr.store.search import passage_of
 from kr.store.wordings import Wording
 from kr.times import UNKNOWN_VERSION
@@ -81,7 +80,7 @@ class Catalog:
             wrong = set(wordings.rated_wrong(tx))
             entries = {entry.id: entry for entry in entry_rows.some(tx, ids) if entry.origin != "placeholder"}
             found = [
-                (entries[it], revision_rows.text(tx, entries[it].sha256) or "") for it in ids if it in entries
+                (entries[it], reports.text_of(tx, entries[it].sha256) or "") for it in ids if it in entries
             ]
         found.sort(key=lambda pair: pair[0].is_installed_excerpt)
         return [
@@ -93,7 +92,7 @@ class Catalog:
     def wordings(self, entry_id: str) -> list[Wording]:
         """Return how requests worded the need of an entry, the newest first."""
         with self.store.read() as tx:
-            return wordings.of(tx, [entry_id]).get(entry_id, [])[::-1]
+            return wordings.of(tx, entry_id)[::-1]
 
     def search_lessons(self, words: str, *, limit: int = 50) -> list[dict[str, Any]]:
         """List lessons that hold ``words``, best first: ``{id, phase, passage}``."""
@@ -108,11 +107,11 @@ class Catalog:
             stored = entry_rows.get(tx, entry_id)
             if stored is None:
                 raise unknown_entry(tx, entry_id)
-            marked, wrong = entry_rows.stale_reason(tx, entry_id), set(wordings.rated_wrong(tx))
-            revisions = len(revision_rows.of_entry(tx, entry_id))
+            wrong = set(wordings.rated_wrong(tx))
+            revisions = len(reports.revisions(tx, entry_id))
             archived = len(archived_rows.of_id(tx, entry_id))
         status, reasons = self._judged(stored, self.clock(), wrong)
-        judged = {"status": status, "stale_because": _because(marked, reasons)}
+        judged = {"status": status, "stale_because": _because(stored.stale_reason, reasons)}
         item = entry_item(stored) | judged | _fields(stored, _DETAILS)
         item |= {"revisions": revisions, "archived": archived}
         return {**item, "report": reports.read_report(self.store, stored)} if report else item
@@ -136,7 +135,7 @@ class Catalog:
     def history(self, entry_id: str) -> list[dict[str, Any]]:
         entry_id = self._key(entry_id)
         with self.store.read() as tx:
-            revisions = revision_rows.of_entry(tx, entry_id)
+            revisions = reports.revisions(tx, entry_id)
             if (
                 not revisions
                 and entry_rows.get(tx, entry_id) is None
@@ -148,10 +147,10 @@ class Catalog:
     def revision(self, entry_id: str, number: int) -> dict[str, Any]:
         entry_id = self._key(entry_id)
         with self.store.read() as tx:
-            revision = revision_rows.get(tx, entry_id, number)
+            revision = reports.revision(tx, entry_id, number)
             if revision is None:
                 raise _unknown_revision(tx, entry_id, number)
-            text = revision_rows.text(tx, revision.sha256)
+            text = reports.text_of(tx, revision.sha256)
         return {**_fields(revision, _REVISION), "text": text or ""}
 
     def archive(
@@ -168,7 +167,7 @@ class Catalog:
         entry_id = self._key(entry_id)
         with self.store.read() as tx:
             chosen = _chosen(tx, entry_id, archive_id)
-            text = revision_rows.text(tx, chosen.entry.sha256)
+            text = reports.text_of(tx, chosen.entry.sha256)
         item = archived_item(chosen) | _fields(chosen.entry, "origin researched_at sha256")
         return {**item, "report": text} if report else item
 
@@ -182,7 +181,7 @@ class Catalog:
         """Move entries to the archive, reason ``manual``: all of them, or none when one is unknown."""
         keys = [self._key(entry_id) for entry_id in entry_ids]
         self.check(keys)
-        removed = restoring.remove(self.store, keys, self.clock())
+        removed = saving.remove(self.store, keys, self.clock())
         if removed is None:  # one went meanwhile
             self.check(keys)
             raise UnknownEntry("the entries changed meanwhile; nothing was removed, try again")
@@ -201,14 +200,14 @@ class Catalog:
         entry_id = self._key(entry_id)
         with self.store.read() as tx:
             chosen = _chosen(tx, entry_id, archive_id)
-        restored = restoring.restore_archived(self.store, chosen, self.clock(), replace_live=replace_live)
+        restored = saving.restore_archived(self.store, chosen, self.clock(), replace_live=replace_live)
         if restored is None:
             raise UnknownEntry(f"{entry_id}: it left the archive meanwhile; see kr archive list")
         return self._restored(restored)
 
     def restore_revision(self, entry_id: str, number: int) -> dict[str, Any]:
         entry_id = self._key(entry_id)
-        restored = restoring.restore_revision(self.store, entry_id, number, self.clock())
+        restored = saving.restore_revision(self.store, entry_id, number, self.clock())
         if restored is None:
             with self.store.read() as tx:
                 _live(tx, entry_id)
@@ -221,17 +220,16 @@ class Catalog:
             raise nowhere(entry_id)
         return _text(entry_id)
 
-    def _restored(self, restored: Restored) -> dict[str, Any]:
-        saved = restored.saved
-        stale = [f"it comes back stale: {restored.stale_reason}"] if restored.stale_reason else []
+    def _restored(self, restored: Saved) -> dict[str, Any]:
+        stale = [f"it comes back stale: {restored.entry.stale_reason}"] if restored.entry.stale_reason else []
         return {
-            "entry": entry_item(saved.entry),
+            "entry": entry_item(restored.entry),
             "replaced": restored.replaced,
             "archived": [archived_item(archived) for archived in restored.archived],
-            "index_count": saved.index_count,
-            "lru_evicted": saved.lru_evicted,
-            "auto_archived": saved.auto_archived,
-            "warnings": [*stale, *saved.warnings, *self.export()],
+            "index_count": restored.index_count,
+            "lru_evicted": restored.lru_evicted,
+            "auto_archived": restored.auto_archived,
+            "warnings": [*stale, *restored.warnings, *self.export()],
         }
 
     def _judged(self, entry: Entry, now: datetime, wrong: set[str]) -> tuple[ShownStatus, tuple[str, ...]]:
@@ -269,7 +267,7 @@ def _chosen(tx: Transaction, entry_id: str, archive_id: int | None) -> Archived:
 
 
 def _unknown_revision(tx: Transaction, entry_id: str, number: int) -> UnknownEntry:
-    numbers = [str(revision.revision) for revision in revision_rows.of_entry(tx, entry_id)]
+    numbers = [str(revision.revision) for revision in reports.revisions(tx, entry_id)]
     if not numbers and entry_rows.get(tx, entry_id) is None:
         return unknown_entry(tx, entry_id)
     there_are = f"it has {', '.join(numbers[-10:])}" if numbers else "nothing has replaced its text yet"

@@ -21,12 +21,11 @@ from kr.report import origin_of, parse_report
 from kr.settings.project import tracked_name
 from kr.sources.base import Ask, Source
 from kr.sources.local_docs import Folder
-from kr.store import archive, backup, revisions
+from kr.store import archive, backup, reports
 from kr.store import entries as entry_rows
-from kr.store import reports as stored_reports
-from kr.store.edits import edit_at
 from kr.store.engine import Store
 from kr.store.files import ReportFiles
+from kr.store.reports import edit_at
 from kr.text import counted, one_line
 from kr.times import parse_time, to_text
 from kr.transfer import ARCHIVE, CONFLICT, INDEX, has_conflict
@@ -221,7 +220,7 @@ class Doctor:
         """Entries whose report file is missing, edited or can't be read: the last is no reason to touch the entry."""
         with self._store.read() as tx:
             entries = entry_rows.all(tx)
-            kept = {entry.id for entry in entries if revisions.text(tx, entry.sha256) is not None}
+            kept = {entry.id for entry in entries if reports.text_of(tx, entry.sha256) is not None}
             edited = {entry.id for entry in entries if edit_at(tx, entry.path, entry.sha256) is not None}
         for entry in entries:
             state = self._files.state(entry.path)
@@ -246,7 +245,7 @@ class Doctor:
 
     def _settle(self, entry: Entry) -> str:
         """Write a missing file, or take in what somebody wrote into it, as whoever reads the report does."""
-        stored_reports.read_report(self._store, entry)
+        reports.read_report(self._store, entry)
         if self._files.state(entry.path) != "there":
             raise ReportUnwritable(f"{entry.path} can't be written")
         return "done"

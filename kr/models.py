@@ -134,6 +134,8 @@ class Entry:
     """What was asked when it was written; None where nobody knows."""
     stale_major: str | None = None
     """For which major version it was marked stale; None: for every one."""
+    stale_reason: str | None = None
+    """Why it was marked stale; None where nobody said."""
     written_by: str | None = None
     """Of a finding: ``person:NAME``, ``agent:SESSION`` or ``file``."""
     revision: int = 1

@@ -139,6 +139,13 @@ def is_finding(text: str) -> bool:
     return parsed is not None and "- Written by:" in parsed.sections[ATTRIBUTION]
 
 
+def read_question(text: str) -> str | None:
+    """Return what a finding answers, as its Source Attribution says; None where it says nothing, and of another text."""
+    parsed = parse_report(text) if is_finding(text) else None
+    found = parsed and re.search(r"^- Question: (.*\S)", parsed.sections[ATTRIBUTION], re.MULTILINE)
+    return re.sub(r"\\(?=\W)", "", found[1]) if found else None
+
+
 def is_by_hand(text: str) -> bool:
     """Whether somebody wrote a text, or says so; else kr quotes its sources there."""
     return is_finding(text) or parse_report(text) is None

@@ -9,7 +9,7 @@ import pytest
 
 from kr import stats
 from kr.errors import UnknownEntry
-from kr.store import requests, restoring, saving
+from kr.store import requests, saving
 from kr.store.engine import Store
 from kr.store.requests import RequestRow
 from kr.times import to_text
@@ -54,7 +54,7 @@ def test_without_a_database_there_are_thirty_empty_days_and_nothing_else(store: 
 def test_requests_of_one_need_are_one_and_what_was_asked_most_goes_first(store: Store) -> None:
     entry = saving.save(store, draft("vue", "slots in depth"), REPORT, NOW).entry
     gone = saving.save(store, draft("vue", "old"), REPORT, NOW).entry
-    restoring.remove(store, [gone.id], NOW)
+    saving.remove(store, [gone.id], NOW)
     miss(store, "m0", entry.id, topic="other", question="Another need?")
     miss(store, "m1", entry.id, gone.id, "never-there")
     miss(store, "m2", entry.id, gone.id, "never-there", question="what is a  SLOT?", topic="Slots")
@@ -82,7 +82,7 @@ def test_what_was_not_offered_or_is_not_there_settles_nothing(store: Store) -> N
     entry = saving.save(store, draft("vue", "slots in depth"), REPORT, NOW).entry
     gone = saving.save(store, draft("vue", "old"), REPORT, NOW).entry
     other = saving.save(store, draft("vue", "other"), REPORT, NOW).entry
-    restoring.remove(store, [gone.id], NOW)
+    saving.remove(store, [gone.id], NOW)
     miss(store, "m1", entry.id, gone.id)
     for request_id, entry_id in (("m1", other.id), ("m1", gone.id), ("m1", "never"), ("none", entry.id)):
         with pytest.raises(UnknownEntry):

@@ -31,7 +31,7 @@ from kr.research.decide import (
     related_of,
 )
 from kr.settings.model import KnowledgeResearch
-from kr.store import entries, lookup, quarantine, reports, revisions
+from kr.store import entries, lookup, quarantine, reports
 from kr.store.engine import ALONE, Store, Transaction
 from kr.store.entries import keywords_key, question_key, topic_key
 from kr.store.lookup import Found
@@ -293,7 +293,7 @@ def words_of(query: Query) -> list[str]:
 def _texts_of(tx: Transaction, candidates: Sequence[Candidate]) -> list[str]:
     """Return the candidates' texts as they are kept; empty where one is nowhere."""
     listed = [it.known.entry for it in candidates]
-    kept = revisions.texts(tx, [it.sha256 for it in listed]) if listed else {}
+    kept = reports.texts(tx, [it.sha256 for it in listed]) if listed else {}
     return [kept.get(it.sha256) or tx.files.read_text(it.path) for it in listed]
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from kr.findings import Finding
 from kr.guard import clean, mask_secrets
+from kr.markdown import plain_line
 from kr.models import Confidence, Query, Writer
 from kr.report import (
     ATTRIBUTION,
@@ -75,6 +76,8 @@ def render_finding(finding: Finding, query: Query, by: Writer, confidence: Confi
     if finding.verified_by:
         named.append(f"- Verified by: {finding.verified_by}")
     named += [f"- Source: {source}" for source in finding.sources]
+    # It goes along with the file, so that who gets this from git finds it by the words in which it was asked for.
+    named.append(f"- Question: {plain_line(finding.question, 300)}")
     # Who wrote it and what proved it is said here, and by nobody's own words.
     given = contained(_CLAIMED.sub("", sections.pop(ATTRIBUTION, "")))
     header = {

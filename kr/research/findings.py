@@ -26,7 +26,7 @@ from kr.report import DETAILS, INSTALLED_DOCS_LAST, SUMMARY, read_confidence
 from kr.requests import shown
 from kr.research.cache import Cache
 from kr.research.finding_text import cleaned, render_finding
-from kr.store import entries, lookup, new_id, quarantine, requests, revisions, saving, wordings
+from kr.store import entries, lookup, new_id, quarantine, reports, requests, saving, wordings
 from kr.store.archive import unknown_entry
 from kr.store.engine import Transaction
 from kr.store.quarantine import Quarantined
@@ -181,7 +181,7 @@ class Findings:
         """Keep the request's row; ``answer_tokens`` is what the session was given for this before (tokens spared)."""
 
         def write(tx: Transaction) -> None:
-            given = requests.given_before(tx, by.session, finding.framework)
+            tokens, milliseconds = requests.given_before(tx, by.session, finding.framework)
             row = RequestRow(
                 id=new_id(),
                 at=to_text(now),
@@ -192,8 +192,8 @@ class Findings:
                 framework_version=finding.framework_version,
                 question=finding.question,
                 project=str(self._service.cwd),
-                duration_ms=given.milliseconds,
-                answer_tokens=given.tokens,
+                duration_ms=milliseconds,
+                answer_tokens=tokens,
                 **more,
             )
             requests.record(tx, row)
@@ -354,10 +354,10 @@ def _confirm(tx: Transaction, entry: Entry, by: Writer, now: datetime) -> None:
 
     One that shares no word with the entry takes a second session: else one alone could have any question answered by any text.
     """
-    text = revisions.text(tx, entry.sha256) or ""
+    text = reports.text_of(tx, entry.sha256) or ""
     told = (section(text, name) or "" for name in (SUMMARY, DETAILS))
     words = _words_of(entry.topic, entry.question or "", *entry.tags, *told) - _words_of(entry.framework)
-    for it in wordings.of(tx, [entry.id]).get(entry.id, ()):
+    for it in wordings.of(tx, entry.id):
         if it.session_id == by.session and _words_of(it.question, it.topic) & words:
             wordings.prove(tx, entry.id, it.question)
     taken = requests.given_to(tx, by.session, entry.id)
@@ -376,7 +376,7 @@ def _words_of(*texts: str) -> set[str]:
 
 def _unconfirmed(tx: Transaction, entry: Entry) -> Confidence:
     """Return the confidence that a text has by itself: what its header says, but never high, which others alone can make it."""
-    said = read_confidence(revisions.text(tx, entry.sha256) or "")
+    said = read_confidence(reports.text_of(tx, entry.sha256) or "")
     return "low" if said in {None, "low"} else "medium"
 
 

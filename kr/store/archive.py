@@ -9,7 +9,7 @@ from kr.errors import UnknownEntry
 from kr.frameworks import framework_key
 from kr.models import Entry
 from kr.store import entries, meta, search
-from kr.store.engine import Row, Store, Transaction
+from kr.store.engine import Row, Transaction
 from kr.store.entries import COLUMNS, KEYS, to_entry, to_values, topic_key
 from kr.store.sql import EVICTED_FIRST, insert_into, named
 from kr.text import nearest, one_line
@@ -27,19 +27,10 @@ class Archived:
     entry: Entry
     archived_at: str
     reason: str
-    stale_reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Evicted:
-    """How many entries the guard archived for their age, and evicted for lack of room."""
-
-    auto_archived: int
-    lru_evicted: int
-
-
-_SHARED = ", ".join((*(name for name in COLUMNS if name != "status"), "stale_reason", *KEYS))
-_SELECT = f"SELECT {', '.join(COLUMNS)}, stale_reason, archive_id, archived_at, reason, prior_status FROM archived_entries"
+_SHARED = ", ".join((*(name for name in COLUMNS if name != "status"), *KEYS))
+_SELECT = f"SELECT {', '.join(COLUMNS)}, archive_id, archived_at, reason, prior_status FROM archived_entries"
 _ADD = insert_into("archived_entries", (*COLUMNS, *KEYS, "prior_status", "archived_at", "reason"))
 
 
@@ -118,10 +109,10 @@ def move(tx: Transaction, entry_id: str, reason: ArchiveReason, now: datetime) -
     return bool(_move(tx, "id = :id", reason, now, id=entry_id))
 
 
-def enforce_capacity(tx: Transaction, now: datetime, *, keep: str = "") -> Evicted:
+def enforce_capacity(tx: Transaction, now: datetime, *, keep: str = "") -> tuple[int, int]:
     """Archive what was not accessed for too many UTC days, then evict down to the most entries; ``keep`` is the id that stays.
 
-    Placeholders go first, then excerpts of installed documentation, then the rest, each the least recently accessed first.
+    Returns how many were archived, and how many evicted. Placeholders go first, then excerpts of installed documentation, then the rest, each the least recently accessed first.
     """
     today = from_text(to_text(now)).date()
     limit = oldest_live(today, tx.store.archive_after_days).isoformat()
@@ -131,12 +122,7 @@ def enforce_capacity(tx: Transaction, now: datetime, *, keep: str = "") -> Evict
     if too_many > 0:
         oldest = f"id IN (SELECT id FROM entries WHERE id <> :keep ORDER BY {EVICTED_FIRST}, last_accessed, id LIMIT :most)"
         evicted = _move(tx, oldest, "lru", now, keep=keep, most=too_many)
-    return Evicted(aged, evicted)
-
-
-def enforce_capacity_now(store: Store, now: datetime) -> Evicted:
-    """Run the guard by itself: the last step of an import."""
-    return store.change(lambda tx: enforce_capacity(tx, now))
+    return aged, evicted
 
 
 def _move(tx: Transaction, where: str, reason: ArchiveReason, now: datetime, **parameters: object) -> int:
@@ -159,7 +145,6 @@ def to_archived(row: Row) -> Archived:
         entry=to_entry(row, status=row["prior_status"]),
         archived_at=row["archived_at"],
         reason=row["reason"],
-        stale_reason=row["stale_reason"],
     )
 
 

@@ -1,5 +1,6 @@
 """The store: transactions on the database, and the folder of reports beside it."""
 
+import logging
 import random
 import sqlite3
 import time
@@ -9,15 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
-from kr.errors import StoreConflict, StoreError
+from kr.errors import ReportUnwritable, StoreConflict, StoreError
 from kr.extras import how_to_install
 from kr.store import sqlite
-from kr.store.files import ReportFiles, make_base
-from kr.store.sql import OF_FOLDER
+from kr.store.files import ReportFiles, make_base, publish
+from kr.store.sql import OF_FOLDER, columns_of, insert_into, upsert_into
 from kr.store.sqlite import SqliteDatabase
 
 if TYPE_CHECKING:
     from kr.store import postgresql
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Row = Any
@@ -42,13 +45,22 @@ class Transaction:
         self.connection = connection
         self.store = store
         self.files = store.files
-        self.after_commit: list[Callable[[], None]] = []
-        """Steps that run once a write is committed, with the lock still held."""
+        self._staged: list[tuple[Path, Path]] = []
 
     def execute(self, statement: str, **parameters: Any) -> int:
         """Run a statement; return how many rows it changed."""
         changed: int = self.connection.execute(statement, parameters).rowcount
         return changed
+
+    def insert(self, table: str, record: object, **more: Any) -> None:
+        """Write a dataclass, and ``more`` columns, as a new row."""
+        values = {**columns_of(record), **more}
+        self.execute(insert_into(table, [*values]), **values)
+
+    def upsert(self, table: str, record: object, *key: str, **more: Any) -> None:
+        """Write a dataclass, and ``more`` columns, as a new row or over the one that has its ``key``."""
+        values = {**columns_of(record), **more}
+        self.execute(upsert_into(table, [*values], *key), **values)
 
     def execute_many(self, statement: str, rows: list[dict[str, Any]]) -> None:
         """Run a statement once for each row of parameters."""
@@ -70,6 +82,25 @@ class Transaction:
         """Return the first column of the first row; None where there is no row."""
         found = self.row(statement, **parameters)
         return None if found is None else found[0]
+
+    def write_report(self, path: str, text: str) -> None:
+        """Have a report file written once this is committed. Raises ``ReportUnwritable`` at once where that will not do."""
+        target = self.files.place(path)
+        self._staged.append((self.files.stage(text), target))
+
+    def publish(self) -> None:
+        """Give the files that are written their names; what does not succeed is done by the next one who reads the report."""
+        for staged, target in self._staged:
+            try:
+                publish(staged, target)
+            except ReportUnwritable as exc:
+                log.warning("%s; its text is in the database", exc)
+
+    def discard(self) -> None:
+        """Remove the files that were written and have no name."""
+        for staged, _ in self._staged:
+            with suppress(OSError):
+                staged.unlink(missing_ok=True)
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -172,11 +203,14 @@ class Store:
         after ``timeout`` seconds, and ``StoreConflict``. ``change`` is the way to write; a block by itself is for what must not be done
         twice, as to append to a file, and for lessons, whose rows no other scope changes.
         """
-        after_commit: list[Callable[[], None]] = []
-        with self._database.transaction(after_commit, timeout, scope) as connection:
+        with self._database.transaction(timeout, scope) as connection:
             tx = Transaction(connection, self)
-            tx.after_commit = after_commit
-            yield tx
+            try:
+                yield tx
+                connection.commit()
+                tx.publish()
+            finally:
+                tx.discard()
 
     def change(
         self,

@@ -1,6 +1,6 @@
 """The live index (table ``entries``), and the keys by which its rows are compared."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import fields
 from datetime import datetime
 from typing import Any, get_args
@@ -22,7 +22,7 @@ STALE_BASELINE = "an older report stood in: nothing was found then"
 _CONFIDENCES, _ORIGINS = get_args(Confidence), get_args(Origin)
 _COLUMNS = ", ".join(COLUMNS)
 _SELECT = f"SELECT {_COLUMNS} FROM entries"
-_PUT = upsert_into("entries", (*COLUMNS, "stale_reason", *KEYS), "id")
+_PUT = upsert_into("entries", (*COLUMNS, *KEYS), "id")
 
 
 def topic_key(topic: str) -> str:
@@ -113,11 +113,6 @@ def count(tx: Transaction) -> int:
     return int(tx.value("SELECT count(*) FROM entries"))
 
 
-def stale_reason(tx: Transaction, entry_id: str) -> str | None:
-    reason: str | None = tx.value("SELECT stale_reason FROM entries WHERE id = :id", id=entry_id)
-    return reason
-
-
 def next_access(tx: Transaction, now: datetime) -> str:
     """Return the time of an access now: later than every other that is committed, though the clock jumped back."""
     return after(now, [tx.value("SELECT max(last_accessed) FROM entries") or ""])
@@ -167,7 +162,7 @@ def set_question(tx: Transaction, entry_id: str, question: str, *, at: str) -> N
         tx.execute(
             f"UPDATE {table} SET question = :question, question_key = :key, researched_at = "
             "CASE WHEN researched_at IS NULL OR substr(researched_at, 1, 10) = substr(:at, 1, 10) THEN :at "
-            "ELSE researched_at END WHERE id = :id AND question IS NULL",
+            "ELSE researched_at END WHERE id = :id AND coalesce(question, :question) = :question",
             id=entry_id,
             question=question,
             key=question_key(question),
@@ -199,29 +194,9 @@ def set_writer(
         )
 
 
-def set_times(tx: Transaction, entry_id: str, times: Mapping[str, str | None]) -> None:
-    """Set ``created``, ``last_accessed``, ``researched_at`` and ``fresh_until``."""
-    tx.execute(
-        "UPDATE entries SET created = :created, last_accessed = :last_accessed, researched_at = :researched_at, "
-        "fresh_until = :fresh_until WHERE id = :id",
-        id=entry_id,
-        **times,
-    )
-
-
-def set_stale_major(tx: Transaction, entry_id: str, major: str) -> None:
-    """Say of an entry that was imported as stale that it is so for one major version alone."""
-    tx.execute(
-        "UPDATE entries SET stale_major = :major WHERE id = :id AND status = 'stale' AND stale_reason IS NULL "
-        "AND stale_major IS NULL AND origin <> 'placeholder'",
-        id=entry_id,
-        major=major,
-    )
-
-
-def put(tx: Transaction, entry: Entry, *, stale_reason: str | None = None) -> None:
-    """Insert an entry, or overwrite the one with its id; an earlier mark of staleness is forgotten."""
-    tx.execute(_PUT, **{**to_values(entry), "stale_major": None, "stale_reason": stale_reason})
+def put(tx: Transaction, entry: Entry) -> None:
+    """Insert an entry, or overwrite the one with its id."""
+    tx.execute(_PUT, **to_values(entry))
     search.index_entry(tx, entry)
 
 

@@ -8,8 +8,7 @@ Paths are as in the index: relative, with forward slashes.
 import errno
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -43,15 +42,11 @@ class ReportFiles:
 
     def own_id(self) -> str:
         """Return what tells this folder from those of other machines: a file in it holds that. Raises ``ReportUnwritable``."""
-        place = self.folder / _ID
-        try:
-            with suppress(FileExistsError):
+        if not self.exists(_ID):
+            with suppress(OSError):
                 make_base(self.folder)
-                with self.staged(new_id()) as staged:
-                    os.link(staged, place)
-            return place.read_text()
-        except OSError as exc:
-            raise _unwritable(place, exc) from exc
+            self.write(_ID, new_id())
+        return self.read_text(_ID)
 
     def read(self, path: str) -> bytes | None:
         """Return a report's bytes; None when it is missing, no regular file, outside the folder, or unreadable."""
@@ -117,20 +112,19 @@ class ReportFiles:
         """Return when the file at a path was changed, in seconds since 1970. Raises ``OSError``."""
         return self.folder.joinpath(path).stat().st_mtime
 
-    @contextmanager
-    def staged(self, text: str) -> Iterator[Path]:
-        """Write a text to a temporary file, which is gone when the block ends. Raises ``ReportUnwritable``."""
+    def stage(self, text: str) -> Path:
+        """Write a text to a temporary file. Raises ``ReportUnwritable``."""
         staged = self.folder / f"{_STAGED}{new_id()}"
         try:
-            try:
-                self.folder.mkdir(parents=True, exist_ok=True)
-                staged.write_bytes(text.encode())
-            except OSError as exc:
-                raise ReportUnwritable(f"{self.folder}: no report can be written: {exc.strerror}") from exc
-            yield staged
-        finally:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            staged.write_bytes(text.encode())
+        except BaseException as exc:
             with suppress(OSError):
                 staged.unlink(missing_ok=True)
+            if not isinstance(exc, OSError):
+                raise
+            raise ReportUnwritable(f"{self.folder}: no report can be written: {exc.strerror}") from exc
+        return staged
 
     def place(self, path: str) -> Path:
         """Return where a path is, its folders made. Raises ``ReportUnwritable``."""
@@ -148,9 +142,11 @@ class ReportFiles:
 
     def write(self, path: str, text: str) -> None:
         """Put a text at a path, whole or not at all. Raises ``ReportUnwritable``."""
-        target = self.place(path)
-        with self.staged(text) as staged:
+        target, staged = self.place(path), self.stage(text)
+        try:
             publish(staged, target)
+        finally:
+            staged.unlink(missing_ok=True)
 
 
 def publish(staged: Path, target: Path) -> None:

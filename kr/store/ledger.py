@@ -6,13 +6,13 @@ Leases and reservations expire by time alone: their holder renews them while it 
 import json
 import uuid
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
 from kr.frameworks import framework_key
 from kr.store.engine import Transaction
-from kr.store.sql import insert_into, texts_of, upsert_into
+from kr.store.sql import insert_into, record_of, texts_of
 from kr.times import to_text
 
 RESERVATION_SECONDS = 15.0
@@ -47,7 +47,6 @@ class Reservation:
 
 _OF_STORY = "session_id = :session AND story_key = :story"
 _SPENT = f"SELECT count(*) FROM source_calls WHERE {_OF_STORY} AND charged"
-_CALL = insert_into("source_calls", [field.name for field in fields(SourceCall)])
 _RESERVE = insert_into("reservations", ("id", "session_id", "story_key", "owner", "expires_at"))
 
 
@@ -96,7 +95,7 @@ def settle(tx: Transaction, reservation: str | None, call: SourceCall) -> None:
     """Write a call down, and give back what was held for it. It counts even if its reservation has expired."""
     tx.lock(_story(call.session_id, call.story_key))
     tx.execute("DELETE FROM reservations WHERE id = :id", id=reservation)
-    tx.execute(_CALL, **asdict(call))
+    tx.insert("source_calls", call)
 
 
 def release_all(tx: Transaction, owner: str) -> int:
@@ -172,21 +171,17 @@ class Circuit:
 
 _LONGEST_PAUSE = 15 * 60.0
 _LONGEST_RETRY_AFTER = 60 * 60.0
-_CIRCUIT = [field.name for field in fields(Circuit)]
 
 
 def circuits(tx: Transaction) -> list[Circuit]:
     """Return the breakers of all sources that failed lately, by name."""
-    return [
-        Circuit(**{name: row[name] for name in _CIRCUIT})
-        for row in tx.rows("SELECT * FROM circuits ORDER BY source")
-    ]
+    return [record_of(Circuit, row) for row in tx.rows("SELECT * FROM circuits ORDER BY source")]
 
 
 def circuit(tx: Transaction, source: str) -> Circuit:
     """Return a source's breaker; one that never failed is closed."""
     row = tx.row("SELECT * FROM circuits WHERE source = :source", source=source)
-    return Circuit(source=source) if row is None else Circuit(**{name: row[name] for name in _CIRCUIT})
+    return Circuit(source=source) if row is None else record_of(Circuit, row)
 
 
 def admit(tx: Transaction, source: str, owner: str, *, now: datetime, probe_seconds: float) -> bool:
@@ -198,7 +193,8 @@ def admit(tx: Transaction, source: str, owner: str, *, now: datetime, probe_seco
     is_probed = found.probe_owner != owner and moment < (found.probe_until or "")
     if moment < found.open_until or is_probed:
         return False
-    _put(tx, replace(found, probe_owner=owner, probe_until=_end(now, probe_seconds)))
+    probing = replace(found, probe_owner=owner, probe_until=_end(now, probe_seconds))
+    tx.upsert("circuits", probing, "source")
     return True
 
 
@@ -229,7 +225,7 @@ def record_failure(
         found = replace(
             found, opened_times=opened, open_until=_end(now, pause), probe_owner=None, probe_until=None
         )
-    _put(tx, found)
+    tx.upsert("circuits", found, "source")
     return found
 
 
@@ -245,10 +241,6 @@ def record_success(tx: Transaction, source: str) -> None:
     tx.execute("DELETE FROM circuits WHERE source = :source", source=source)
 
 
-def _put(tx: Transaction, found: Circuit) -> None:
-    tx.execute(upsert_into("circuits", _CIRCUIT, "source"), **asdict(found))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Library:
     """What was learned about a framework: its Context7 id and listed versions, its GitHub ``owner/repo``."""
@@ -262,14 +254,7 @@ class Library:
 def library(tx: Transaction, framework: str) -> Library | None:
     """Return what is known of a framework (whichever of its names)."""
     row = tx.row("SELECT * FROM libraries WHERE framework_key = :key", key=framework_key(framework))
-    if row is None:
-        return None
-    return Library(
-        library_id=row["library_id"],
-        versions=texts_of(row["versions"]),
-        repository=row["repository"],
-        learned_at=row["learned_at"],
-    )
+    return None if row is None else record_of(Library, row, versions=texts_of(row["versions"]))
 
 
 def learn_library(

@@ -7,9 +7,9 @@ from kr import slugs
 from kr.errors import StoreError
 from kr.frameworks import framework_key
 from kr.slugs import Name
-from kr.store.edits import edit_at
 from kr.store.engine import Transaction
 from kr.store.entries import topic_key
+from kr.store.reports import edit_at
 from kr.times import major_key, same_major
 
 Pair = tuple[str, str]

@@ -110,6 +110,10 @@ class Connection:
                 pass
             return cursor.fetchall() if cursor.description else []
 
+    def commit(self) -> None:
+        if self.execute("COMMIT").statusmessage != "COMMIT":
+            raise StoreError(f"{self._location}: the transaction had failed, and was rolled back")
+
     def lock(self, scope: str) -> None:
         """Wait for others of a scope, until this transaction ends."""
         self.execute("SELECT pg_advisory_xact_lock(:key)", {"key": lock_key(scope)})
@@ -145,13 +149,8 @@ class PostgresqlDatabase:
             yield connection
 
     @contextmanager
-    def transaction(
-        self, after_commit: list[Callable[[], None]], timeout: float | None = None, scope: str | None = None
-    ) -> Iterator[Connection]:
-        """Wait for other writers of ``scope``, then write. Rolled back unless the block ends normally.
-
-        The steps of ``after_commit`` run once it is committed.
-        """
+    def transaction(self, timeout: float | None, scope: str | None) -> Iterator[Connection]:
+        """Wait for other writers of ``scope``; rolled back unless the block commits."""
         seconds = self.timeout if timeout is None else timeout
         limits = (
             f"SELECT set_config('lock_timeout', '{max(1, int(seconds * 1000))}', true), "
@@ -161,10 +160,6 @@ class PostgresqlDatabase:
             lock = [] if scope is None else [f"SELECT pg_advisory_xact_lock({lock_key(scope)})"]
             self._begin(connection, "BEGIN", limits, *lock)
             yield connection
-            if connection.execute("COMMIT").statusmessage != "COMMIT":
-                raise StoreError(f"{self.location}: the transaction had failed, and was rolled back")
-        for step in after_commit:
-            step()
 
     def close(self) -> None:
         _close(self._idle)

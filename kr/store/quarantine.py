@@ -1,11 +1,11 @@
 """Findings that wait for a person, served to nobody (table ``quarantine``)."""
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from kr.store.engine import Row, Transaction
-from kr.store.sql import insert_into, json_list
+from kr.store.sql import record_of, texts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +21,8 @@ class Quarantined:
     written_by: str
 
 
-_NAMES = tuple(field.name for field in fields(Quarantined))
-
-
 def add(tx: Transaction, finding: Quarantined) -> None:
-    values = asdict(finding) | {
-        "reasons": json_list(finding.reasons),
-        "request": json.dumps(finding.request, ensure_ascii=False),
-    }
-    tx.execute(insert_into("quarantine", _NAMES), **values)
+    tx.insert("quarantine", finding, request=json.dumps(finding.request, ensure_ascii=False))
 
 
 def all(tx: Transaction) -> list[Quarantined]:  # noqa: A001 - read as quarantine.all(tx)
@@ -47,6 +40,5 @@ def remove(tx: Transaction, finding_id: str) -> bool:
 
 
 def _read(row: Row) -> Quarantined:
-    values = {name: row[name] for name in _NAMES}
-    values |= {"reasons": tuple(json.loads(row["reasons"])), "request": json.loads(row["request"])}
-    return Quarantined(**values)
+    request = json.loads(row["request"])
+    return record_of(Quarantined, row, reasons=texts_of(row["reasons"]), request=request)

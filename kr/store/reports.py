@@ -1,20 +1,112 @@
-"""Rows and report files together: reading a report, taking in what somebody wrote into its file, making a file again.
+"""Texts of reports and their revisions (tables ``report_texts`` and ``revisions``), and the report files made of them.
 
 The text in the database is the report. A file that is missing, torn, or holds an earlier text of kr's is made again; what somebody else
-wrote into it becomes a finding, and the text before a revision.
+wrote into it becomes a finding, and the text before a revision, or it waits for a person.
 """
 
 import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from kr.errors import ReportUnwritable, StoreError
+from kr.frameworks import framework_key
 from kr.models import Entry
-from kr.store import entries, revisions, wordings
+from kr.store import entries, quarantine
 from kr.store.engine import Store, Transaction
+from kr.store.quarantine import Quarantined
+from kr.store.sql import named, record_of
+from kr.text import digest
+from kr.times import to_text
 
 log = logging.getLogger(__name__)
 
 _SETTLE_TIMEOUT = 0.2
 """Seconds that a reader waits for writers, to bring file and row together; the next reader tries again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """An earlier text of an entry, or one that was kept beside its current one."""
+
+    entry_id: str
+    revision: int
+    sha256: str
+    framework_version: str | None
+    confidence: str | None
+    origin: str | None
+    written_by: str | None
+    researched_at: str | None
+    fresh_until: str | None
+    status: str | None
+    """``stale`` for a report on a stale baseline."""
+    replaced_at: str
+
+
+def keep(tx: Transaction, text: str) -> str:
+    """Store a text unless it is there already; return its hash. No text is ever deleted."""
+    hashed = digest(text)
+    tx.execute(
+        "INSERT INTO report_texts (sha256, text) VALUES (:sha256, :text) ON CONFLICT DO NOTHING",
+        sha256=hashed,
+        text=text,
+    )
+    return hashed
+
+
+def text_of(tx: Transaction, sha256: str | None) -> str | None:
+    return texts(tx, [sha256]).get(sha256)
+
+
+def texts(tx: Transaction, hashes: Iterable[str | None]) -> dict[str | None, str]:
+    """Return those of the texts that are kept, by their hash."""
+    listed, parameters = named("sha256", {it for it in hashes if it is not None})
+    rows = tx.rows(f"SELECT sha256, text FROM report_texts WHERE sha256 IN {listed}", **parameters)
+    return {row["sha256"]: row["text"] for row in rows}
+
+
+def revisions(tx: Transaction, entry_id: str) -> list[Revision]:
+    """Return an entry's revisions, oldest first; those of an entry that is gone too."""
+    rows = tx.rows("SELECT * FROM revisions WHERE entry_id = :id ORDER BY revision", id=entry_id)
+    return [record_of(Revision, row) for row in rows]
+
+
+def revision(tx: Transaction, entry_id: str, number: int) -> Revision | None:
+    return next((it for it in revisions(tx, entry_id) if it.revision == number), None)
+
+
+def next_revision(tx: Transaction, entry_id: str) -> int:
+    """Return the number of the next text of an id: one that no text had, and nobody rated."""
+    rows = tx.rows(
+        "SELECT max(revision) FROM revisions WHERE entry_id = :id UNION ALL "
+        "SELECT max(revision) FROM ratings WHERE entry_id = :id UNION ALL "
+        "SELECT max(revision) FROM entries WHERE id = :id UNION ALL "
+        "SELECT max(revision) FROM archived_entries WHERE id = :id",
+        id=entry_id,
+    )
+    return max(row[0] or 0 for row in rows) + 1
+
+
+def add_revision(tx: Transaction, entry: Entry, at: str) -> None:
+    """Keep an entry's text as the revision of its number: another one takes its place, or it stands beside the current one."""
+    if entry.sha256 is None or text_of(tx, entry.sha256) is None:
+        return
+    is_baseline = entry.status == "stale" and entry.stale_reason == entries.STALE_BASELINE
+    kept = Revision(
+        entry_id=entry.id,
+        revision=entry.revision,
+        sha256=entry.sha256,
+        framework_version=entry.framework_version,
+        confidence=entry.confidence,
+        origin=entry.origin,
+        written_by=entry.written_by,
+        researched_at=entry.researched_at or entry.created,
+        fresh_until=entry.fresh_until,
+        status="stale" if is_baseline else None,
+        replaced_at=at,
+    )
+    keys = {"framework_key": framework_key(entry.framework), "topic_key": entries.topic_key(entry.topic)}
+    tx.upsert("revisions", kept, "entry_id", "revision", path=entry.path, **keys)
 
 
 def read_report(store: Store, entry: Entry) -> str | None:
@@ -23,7 +115,7 @@ def read_report(store: Store, entry: Entry) -> str | None:
     Where the file can't be brought together with the row just now, the text is returned all the same.
     """
     with store.read() as tx:
-        found = settled(tx, entry) or (_copied(tx, entry) if store.is_shared else None)
+        found = settled(tx, entry)
     if found is not None:
         return found
     try:
@@ -32,35 +124,29 @@ def read_report(store: Store, entry: Entry) -> str | None:
         log.warning("%s: its file is left as it is: %s", entry.path, exc)
     if found is None:
         with store.read() as tx:
-            found = revisions.text(tx, entry.sha256) or tx.files.read_text(entry.path)
+            found = text_of(tx, entry.sha256) or tx.files.read_text(entry.path)
     return found if found.strip() else None
-
-
-def _copied(tx: Transaction, entry: Entry) -> str | None:
-    """Write an entry's text into this machine's folder, where its file is missing, torn or older; None where it was edited.
-
-    No row changes for that, so that nobody need wait, and a database that may only be read will do. ``entry`` was read before: its
-    row may have a newer text.
-    """
-    from kr.store.edits import edit_at  # heavy: the guard
-
-    row = entries.get(tx, entry.id)
-    text = None if row is None else revisions.text(tx, row.sha256)
-    if row is None or text is None or edit_at(tx, row.path, row.sha256) is not None:
-        return None
-    entry = row
-    try:
-        if not tx.files.is_blocked(entry.path):
-            tx.files.write(entry.path, text)
-    except ReportUnwritable as exc:
-        log.warning("%s; its text is in the database", exc)
-    return text
 
 
 def settled(tx: Transaction, entry: Entry) -> str | None:
     """Return an entry's text where its file holds it; else None."""
-    text = revisions.text(tx, entry.sha256)
+    text = text_of(tx, entry.sha256)
     return text if text is not None and tx.files.read(entry.path) == text.encode() else None
+
+
+def settle(tx: Transaction, entry_id: str) -> str | None:
+    """Bring row and file of a live entry together in a write; return the text, None when it is nowhere. Raises ``ReportUnwritable``."""
+    row = entries.get(tx, entry_id)
+    if row is None:
+        return None
+    if has_conflict(tx, row):
+        log.warning("%s has the conflict markers of git, and is left as it is: take one side", row.path)
+        return text_of(tx, row.sha256)
+    entry = ingest_edit(tx, row)
+    text = text_of(tx, entry.sha256)
+    if text is not None and settled(tx, entry) is None and not tx.files.is_blocked(entry.path):
+        tx.write_report(entry.path, text)
+    return text
 
 
 def drop_lost(store: Store, entry: Entry) -> bool:
@@ -69,25 +155,85 @@ def drop_lost(store: Store, entry: Entry) -> bool:
         return False
     with store.write() as tx:
         row = entries.get(tx, entry.id)
-        is_kept = row is not None and revisions.text(tx, row.sha256) is not None
-        if row is None or is_kept or tx.files.state(row.path) != "absent":
+        if row is None or text_of(tx, row.sha256) is not None or tx.files.state(row.path) != "absent":
             return False
-        wordings.forget(tx, entry.id)
+        tx.execute(
+            "DELETE FROM wordings WHERE entry_id = :id", id=entry.id
+        )  # its id may become another one's
         return entries.remove(tx, entry.id)
 
 
-def settle(tx: Transaction, entry_id: str) -> str | None:
-    """Bring row and file of a live entry together in a write; return the text, None when it is nowhere. Raises ``ReportUnwritable``."""
-    row = entries.get(tx, entry_id)
-    if row is None:
-        return None
-    from kr.store.edits import in_conflict, ingest_edit  # heavy: the guard
+def edit_at(tx: Transaction, path: str, sha256: str | None) -> str | None:
+    """Return what somebody wrote into the file at a path, whose own text has this hash; None: nothing that kr doesn't know.
 
-    if in_conflict(tx, row.path, row.sha256):
-        log.warning("%s has the conflict markers of git, and is left as it is: take one side", row.path)
-        return revisions.text(tx, row.sha256)
-    entry = ingest_edit(tx, row)
-    text = revisions.text(tx, entry.sha256)
-    if text is not None and settled(tx, entry) is None and not tx.files.is_blocked(entry.path):
-        tx.files.write(entry.path, text)
-    return text
+    A torn file (its end is missing, or zeros) and an earlier text of kr's are no edits.
+    """
+    content = tx.files.read(path) or b""
+    text = content.decode(errors="replace")
+    if not text.strip("\0").strip():
+        return None
+    own = (text_of(tx, sha256) or "").encode()
+    is_torn = own.startswith(content.rstrip(b"\0")) and not content.endswith(b"\n")
+    return None if is_torn or text_of(tx, digest(text)) is not None else text
+
+
+def has_conflict(tx: Transaction, entry: Entry) -> bool:
+    """Tell whether git left conflict markers in an entry's file, which nobody may read as a text until they are gone."""
+    lines = (edit_at(tx, entry.path, entry.sha256) or "").splitlines()
+    return all(any(line.startswith(mark) for line in lines) for mark in ("<<<<<<< ", ">>>>>>> "))
+
+
+def ingest_edit(tx: Transaction, entry: Entry) -> Entry:
+    """Take in as a finding what somebody wrote into a live entry's file; return the entry as it is then.
+
+    What must wait for a person goes into the quarantine, and the entry stays as it was.
+    """
+    text = edit_at(tx, entry.path, entry.sha256)
+    if text is None or has_conflict(tx, entry):
+        return entry
+    from kr.guard import clean, mask_secrets, reasons_to_hold  # heavy: its patterns, for an edit alone
+    from kr.report import read_confidence  # heavy: for an edit alone
+
+    at = to_text(datetime.fromtimestamp(int(tx.files.changed_at(entry.path)), UTC))
+    if entry.sha256 is None:  # it came without a text: this is its own
+        edited = replace(entry, sha256=keep(tx, text))
+        entries.put(tx, edited)
+        return edited
+    written = mask_secrets(clean(text))
+    if reasons := reasons_to_hold(written):
+        _hold(tx, entry, written, reasons, at)
+        return entry
+    if not written.strip():
+        return entry
+    edited = replace(
+        entry,
+        sha256=keep(tx, written),
+        revision=next_revision(tx, entry.id),
+        origin="finding",
+        written_by="file",
+        status="fresh",
+        stale_major=None,
+        stale_reason=None,
+        fresh_until=None,
+        researched_at=at,
+        confidence="low" if (read_confidence(written) or entry.confidence) == "low" else "medium",
+    )
+    add_revision(tx, entry, at)
+    entries.put(tx, edited)
+    return edited
+
+
+def _hold(tx: Transaction, entry: Entry, text: str, reasons: tuple[str, ...], at: str) -> None:
+    held_id, question = f"file-{digest(text)[:12]}", entry.question or entry.topic
+    if quarantine.get(tx, held_id) is not None:
+        return
+    request = {
+        "framework": entry.framework,
+        "framework_version": entry.framework_version,
+        "topic": entry.topic,
+        "tags": list(entry.tags),
+        "question": question,
+        "entry": entry.id,
+        "answer": text,
+    }
+    quarantine.add(tx, Quarantined(held_id, at, entry.framework, question, reasons, request, "file"))

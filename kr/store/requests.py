@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from kr.store.engine import Row, Transaction
-from kr.store.sql import insert_into, named, texts_of, upsert_into
+from kr.store.sql import named, texts_of
 
 UNDER_WAY = "interrupted, or still under way"
 """The error of a request that has asked a source and has no answer yet: what a killed process leaves."""
@@ -52,14 +51,6 @@ class Need:
     question: str
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What a session was given to read before it saved what it found: tokens, and how long that took."""
-
-    tokens: int
-    milliseconds: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unanswered:
     """A request to which candidates (id, score) were offered, best first. ``entry_id``: what its research wrote."""
@@ -75,24 +66,18 @@ class Unanswered:
     candidates: tuple[tuple[str, float], ...]
 
 
-_NAMES = (*(field.name for field in fields(RequestRow)), "best_candidate")
-_BEGIN = f"{insert_into('requests', _NAMES)} ON CONFLICT (id) DO NOTHING"
-_RECORD = upsert_into("requests", _NAMES, "id")
 _IS_OPEN = "candidates IS NOT NULL AND settled_at IS NULL"
 
 
 def begin(tx: Transaction, row: RequestRow) -> None:
     """Note that a request asks a source, so that it leaves a row even when its process is killed."""
-    tx.execute(_BEGIN, **_values(replace(row, status="failure", error=UNDER_WAY)))
+    if tx.row("SELECT 1 FROM requests WHERE id = :id", id=row.id) is None:
+        tx.insert("requests", replace(row, status="failure", error=UNDER_WAY))
 
 
 def record(tx: Transaction, row: RequestRow) -> None:
-    tx.execute(_RECORD, **_values(row))
-
-
-def _values(row: RequestRow) -> dict[str, Any]:
     offered = json.loads(row.candidates or "[]")
-    return {**asdict(row), "best_candidate": offered[0]["id"] if offered else None}
+    tx.upsert("requests", row, "id", best_candidate=offered[0]["id"] if offered else None)
 
 
 def has_ended(tx: Transaction, request_id: str) -> bool:
@@ -100,8 +85,8 @@ def has_ended(tx: Transaction, request_id: str) -> bool:
     return row is not None and row["error"] != UNDER_WAY
 
 
-def given_before(tx: Transaction, session_id: str, framework: str) -> Given:
-    """Return what a session was given about a framework since it last saved something about it."""
+def given_before(tx: Transaction, session_id: str, framework: str) -> tuple[int, int]:
+    """Return what a session was given about a framework since it last saved something about it: tokens, and how many ms that took."""
     row = tx.row(
         "SELECT coalesce(sum(answer_tokens), 0), coalesce(sum(duration_ms), 0) FROM requests "
         "WHERE session_id = :session AND mode = 'research' AND framework = :framework AND at > coalesce("
@@ -109,7 +94,7 @@ def given_before(tx: Transaction, session_id: str, framework: str) -> Given:
         session=session_id,
         framework=framework,
     )
-    return Given(row[0], row[1]) if row else Given(0, 0)
+    return (row[0], row[1]) if row else (0, 0)
 
 
 def open_offers(tx: Transaction) -> list[Unanswered]:

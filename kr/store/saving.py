@@ -1,22 +1,24 @@
-"""Writing a report: text, row, revision and search index in one transaction, with the capacity guard; then the file."""
+"""Writing, removing and restoring reports: text, row, revision and search index in one transaction, with the capacity guard; then the file."""
 
 import logging
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
+from typing import get_args
 
 from kr.errors import EntryConflict, ReportUnwritable, StoreConflict, StoreError, UnknownEntry
 from kr.frameworks import framework_key
-from kr.models import Confidence, Entry, EntryStatus, Origin
+from kr.models import PLACEHOLDER, Confidence, Entry, EntryStatus, Origin
 from kr.slugs import Name
-from kr.store import archive, edits, entries, files, places, revisions, wordings
+from kr.store import archive, entries, places, reports, wordings
+from kr.store.archive import Archived
 from kr.store.engine import Store, Transaction
 from kr.store.entries import STALE_BASELINE
 from kr.store.places import Subject
 from kr.store.requests import Need
-from kr.text import tag_key
-from kr.times import major_key, same_major, to_text
+from kr.text import digest, tag_key
+from kr.times import major_key, parse_time, same_major, to_text
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +61,7 @@ class Saved:
     """What became of a report. ``lru_evicted`` is -1 when the guard failed; a warning says why.
 
     ``revision`` is the text's number, and ``replaced`` that of the text whose place it took. ``is_beside``: it took none, and is
-    kept as a revision beside the entry's own text.
+    kept as a revision beside the entry's own text. ``archived`` are the entries that gave way to a restored one.
     """
 
     entry: Entry
@@ -70,10 +72,11 @@ class Saved:
     revision: int = 1
     replaced: int | None = None
     is_beside: bool = False
+    archived: tuple[Archived, ...] = ()
 
 
 def save(store: Store, draft: Draft, text: str, now: datetime) -> Saved:
-    """Write a report; its file is made once the row is committed.
+    """Write a report.
 
     Raises ``ReportUnwritable``, ``UnknownEntry`` or ``EntryConflict`` for an entry that can't take it, or a ``StoreError``; files and
     database are then as they were.
@@ -81,85 +84,57 @@ def save(store: Store, draft: Draft, text: str, now: datetime) -> Saved:
     text = text.encode(errors="replace").decode()
     if not text.strip():
         raise ReportUnwritable(f"{draft.framework} - {draft.topic}: a report can't be empty")
-    with store.files.staged(text) as staged:
-        return store.change(lambda tx: _save(tx, draft, text, staged, now))
+    return store.change(lambda tx: _save(tx, draft, text, now))
 
 
-def _save(tx: Transaction, draft: Draft, text: str, staged: Path, now: datetime) -> Saved:
+def _save(tx: Transaction, draft: Draft, text: str, now: datetime) -> Saved:
     at = to_text(now)
     live = _named(tx, draft) if draft.entry_id else entries.of_topic(tx, *_subject(draft))
     if live is not None:
-        live = edits.ingest_edit(tx, live)
-    sha256 = revisions.keep(tx, text)
+        live = reports.ingest_edit(tx, live)
+    sha256 = reports.keep(tx, text)
     if live is not None and not draft.supersedes(live):
         return _keep_beside(tx, live, draft, sha256, at)
     name = _new_name(tx, draft) if live is None else name_of(tx, live)
     entry = _entry(tx, draft, name, live, sha256=sha256, now=now)
     is_new_text = live is None or entry.revision != live.revision
     if live is not None and is_new_text:
-        revisions.add(tx, live, at)
-    is_baseline = draft.status == "stale" and draft.origin == "excerpt"
-    entries.put(tx, entry, stale_reason=STALE_BASELINE if is_baseline else None)
+        reports.add_revision(tx, live, at)
+    entries.put(tx, entry)
     if live is not None:
         _keep_wordings(tx, live, entry, draft, at)
-    saved = finish(tx, staged, entry, now)
+    saved = _finish(tx, entry, text, now)
     return replace(saved, replaced=live.revision if live is not None and is_new_text else None)
 
 
-def finish(tx: Transaction, staged: Path, entry: Entry, now: datetime) -> Saved:
-    """Have the file made once the row is committed, and run the guard, whose failure is undone alone (F1, error row 15).
-
-    A file that is not made, whatever the reason, is made by the next one who reads the report.
-    """
-    target = tx.files.place(entry.path)
-
-    def publish() -> None:
-        try:
-            files.publish(staged, target)
-        except ReportUnwritable as exc:
-            log.warning("%s; its text is in the database", exc)
-
-    tx.after_commit.append(publish)
+def _finish(tx: Transaction, entry: Entry, text: str, now: datetime) -> Saved:
+    """Have the file made, and run the guard, whose failure is undone alone (F1, error row 15)."""
+    tx.write_report(entry.path, text)
     # A placeholder takes nobody's place: where there is no room it is the first to go itself.
     keep = "" if entry.origin == "placeholder" else entry.id
     try:
         with tx.savepoint():
-            evicted = archive.enforce_capacity(tx, now, keep=keep)
+            aged, evicted = archive.enforce_capacity(tx, now, keep=keep)
     except StoreConflict:
         raise
     except (sqlite3.Error, StoreError) as exc:
         if not tx.connection.in_transaction:
             raise StoreError("the database gave up the transaction") from exc
         log.warning("the capacity guard failed: %s", exc)
-        warnings = (f"the capacity guard failed: {exc}",)
-        return _saved(tx, entry, lru_evicted=-1, warnings=warnings)
-    return _saved(tx, entry, auto_archived=evicted.auto_archived, lru_evicted=evicted.lru_evicted)
+        return replace(_saved(tx, entry), lru_evicted=-1, warnings=(f"the capacity guard failed: {exc}",))
+    return replace(_saved(tx, entry), auto_archived=aged, lru_evicted=evicted)
 
 
-def _saved(
-    tx: Transaction,
-    entry: Entry,
-    *,
-    auto_archived: int = 0,
-    lru_evicted: int = 0,
-    warnings: tuple[str, ...] = (),
-) -> Saved:
-    return Saved(
-        entry=entry,
-        index_count=entries.count(tx),
-        revision=entry.revision,
-        auto_archived=auto_archived,
-        lru_evicted=lru_evicted,
-        warnings=warnings,
-    )
+def _saved(tx: Transaction, entry: Entry) -> Saved:
+    return Saved(entry=entry, index_count=entries.count(tx), revision=entry.revision)
 
 
 def _keep_beside(tx: Transaction, live: Entry, draft: Draft, sha256: str, at: str) -> Saved:
     """Keep a text that does not take the place of the entry's own as a revision beside it; of a placeholder nothing is kept."""
     number = live.revision
     if draft.origin != "placeholder" and sha256 != live.sha256:
-        known = {it.sha256: it.revision for it in revisions.of_entry(tx, live.id)}
-        number = known.get(sha256) or revisions.next_number(tx, live.id)
+        known = {it.sha256: it.revision for it in reports.revisions(tx, live.id)}
+        number = known.get(sha256) or reports.next_revision(tx, live.id)
         if sha256 not in known:
             beside = replace(
                 live,
@@ -172,7 +147,7 @@ def _keep_beside(tx: Transaction, live: Entry, draft: Draft, sha256: str, at: st
                 revision=number,
                 researched_at=at,
             )
-            revisions.add(tx, beside, at)
+            reports.add_revision(tx, beside, at)
     return replace(_saved(tx, live), revision=number, is_beside=True)
 
 
@@ -202,11 +177,12 @@ def _entry(
         created=live.created if live else to_text(now),
         last_accessed=entries.next_access(tx, now),
         status=draft.status,
+        stale_reason=STALE_BASELINE if draft.status == "stale" and draft.origin == "excerpt" else None,
         confidence=draft.confidence,
         origin=draft.origin,
         written_by=draft.written_by,
         sha256=sha256,
-        revision=live.revision if live and is_same_text else revisions.next_number(tx, name.id),
+        revision=live.revision if live and is_same_text else reports.next_revision(tx, name.id),
         researched_at=draft.researched_at or to_text(now),
         fresh_until=draft.fresh_until,
     )
@@ -259,3 +235,139 @@ def _new_name(tx: Transaction, draft: Draft) -> Name:
                 return name
             break
     return places.free_name(tx, subject)
+
+
+def remove(store: Store, entry_ids: Sequence[str], now: datetime) -> list[Archived] | None:
+    """Move live entries to the archive by hand, each with the text that it last showed; all or none.
+
+    None: one is not there.
+    """
+
+    def write(tx: Transaction) -> list[Archived] | None:
+        live = [entries.get(tx, entry_id) for entry_id in dict.fromkeys(entry_ids)]
+        return None if None in live else [_archive(tx, entry, now) for entry in live if entry is not None]
+
+    return store.change(write)
+
+
+def restore_archived(
+    store: Store, archived: Archived, now: datetime, *, replace_live: bool = False
+) -> Saved | None:
+    """Make an archived entry live again, with its own text. None: it left the archive meanwhile.
+
+    Raises ``EntryConflict`` when its text is lost, or its id or topic is live (``replace_live``: archived first); ``ReportUnwritable``.
+    """
+
+    def write(tx: Transaction) -> Saved | None:
+        if not archive.pop(tx, archived.archive_id):
+            return None
+        entry = archived.entry
+        live = _in_the_way(tx, entry)
+        if live and not replace_live:
+            what = "this id" if live[0].id == entry.id else f"its framework and topic, as {live[0].id},"
+            raise EntryConflict(
+                f"{entry.id}: {what} is live; --replace archives it first and then restores this one"
+            )
+        moved = tuple(_archive(tx, it, now) for it in live)
+        text, subject = _own_text(tx, entry), Subject(entry.framework, entry.topic, entry.framework_version)
+        if not places.is_free(tx, Name(entry.id, entry.path), subject, text):
+            entry = replace(entry, path=places.free_name(tx, subject).path)
+        is_baseline = entry.stale_reason == STALE_BASELINE
+        return replace(_put_back(tx, entry, text, now, is_baseline=is_baseline), archived=moved)
+
+    return store.change(write)
+
+
+def restore_revision(store: Store, entry_id: str, number: int, now: datetime) -> Saved | None:
+    """Bring an earlier text of a live entry back with its version, confidence, writer and time. None: no such entry or revision.
+
+    Raises ``EntryConflict`` when another live entry is the one of that version.
+    """
+
+    def write(tx: Transaction) -> Saved | None:
+        current = entries.get(tx, entry_id)
+        revision = reports.revision(tx, entry_id, number)
+        text = reports.text_of(tx, revision.sha256) if revision is not None else None
+        if current is None or revision is None or text is None:
+            return None
+        current = reports.ingest_edit(tx, current)
+        confidence: Confidence = next((it for it in get_args(Confidence) if it == revision.confidence), "low")
+        origin: Origin = next((it for it in get_args(Origin) if it == revision.origin), "imported")
+        entry = replace(
+            current,
+            path=name_of(tx, current).path,
+            framework_version=revision.framework_version or current.framework_version,
+            confidence=confidence,
+            researched_at=revision.researched_at,
+            origin=origin,
+            written_by=revision.written_by,
+            revision=revision.revision,
+            fresh_until=revision.fresh_until,
+        )
+        if others := [it for it in _of_same_major(tx, entry) if it.id != entry_id]:
+            raise EntryConflict(f"{others[0].id} is the entry of this topic for {entry.framework_version}")
+        reports.add_revision(tx, current, to_text(now))
+        wordings.doubt(tx, entry_id)  # somebody confirmed them for the other text
+        restored = _put_back(tx, entry, text, now, is_baseline=revision.status == "stale")
+        return replace(restored, replaced=current.revision)
+
+    return store.change(write)
+
+
+def _put_back(tx: Transaction, entry: Entry, text: str, now: datetime, *, is_baseline: bool) -> Saved:
+    """Make an entry live with a text; ``is_baseline``: an older one that stood in for research."""
+    end = parse_time(entry.fresh_until or "")
+    stale_reason = None
+    if is_baseline:
+        stale_reason = STALE_BASELINE
+    elif entry.origin == "placeholder":
+        stale_reason = PLACEHOLDER
+    elif end is not None and now >= end:
+        stale_reason = f"fresh until {entry.fresh_until} only"
+    entry = replace(
+        entry,
+        sha256=reports.keep(tx, text),
+        last_accessed=entries.next_access(tx, now),
+        status="fresh" if stale_reason is None else "stale",
+        stale_reason=stale_reason,
+        stale_major=None,
+    )
+    entries.put(tx, entry)
+    return _finish(tx, entry, text, now)
+
+
+def _archive(tx: Transaction, entry: Entry, now: datetime) -> Archived:
+    """Move an entry to the archive; what a person wrote into its file goes with it."""
+    reports.ingest_edit(tx, entry)
+    archive.move(tx, entry.id, "manual", now)
+    return archive.of_id(tx, entry.id)[0]
+
+
+def _own_text(tx: Transaction, entry: Entry) -> str:
+    """Return an entry's text by its hash, or what still stands at its path if that is no other entry's text."""
+    own = reports.text_of(tx, entry.sha256)
+    if own is not None:
+        return own
+    on_disk = tx.files.read_text(entry.path)
+    is_known = reports.text_of(tx, digest(on_disk)) is not None
+    if on_disk.strip() and (entry.sha256 == digest(on_disk) or not is_known):
+        return on_disk
+    raise EntryConflict(
+        f"{entry.id}: its text is lost, it is neither in the database nor at {entry.path}; "
+        "nothing was changed, ask kr research about it again"
+    )
+
+
+def _in_the_way(tx: Transaction, entry: Entry) -> list[Entry]:
+    """Return the live entries of the same id, or the same framework, topic and major."""
+    found = [
+        entries.get(tx, entry.id),
+        entries.of_topic(tx, entry.framework, entry.topic, entry.framework_version),
+        *_of_same_major(tx, entry),
+    ]
+    return list({live.id: live for live in found if live is not None}.values())
+
+
+def _of_same_major(tx: Transaction, entry: Entry) -> list[Entry]:
+    same = entries.of_pair(tx, entry.framework, entry.topic)
+    return [it for it in same if major_key(it.framework_version) == major_key(entry.framework_version)]

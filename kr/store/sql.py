@@ -2,6 +2,10 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from typing import Any, TypeVar
+
+R = TypeVar("R")
 
 SCHEMA_VERSION = 1
 """The number of the newest migration, kept in SQLite's ``PRAGMA user_version``, and in PostgreSQL in ``meta``."""
@@ -51,6 +55,18 @@ def upsert_into(table: str, names: Sequence[str], *key: str) -> str:
     """Return the statement that inserts a row, or sets its columns in the row that has its ``key``."""
     changes = ", ".join(f"{name} = excluded.{name}" for name in names if name not in key)
     return f"{insert_into(table, names)} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
+
+
+def columns_of(record: Any) -> dict[str, Any]:
+    """Return the columns of a dataclass; what is a tuple there is a list in JSON."""
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    return {name: json_list(it) if isinstance(it, tuple) else it for name, it in values.items()}
+
+
+def record_of(kind: type[R], row: Any, **read: Any) -> R:
+    """Make a dataclass of a row's columns but for those that are ``read`` already."""
+    names = [field.name for field in fields(kind) if field.name not in read]  # type: ignore[arg-type]
+    return kind(**{name: row[name] for name in names}, **read)
 
 
 def named(name: str, values: Iterable[object]) -> tuple[str, dict[str, object]]:

@@ -94,14 +94,10 @@ class SqliteDatabase:
     @contextmanager
     def transaction(
         self,
-        after_commit: list[Callable[[], None]],
-        timeout: float | None = None,
-        scope: str | None = None,  # noqa: ARG002
+        timeout: float | None,
+        scope: str | None,  # noqa: ARG002
     ) -> Iterator[Connection]:
-        """Wait for other writers, whatever the ``scope``, then write. Rolled back unless the block ends normally.
-
-        The steps of ``after_commit`` run once it is committed, with the lock still held.
-        """
+        """Wait for other writers, whatever the ``scope``; rolled back unless the block commits."""
         seconds = self.timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
         with translated(self.path):
@@ -109,9 +105,6 @@ class SqliteDatabase:
             with self._locked(seconds), self._kept(self._writers, self._open_writer) as connection:
                 self._begin(connection, "BEGIN IMMEDIATE", deadline)
                 yield connection
-                connection.execute("COMMIT")
-                for step in after_commit:
-                    step()
 
     def close(self) -> None:
         _close_all(self.path, self._readers, self._writers)

@@ -3,16 +3,15 @@
 Both belong to the id of an entry, and so stay with it through the archive and back.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 
 from kr.frameworks import framework_key
 from kr.models import Entry, Outcome
 from kr.store import entries
-from kr.store.engine import Row, Transaction
+from kr.store.engine import Transaction
 from kr.store.entries import question_key
 from kr.store.requests import Need
-from kr.store.sql import insert_into, json_list, named, texts_of, upsert_into
+from kr.store.sql import record_of, texts_of
 
 MOST = 20
 """How many wordings an entry keeps: the newest."""
@@ -31,19 +30,12 @@ class Wording:
     proved: bool = False
 
 
-_NAMES = tuple(field.name for field in fields(Wording))
-_KEEP = insert_into("wordings", (*_NAMES, "question_key"))
-
-
-def of(tx: Transaction, entry_ids: Iterable[str]) -> dict[str, list[Wording]]:
-    """Return the wordings of each of these ids that has some, oldest first."""
-    ids, parameters = named("id", entry_ids)
-    return _grouped(tx.rows(f"SELECT * FROM wordings WHERE entry_id IN {ids} ORDER BY id", **parameters))
-
-
-def all(tx: Transaction) -> dict[str, list[Wording]]:  # noqa: A001 - read as wordings.all(tx)
-    """Return the wordings of every id that has some, oldest first."""
-    return _grouped(tx.rows("SELECT * FROM wordings ORDER BY id"))
+def of(tx: Transaction, entry_id: str) -> list[Wording]:
+    """Return the wordings of an id, oldest first."""
+    return [
+        record_of(Wording, row, tags=texts_of(row["tags"]), proved=bool(row["proved"]))
+        for row in tx.rows("SELECT * FROM wordings WHERE entry_id = :id ORDER BY id", id=entry_id)
+    ]
 
 
 def keep(
@@ -80,7 +72,7 @@ def keep(
         session_id=session_id,
         proved=proved,
     )
-    tx.execute(_KEEP, **asdict(wording) | {"tags": json_list(need.tags), "question_key": key})
+    tx.insert("wordings", wording, question_key=key)
     tx.execute(
         "DELETE FROM wordings WHERE entry_id = :id AND id NOT IN "
         "(SELECT id FROM wordings WHERE entry_id = :id ORDER BY id DESC LIMIT :most)",
@@ -130,20 +122,6 @@ def detach(tx: Transaction, question: str, keep: Entry) -> None:
         entries.index_again(tx, entry_id)
 
 
-def forget(tx: Transaction, entry_id: str) -> None:
-    """Delete the wordings of an entry that is gone for good: its id may become another one's."""
-    tx.execute("DELETE FROM wordings WHERE entry_id = :id", id=entry_id)
-
-
-def _grouped(rows: Sequence[Row]) -> dict[str, list[Wording]]:
-    found: dict[str, list[Wording]] = {}
-    for row in rows:
-        columns = {name: row[name] for name in _NAMES}
-        columns |= {"proved": bool(row["proved"]), "tags": texts_of(row["tags"])}
-        found.setdefault(row["entry_id"], []).append(Wording(**columns))
-    return found
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rating:
     """One row of ``ratings``: what a session says of an entry's text. ``revision`` is the text's number."""
@@ -157,12 +135,9 @@ class Rating:
     at: str
 
 
-_RATING = tuple(field.name for field in fields(Rating))
-
-
 def rate(tx: Transaction, rating: Rating) -> None:
     """Keep a rating. A session counts once for a text, by its last word."""
-    tx.execute(upsert_into("ratings", _RATING, "entry_id", "revision", "session_id"), **asdict(rating))
+    tx.upsert("ratings", rating, "entry_id", "revision", "session_id")
 
 
 def ratings_of(tx: Transaction, entry: Entry) -> list[Rating]:
@@ -172,7 +147,7 @@ def ratings_of(tx: Transaction, entry: Entry) -> list[Rating]:
         id=entry.id,
         revision=entry.revision,
     )
-    return [Rating(**{name: row[name] for name in _RATING}) for row in rows]
+    return [record_of(Rating, row) for row in rows]
 
 
 def rated_wrong(tx: Transaction) -> list[str]:

@@ -1,9 +1,9 @@
 """Instances of workflows (table ``workflows``); the state file of each is the authority."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 
 from kr.store.engine import Transaction
-from kr.store.sql import upsert_into
+from kr.store.sql import record_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,18 +23,14 @@ class WorkflowRow:
     completed_at: str | None
 
 
-_NAMES = tuple(field.name for field in fields(WorkflowRow))
-
-
 def record(tx: Transaction, row: WorkflowRow) -> None:
-    tx.execute(upsert_into("workflows", _NAMES, "workflow_id"), **asdict(row))
+    tx.upsert("workflows", row, "workflow_id")
 
 
 def newest(tx: Transaction, limit: int | None = None) -> list[WorkflowRow]:
     """Return the instances, the last started first."""
     rows = tx.rows("SELECT * FROM workflows ORDER BY created_at DESC, workflow_id")[:limit]
-    found = ({name: row[name] for name in _NAMES} for row in rows)
-    return [WorkflowRow(**{**row, "is_simulated": bool(row["is_simulated"])}) for row in found]
+    return [record_of(WorkflowRow, row, is_simulated=bool(row["is_simulated"])) for row in rows]
 
 
 def by_status(tx: Transaction) -> dict[str, int]:

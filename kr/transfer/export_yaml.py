@@ -18,12 +18,10 @@ from typing import Any
 
 from kr.errors import ExportFailed
 from kr.models import Entry
-from kr.store import archive, meta, new_id, revisions
+from kr.store import archive, meta, new_id, reports, wordings
 from kr.store import entries as entry_rows
-from kr.store import reports as stored_reports
-from kr.store import wordings as wording_rows
 from kr.store.archive import Archived
-from kr.store.engine import ALONE, Store
+from kr.store.engine import ALONE, Store, Transaction
 from kr.store.files import ReportFiles, open_own, write_new
 from kr.store.lock import file_lock
 from kr.store.meta import ARCHIVE_CHANGES
@@ -80,17 +78,17 @@ def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) 
     with store.read() as tx:
         edited = [entry for entry in entry_rows.all(tx) if settled(tx, entry) is None]
     for entry in edited:
-        stored_reports.read_report(store, entry)
-    files, reports = [folder / INDEX, folder / ARCHIVE], 0
+        reports.read_report(store, entry)
+    files, number = [folder / INDEX, folder / ARCHIVE], 0
     if folder.resolve() == knowledge_base.resolve():
         refresh_exports(store, knowledge_base)
     else:
         with _translated(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            reports = _write_elsewhere(store, folder)
+            number = _write_elsewhere(store, folder)
         files += [folder / WORDINGS] if (folder / WORDINGS).exists() else []
     with store.read() as tx:
-        counts = {"entries": entry_rows.count(tx), "archived": archive.count(tx), "reports": reports}
+        counts = {"entries": entry_rows.count(tx), "archived": archive.count(tx), "reports": number}
     return {**counts, "files": [str(file) for file in files]}
 
 
@@ -176,10 +174,10 @@ def _write_elsewhere(store: Store, folder: Path) -> int:
         live, archived = entry_rows.all(tx), archive.since(tx, 0)
         texts = [(entry.path, entry.sha256) for entry in live]
         for path, sha256 in texts + [(_archived_path(row), row.entry.sha256) for row in archived]:
-            if (text := revisions.text(tx, sha256)) is not None:
+            if (text := reports.text_of(tx, sha256)) is not None:
                 files.write(path, text)
                 number += 1
-        if items := list(_wordings(live, archived, wording_rows.all(tx))):
+        if items := list(_wordings(tx, live, archived)):
             _replace(folder / WORDINGS, _render(items, HEADER))
         _replace(folder / ARCHIVE, _render((_archived_item(it, has_report=True) for it in archived), HEADER))
         _replace(folder / INDEX, [render_index(live)])
@@ -249,9 +247,7 @@ def _archived_item(row: Archived, *, has_report: bool = False) -> Item:
     return {**_item(row.entry, "archived"), **of_archive}
 
 
-def _wordings(
-    live: list[Entry], archived: list[Archived], wordings: Mapping[str, list[wording_rows.Wording]]
-) -> Iterator[Item]:
+def _wordings(tx: Transaction, live: list[Entry], archived: list[Archived]) -> Iterator[Item]:
     """Tell times, writers, questions and wordings of all entries, live or archived, each sorted by id."""
     for entry in live:
         times = {name: getattr(entry, name) for name in EXACT_TIMES}
@@ -266,7 +262,7 @@ def _wordings(
         if entry.question is not None:
             at = entry.researched_at or entry.created
             yield _of(entry, "question", topic=entry.topic, tags=entry.tags, question=entry.question, at=at)
-        for it in wordings.get(entry.id, ()):
+        for it in wordings.of(tx, entry.id):
             of_whom = {"at": it.at, "session_id": it.session_id, "proved": "true" if it.proved else None}
             yield _of(entry, "wording", topic=it.topic, tags=it.tags, question=it.question, **of_whom)
 

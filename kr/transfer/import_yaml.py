@@ -6,17 +6,16 @@ Items are checked one by one; a bad one is named by file and line, and skipped. 
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, get_args
 
-from kr.errors import IndexUnreadable, ReportUnwritable
+from kr.errors import IndexUnreadable
 from kr.guard import reasons_to_hold
 from kr.models import Entry
 from kr.store import archive, entries, meta, wordings
 from kr.store.engine import Store, Transaction
-from kr.store.files import ReportFiles
 from kr.store.lock import file_lock
 from kr.store.meta import FIRST_IMPORT
 from kr.store.places import pair_of
@@ -141,8 +140,7 @@ def import_yaml(
             importer.import_wordings(file)
     result.refused.sort(key=lambda problem: (problem.file, problem.line))
     if result.has_changed and guards:
-        evicted = archive.enforce_capacity_now(store, now)
-        result.auto_archived, result.lru_evicted = evicted.auto_archived, evicted.lru_evicted
+        result.auto_archived, result.lru_evicted = store.change(lambda tx: archive.enforce_capacity(tx, now))
     if store.exists():
         with store.read() as tx:
             result.index_count = entries.count(tx)
@@ -221,11 +219,11 @@ class _Importer:
             self.place(placings[start : start + _BATCH])
 
     def place(self, batch: Sequence[tuple[Path, Item, bool]]) -> None:
-        """Place items in one transaction, each with its index file and whether the file at its path is its text; then make the files."""
+        """Place items in one transaction, each with its index file and whether the file at its path is its text."""
         if not batch:
             return
 
-        def write(tx: Transaction) -> tuple[Placer, list[Outcome], list[Problem]]:
+        def write(tx: Transaction) -> tuple[list[Outcome], list[Problem]]:
             placer = Placer(tx, self._base, self._now, adopts=self._adopts)
             done: list[Outcome] = []
             refused: list[Problem] = []
@@ -234,18 +232,12 @@ class _Importer:
                     done.append(placer.place(item, file.parent, has_text=has_text))
                 except BadItem as error:
                     refused.append(Problem(str(file), item.line, str(error)))
-            return placer, done, refused
+            return done, refused
 
-        placer, done, refused = self._store.change(write)
+        done, refused = self._store.change(write)
         self.result.refused += refused
         for what in done:
             self.result.counts[what] += 1
-        files = ReportFiles(self._base)
-        for path, text in placer.new_files.items():
-            try:
-                files.write(path, text)
-            except ReportUnwritable as error:  # the next one who reads it makes it
-                log.warning("%s; its text is in the database", error)
 
     def import_wordings(self, file: Path) -> None:
         """Give the entries that are here what the file says of them; what they know already stays."""
@@ -286,7 +278,7 @@ def _take_in(tx: Transaction, told: Mapping[str, Any], now: str, *, adopts: bool
         case "writer":
             who = {name: told[name] for name in ("origin", "confidence", "written_by")}
             entries.set_writer(tx, entry_id, told["sha256"].lower(), **who)
-        case "question" if entry.question is None:
+        case "question" if entry.question in {None, told["question"]}:
             entries.set_question(tx, entry_id, told["question"], at=min(told["at"] or now, now))
         case "question" | "wording":
             need = Need(told["topic"], told["tags"], told["question"])
@@ -313,11 +305,12 @@ def _take_times(tx: Transaction, entry: Entry, told: Mapping[str, Any]) -> None:
 
     When a text was researched is known from its own header so far, where somebody who edited it may have left the old day.
     """
-    exact: dict[str, str | None] = {}
+    exact: dict[str, Any] = {}
     for name in EXACT_TIMES:
         known, time = getattr(entry, name), told[name]
         is_rough = known is not None and time is not None and is_day(known)
         exact[name] = time if is_rough and (name in _OF_TEXT or known[:10] == time[:10]) else known
-    entries.set_times(tx, entry.id, exact)
-    if told["stale_major"] is not None:
-        entries.set_stale_major(tx, entry.id, told["stale_major"])
+    is_unmarked = entry.status == "stale" and entry.stale_reason is None and entry.origin != "placeholder"
+    if is_unmarked and entry.stale_major is None:
+        exact["stale_major"] = told["stale_major"]
+    entries.put(tx, replace(entry, **exact))

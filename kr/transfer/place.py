@@ -12,14 +12,22 @@ from typing import Literal
 from kr.errors import ReportUnwritable
 from kr.guard import clean, mask_secrets, reasons_to_hold
 from kr.models import Entry, Origin, origin_of_kind
-from kr.report import fresh_until, is_by_hand, is_finding, origin_of, read_confidence, read_date
+from kr.report import (
+    fresh_until,
+    is_by_hand,
+    is_finding,
+    origin_of,
+    read_confidence,
+    read_date,
+    read_question,
+)
 from kr.slugs import Name, suffixed_name
-from kr.store import archive, entries, revisions
-from kr.store.edits import ingest_edit
+from kr.store import archive, entries, reports
 from kr.store.engine import Transaction
 from kr.store.entries import of_major
 from kr.store.files import ReportFiles
 from kr.store.places import Pair, Subject, holders, is_free, pair_of, wanted_names
+from kr.store.reports import ingest_edit
 from kr.store.saving import name_of
 from kr.times import UNKNOWN_VERSION, from_text, major_key, parse_time, to_text
 from kr.transfer.read_index import BadItem, Item
@@ -30,13 +38,12 @@ _MAX_REPORT_BYTES = 16 * 1024 * 1024
 
 
 class Placer:
-    """Places items in one transaction. ``new_files`` are the texts of files that are to be written after it, by their paths.
+    """Places items in one transaction, and has their files written with it.
 
     ``adopts``: nobody asked for it, and a repository may have brought them: all that an agent would read is judged.
     """
 
     def __init__(self, tx: Transaction, knowledge_base: Path, now: datetime, *, adopts: bool) -> None:
-        self.new_files: dict[str, str] = {}
         self._tx = tx
         self._base = knowledge_base
         self._now = now
@@ -81,14 +88,16 @@ class Placer:
             created=_stored(item.created) or live.created,
             last_accessed=max(_stored(item.last_accessed) or "", live.last_accessed),
             status="stale" if live.origin == "placeholder" else item.status,
+            stale_major=None,
+            stale_reason=None,
         )
-        if text is not None and revisions.keep(self._tx, text) != live.sha256:
+        if text is not None and reports.keep(self._tx, text) != live.sha256:
             at, new = to_text(self._now), self._entry(item, live.id, text)
             if live.is_written:
-                revisions.add(self._tx, replace(new, path=live.path), at)
+                reports.add_revision(self._tx, replace(new, path=live.path), at)
                 entry = replace(entry, framework_version=live.framework_version, status=live.status)
             else:
-                revisions.add(self._tx, live, at)
+                reports.add_revision(self._tx, live, at)
                 entry = replace(
                     new,
                     framework_version=entry.framework_version,
@@ -97,7 +106,7 @@ class Placer:
                     path=name_of(self._tx, live).path,
                     question=live.question,
                 )
-                self.new_files[entry.path] = text
+                self._tx.write_report(entry.path, text)
         entries.put(self._tx, entry)
 
     def _place_archived(self, item: Item, entry_id: str, text: str | None) -> Outcome:
@@ -145,17 +154,18 @@ class Placer:
             framework_version=item.framework_version or UNKNOWN_VERSION,
             topic=item.topic,
             tags=item.tags or (),
+            question=read_question(text or ""),
             path=item.path,
             created=_stored(item.created) or now,
             last_accessed=_stored(item.last_accessed) or now,
             status="stale" if origin == "placeholder" else item.status,
             confidence=confidence,
-            sha256=revisions.keep(self._tx, text) if text else None,
+            sha256=reports.keep(self._tx, text) if text else None,
             researched_at=researched_at,
             fresh_until=to_text(end) if end is not None else None,
             origin=origin,
             written_by="file" if is_written else None,
-            revision=revisions.next_number(self._tx, entry_id),
+            revision=reports.next_revision(self._tx, entry_id),
         )
 
     def _choose_id(self, item: Item) -> str:
@@ -181,10 +191,9 @@ class Placer:
         for path in (entry.path, *wanted):
             if is_free(self._tx, Name(entry.id, path), subject, text):
                 try:
-                    self._tx.files.place(path)
+                    self._tx.write_report(path, text)
                 except ReportUnwritable as exc:
                     raise BadItem(f"path: {exc}") from exc
-                self.new_files[path] = text
                 return path
         raise BadItem("path: every name for its report is taken")
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kr.store import backup, entries, revisions
+from kr.store import backup, entries, reports
 from kr.store.engine import Store
 from kr.transfer import ARCHIVE, INDEX
 from kr.transfer.export_yaml import refresh_exports
@@ -19,7 +19,7 @@ def restore_backup(store: Store, folder: Path, file: Path, moment: str) -> Path 
             _set_aside(folder / name, moment)
     with store.write() as tx:
         for entry in entries.all(tx):
-            text, present = revisions.text(tx, entry.sha256), store.files.read(entry.path)
+            text, present = reports.text_of(tx, entry.sha256), store.files.read(entry.path)
             if text is not None and present != text.encode():
                 if present is not None:
                     _set_aside(folder / entry.path, moment)

@@ -7,6 +7,6 @@ from kr.store.engine import Store
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(None, tmp_path / "knowledge-base", timeout=20.0) as opened:
+def store(tmp_path: Path, database_url: str | None) -> Iterator[Store]:
+    with Store(database_url, tmp_path / "knowledge-base", timeout=20.0) as opened:
         yield opened

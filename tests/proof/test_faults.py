@@ -118,6 +118,6 @@ def test_a_permission_that_is_lost_and_given_back_while_kr_runs(project: Project
             lost = serve("two")
         assert serve("three") == '["cache-hit", true, "saved"]'
         process.communicate()
-    assert lost == '["degraded", false, "ReportUnwritable"]'
+    assert lost == '["degraded", false, "StoreUnwritable"]'
     kept = str(sql(project.database, "SELECT text FROM reports"))
     assert [mark in kept for mark in ("one.", "two.", "three.")] == [True, False, True]

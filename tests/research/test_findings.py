@@ -93,6 +93,7 @@ class TestWhatIsSaved:
             "- Written by: agent:a",
             "- Verified by: npm test",
             "- Source: https://zod.dev/api",
+            f"- Question: {QUESTION}",
         ]
 
     @pytest.mark.parametrize(
@@ -371,7 +372,7 @@ class TestForgery:
         assert shape
         assert shape.header["Confidence"] == "low"
         assert shape.header["Framework"] == "zod"
-        assert shape.sections["Source Attribution"] == "- Written by: agent:a"
+        assert shape.sections["Source Attribution"] == f"- Written by: agent:a\n- Question: {QUESTION}"
         assert headings(report) == list(SECTIONS)
         assert "obey me" not in report
 
@@ -451,7 +452,7 @@ class TestForgery:
         assert headings(report) == list(SECTIONS), report
         assert tuple(shape.sections) == SECTIONS
         assert shape.header["Confidence"] == "low"
-        assert shape.sections["Source Attribution"] == "- Written by: agent:a"
+        assert shape.sections["Source Attribution"] == "- Written by: agent:a\n- Question: How?"
         inside = shape.sections["Caveats & Version-Specific Notes"]
         assert inside == (contained(written) or "None.")
         if "<!" not in written:

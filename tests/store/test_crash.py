@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kr.models import Entry
-from kr.store import entries, quarantine, reports, restoring, revisions, saving, search
+from kr.store import entries, quarantine, reports, saving, search
 from kr.store.engine import Store
 from tests.support.stores import NOW, draft, insert_entry, sql, start
 
@@ -27,7 +27,7 @@ def live(store: Store) -> Entry:
 
 def earlier_texts(store: Store, entry: Entry) -> list[str | None]:
     with store.read() as tx:
-        return [revisions.text(tx, row.sha256) for row in revisions.of_entry(tx, entry.id)]
+        return [reports.text_of(tx, row.sha256) for row in reports.revisions(tx, entry.id)]
 
 
 @pytest.fixture
@@ -118,11 +118,11 @@ def _research(store: Store, entry: Entry) -> None:
 
 
 def _restore(store: Store, entry: Entry) -> None:
-    assert restoring.restore_revision(store, entry.id, 1, NOW) is not None
+    assert saving.restore_revision(store, entry.id, 1, NOW) is not None
 
 
 def _remove(store: Store, entry: Entry) -> None:
-    restoring.remove(store, [entry.id], NOW)
+    saving.remove(store, [entry.id], NOW)
 
 
 def test_secrets_and_hidden_characters_are_taken_out_of_an_edit(

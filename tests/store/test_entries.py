@@ -6,7 +6,7 @@ import pytest
 
 from kr.frameworks import lookup_keys
 from kr.models import Entry
-from kr.store import entries, lookup, revisions, saving
+from kr.store import entries, lookup, reports, saving
 from kr.store.engine import Store
 from tests.support.stores import NOW, draft, insert_entry, sql, together
 
@@ -99,7 +99,7 @@ def test_an_entry_is_removed_and_its_revisions_stay(store: Store) -> None:
         assert entries.remove(tx, saved.entry.id)
         assert not entries.remove(tx, saved.entry.id)
         assert entries.get(tx, saved.entry.id) is None
-        assert [revision.revision for revision in revisions.of_entry(tx, saved.entry.id)] == [1]
+        assert [revision.revision for revision in reports.revisions(tx, saved.entry.id)] == [1]
 
 
 def test_tags_are_stored_as_json_that_people_can_read(store: Store) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.store import archive, entries, reports, restoring, saving
+from kr.store import archive, entries, reports, saving
 from kr.store.engine import Store
 from tests.support.interrupts import Interrupter
 from tests.support.stores import NOW, draft, sql
@@ -25,13 +25,13 @@ def save_another(store: Store) -> None:
 
 
 def restore_revision(store: Store) -> None:
-    restoring.restore_revision(store, ENTRY, 1, NOW)
+    saving.restore_revision(store, ENTRY, 1, NOW)
 
 
 def restore_archived(store: Store) -> None:
     with store.read() as tx:
         [archived] = archive.of_id(tx, "flask-repeatable-options")
-    restoring.restore_archived(store, archived, NOW)
+    saving.restore_archived(store, archived, NOW)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Store(None, base) as store:
         saving.save(store, draft("django"), "# django\n", NOW)
         saving.save(store, draft("flask"), "# flask\n", NOW)
-        restoring.remove(store, ["flask-repeatable-options"], NOW)
+        saving.remove(store, ["flask-repeatable-options"], NOW)
         for text in ("# one\n", "# two\n", "# three\n"):
             saving.save(store, draft(), text, NOW)
     return base

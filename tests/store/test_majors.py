@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kr.errors import EntryConflict
 from kr.models import Entry
-from kr.store import archive, entries, reports, restoring, saving
+from kr.store import archive, entries, reports, saving
 from kr.store.engine import Store
 from kr.times import major_key, same_major
 from tests.support.stores import NOW, draft
@@ -70,12 +70,12 @@ def test_an_unknown_version_renews_what_was_used_last(store: Store) -> None:
 
 def test_an_archived_major_keeps_its_name_and_comes_back_beside_the_other(store: Store) -> None:
     first = save(store, "2")
-    restoring.remove(store, [first.id], NOW)
+    saving.remove(store, [first.id], NOW)
     second = save(store, "3")
     assert second.id == f"{first.id}-v3"
     with store.read() as tx:
         (archived,) = archive.of_id(tx, first.id)
-    back = restoring.restore_archived(store, archived, LATER)
+    back = saving.restore_archived(store, archived, LATER)
     assert back is not None
     assert back.archived == ()
     assert texts(store) == {first.id: "# for 2\n", second.id: "# for 3\n"}
@@ -83,11 +83,11 @@ def test_an_archived_major_keeps_its_name_and_comes_back_beside_the_other(store:
 
 def test_an_archived_major_that_is_researched_again_gets_its_name_back(store: Store) -> None:
     first, second = save(store, "2"), save(store, "3")
-    restoring.remove(store, [first.id, second.id], NOW)
+    saving.remove(store, [first.id, second.id], NOW)
     assert save(store, "3.1").id == second.id
     assert save(store, "2.1").id == first.id
     with store.read() as tx, pytest.raises(EntryConflict):
-        restoring.restore_archived(store, archive.of_id(tx, second.id)[0], LATER)
+        saving.restore_archived(store, archive.of_id(tx, second.id)[0], LATER)
 
 
 VERSIONS = st.sampled_from(["1", "2.7", "^2", "v3", ">=3,<4", "latest", "next", "unknown"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kr.errors import EntryConflict
 from kr.models import Entry
-from kr.store import archive, quarantine, reports, restoring, revisions, saving, search, wordings
+from kr.store import archive, quarantine, reports, saving, search, wordings
 from kr.store import entries as entry_rows
 from kr.store.engine import Store
 from kr.store.requests import Need
@@ -106,7 +106,7 @@ class Life:
     def remove(self, topic: str, *_: int) -> None:
         entry = self.live(topic)
         if entry is not None:
-            restoring.remove(self.store, [entry.id], self.now)
+            saving.remove(self.store, [entry.id], self.now)
 
     def restore(self, topic: str, _: int, which: int) -> None:
         with self.store.read() as tx:
@@ -114,22 +114,22 @@ class Life:
         if rows:
             row = rows[which % len(rows)]
             try:
-                back = restoring.restore_archived(self.store, row, self.now, replace_live=bool(which % 2))
+                back = saving.restore_archived(self.store, row, self.now, replace_live=bool(which % 2))
             except EntryConflict:
                 return
             assert back is not None
-            assert (back.saved.revision, back.saved.entry.sha256) == (row.entry.revision, row.entry.sha256)
+            assert (back.revision, back.entry.sha256) == (row.entry.revision, row.entry.sha256)
 
     def back(self, topic: str, _: int, number: int) -> None:
         entry = self.live(topic)
         if entry is None:
             return
         with self.store.read() as tx:
-            kept = revisions.get(tx, entry.id, number)
-        back = restoring.restore_revision(self.store, entry.id, number, self.now)
+            kept = reports.revision(tx, entry.id, number)
+        back = saving.restore_revision(self.store, entry.id, number, self.now)
         assert (back is None) == (kept is None)
         if back is not None and kept is not None:
-            assert (back.saved.entry.revision, back.saved.entry.sha256) == (number, kept.sha256)
+            assert (back.entry.revision, back.entry.sha256) == (number, kept.sha256)
 
     def word(self, topic: str, *_: int) -> None:
         entry = self.live(topic)
@@ -196,7 +196,7 @@ def test_no_text_is_lost_no_number_is_used_twice_and_the_search_follows(
             assert made == indexed(store)
         with store.read() as tx:
             for entry in entry_rows.all(tx):
-                assert ORDER not in (revisions.text(tx, entry.sha256) or "")
+                assert ORDER not in (reports.text_of(tx, entry.sha256) or "")
 
 
 @some
@@ -223,10 +223,10 @@ def test_placeholders_leave_first_then_installed_excerpts_then_what_was_read_lon
     expected = [entry.id for entry in sorted(entries, key=order)]
     assert told == expected
     with Store(f"sqlite:///{store.path}", store.path.parent, max_entries=limit) as small:
-        guarded = archive.enforce_capacity_now(small, NOW)
+        evicted = small.change(lambda tx: archive.enforce_capacity(tx, NOW))
         with small.read() as tx:
             assert sorted(entry_rows.ids(tx)) == sorted(expected[max(0, len(expected) - limit) :])
-        assert (guarded.auto_archived, guarded.lru_evicted) == (0, max(0, len(expected) - limit))
+        assert evicted == (0, max(0, len(expected) - limit))
 
 
 @given(

@@ -234,7 +234,7 @@ def test_a_database_that_may_only_be_read_is_read(store: Store, base: Path) -> N
     store.close()
     with protected(base / "kr.db", base):
         [outcome] = finish([start("try-both", base, preexec_fn=obey_permissions)])
-    assert outcome == "1 StoreUnwritable ReportUnwritable"
+    assert outcome == "1 StoreUnwritable StoreUnwritable"
     with protected(base / "kr.db"):
         [outcome] = finish([start("try-both", base, preexec_fn=obey_permissions)])
     assert outcome == "1 StoreUnwritable StoreUnwritable"
@@ -253,7 +253,7 @@ def test_nothing_can_be_made_in_a_protected_folder(base: Path) -> None:
     base.mkdir()
     with protected(base):
         [outcome] = finish([start("try-both", base, preexec_fn=obey_permissions)])
-    assert outcome == "StoreUnwritable StoreUnwritable ReportUnwritable"
+    assert outcome == "StoreUnwritable StoreUnwritable StoreUnwritable"
 
 
 def test_a_database_that_was_replaced_is_opened_anew(store: Store, base: Path) -> None:

@@ -15,7 +15,7 @@ from alembic.config import Config
 from sqlalchemy.pool import NullPool
 
 from kr.errors import StoreBusy, StoreConflict, StoreError, StoreTooNew, StoreUnwritable
-from kr.store import entries, meta, restoring, saving
+from kr.store import entries, meta, saving
 from kr.store.engine import Store, Transaction
 from kr.store.postgresql import MOST_CONNECTIONS
 from kr.transfer.export_yaml import export_yaml
@@ -207,13 +207,13 @@ def test_a_deadlock_is_tried_again(store: Store) -> None:
 
 def _remove(store: Store, base: Path, entry_id: str) -> None:
     assert base.is_dir()
-    assert restoring.remove(store, [entry_id], NOW)
+    assert saving.remove(store, [entry_id], NOW)
 
 
 def _restore(store: Store, base: Path, entry_id: str) -> None:
     saving.save(store, draft(), "# new\n", NOW)
     conflict_once(store, "entries")
-    assert restoring.restore_revision(store, entry_id, 1, NOW)
+    assert saving.restore_revision(store, entry_id, 1, NOW)
     assert (base / "frameworks/click/repeatable-options.md").read_text() == "# old\n"
 
 

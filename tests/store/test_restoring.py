@@ -13,7 +13,7 @@ import pytest
 
 from kr.errors import EntryConflict, ReportUnwritable, StoreError
 from kr.models import Entry
-from kr.store import archive, entries, reports, restoring, revisions, saving, wordings
+from kr.store import archive, entries, reports, saving, wordings
 from kr.store.archive import Archived
 from kr.store.engine import Store
 from kr.store.wordings import Rating
@@ -36,7 +36,7 @@ def live(store: Store, entry_id: str) -> Entry | None:
 
 def texts(store: Store, entry_id: str) -> list[str]:
     with store.read() as tx:
-        return [revisions.text(tx, revision.sha256) or "" for revision in revisions.of_entry(tx, entry_id)]
+        return [reports.text_of(tx, revision.sha256) or "" for revision in reports.revisions(tx, entry_id)]
 
 
 def hidden(base: Path) -> list[str]:
@@ -49,20 +49,16 @@ def entry(store: Store) -> Entry:
 
 
 def test_a_removed_entry_comes_back_whole(store: Store, base: Path, entry: Entry) -> None:
-    moved = restoring.remove(store, [entry.id], LATER)
+    moved = saving.remove(store, [entry.id], LATER)
     assert moved == [archived(store, entry.id)]
     assert (archived(store, entry.id).reason, archived(store, entry.id).entry) == ("manual", entry)
     assert live(store, entry.id) is None
     (base / entry.path).unlink()
-    back = restoring.restore_archived(store, archived(store, entry.id), MUCH_LATER)
+    back = saving.restore_archived(store, archived(store, entry.id), MUCH_LATER)
     assert back is not None
-    assert back.stale_reason is None
-    assert (
-        back.saved.entry
-        == replace(entry, last_accessed="2026-11-10T12:00:00.000000Z")
-        == live(store, entry.id)
-    )
-    assert reports.read_report(store, back.saved.entry) == "# one\n"
+    assert back.entry.stale_reason is None
+    assert back.entry == replace(entry, last_accessed="2026-11-10T12:00:00.000000Z") == live(store, entry.id)
+    assert reports.read_report(store, back.entry) == "# one\n"
     assert sql(store, "SELECT count(*) FROM archived_entries") == [(0,)]
     assert texts(store, entry.id) == []
     assert hidden(base) == []
@@ -71,9 +67,9 @@ def test_a_removed_entry_comes_back_whole(store: Store, base: Path, entry: Entry
 def test_a_stale_entry_comes_back_fresh(store: Store, entry: Entry) -> None:
     with store.write() as tx:
         entries.mark_stale(tx, entry.id, "version")
-    restoring.remove(store, [entry.id], NOW)
+    saving.remove(store, [entry.id], NOW)
     assert archived(store, entry.id).entry.status == "stale"
-    restoring.restore_archived(store, archived(store, entry.id), NOW)
+    saving.restore_archived(store, archived(store, entry.id), NOW)
     assert sql(store, "SELECT status, stale_reason FROM entries") == [("fresh", None)]
 
 
@@ -92,60 +88,60 @@ def test_what_was_not_researched_never_comes_back_fresh(
 ) -> None:
     entry = saving.save(store, draft(**changes), "# text\n", NOW).entry
     if is_archived:
-        restoring.remove(store, [entry.id], NOW)
-        back = restoring.restore_archived(store, archived(store, entry.id), MUCH_LATER)
+        saving.remove(store, [entry.id], NOW)
+        back = saving.restore_archived(store, archived(store, entry.id), MUCH_LATER)
     else:
         finding = draft(origin="finding", written_by="agent:s")
         assert saving.save(store, finding, "# new\n", NOW).replaced == 1
-        back = restoring.restore_revision(store, entry.id, 1, MUCH_LATER)
+        back = saving.restore_revision(store, entry.id, 1, MUCH_LATER)
     assert back is not None
-    assert back.saved.entry.fresh_until == changes.get("fresh_until")
-    assert (back.saved.entry.status, back.stale_reason is None) == (status, status == "fresh")
-    assert sql(store, "SELECT status, stale_reason FROM entries") == [(status, back.stale_reason)]
-    assert back.saved.entry.origin == changes["origin"]
+    assert back.entry.fresh_until == changes.get("fresh_until")
+    assert (back.entry.status, back.entry.stale_reason is None) == (status, status == "fresh")
+    assert sql(store, "SELECT status, stale_reason FROM entries") == [(status, back.entry.stale_reason)]
+    assert back.entry.origin == changes["origin"]
 
 
 def test_its_own_text_comes_back_over_a_newer_one(store: Store, base: Path, entry: Entry) -> None:
-    restoring.remove(store, [entry.id], NOW)
+    saving.remove(store, [entry.id], NOW)
     saving.save(store, draft(), "# two\n", LATER)
-    restoring.remove(store, [entry.id], LATER)
+    saving.remove(store, [entry.id], LATER)
     first = archived(store, entry.id, 1)
-    back = restoring.restore_archived(store, first, MUCH_LATER)
+    back = saving.restore_archived(store, first, MUCH_LATER)
     assert back is not None
     assert (base / entry.path).read_text() == "# one\n"
-    assert back.saved.revision == 1
+    assert back.revision == 1
     assert [row.entry.sha256 for row in [archived(store, entry.id)]] != [first.entry.sha256]
 
 
 def test_a_live_entry_is_in_the_way_until_it_may_be_replaced(store: Store, base: Path, entry: Entry) -> None:
-    restoring.remove(store, [entry.id], NOW)
+    saving.remove(store, [entry.id], NOW)
     saving.save(store, draft(framework_version="8.9"), "# two\n", LATER)
     (base / entry.path).write_text("# two, edited\n")
     old = archived(store, entry.id)
     with pytest.raises(EntryConflict, match="--replace"):
-        restoring.restore_archived(store, old, LATER)
+        saving.restore_archived(store, old, LATER)
     assert (base / entry.path).read_text() == "# two, edited\n"
     assert archived(store, entry.id) == old
-    back = restoring.restore_archived(store, old, MUCH_LATER, replace_live=True)
+    back = saving.restore_archived(store, old, MUCH_LATER, replace_live=True)
     assert back is not None
-    assert reports.read_report(store, back.saved.entry) == "# one\n"
+    assert reports.read_report(store, back.entry) == "# one\n"
     [replaced] = back.archived
     assert (replaced.reason, replaced.entry.framework_version) == ("manual", "8.9")
     with store.read() as tx:
-        assert revisions.text(tx, replaced.entry.sha256 or "") == "# two, edited\n"
+        assert reports.text_of(tx, replaced.entry.sha256 or "") == "# two, edited\n"
     assert (replaced.entry.origin, replaced.entry.written_by) == ("finding", "file")
     assert "# two\n" in texts(store, entry.id)
-    again = restoring.restore_archived(store, replaced, MUCH_LATER, replace_live=True)
+    again = saving.restore_archived(store, replaced, MUCH_LATER, replace_live=True)
     assert again is not None
-    assert reports.read_report(store, again.saved.entry) == "# two, edited\n"
+    assert reports.read_report(store, again.entry) == "# two, edited\n"
 
 
 def test_the_same_topic_under_another_id_is_in_the_way_too(store: Store, entry: Entry) -> None:
-    restoring.remove(store, [entry.id], NOW)
+    saving.remove(store, [entry.id], NOW)
     insert_entry(store, "imported-7", topic="Repeatable OPTIONS", path="notes/old.md")
     with pytest.raises(EntryConflict, match="imported-7"):
-        restoring.restore_archived(store, archived(store, entry.id), LATER)
-    back = restoring.restore_archived(store, archived(store, entry.id), LATER, replace_live=True)
+        saving.restore_archived(store, archived(store, entry.id), LATER)
+    back = saving.restore_archived(store, archived(store, entry.id), LATER, replace_live=True)
     assert back is not None
     assert [row.entry.id for row in back.archived] == ["imported-7"]
 
@@ -156,9 +152,9 @@ def test_the_capacity_holds_after_a_restoration(base: Path) -> None:
         saving.save(store, draft(topic="second"), "# second\n", NOW)
         saving.save(store, draft(topic="third"), "# third\n", LATER)
         assert archived(store, first.id).reason == "lru"
-        back = restoring.restore_archived(store, archived(store, first.id), LATER)
+        back = saving.restore_archived(store, archived(store, first.id), LATER)
         assert back is not None
-        assert (back.saved.index_count, back.saved.lru_evicted) == (2, 1)
+        assert (back.index_count, back.lru_evicted) == (2, 1)
         assert live(store, first.id) is not None
         assert archived(store, "click-second").reason == "lru"
 
@@ -175,100 +171,100 @@ def test_a_text_that_stands_on_disk_alone_comes_back(store: Store, base: Path, e
         " keywords_key, 'fresh', '2026-09-30', 'lru' FROM entries WHERE id = 'mine'",
     )
     sql(store, "DELETE FROM entries WHERE id = 'mine'")
-    back = restoring.restore_archived(store, archived(store, "mine"), LATER)
+    back = saving.restore_archived(store, archived(store, "mine"), LATER)
     assert back is not None
-    assert reports.read_report(store, back.saved.entry) == "# mine\n"
-    assert back.saved.entry.path == "notes/mine.md"
+    assert reports.read_report(store, back.entry) == "# mine\n"
+    assert back.entry.path == "notes/mine.md"
     assert entry.id != "mine"
 
 
 def test_a_lost_text_is_an_error_that_changes_nothing(store: Store, base: Path, entry: Entry) -> None:
-    restoring.remove(store, [entry.id], NOW)
+    saving.remove(store, [entry.id], NOW)
     sql(
         store,
         f"{'SET session_replication_role = replica;' if store.is_shared else ''} DELETE FROM report_texts",
     )
     (base / entry.path).unlink()
     with pytest.raises(EntryConflict, match=r"neither in the database nor at frameworks/click"):
-        restoring.restore_archived(store, archived(store, entry.id), LATER)
+        saving.restore_archived(store, archived(store, entry.id), LATER)
     assert live(store, entry.id) is None
     assert archived(store, entry.id).entry == entry
 
 
 def test_a_folder_at_its_path_moves_the_report(store: Store, base: Path, entry: Entry) -> None:
-    restoring.remove(store, [entry.id], NOW)
+    saving.remove(store, [entry.id], NOW)
     (base / entry.path).unlink()
     (base / entry.path).mkdir()
-    back = restoring.restore_archived(store, archived(store, entry.id), LATER)
+    back = saving.restore_archived(store, archived(store, entry.id), LATER)
     assert back is not None
-    assert back.saved.entry.path != entry.path
-    assert back.saved.entry.id == entry.id
-    assert reports.read_report(store, back.saved.entry) == "# one\n"
+    assert back.entry.path != entry.path
+    assert back.entry.id == entry.id
+    assert reports.read_report(store, back.entry) == "# one\n"
 
 
 def test_another_entrys_report_at_its_path_is_left_alone(store: Store, base: Path, entry: Entry) -> None:
-    restoring.remove(store, [entry.id], NOW)
+    saving.remove(store, [entry.id], NOW)
     insert_entry(store, "other", path=entry.path)
     (base / entry.path).write_text("# other\n")
-    back = restoring.restore_archived(store, archived(store, entry.id), LATER)
+    back = saving.restore_archived(store, archived(store, entry.id), LATER)
     assert back is not None
     assert (base / entry.path).read_text() == "# other\n"
-    assert reports.read_report(store, back.saved.entry) == "# one\n"
+    assert reports.read_report(store, back.entry) == "# one\n"
 
 
 @pytest.mark.parametrize("path", ["../outside.md", "/etc/kr.md", "a\\b.md"])
 def test_a_path_that_leaves_the_base_is_not_written(
     store: Store, base: Path, entry: Entry, path: str
 ) -> None:
-    restoring.remove(store, [entry.id], NOW)
+    saving.remove(store, [entry.id], NOW)
     sql(store, "UPDATE archived_entries SET path = ?", path)
-    back = restoring.restore_archived(store, archived(store, entry.id), LATER)
+    back = saving.restore_archived(store, archived(store, entry.id), LATER)
     assert back is not None
-    assert (base / back.saved.entry.path).read_text() == "# one\n"
+    assert (base / back.entry.path).read_text() == "# one\n"
     assert not (base.parent / "outside.md").exists()
 
 
 def test_a_row_that_left_the_archive_meanwhile_is_none(store: Store, entry: Entry) -> None:
-    restoring.remove(store, [entry.id], NOW)
+    saving.remove(store, [entry.id], NOW)
     row = archived(store, entry.id)
-    assert restoring.restore_archived(store, row, LATER) is not None
-    restoring.remove(store, [entry.id], LATER)
-    assert restoring.restore_archived(store, row, LATER) is None
+    assert saving.restore_archived(store, row, LATER) is not None
+    saving.remove(store, [entry.id], LATER)
+    assert saving.restore_archived(store, row, LATER) is None
 
 
 def test_remove_takes_all_or_nothing(store: Store, entry: Entry) -> None:
-    assert restoring.remove(store, [entry.id, "unknown"], NOW) is None
+    assert saving.remove(store, [entry.id, "unknown"], NOW) is None
     assert live(store, entry.id) == entry
-    assert len(restoring.remove(store, [entry.id, entry.id], NOW) or []) == 1
+    assert len(saving.remove(store, [entry.id, entry.id], NOW) or []) == 1
 
 
 def test_a_removed_entry_keeps_what_a_person_wrote(store: Store, base: Path, entry: Entry) -> None:
     (base / entry.path).write_text("# edited\n")
-    restoring.remove(store, [entry.id], NOW)
+    saving.remove(store, [entry.id], NOW)
     assert texts(store, entry.id) == ["# one\n"]
     (base / entry.path).unlink()
-    back = restoring.restore_archived(store, archived(store, entry.id), LATER)
+    back = saving.restore_archived(store, archived(store, entry.id), LATER)
     assert back is not None
-    assert reports.read_report(store, back.saved.entry) == "# edited\n"
+    assert reports.read_report(store, back.entry) == "# edited\n"
 
 
 def test_an_entry_without_its_file_can_be_removed_and_restored(
     store: Store, base: Path, entry: Entry
 ) -> None:
     (base / entry.path).unlink()
-    restoring.remove(store, [entry.id], NOW)
-    back = restoring.restore_archived(store, archived(store, entry.id), LATER)
+    saving.remove(store, [entry.id], NOW)
+    back = saving.restore_archived(store, archived(store, entry.id), LATER)
     assert back is not None
-    assert reports.read_report(store, back.saved.entry) == "# one\n"
+    assert reports.read_report(store, back.entry) == "# one\n"
 
 
 def test_a_revision_brings_its_text_version_and_confidence_back(
     store: Store, base: Path, entry: Entry
 ) -> None:
     saving.save(store, draft(framework_version="8.9", confidence="low", tags=("c",)), "# two\n", LATER)
-    back = restoring.restore_revision(store, entry.id, 1, MUCH_LATER)
+    back = saving.restore_revision(store, entry.id, 1, MUCH_LATER)
     assert back is not None
-    restored = back.saved.entry
+    restored = back.entry
     assert (restored.framework_version, restored.confidence, restored.researched_at) == (
         "8.2",
         "high",
@@ -277,7 +273,7 @@ def test_a_revision_brings_its_text_version_and_confidence_back(
     assert (restored.id, restored.tags, restored.status) == (entry.id, ("a", "b", "c"), "fresh")
     assert (base / entry.path).read_text() == "# one\n"
     assert texts(store, entry.id) == ["# one\n", "# two\n"]
-    assert restoring.restore_revision(store, entry.id, 2, MUCH_LATER) is not None
+    assert saving.restore_revision(store, entry.id, 2, MUCH_LATER) is not None
     assert (base / entry.path).read_text() == "# two\n"
     assert hidden(base) == []
 
@@ -285,13 +281,13 @@ def test_a_revision_brings_its_text_version_and_confidence_back(
 def test_a_number_stays_that_of_its_text(store: Store, entry: Entry) -> None:
     for text in ("# two\n", "# three\n"):
         saving.save(store, draft(), text, LATER)
-    back = restoring.restore_revision(store, entry.id, 1, LATER)
+    back = saving.restore_revision(store, entry.id, 1, LATER)
     assert back is not None
-    assert (back.saved.revision, back.saved.entry.revision) == (1, 1)
+    assert (back.revision, back.entry.revision) == (1, 1)
     renewed = saving.save(store, draft(), "# four\n", LATER)
     assert (renewed.revision, renewed.replaced) == (4, 1)
     with store.read() as tx:
-        kept = {it.revision: revisions.text(tx, it.sha256) for it in revisions.of_entry(tx, entry.id)}
+        kept = {it.revision: reports.text_of(tx, it.sha256) for it in reports.revisions(tx, entry.id)}
     assert kept == {1: "# one\n", 2: "# two\n", 3: "# three\n"}
 
 
@@ -321,8 +317,8 @@ def test_what_was_said_of_a_lost_text_is_not_said_of_the_next_one(
 @pytest.mark.parametrize(("entry_id", "number"), [("unknown", 1), ("click-repeatable-options", 7)])
 def test_an_unknown_revision_is_none(store: Store, entry: Entry, entry_id: str, number: int) -> None:
     assert entry.id == "click-repeatable-options"
-    assert restoring.restore_revision(store, entry_id, number, LATER) is None
-    assert restoring.restore_revision(store, "click-repeatable-options", 2**70, LATER) is None
+    assert saving.restore_revision(store, entry_id, number, LATER) is None
+    assert saving.restore_revision(store, "click-repeatable-options", 2**70, LATER) is None
 
 
 @pytest.mark.parametrize("what", ["archived", "revision"])
@@ -331,13 +327,13 @@ def test_a_commit_that_fails_brings_the_old_file_back(
 ) -> None:
     saving.save(store, draft(), "# two\n", NOW)
     if what == "archived":
-        restoring.remove(store, [entry.id], NOW)
+        saving.remove(store, [entry.id], NOW)
         saving.save(store, draft(), "# three\n", LATER)
     bring_back: dict[str, Callable[[], object]] = {
-        "archived": lambda: restoring.restore_archived(
+        "archived": lambda: saving.restore_archived(
             store, archived(store, entry.id), LATER, replace_live=True
         ),
-        "revision": lambda: restoring.restore_revision(store, entry.id, 1, LATER),
+        "revision": lambda: saving.restore_revision(store, entry.id, 1, LATER),
     }
     before = (base / entry.path).read_bytes()
     rows = sql(store, "SELECT * FROM entries"), sql(store, "SELECT * FROM archived_entries")
@@ -353,19 +349,19 @@ def test_a_commit_that_fails_brings_the_old_file_back(
 
 
 def test_a_report_that_cannot_be_written_changes_nothing(store: Store, base: Path, entry: Entry) -> None:
-    restoring.remove(store, [entry.id], NOW)
+    saving.remove(store, [entry.id], NOW)
     (base / entry.path).unlink()
     (base / entry.path).parent.rmdir()
     (base / entry.path).parent.write_text("a file where a folder belongs")
     with pytest.raises(ReportUnwritable, match=r"repeatable-options\.md"):
-        restoring.restore_archived(store, archived(store, entry.id), LATER)
+        saving.restore_archived(store, archived(store, entry.id), LATER)
     assert archived(store, entry.id).entry == entry
     assert live(store, entry.id) is None
 
 
 @pytest.mark.processes
 def test_many_restore_at_once_and_one_wins(store: Store, base: Path, entry: Entry) -> None:
-    restoring.remove(store, [entry.id], NOW)
+    saving.remove(store, [entry.id], NOW)
     together("restore", base, [(entry.id,)] * 4)
     assert sql(store, "SELECT id FROM entries") == [(entry.id,)]
     assert sql(store, "SELECT count(*) FROM archived_entries") == [(0,)]
@@ -393,9 +389,9 @@ def test_a_kill_at_any_moment_leaves_one_pair(store: Store, base: Path, entry: E
         if now is None:
             now = archived(store, entry.id).entry
             assert sql(store, "SELECT count(*) FROM archived_entries") == [(1,)]
-            back = restoring.restore_archived(store, archived(store, entry.id), LATER)
+            back = saving.restore_archived(store, archived(store, entry.id), LATER)
             assert back is not None
-            now = back.saved.entry
+            now = back.entry
         report = reports.read_report(store, now)
         assert report in {"# one\n", *known}
         assert digest(report or "") == now.sha256

@@ -7,7 +7,6 @@ import pytest
 from kr.errors import ReportUnwritable, StoreError
 from kr.store import archive, reports, saving
 from kr.store import entries as entry_rows
-from kr.store import revisions as revision_rows
 from kr.store.engine import Store
 from tests.support.stores import NOW, draft, insert_entry, refuse, sql
 
@@ -21,10 +20,10 @@ def make(store: Store) -> None:
 
 def revisions(store: Store, entry_id: str) -> list[str | None]:
     with store.read() as tx:
-        kept = revision_rows.of_entry(tx, entry_id)
+        kept = reports.revisions(tx, entry_id)
         numbers = [revision.revision for revision in kept]
         assert numbers == sorted({*numbers})
-        return [revision_rows.text(tx, revision.sha256) for revision in kept]
+        return [reports.text_of(tx, revision.sha256) for revision in kept]
 
 
 def disk(base: Path) -> dict[str, bytes]:
@@ -131,7 +130,7 @@ def test_an_archived_entry_keeps_its_own_text(base: Path) -> None:
         saving.save(store, draft(topic="by hand"), "# researched\n", LATER)
         with store.read() as tx:
             rows = {row.entry.id: row for row in archive.all(tx) if row.archived_at.startswith("2026-10-01")}
-            texts = {name: revision_rows.text(tx, row.entry.sha256 or "") for name, row in rows.items()}
+            texts = {name: reports.text_of(tx, row.entry.sha256 or "") for name, row in rows.items()}
         assert texts[old.id] == "# old\n"
         assert (base / "frameworks" / "mine.md").read_text() == "# by hand\n"
 
@@ -153,7 +152,7 @@ def test_every_text_that_was_replaced_is_kept(store: Store) -> None:
     saving.save(store, draft(), "# three\n", LATER)
     assert revisions(store, entry.id) == ["# one\n", "# two\n"]
     with store.read() as tx:
-        last = revision_rows.of_entry(tx, entry.id)[-1]
+        last = reports.revisions(tx, entry.id)[-1]
     assert (last.revision, last.confidence, last.framework_version) == (2, "high", "8.2")
     assert last.replaced_at.startswith("2026-10-02")
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kr.store import archive, entries, lessons, reports, restoring, saving, search
+from kr.store import archive, entries, lessons, reports, saving, search
 from kr.store.engine import Store
 from kr.store.lessons import LessonRow
 from kr.store.search import Passage, passage_of
@@ -72,13 +72,13 @@ def test_the_search_follows_every_change_of_an_entry(store: Store, entry_id: str
         [entry_id],
         [entry_id],
     )
-    restoring.remove(store, [entry_id], NOW)
+    saving.remove(store, [entry_id], NOW)
     assert keys(store, "something") == []
     with store.read() as tx:
         (row,) = archive.of_id(tx, entry_id)
-    restoring.restore_archived(store, row, NOW)
+    saving.restore_archived(store, row, NOW)
     assert keys(store, "something") == [entry_id]
-    restoring.restore_revision(store, entry_id, 1, NOW)
+    saving.restore_revision(store, entry_id, 1, NOW)
     assert (keys(store, "something"), keys(store, "decorator")) == ([], [entry_id])
 
 

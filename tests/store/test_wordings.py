@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kr.models import Entry
-from kr.store import archive, entries, reports, restoring, saving, search, wordings
+from kr.store import archive, entries, reports, saving, search, wordings
 from kr.store.engine import Store
 from kr.store.requests import Need
 from kr.times import to_text
@@ -23,12 +23,12 @@ def keep(store: Store, entry: Entry, asked: Need, *, session: str = "s") -> None
 
 def proved(store: Store, entry: Entry) -> list[str]:
     with store.read() as tx:
-        return [it.question for it in wordings.of(tx, [entry.id]).get(entry.id, []) if it.proved]
+        return [it.question for it in wordings.of(tx, entry.id) if it.proved]
 
 
 def questions(store: Store, entry_id: str) -> list[str]:
     with store.read() as tx:
-        return [wording.question for wording in wordings.of(tx, [entry_id]).get(entry_id, [])]
+        return [wording.question for wording in wordings.of(tx, entry_id)]
 
 
 @pytest.fixture
@@ -94,19 +94,19 @@ def test_an_entry_is_found_by_its_wordings_until_another_one_is_researched_for_t
 
 def test_wordings_go_through_the_archive_and_back(store: Store, entry: Entry) -> None:
     keep(store, entry, need(question="How else?"))
-    restoring.remove(store, [entry.id], NOW)
+    saving.remove(store, [entry.id], NOW)
     with store.read() as tx:
         (archived,) = archive.of_id(tx, entry.id)
     assert archived.entry.question == "How?"
-    restored = restoring.restore_archived(store, archived, NOW)
+    restored = saving.restore_archived(store, archived, NOW)
     assert restored is not None
-    assert restored.saved.entry.question == "How?"
+    assert restored.entry.question == "How?"
     assert questions(store, entry.id) == ["How else?"]
 
 
 def test_a_topic_that_is_researched_again_is_still_found_by_them(store: Store, entry: Entry) -> None:
     keep(store, entry, need(question="How else?"))
-    restoring.remove(store, [entry.id], NOW)
+    saving.remove(store, [entry.id], NOW)
     again = saving.save(store, draft(question="How now?"), "# new\n", NOW).entry
     assert (again.id, again.question) == (entry.id, "How now?")
     assert questions(store, entry.id) == ["How else?"]

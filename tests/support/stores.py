@@ -21,7 +21,7 @@ from typing import Any
 
 from kr.errors import KrError
 from kr.frameworks import framework_key
-from kr.store import archive, entries, ledger, meta, restoring, saving
+from kr.store import archive, entries, ledger, meta, saving
 from kr.store.engine import Store
 from kr.store.entries import keywords_key, topic_key
 from kr.store.ledger import SourceCall
@@ -274,14 +274,14 @@ def _touch_on(store: Store, entry_id: str, times: str) -> str:
 def _restore(store: Store, entry_id: str) -> str:
     with store.read() as tx:
         rows = archive.of_id(tx, entry_id)
-    return str(bool(rows) and restoring.restore_archived(store, rows[0], datetime.now(UTC)) is not None)
+    return str(bool(rows) and saving.restore_archived(store, rows[0], datetime.now(UTC)) is not None)
 
 
 def _restore_on(store: Store, entry_id: str) -> str:
     """Bring revisions back, remove the entry and restore it, again and again."""
     for turn in range(10_000):
-        restoring.restore_revision(store, entry_id, turn % 3 + 1, datetime.now(UTC))
-        restoring.remove(store, [entry_id], datetime.now(UTC))
+        saving.restore_revision(store, entry_id, turn % 3 + 1, datetime.now(UTC))
+        saving.remove(store, [entry_id], datetime.now(UTC))
         _restore(store, entry_id)
         if turn == 0:
             sys.stdout.write("restoring\n")

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.models import PLACEHOLDER_MARK
-from kr.store import archive, entries, quarantine, reports, restoring, revisions, saving
+from kr.store import archive, entries, quarantine, reports, saving
 from kr.store import wordings as wording_rows
 from kr.store.engine import Store
 from kr.store.requests import Need
@@ -33,7 +33,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
             saving.save(store, draft(topic=f"topic {number}"), f"# old {number}\n", NOW)
         with store.read() as tx:
             old = [entry.id for entry in entries.all(tx)]
-        restoring.remove(store, old, NOW)
+        saving.remove(store, old, NOW)
         for number in range(LIVE):
             topic = f"topic {number}" if number < 20 else f"new {number}"
             saving.save(store, draft(topic=topic, question=f"How {number}?"), f"# new {number}\n", LATER)
@@ -57,10 +57,10 @@ def test_the_archive_is_appended_to_and_written_anew_when_a_row_left(tmp_path: P
             pass
         for number in range(3):
             insert_entry(store.path, f"a{number}")
-        restoring.remove(store, ["a2"], NOW)
+        saving.remove(store, ["a2"], NOW)
         export_yaml(store, base)
         file = (base / ARCHIVE).stat().st_ino
-        restoring.remove(store, ["a0"], NOW)
+        saving.remove(store, ["a0"], NOW)
         export_yaml(store, base)
         assert (base / ARCHIVE).stat().st_ino == file
         appended = (base / ARCHIVE).read_bytes()
@@ -71,7 +71,7 @@ def test_the_archive_is_appended_to_and_written_anew_when_a_row_left(tmp_path: P
         with store.write() as tx:
             (row,) = archive.of_id(tx, "a2")
             assert archive.pop(tx, row.archive_id)
-        restoring.remove(store, ["a1"], NOW)
+        saving.remove(store, ["a1"], NOW)
         export_yaml(store, base)
         assert b'"a2"' not in (base / ARCHIVE).read_bytes()
         assert (base / ARCHIVE).read_bytes().count(b"- id: ") == 2
@@ -85,10 +85,10 @@ def test_an_export_that_was_killed_while_it_appended_is_written_anew(tmp_path: P
             pass
         for number in range(2):
             insert_entry(store.path, f"a{number}")
-        restoring.remove(store, ["a0"], NOW)
+        saving.remove(store, ["a0"], NOW)
         export_yaml(store, base)
         whole = (base / ARCHIVE).read_bytes()
-        restoring.remove(store, ["a1"], NOW)
+        saving.remove(store, ["a1"], NOW)
         (base / ARCHIVE).write_bytes(whole + b'- id: "a1"\n  frame')
         export_yaml(store, base)
         assert (base / ARCHIVE).read_bytes().startswith(whole)
@@ -153,7 +153,7 @@ def test_an_export_that_is_imported_makes_the_same_knowledge_base(
                     need = Need(it["topic"], ("a",), question)
                     wording_rows.keep(tx, entry, need, at=to_text(now), session_id="s", proved=proved)
             if it["is_removed"]:
-                restoring.remove(here, [entry.id], now)
+                saving.remove(here, [entry.id], now)
         export_yaml(here, tmp_path / "here", tmp_path / "box")
         result = import_yaml(there, tmp_path / "there", [tmp_path / "box"], now=LATER)
         assert (result.refused, result.unreadable) == ([], [])
@@ -229,7 +229,7 @@ def test_an_import_takes_nobodys_words(tmp_path: Path) -> None:
         assert result.counts["updated"] == 1
         with there.read() as tx:
             (entry,) = entries.all(tx)
-            kept = [(it.revision, revisions.text(tx, it.sha256)) for it in revisions.of_entry(tx, mine.id)]
+            kept = [(it.revision, reports.text_of(tx, it.sha256)) for it in reports.revisions(tx, mine.id)]
         assert (entry.sha256, entry.origin, entry.written_by) == (mine.sha256, "finding", "agent:s")
         assert entry.framework_version == "8.2"  # of the text that it has
         assert kept == [(2, "# theirs\n")]

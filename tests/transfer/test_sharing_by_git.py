@@ -103,6 +103,17 @@ def test_a_colleagues_finding_is_listed_once_the_conflict_is_solved(conflict: Pr
     assert listed == ["vue-plugins", "vue-portals", "vue-slots"]
 
 
+def test_a_clone_knows_in_which_words_a_finding_was_asked_for(ann: Project) -> None:
+    question = "How do I *name* a hole_in a component?"
+    save(ann, question)
+    before = ask(ann, question)["results"]["cache_entry_id"]
+    forget(ann)
+    answer = ask(ann, question)["results"]
+    assert answer["cache_entry_id"] == before
+    listed = json.loads(ann.run("entries", "show", before, "--format", "json").stdout)
+    assert listed["question"] == question
+
+
 def test_a_report_with_conflict_markers_is_neither_taken_in_nor_written_over(ann: Project) -> None:
     save(ann)
     file = ann.base / "frameworks/vue/slots.md"

@@ -1,8 +1,139 @@
-"""What a report's own words say of it."""
+"""The template of a report (F1, step 6.1), what its words say of it, and an older one that stands in (step 6.3)."""
+
+import re
+from datetime import date, datetime, timedelta
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from kr.report import is_by_hand, read_date, read_version
+from kr.models import PLACEHOLDER_MARK, Query
+from kr.report import (
+    MAX_REPORT_BYTES,
+    ParsedReport,
+    carried_over,
+    fresh_until,
+    is_by_hand,
+    is_finding,
+    origin_of,
+    parse_report,
+    read_confidence,
+    read_date,
+    read_version,
+    render_report,
+    title_of,
+)
+
+MARK = "[Based on stale cache, re-research recommended]"
+TODAY = date(2026, 10, 1)
+REPORT = """\
+# vue - slots
+
+**Framework:** vue
+**Version:** 3.5
+**Research Date:** 2026-02-07
+**Confidence:** high
+**Sources:** https://vuejs.org/
+
+## Summary
+
+> A slot is a place.
+
+## Details
+
+```sh
+## not a heading
+```
+
+## Code Examples
+
+None.
+
+## Caveats & Version-Specific Notes
+
+Notes by kr:
+
+- Question: What is a slot?
+- Confidence: high, from Context7.
+
+## Source Attribution
+
+- Source 1: https://vuejs.org/ (via context7)
+"""
+QUERY = Query(framework="vue", framework_version="4", topic="named slots", tags=(), question="What?")
+HEADER = {
+    "Framework": "vue",
+    "Version": "3.5",
+    "Research Date": "2026-02-07",
+    "Confidence": "high",
+    "Sources": "https://vuejs.org/",
+}
+NAMES = ("Summary", "Details", "Code Examples", "Caveats & Version-Specific Notes", "Source Attribution")
+BODIES = st.lists(st.sampled_from(["a", "", "> b", "```\n## c\n```", "# d", "~~~\n## e\n~~~"]), max_size=4)
+
+
+def parsed(text: str = REPORT) -> ParsedReport:
+    found = parse_report(text)
+    assert found is not None
+    return found
+
+
+def carry(old: str, *notes: str, query: Query = QUERY) -> str:
+    return carried_over(old, query, TODAY, notes)
+
+
+# --- the template
+
+
+def test_a_report_has_the_seeds_header_and_sections() -> None:
+    found = parsed()
+    assert (found.title, dict(found.header)) == ("# vue - slots", HEADER)
+    assert tuple(found.sections) == NAMES
+    assert found.sections["Details"] == "```sh\n## not a heading\n```"
+    assert render_report(found) == REPORT
+
+
+@given(st.tuples(*[BODIES.map("\n".join)] * 5))
+def test_what_is_written_is_read_again(bodies: tuple[str, ...]) -> None:
+    sections = {name: body.strip("\n") for name, body in zip(NAMES, bodies, strict=True)}
+    report = ParsedReport(title="# a - b", header=HEADER, sections=sections)
+    assert parse_report(render_report(report)) == report
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("# vue - slots", "## vue - slots"),
+        ("# vue - slots", "# "),
+        ("# vue - slots", "#vue - slots"),
+        ("**Version:** 3.5\n", ""),
+        ("**Version:** 3.5\n", "**Version:** 3.5\n**Version:** 3.5\n"),
+        ("**Version:** 3.5\n", "**Version:** 3.5\n\n"),
+        ("**Version:** 3.5\n", "**Versions:** 3.5\n"),
+        ("**Version:** 3.5\n", "**Version:** 3.5\nmore\n"),
+        ("**Framework:** vue\n**Version:** 3.5\n", "**Version:** 3.5\n**Framework:** vue\n"),
+        ("## Details\n", ""),
+        ("## Details\n", "## Detail\n"),
+        ("## Details\n", "## Details\n\n## Details\n"),
+        ("## Code Examples\n\nNone.\n\n", ""),
+        ("```\n\n## Code", "\n\n## Code"),
+        ("## Source Attribution", "## Sources"),
+        ("## Caveats & Version-Specific Notes", "## Caveats"),
+        ("\n\n**Framework", "\n**Framework"),
+    ],
+)
+def test_what_differs_from_the_template_is_none(old: str, new: str) -> None:
+    assert old in REPORT
+    assert parse_report(REPORT.replace(old, new, 1)) is None
+
+
+def test_a_title_is_one_harmless_line() -> None:
+    assert title_of("vue", "slots") == "# vue - slots"
+    assert "\n" not in title_of("a\n## b", "c\r\nd")
+
+
+# --- what a header says
 
 
 @pytest.mark.parametrize(
@@ -10,6 +141,7 @@ from kr.report import is_by_hand, read_date, read_version
     [
         ("**Version:** 3.5", "3.5"),
         ("**Version:** **2.x** ", "2.x"),
+        ("Version: 3.5 beta", "3.5 beta"),
         ("**Version:** _", None),
         ("Sources: none", None),
     ],
@@ -18,10 +150,140 @@ def test_a_version_is_read_as_the_header_has_it(line: str, version: str | None) 
     assert read_version(f"# vue - slots\n\n{line}\n\n## Summary\n\n**Version:** 9\n") == version
 
 
+@pytest.mark.parametrize(
+    ("line", "level"),
+    [
+        *((f"**Confidence:** {level}", level) for level in ("high", "medium", "low")),
+        ("**confidence**: HIGH", "high"),
+        ("- Confidence: *Medium*", "medium"),
+        ("Confidence low", "low"),
+        ("**Confidence:** lower", None),
+        ("**Confidence:** good", None),
+        ("", None),
+    ],
+)
+def test_a_confidence_is_read_in_whatever_spelling(line: str, level: str | None) -> None:
+    assert read_confidence(f"# vue\n\n{line}\n\n## Summary\n\n**Confidence:** high\n") == level
+
+
 def test_a_date_is_of_the_header_alone() -> None:
     assert read_date("**Research Date:** 2026-02-07\n\n## Summary\n") == "2026-02-07"
     assert read_date("# vue\n\n## Summary\n\n**Research Date:** 2026-02-07\n") is None
+    assert read_date("**Research Date:** soon\n") is None
 
 
-def test_a_text_that_is_no_report_is_by_hand() -> None:
+def test_who_wrote_a_text_is_told_by_its_attribution() -> None:
+    finding = REPORT.replace("- Source 1:", "- Written by: agent:s-1\n- Source 1:")
+    assert is_finding(finding)
+    assert is_by_hand(finding)
+    assert not is_finding(REPORT)
+    assert not is_by_hand(REPORT)
+    assert not is_finding(REPORT.replace("None.", "- Written by: me"))
     assert is_by_hand("just a note")
+    assert not is_finding("just a note\n- Written by: me")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "origin"),
+    [
+        ("> A slot", "> A slot", "researched"),
+        ("> A slot is a place.", PLACEHOLDER_MARK, "skeleton"),
+        ("> A slot", f"{MARK}\n\n> A slot", "baseline"),
+        ("> A slot", f"> {MARK}\n> A slot", "researched"),
+        ("None.", PLACEHOLDER_MARK, "researched"),
+        ("https://vuejs.org/ (via context7)", "vue 3.5 (via local_docs)", "installed"),
+        ("(via context7)", "(via context7)\n- Source 2: vue 3.5 (via local_docs)", "researched"),
+        ("- Source 1: https://vuejs.org/ (via context7)", "None (via local_docs)", "researched"),
+    ],
+)
+def test_a_reports_words_say_what_it_was_made_from(old: str, new: str, origin: str) -> None:
+    assert origin_of(REPORT.replace(old, new, 1)) == origin
+
+
+def test_an_excerpt_of_installed_documentation_is_fresh_for_a_day() -> None:
+    at = datetime.fromisoformat("2026-10-01T12:00:00+00:00")
+    assert fresh_until("installed", "2026-10-01T12:00:00.000000Z") == at + timedelta(days=1)
+    for kind, when in (("installed", None), ("installed", "soon"), ("researched", "2026-10-01")):
+        assert fresh_until(kind, when) is None  # type: ignore[arg-type]
+
+
+# --- a stale report that stands in
+
+
+def test_an_older_report_stands_in_with_its_version_date_and_sources() -> None:
+    carried = parsed(carry(REPORT, "context7: timeout"))
+    assert carried.title == "# vue - named slots"
+    assert dict(carried.header) == {**HEADER, "Confidence": "low"}
+    for name in ("Details", "Code Examples", "Source Attribution"):
+        assert carried.sections[name] == parsed().sections[name]
+    assert carried.sections["Summary"] == f"{MARK}\n\n> A slot is a place."
+    assert carried.sections["Caveats & Version-Specific Notes"] == (
+        "Notes on this copy:\n\n"
+        "- Confidence: low, since no source answered and an older report stands in.\n"
+        "- The text was researched on 2026-02-07 for version 3.5; on 2026-10-01 version 4 was asked for.\n"
+        "- context7: timeout\n\n"
+        "Notes by kr:\n\n- Question: What is a slot?"
+    )
+
+
+def test_carried_over_twice_it_differs_in_its_notes_alone() -> None:
+    once = carry(REPORT, "context7: timeout")
+    assert carry(once, "context7: timeout") == once
+    again = parsed(carry(once, "deepwiki: refused"))
+    notes = again.sections["Caveats & Version-Specific Notes"]
+    assert again == parsed(carry(REPORT, "deepwiki: refused"))
+    assert notes.count("Notes on this copy:") == 1
+    assert "context7" not in notes
+    bare = parsed(
+        carry(
+            REPORT.replace(
+                "Notes by kr:\n\n- Question: What is a slot?\n- Confidence: high, from Context7.", ""
+            )
+        )
+    )
+    assert bare.sections["Caveats & Version-Specific Notes"].startswith(
+        "Notes on this copy:\n\n- Confidence: low"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "kept"),
+    [
+        ("# by hand\n\nSet it.\n", "> **by hand**"),
+        (f"{MARK}\n\nSet it.\n", "> Set it."),
+        (f"> > {MARK}  \n\nSet it.\n", "> Set it."),
+        (REPORT.replace("None.", "<b>None</b>"), "> **Details**"),
+        (REPORT.replace("None.", "### More"), "> **Details**"),
+    ],
+)
+def test_a_text_that_kr_would_not_have_written_is_quoted_whole(old: str, kept: str) -> None:
+    carried = parsed(carry(old))
+    told = carried.sections["Details"]
+    assert told.startswith("From the earlier report:\n\n")
+    assert kept in told
+    assert MARK not in told
+    assert "<b>" not in told
+    assert carried.sections["Summary"].startswith(MARK)
+    assert carried.header["Sources"] == "none"
+    is_report = "3.5" in old
+    assert carried.header["Version"] == ("3.5" if is_report else "unknown")
+    assert carried.header["Research Date"] == ("2026-02-07" if is_report else "unknown")
+    when = "on 2026-02-07 for version 3.5" if is_report else "at an unknown date for version unknown"
+    assert f"- The text was researched {when}; " in carried.sections["Caveats & Version-Specific Notes"]
+
+
+@given(st.integers(1, 60), st.sampled_from(["word ", "行 "]), st.booleans())
+def test_a_report_stays_under_256_kib(kilobytes: int, word: str, is_of_template: Any) -> None:
+    paragraph = f"{(word * 1200).strip()}\n"
+    body = "\n".join([f"```\n{paragraph}```\n"] * (kilobytes if kilobytes < 50 else 2 * kilobytes))
+    old = REPORT.replace("None.\n", body) if is_of_template else f"# by hand\n\n{body}"
+    text = carry(old)
+    assert len(text.encode()) <= MAX_REPORT_BYTES == 256 * 1024
+    carried = parsed(text)
+    if is_of_template and len(old.encode()) <= MAX_REPORT_BYTES - 16 * 1024:
+        assert carried.sections["Code Examples"] == body.strip("\n")
+        return
+    is_cut = "[Cut here: the rest of the earlier report would not fit]" in text
+    assert is_cut == (len(re.findall(re.escape(paragraph), text)) < old.count(paragraph))
+    if is_cut:
+        assert len(text.encode()) > MAX_REPORT_BYTES - 24 * 1024

@@ -1,0 +1,238 @@
+"""What processes share: a story's budget, leases, how long a failing source is left alone, what was learned (SPEC 3.4, 3.5)."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kr.store import ledger
+from kr.store.engine import Store
+from tests.support.stores import NOW, call, sql
+
+SOME = settings(
+    max_examples=20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+OWNERS = st.sampled_from(["a", "b", "c"])
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["reserve", "reserve", "reserve", "settle", "fail", "release", "renew"]),
+        OWNERS,
+        st.sampled_from([0, 0, 1, 7, 15]),
+    ),
+    max_size=14,
+)
+
+
+def later(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+# --- a budget
+
+
+@SOME
+@given(STEPS, st.integers(0, 4) | st.none())
+def test_a_story_is_charged_what_was_reserved_and_never_more_than_its_limit(
+    store: Store, steps: list[tuple[str, str, int]], limit: int | None
+) -> None:
+    """A reservation lives for 15 seconds, unless its owner renews it, settles its call or gives it back."""
+    with store.write() as tx:
+        tx.execute("DELETE FROM reservations")
+        tx.execute("DELETE FROM source_calls")
+    held: dict[str, tuple[str, float]] = {}
+    seconds, charged, is_late = 0.0, 0, False
+    for what, owner, pause in steps:
+        seconds += pause
+        living = {it: (who, end) for it, (who, end) in held.items() if end > seconds}
+        mine = [it for it, (who, _) in held.items() if who == owner]
+        with store.write() as tx:
+            if what == "reserve":
+                held = living
+                told = ledger.reserve(tx, "s", "1-1", limit=limit, owner=owner, now=later(seconds))
+                free = limit is None or charged + len(held) < limit
+                outcome = "granted" if free else "in_flight" if limit and charged < limit else "exhausted"
+                assert (told.outcome, told.id is not None) == (outcome, free)
+                if told.id is not None:
+                    held[told.id] = (owner, seconds + 15)
+            elif what in {"settle", "fail"} and mine:
+                is_late |= mine[0] not in living
+                ledger.settle(tx, mine[0], call(charged=what == "settle"))
+                charged += what == "settle"
+                del held[mine[0]]
+            elif what == "release":
+                assert ledger.release_all(tx, owner) == len(mine)
+                held = {it: row for it, row in held.items() if row[0] != owner}
+            elif what == "renew":
+                assert ledger.renew(tx, owner, now=later(seconds)) == len(mine)
+                held |= dict.fromkeys(mine, (owner, seconds + 15))
+            assert ledger.reserved(tx, "s", "1-1") == len(held)
+            assert ledger.spent(tx, "s", "1-1") == charged
+            assert ledger.spent(tx, "s", "1-2") == ledger.spent(tx, "t", "1-1") == 0
+    if limit is not None and not is_late:
+        assert charged <= limit
+
+
+def test_a_call_is_written_down_with_all_that_is_known_of_it(store: Store) -> None:
+    told = call(
+        outcome="success", duration_ms=12, url="https://a.example/", reason="r", charged=True, answer_tokens=7
+    )
+    with store.write() as tx:
+        ledger.settle(tx, None, told)
+        ledger.settle(tx, None, call(outcome="timeout"))
+    columns = "source, outcome, charged, duration_ms, url, reason, answer_tokens, session_id, story_key, at"
+    rows = sql(store, f"SELECT {columns} FROM source_calls ORDER BY outcome")
+    at = "2026-10-01T12:00:00.000000Z"
+    assert [(row[:2], bool(row[2]), row[3:]) for row in rows] == [
+        (("context7", "success"), True, (12, "https://a.example/", "r", 7, "s", "1-1", at)),
+        (("context7", "timeout"), False, (None, None, None, None, "s", "1-1", at)),
+    ]
+
+
+# --- a lease
+
+
+@SOME
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["acquire", "renew", "release"]),
+            st.sampled_from("kl"),
+            OWNERS,
+            st.sampled_from([0, 4, 10]),
+        ),
+        max_size=12,
+    )
+)
+def test_one_owner_at_a_time_has_a_lease_until_it_lets_go_or_its_time_is_over(
+    store: Store, steps: list[tuple[str, str, str, int]]
+) -> None:
+    with store.write() as tx:
+        tx.execute("DELETE FROM leases")
+    held: dict[str, tuple[str, float]] = {}
+    seconds = 0.0
+    for what, key, owner, pause in steps:
+        seconds += pause
+        who, end = held.get(key, ("", 0.0))
+        is_alive = end > seconds
+        with store.write() as tx:
+            if what == "acquire":
+                assert ledger.acquire_lease(tx, key, owner, now=later(seconds), ttl=10) == (
+                    not is_alive or who == owner
+                )
+                held = {it: row for it, row in held.items() if row[1] > seconds}
+                held.setdefault(key, (owner, 0.0))
+                if held[key][0] == owner:
+                    held[key] = (owner, seconds + 10)
+            elif what == "renew":
+                is_mine = is_alive and who == owner
+                assert ledger.renew_lease(tx, key, owner, now=later(seconds), ttl=10) == is_mine
+                if is_mine:
+                    held[key] = (owner, seconds + 10)
+            else:
+                assert ledger.release_lease(tx, key, owner) == (who == owner)
+                if who == owner:
+                    del held[key]
+
+
+# --- a breaker
+
+
+def fail(store: Store, at: datetime, **given: Any) -> ledger.Circuit:
+    with store.write() as tx:
+        return ledger.record_failure(
+            tx, "a", "no", now=at, failures=given.pop("failures", 1), pause_seconds=60, **given
+        )
+
+
+def admits(store: Store, at: datetime, owner: str = "x", source: str = "a") -> bool:
+    with store.write() as tx:
+        return ledger.admit(tx, source, owner, now=at, probe_seconds=30)
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "seconds"), [(None, 60), (0.5, 60), (1.0, 1), (90.0, 90), (3600.0, 3600), (9000.0, 3600)]
+)
+def test_a_pause_is_what_the_source_asks_for_from_a_second_to_an_hour(
+    store: Store, retry_after: float | None, seconds: int
+) -> None:
+    opened = fail(store, NOW, retry_after=retry_after)
+    assert opened.open_until == f"{NOW + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S.%fZ}"
+    assert not admits(store, later(seconds - 0.001))
+    assert admits(store, later(seconds))
+
+
+def test_a_pause_doubles_with_each_opening_to_a_quarter_of_an_hour(store: Store) -> None:
+    at, pauses = NOW, []
+    for _ in range(40):
+        opened = fail(store, at)
+        assert opened.open_until is not None
+        until = datetime.fromisoformat(opened.open_until)
+        pauses.append((until - at).total_seconds())
+        at = until
+    assert pauses == [60, 120, 240, 480, *[900] * 36]
+
+
+@pytest.mark.parametrize("failures", [1, 2, 3, 5])
+def test_so_many_failures_in_a_row_open_it_and_a_success_begins_anew(store: Store, failures: int) -> None:
+    for _ in range(2):
+        for number in range(1, failures + 1):
+            assert admits(store, NOW)
+            found = fail(store, NOW, failures=failures)
+            assert (found.failures, found.opened_times) == (number, int(number == failures))
+        assert not admits(store, NOW)
+        assert admits(store, NOW, source="b")
+        with store.write() as tx:
+            assert [it.source for it in ledger.circuits(tx)] == ["a"]
+            assert ledger.circuit(tx, "a").last_error == "no"
+            ledger.record_success(tx, "a")
+            assert ledger.circuits(tx) == []
+
+
+def test_after_a_pause_one_asks_and_the_others_wait_for_what_becomes_of_it(store: Store) -> None:
+    fail(store, NOW)
+    assert admits(store, later(60), "x")
+    assert admits(store, later(61), "x")
+    assert not admits(store, later(90.9), "y")
+    assert admits(store, later(91), "y")
+    with store.write() as tx:
+        ledger.release_probe(tx, "a", "x")
+    assert not admits(store, later(92), "z")
+    with store.write() as tx:
+        ledger.release_probe(tx, "a", "y")
+        assert ledger.circuit(tx, "a").probe_owner is None
+    assert admits(store, later(92), "z")
+    assert fail(store, later(93)).probe_owner is None
+    assert not admits(store, later(93 + 119), "z")
+
+
+def test_a_breaker_that_is_off_never_opens(store: Store) -> None:
+    for retry_after in (None, 60.0):
+        assert fail(store, NOW, failures=0, retry_after=retry_after).open_until is None
+    assert admits(store, NOW)
+
+
+# --- what was learned
+
+
+def test_what_was_learned_of_a_framework_is_kept_under_all_of_its_names(store: Store) -> None:
+    with store.write() as tx:
+        assert ledger.library(tx, "vue") is None
+        ledger.learn_library(tx, "Vue.js", now=NOW, library_id="/vuejs/core", versions=("v3", "v2"))
+        ledger.learn_library(tx, "vue", now=later(1), repository="vuejs/core")
+        ledger.learn_library(tx, "vue", now=later(2))
+        known = ledger.library(tx, "VUE")
+        assert known == ledger.Library(
+            library_id="/vuejs/core",
+            versions=("v3", "v2"),
+            repository="vuejs/core",
+            learned_at="2026-10-01T12:00:01.000000Z",
+        )
+        ledger.learn_library(tx, "vue", now=later(3), library_id="/vuejs/vue")
+        renewed = ledger.library(tx, "vue")
+        assert renewed is not None
+        assert (renewed.library_id, renewed.versions, renewed.repository) == ("/vuejs/vue", (), "vuejs/core")
+        assert ledger.library(tx, "react") is None
