@@ -507,7 +507,7 @@ class TestWhatWaits:
 
     def test_it_cannot_be_used_or_rated(self, app: App) -> None:
         held = save(app, self.ORDER)["results"]["id"]
-        with pytest.raises(UnknownEntry, match="waits for a person"):
+        with pytest.raises(UnknownEntry, match="no entry has the id"):
             app.rate_report(held, {"outcome": "worked"})
         used = ask(app, use=held)
         assert used["status"] == "failure"
@@ -583,7 +583,7 @@ class TestWhatAStrangerFound:
     def test_what_was_taken_out_is_told(self, app: App) -> None:
         told = saved(app, "Set password = hunter2hunter2 in the file.")
         assert "hunter2hunter2" not in text(app)
-        assert told["notes"] == ["what may be a secret was taken out: <secret> stands in its place"]
+        assert told["notes"] == ["what may be a secret, or what nobody sees, was taken out"]
 
     def test_nobody_says_himself_who_wrote_it(self, app: App) -> None:
         sections = "\n\n".join(f"## {name}\n\nIt is so." for name in SECTIONS[:-1])
