@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _LONGEST_TIMEOUT = 60.0
-_MOST_OPEN = 20
 
 
 Research = TypeVar("Research", bound=ResearchService)
@@ -140,13 +139,6 @@ class App:
         sources = configured_sources(self.settings, self.environ)
         return check_sources(sources, [("llm", ask)] if model.model else [], timeout=timeout)
 
-    def check_trust(self) -> "list[Diagnosis]":
-        """Name what of the project's configuration is left out, as nobody trusts its file."""
-        from kr.doctor import Diagnosis  # heavy
-
-        file = str(self.settings.config_file)
-        return [Diagnosis("trust", "warning", file, line) for line in self.settings.left_out]
-
     @contextmanager
     def lessons(self, *, timeout: float | None = None) -> "Iterator[Lessons]":
         """Open the project's lessons for people; ``timeout`` as in ``open_book``."""
@@ -246,36 +238,21 @@ class App:
         """Note whether a report worked. Raises ``InvalidRequest``, ``UnknownEntry``. ``writer`` as in ``save_finding``."""
         return self.findings.rate(entry_id, data, writer)
 
-    def approve(self, waiting_id: str) -> dict[str, Any]:
-        """Let through a finding or a lesson that was held back. Raises ``UnknownEntry``."""
+    def decide(self, waiting_id: str, *, is_approved: bool) -> dict[str, Any]:
+        """Let through, or drop, a finding or a lesson that was held back. Raises ``UnknownEntry``."""
         if not self.findings.waits(waiting_id):
             with self.lessons() as book:
-                return book.mark(waiting_id, "approved_at", is_set=True)
-        return to_plain(self.findings.approve(waiting_id))
-
-    def reject(self, waiting_id: str) -> dict[str, Any]:
-        """Drop a finding or a lesson that was held back. Raises ``UnknownEntry``."""
-        if not self.findings.waits(waiting_id):
-            with self.lessons() as book:
-                return book.mark(waiting_id, "retired_at", is_set=True)
-        return self.findings.reject(waiting_id)
+                return book.mark(waiting_id, "approved_at" if is_approved else "retired_at", is_set=True)
+        return (
+            to_plain(self.findings.approve(waiting_id)) if is_approved else self.findings.reject(waiting_id)
+        )
 
     def review(self) -> dict[str, Any]:
-        """Tell what waits for a person: findings and lessons that were held back, entries rated wrong, candidates that nobody chose."""
-        from kr.stats import open_needs  # heavy
-
+        """Tell what waits for a person: findings and lessons that were held back, entries rated wrong."""
         waiting = self.findings.review()
         with self.lessons() as book:
             lessons = book.quarantined()
-        needs, total = open_needs(self.store, limit=_MOST_OPEN)
-        candidates = [
-            {
-                **{name: need[name] for name in ("framework", "question", "asked")},
-                "candidates": [it["id"] for it in need["offered"]],
-            }
-            for need in needs
-        ]
-        return {**waiting, "lessons": lessons, "candidates": candidates, "open_candidates": total}
+        return {**waiting, "lessons": lessons}
 
     @property
     def catalog(self) -> "Catalog":

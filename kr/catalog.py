@@ -18,11 +18,12 @@ from kr.store import archive as archived_rows
 from kr.store import entries as entry_rows
 from kr.store import lookup, reports, saving, wordings
 from kr.store import search as text_search
-from kr.store.archive import Archived, ArchiveReason, nowhere, unknown_archived, unknown_entry
+from kr.store.archive import Archived, ArchiveReason, nowhere, unknown_entry
 from kr.store.engine import Store, Transaction
 from kr.store.saving import Saved
 from kr.store.search import passage_of
 from kr.store.wordings import Wording
+from kr.text import search_words
 from kr.times import UNKNOWN_VERSION
 
 _MOST_FOUND = 50
@@ -97,8 +98,8 @@ class Catalog:
     def search_lessons(self, words: str, *, limit: int = 50) -> list[dict[str, Any]]:
         """List lessons that hold ``words``, best first: ``{id, phase, passage}``."""
         with self.store.read_if_exists() as tx:
-            found = text_search.lessons(tx, _text(words), most=limit)
-        return [{"id": it.key, "phase": it.topic, "passage": it.text} for it in found]
+            found = text_search.lessons(tx, search_words(_text(words)), most=limit)
+        return [{"id": it["id"], "phase": it["phase"], "passage": it["summary"]} for it in found]
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
         """Give all about one entry; with its report's text when it is asked for (null when it is lost)."""
@@ -182,8 +183,7 @@ class Catalog:
         keys = [self._key(entry_id) for entry_id in entry_ids]
         self.check(keys)
         removed = saving.remove(self.store, keys, self.clock())
-        if removed is None:  # one went meanwhile
-            self.check(keys)
+        if removed is None:
             raise UnknownEntry("the entries changed meanwhile; nothing was removed, try again")
         with self.store.read() as tx:
             left = entry_rows.count(tx)
@@ -258,20 +258,17 @@ def _live(tx: Transaction, entry_id: str) -> Entry:
 def _chosen(tx: Transaction, entry_id: str, archive_id: int | None) -> Archived:
     rows = archived_rows.of_id(tx, entry_id)
     if not rows:
-        raise unknown_archived(tx, entry_id)
+        raise unknown_entry(tx, entry_id, in_archive=True)
     for row in rows:
         if archive_id in {None, row.archive_id}:
             return row
-    known = ", ".join(f"{row.archive_id} ({row.archived_at:.16})" for row in rows[:5])
-    raise UnknownEntry(f"{entry_id}: it has no archive id {archive_id}; it has {known}")
+    raise UnknownEntry(f"{entry_id}: it has no archive id {archive_id}; see kr archive show {entry_id}")
 
 
 def _unknown_revision(tx: Transaction, entry_id: str, number: int) -> UnknownEntry:
-    numbers = [str(revision.revision) for revision in reports.revisions(tx, entry_id)]
-    if not numbers and entry_rows.get(tx, entry_id) is None:
+    if not reports.revisions(tx, entry_id) and entry_rows.get(tx, entry_id) is None:
         return unknown_entry(tx, entry_id)
-    there_are = f"it has {', '.join(numbers[-10:])}" if numbers else "nothing has replaced its text yet"
-    return UnknownEntry(f"{entry_id}: there is no revision {number}; {there_are}")
+    return UnknownEntry(f"{entry_id}: there is no revision {number}; see kr entries history {entry_id}")
 
 
 def _text(given: str) -> str:

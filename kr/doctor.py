@@ -117,7 +117,6 @@ class Doctor:
             bad_url = Diagnosis("database", "error", "KR_DATABASE_URL", str(error))
             yield lambda: iter([bad_url])
             return
-        yield self.check_permissions
         yield self.check_database
         if is_file:
             yield self.check_tracked
@@ -136,17 +135,6 @@ class Doctor:
             name, why = check.__name__.removeprefix("check_"), f"can't be examined: {error}"
             findings.append(Diagnosis(name, "error", self._store.location, why))
         return findings
-
-    def check_permissions(self) -> Iterator[Diagnosis]:
-        """The first path, from the folder down, that kr must read and write and may not."""
-        base = next(path for path in (self._folder, *self._folder.absolute().parents) if path.exists())
-        own = () if self._store.is_shared else (self._store.path.parent, self._store.path)
-        paths = [base, *own, *(self._folder / name for name in (INDEX, ARCHIVE, "lessons", "frameworks"))]
-        for path in filter(Path.exists, paths):
-            if lacking := _lacking(path):
-                why = f"may not be {lacking} by this user; let its owner run kr, or change its mode or mount"
-                yield Diagnosis("permissions", "error", str(path), why)
-                return
 
     def check_database(self) -> Iterator[Diagnosis]:
         """A database that is absent, corrupt, of another version, or another program's."""
@@ -294,6 +282,7 @@ class Doctor:
         now = self._clock()
         at = to_text(min(parse_time(shape.header["Research Date"]) or now, now))
         return Item(
+            file=self._folder / INDEX,
             line=1,
             framework=framework,
             framework_version=_plain(shape.header["Version"]) or None,
@@ -375,13 +364,6 @@ def _answer(name: str, use: Callable[[], object]) -> Diagnosis:
     except SourceFailure as failure:
         return Diagnosis("source", "error", name, f"gave no answer: {failure.reason}")
     return Diagnosis("source", "information", name, f"answered in {time.monotonic() - started:.1f} s")
-
-
-def _lacking(path: Path) -> str:
-    enter = os.X_OK if path.is_dir() else 0
-    if not os.access(path, os.R_OK | enter):
-        return "read"
-    return "" if os.access(path, os.W_OK | enter) else "written"
 
 
 def _some(lines: Sequence[str]) -> str:

@@ -17,10 +17,8 @@
     ├── EntryConflict        an entry can't be changed as things stand; says what would go
     ├── ReviewerNeeded       only a person who signed in to review may do it
     ├── ReportUnwritable     a report file can't be written
-    ├── ExportFailed         a YAML file can't be written
     ├── RequestUnreadable    the file of a request can't be read
     ├── IndexUnreadable      a file that is to be imported is no index at all
-    ├── OutputFailed         standard output can't be written
     ├── NotInstalled         a package is missing that an extra of kr brings
     ├── WorkflowError        a workflow can't be started, run or changed as things stand
     └── SourceFailure        a research source gave no answer
@@ -140,10 +138,6 @@ class ReportUnwritable(KrError):
     code = "report_write_failed"
 
 
-class ExportFailed(KrError):
-    code = "export_failed"
-
-
 class IndexUnreadable(KrError):
     code = "index_unreadable"
     http_status = 422
@@ -151,10 +145,6 @@ class IndexUnreadable(KrError):
 
 class RequestUnreadable(KrError):
     code = "request_unreadable"
-
-
-class OutputFailed(KrError):
-    code = "output_failed"
 
 
 class NotInstalled(KrError):

@@ -65,7 +65,7 @@ class Block:
 def split(text: str) -> list[Block]:
     """Take a text apart into clean prose and code, in its order; a fence that is not closed ends with the text."""
     found: list[Block] = []
-    for block, _ in _blocks(strip_invisible(text[:MAX_CHARS])):
+    for block in _blocks(strip_invisible(text[:MAX_CHARS])):
         if block.is_code and block.text.strip():
             found.append(block)
         elif not block.is_code and any(map(str.isalnum, prose := clean(block.text))):
@@ -73,23 +73,23 @@ def split(text: str) -> list[Block]:
     return found
 
 
-def _blocks(text: str) -> Iterator[tuple[Block, bool]]:
-    """Give the blocks as they stand, and of each whether it is closed."""
+def _blocks(text: str) -> Iterator[Block]:
+    """Give the blocks as they stand."""
     held: list[str] = []
     opened = language = ""
     indent = 0
     for line in text.split("\n"):
         mark = _FENCE.match(line)
         if opened and mark and mark[1].startswith(opened) and not mark[2]:
-            yield Block(text="\n".join(held), is_code=True, language=language), True
+            yield Block(text="\n".join(held), is_code=True, language=language)
             held, opened = [], ""
         elif not opened and mark:
-            yield Block(text="\n".join(held)), True
+            yield Block(text="\n".join(held))
             held, opened, language = [], mark[1], mark[2]
             indent = len(line) - len(line.lstrip(" "))
         else:
             held.append(line.removeprefix(" " * indent) if opened else line)
-    yield Block(text="\n".join(held), is_code=bool(opened), language=language), not opened
+    yield Block(text="\n".join(held), is_code=bool(opened), language=language)
 
 
 def clean(text: str) -> str:
@@ -145,20 +145,6 @@ def fence(code: str, language: str = "") -> str:
     marks = "`" * max(3, longest + 1)
     text = f"{marks}{language}\n{code.strip(chr(10))}\n{marks}"
     return quote(text) if _LIKE_OURS.search(code) else text
-
-
-def is_harmless(text: str) -> bool:
-    """Tell whether a text can stand in a report as it is: no HTML, heading, picture or link but in code, no open fence."""
-    if strip_invisible(text) != text or len(text) > MAX_CHARS:
-        return False
-    prose: list[str] = []
-    for block, is_closed in _blocks(text):
-        if not is_closed:
-            return False
-        if not block.is_code:
-            prose += [line.lstrip("> ") for line in block.text.split("\n")]
-    whole = "\n".join(prose)
-    return not any(map(_HEADING.match, prose)) and _without_markup(whole) == whole
 
 
 def escape(text: str) -> str:

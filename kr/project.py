@@ -11,8 +11,7 @@ from typing import Any, Literal
 from kr.frameworks import is_usual_name
 from kr.models import Entry, Envelope
 from kr.packages.model import UNKNOWN, Dependency
-from kr.packages.usage import count_imports
-from kr.packages.versions import find_dependencies, fitting, project_root, version_of
+from kr.packages.versions import find_dependencies, fitting, version_of
 from kr.research.decide import judge
 from kr.settings.model import KnowledgeResearch
 from kr.store import entries as entry_rows
@@ -91,11 +90,10 @@ _WHY_SKIPPED = ("beyond the limit of this run", "the budget of this run is spent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """A framework of the project: the files that import it, its ``fresh`` and ``stale`` entries that have a report."""
+    """A framework of the project: its ``fresh`` and ``stale`` entries that have a report."""
 
     framework: str
     version: str
-    imports: int = 0
     fresh: int = 0
     stale: int = 0
 
@@ -118,10 +116,10 @@ def needs(
 ) -> list[Need]:
     """List the direct dependencies, or ``names``, with what the cache holds for each: missing, stale, fresh.
 
-    Among these what the code imports in most files comes first, and tools last.
+    Among these what has a usual name comes first, then what has most packages; tools of development come last.
     """
     used = _dependencies(project, environ)
-    chosen = _by_name(project, used, names, environ) if names else _by_importance(project, used)
+    chosen = _by_name(project, used, names, environ) if names else _by_importance(used)
     wanted: dict[str, Need] = {}
     for need in chosen:
         wanted.setdefault(fold(need.framework), need)
@@ -143,18 +141,19 @@ def _names(used: Sequence[Dependency], framework: str) -> list[str]:
     return [fold(framework), *(fold(dependency.framework) for dependency in fitting(used, framework))]
 
 
-def _by_importance(project: Path, used: Sequence[Dependency]) -> list[Need]:
-    imports = count_imports(project_root(project), used)
+def _by_importance(used: Sequence[Dependency]) -> list[Need]:
     development = {d.framework for d in used if d.dev}
     packages = Counter(d.framework for d in used)
 
-    def rank(need: Need) -> tuple[int, int, bool, int, str, bool]:
-        is_tool = not need.imports and need.framework in development
-        tier = 0 if need.imports else 2 if is_tool else 1
-        size, name = packages[need.framework], need.framework.casefold()
-        return tier, -need.imports, not is_usual_name(name), -size, name, need.version == UNKNOWN
+    def rank(need: Need) -> tuple[bool, bool, int, str, bool]:
+        is_tool, size, name = (
+            need.framework in development,
+            packages[need.framework],
+            need.framework.casefold(),
+        )
+        return is_tool, not is_usual_name(name), -size, name, need.version == UNKNOWN
 
-    rows = (Need(framework=d.framework, version=d.version, imports=imports[d.package]) for d in used)
+    rows = (Need(framework=d.framework, version=d.version) for d in used)
     return sorted(rows, key=rank)
 
 

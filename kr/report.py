@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from kr.markdown import is_harmless, plain_line, render, split
+from kr.markdown import plain_line, render, split
 from kr.models import PLACEHOLDER_MARK, Confidence, Query, ReportKind
 from kr.text import fence_after, strip_invisible
 from kr.times import parse_time
@@ -113,7 +113,6 @@ _OWN_NOTES = "Notes on this copy:"
 _OLD_NOTES = re.compile(rf"^{_OWN_NOTES}\n\n(?:- [^\n]*(?:\n|\Z))+\n*", re.MULTILINE)
 _OLD_CONFIDENCE = re.compile(r"^- Confidence: (?:high|medium|low)\b[^\n]*\n?", re.MULTILINE)
 _OLD_MARK = re.compile(rf"^(?:> ?)*{re.escape(STALE_MARK)}[ \t]*$\n*", re.MULTILINE)
-_HEAD_BYTES = 16 * 1024
 
 
 def origin_of(text: str) -> ReportKind:
@@ -166,10 +165,10 @@ def carried_over(old: str, query: Query, today: date, notes: Sequence[str]) -> s
     """Return the report of ``query`` whose body is the ``old`` report (F1, step 6.3); ``notes`` are safe lines.
 
     It keeps version, date and sources of when it was researched; carried over twice it is the same but for the note of
-    what was asked. A report that does not follow the template, or holds what kr would not have written, is quoted whole.
+    what was asked. A report that does not follow the template is quoted whole.
     """
     old = strip_invisible(old)
-    parsed = _trusted(old)
+    parsed = parse_report(old)
     sections = dict(parsed.sections) if parsed else _quoted_whole(old)
     version = parsed.header["Version"] if parsed else plain_line(read_version(old) or "unknown")
     when = read_date(old)
@@ -195,26 +194,10 @@ def carried_over(old: str, query: Query, today: date, notes: Sequence[str]) -> s
     return render_report(ParsedReport(title=title, header=header, sections=sections))
 
 
-def _trusted(old: str) -> ParsedReport | None:
-    """Take apart a report that can stand as it is."""
-    parsed = parse_report(old)
-    if parsed is None or len(old.encode()) > MAX_REPORT_BYTES - _HEAD_BYTES:
-        return None
-    return parsed if all(map(is_harmless, (*parsed.header.values(), *parsed.sections.values()))) else None
-
-
 def _quoted_whole(old: str) -> dict[str, str]:
-    left = MAX_REPORT_BYTES - _HEAD_BYTES
-    parts: list[str] = []
-    for part in (render([block]) for block in split(_OLD_MARK.sub("", old))):
-        left -= len(part.encode()) + 2
-        if left < 0:
-            parts.append("[Cut here: the rest of the earlier report would not fit]")
-            break
-        parts.append(part)
     return {
         SUMMARY: "The earlier report does not follow the template; it is quoted whole under Details.",
-        DETAILS: "\n\n".join(["From the earlier report:", *parts]),
+        DETAILS: f"From the earlier report:\n\n{render(split(_OLD_MARK.sub('', old)))}",
         CODE: "Code of the earlier report stands in its place under Details.",
         CAVEATS: "",
         ATTRIBUTION: "No source answered; sources of the earlier report stand in its text under Details.",

@@ -90,7 +90,10 @@ def inject_request() -> Schema:
         phase={"enum": list(PHASES), "description": "One of these, or one that is configured."},
         # Of any type: what is no text is passed over, as in a recording.
         framework={"description": "The framework at hand.", "examples": ["vue"]},
-        query={"description": "What the agent is about to do.", "examples": ["cache a response"]},
+        query={
+            "description": "What the agent is about to do, and every language, framework and tool it touches.",
+            "examples": ["cache a response: fastapi, redis, pytest"],
+        },
         files={"description": "Paths, or a single one.", "examples": [["src/app.py"]]},
     )
     mode = {"enum": ["lessons-inject", None]}

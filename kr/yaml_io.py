@@ -56,26 +56,16 @@ def read_list(file: BinaryIO) -> Iterator[tuple[int, Tree]]:
 
 
 def _broken(error: yaml.YAMLError, text: str) -> BrokenYaml:
-    """Say what PyYAML found wrong with a text, and where: never past its last line."""
+    """Say what PyYAML found wrong with a text, and where."""
     if isinstance(error, yaml.reader.ReaderError):
         before = text.encode()[: error.position].decode(errors="ignore")
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
         return BrokenYaml(line, column, f"the character U+{error.character:04X} is not allowed")
     if not isinstance(error, yaml.MarkedYAMLError):
         return BrokenYaml(1, 1, str(error))
-    begun, mark = error.context_mark, error.problem_mark or error.context_mark
-    problem = error.problem or error.context or "broken"
-    if (
-        begun and mark and begun.line < mark.line
-    ):  # a quote or bracket that is never closed is noticed far below
-        problem += f" {error.context}, which begins in line {begun.line + 1}"
-    problem += "; a text with special characters needs quotes"
-    if mark is None:
-        return BrokenYaml(1, 1, problem)
-    lines = text.splitlines() or [""]
-    if mark.line >= len(lines):
-        return BrokenYaml(len(lines), len(lines[-1]) + 1, problem)
-    return BrokenYaml(mark.line + 1, mark.column + 1, problem)
+    mark = error.problem_mark or error.context_mark
+    problem = f"{error.problem or error.context or 'broken'}; a text with special characters needs quotes"
+    return BrokenYaml(mark.line + 1, mark.column + 1, problem) if mark else BrokenYaml(1, 1, problem)
 
 
 class _Reader:

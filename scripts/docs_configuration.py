@@ -62,7 +62,7 @@ the project's file says nothing. A server is one key.
 keys, endpoints, private addresses and folders outside of the project (a server of `servers` that is not the shipped one,
 a `folder` of `sources`, `url`, `base_url`, `api_key_env`, `allow_private_addresses`) is therefore left out, and named on
 standard error, until you say with [`kr trust`](commands/trust.md) that you trust the file as it is. Your own file, one that
-`--config` or `KR_CONFIG` names, and variables need no trust. [`kr doctor`](commands/doctor.md) names what is left out. Trust
+`--config` or `KR_CONFIG` names, and variables need no trust. Every command names what is left out. Trust
 is remembered in `$XDG_STATE_HOME/kr/trusted` (`~/.local/state/kr/trusted`), for one path with one content; what a program
 that you trust reads from the project is not looked at.
 

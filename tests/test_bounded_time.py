@@ -48,7 +48,6 @@ READERS: tuple[Callable[[str], object], ...] = (
     context7.read_failure,
     strip_invisible,
     markdown.escape,
-    markdown.is_harmless,
     markdown.plain_line,
     markdown.split,
 )

@@ -247,10 +247,10 @@ def test_history_and_a_revisions_text(app: App, project: Project) -> None:
 
 def test_an_unknown_revision_names_those_there_are(app: App, project: Project) -> None:
     entry_id = save(app, project)
-    with pytest.raises(UnknownEntry, match="nothing has replaced"):
+    with pytest.raises(UnknownEntry, match="there is no revision 1"):
         app.catalog.restore_revision(entry_id, 1)
     save(app, project, text="# two\n")
-    with pytest.raises(UnknownEntry, match=r"no revision 5; it has 1"):
+    with pytest.raises(UnknownEntry, match="no revision 5; see kr entries history vue-slots"):
         app.catalog.revision(entry_id, 5)
 
 

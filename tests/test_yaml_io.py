@@ -75,7 +75,7 @@ def test_keys_and_members_know_where_they_stand() -> None:
         ("a: 1\nb: " + "[" * 40, (2, 35), ("b",), "nested deeper than 32"),
         ("a: b\nc: 中\x00", (2, 5), (), "U+0000"),
         ("a: \x1b[0m", (1, 4), (), "U+001B"),
-        ("a: 'x\nb: 1", (2, 5), (), "which begins in line 1"),
+        ("a: 'x\nb: 1", (2, 5), (), "unexpected end of stream"),
         ("a:\n\tb: 1\n", (2, 1), (), "cannot start any token"),
         ("f: @vue/core", (1, 4), (), "needs quotes"),
         ('a: "\\ud800"', (1, 7), (), ""),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 import click
 
 from kr.cli.logs import configure_logging
-from kr.errors import OutputFailed, RequestUnreadable
+from kr.errors import KrError, RequestUnreadable
 from kr.models import Problem, failure
 from kr.requests import LIMIT
 from kr.text import one_line, strip_invisible
@@ -292,7 +292,7 @@ def to_json(value: Any) -> str:
 
 
 def write_out(text: str) -> None:
-    """Write to standard output. A reader who has gone has seen enough; any other failure is ``OutputFailed``."""
+    """Write to standard output. A reader who has gone has seen enough; any other failure is ``KrError``."""
     if sys.stdout is None:  # closed by the caller: nobody wants to know
         return
     if isinstance(sys.stdout, io.TextIOWrapper):  # a C locale must not turn Chinese into a traceback
@@ -304,7 +304,7 @@ def write_out(text: str) -> None:
         _forget_stdout()  # what the command did, and its exit status, stand
     except OSError as error:
         _forget_stdout()
-        raise OutputFailed(f"standard output can't be written: {error.strerror}") from error
+        raise KrError(f"standard output can't be written: {error.strerror}") from error
 
 
 def _forget_stdout() -> None:

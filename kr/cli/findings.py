@@ -192,7 +192,7 @@ def approve(ctx: click.Context, /, entry_id: str) -> None:
     """Save a finding, or record a lesson, that was held back. At a terminal only."""
     _require_person("approve")
     with open_app(ctx) as app:
-        value = app.approve(entry_id)
+        value = app.decide(entry_id, is_approved=True)
     emit(value, ctx, _saved_view if "results" in value else facts_view)
 
 
@@ -202,7 +202,7 @@ def reject(ctx: click.Context, /, entry_id: str) -> None:
     """Drop a finding, or a lesson, that was held back. At a terminal only."""
     _require_person("reject")
     with open_app(ctx) as app:
-        value = app.reject(entry_id)
+        value = app.decide(entry_id, is_approved=False)
     emit(value, ctx, facts_view)
 
 
@@ -230,16 +230,6 @@ def _review_view(value: Row) -> str:
         )
         for note in it["notes"]:
             lines += wrapped(f"    {note['by']}: ", note["note"] or "no note", indent=6)
-    if value["candidates"]:
-        lines.append(
-            "Asked, and nobody chose what was offered (kr research … --use ID answers it from then on):"
-        )
-    for it in value["candidates"]:
-        lines += wrapped(f"  {counted(it['asked'], 'time')}  {it['framework']}: ", it["question"], indent=4)
-        lines += wrapped("    offered: ", ", ".join(it["candidates"]), indent=6)
-    more = value["open_candidates"] - len(value["candidates"])
-    if more > 0:
-        lines.append(f"and {counted(more, 'more question')} for which nobody chose")
     return "\n".join(lines).rstrip() or "Nothing waits for a person."
 
 

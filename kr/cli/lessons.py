@@ -67,7 +67,10 @@ def command() -> None:
 @_PHASE
 @click.option("--story-key", help="The story that the agent works on. Default: 0-0.")
 @click.option("--session-id", help="The session that the story belongs to. Default: a new one.")
-@click.option("--query", help="What the agent is about to do: only lessons that fit are given.")
+@click.option(
+    "--query",
+    help="What the agent is about to do, and every language, framework and tool it touches: only lessons that fit are given.",
+)
 @click.option(
     "--framework",
     help="Give lessons about this framework, and of packages that it depends on.",

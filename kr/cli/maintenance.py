@@ -166,7 +166,7 @@ def _moment() -> str:
 @click.option("--repair", is_flag=True, help="Do what the findings announce; nothing is deleted for good.")
 @click.option("--online", is_flag=True, help="Also ask each configured source and model one cheap question.")
 def doctor(ctx: click.Context, /, *, repair: bool, online: bool) -> int:
-    """Find what is wrong: database, reports, exports, permissions.
+    """Find what is wrong: database, reports, exports.
 
     Each finding says what --repair would do. A lost report is written back where its text is kept, and its entry goes to the
     archive where it is not; a corrupt database is set aside, and a new one made from the exports and reports. Files that may
@@ -176,7 +176,7 @@ def doctor(ctx: click.Context, /, *, repair: bool, online: bool) -> int:
     with open_app(ctx) as app:
         examination = app.doctor()
         value = examination.repair(_announce) if repair else examination.report()
-        found = [*app.check_trust(), *(app.check_sources() if online else ())]
+        found = [*app.check_sources()] if online else []
         value["findings"] += [finding.plain() for finding in found]
         value["problems"] += sum(finding.is_problem for finding in found)
         emit(value, ctx, examined)

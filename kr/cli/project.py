@@ -104,7 +104,7 @@ def warm(
 ) -> int:
     """List the frameworks a project depends on, with what the cache holds of each; or those that NAME names.
 
-    What the cache lacks comes first, and of that what the code imports in most files. An entry counts as fresh when it
+    What the cache lacks comes first, tools of development last. An entry counts as fresh when it
     would answer today for the version in use. With --research the frameworks without a fresh entry are asked about,
     one after another, until the budget of the run is spent.
     """
@@ -127,7 +127,7 @@ def _print(line: str) -> None:
 def warm_view(rows: list[dict[str, Any]]) -> str:
     if not rows:
         return _NO_DEPENDENCIES
-    columns = ["framework", "version", "imports", "fresh", "stale", "state"]
+    columns = ["framework", "version", "fresh", "stale", "state"]
     was_asked = "status" in rows[0]
     columns += ["status", "note"] if was_asked else []
     shown = table(columns, [[row[name] for name in columns] for row in rows], wide="framework")

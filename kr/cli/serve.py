@@ -5,8 +5,7 @@ import sys
 
 import click
 
-from kr.cli.common import common, kr_command, open_app
-from kr.cli.logs import configure_logging
+from kr.cli.common import kr_command, open_app
 from kr.errors import NotInstalled
 from kr.server.stdio import serve_stdio
 from kr.server.worker import RequestProgress
@@ -45,11 +44,9 @@ def serve(ctx: click.Context, /, host: str, port: int, names: tuple[str, ...]) -
     a host name that is neither the address nor allowed are refused.
     SIGTERM and SIGINT end it once what is under way is answered.
     """
-    configure_logging(verbose=common(ctx).verbose)
     try:
-        from kr.server.serve import Where, serve
+        from kr.server.serve import serve
     except ModuleNotFoundError as error:
         raise NotInstalled("serve", error.name or "fastapi") from error
-    said = common(ctx)
-    where = Where(host=host, port=port, names=names, config=said.config, knowledge_base=said.kb)
-    return serve(where, os.environ)
+    with open_app(ctx, progress=RequestProgress()) as app:
+        return serve(app, host, port, names, os.environ)

@@ -247,9 +247,8 @@ class Cache:
         self._mark(known)
         if report is None:
             report = reports.read_report(self.store, entry)
-            entry = (
-                self.read(lambda tx: entries.get(tx, entry.id), None) or entry
-            )  # its file may have been edited
+            edited = self.read(lambda tx: entries.get(tx, entry.id), None)  # its file may have been
+            known = replace(known, entry=edited or entry)
         if report is None:
             logger.info("%s: there is no report to be read at %s", entry.id, entry.path)
             reports.drop_lost(self.store, entry)

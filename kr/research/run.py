@@ -26,7 +26,7 @@ from kr.models import (
 from kr.requests import ResearchOverrides, ResearchRequest
 from kr.research.cache import HIT_TIMEOUT, Aliases, Cache, Lookup
 from kr.research.decide import with_confidence
-from kr.store import entries, lookup, new_id, requests, wordings
+from kr.store import entries, lookup, new_id, requests, search, wordings
 from kr.store.engine import Transaction
 from kr.store.requests import Need, RequestRow
 from kr.text import fit, search_words, tokens_of
@@ -277,8 +277,8 @@ class Run:
         live, spent = lookup.counts(tx, self.request.session_id, self.request.story_key)
         keys = lookup_keys(self.query.framework, self.config.aliases)
         words = search_words(self.query.topic, self.query.question, but=frozenset(keys))
-        found = lookup.lessons(tx, keys, words, most=_MOST_LESSONS)
-        lessons = [LessonView(summary=summary, ref=ref) for summary, ref in found]
+        found = search.lessons(tx, words, most=_MOST_LESSONS, frameworks=keys)
+        lessons = [LessonView(summary=row["summary"], ref=row["ref"]) for row in found]
         return replace(results, index_count=live, budget_remaining=self.calls_left(spent), lessons=lessons)
 
     def _ended_row(self, status: str, results: ResearchResults, tokens: int) -> RequestRow:

@@ -10,6 +10,7 @@ import ipaddress
 import logging
 import time
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import quote, urlsplit
@@ -130,9 +131,14 @@ class Access:
         host = _address(headers.get("host", ""))
         if host is None or not self._is_own_name(host[0]):
             return problem(403, "Host is no name of this server; kr serve --allow-host NAME adds one")
-        if not all(_is_of(origin, host) for origin in headers.getlist("origin")):
-            return problem(403, "Origin is another site")
-        if _is_open(path) or self._is_authorized(headers):
+        for origin in headers.getlist("origin"):
+            scheme, _, address = origin.partition("://")
+            if (
+                scheme not in {"http", "https"} or _address(address) != host
+            ):  # a proxy before kr may speak TLS
+                return problem(403, "Origin is another site")
+        is_open = path in {_HEALTH, SIGN_IN} or path.startswith(_STATIC)
+        if is_open or self._is_authorized(headers):
             return None
         if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
             return RedirectResponse(f"{SIGN_IN}?next={quote(path)}", status_code=303)
@@ -141,11 +147,9 @@ class Access:
 
     def _is_own_name(self, name: str) -> bool:
         """Whether a ``Host`` is this server's: any IP address is, as only a name can be made to point elsewhere later."""
-        try:
-            ipaddress.ip_address(name)
-        except ValueError:
-            return name in self._policy.names
-        return True
+        with suppress(ValueError):
+            return bool(ipaddress.ip_address(name))
+        return name in self._policy.names
 
     def _is_authorized(self, headers: Headers) -> bool:
         token = self._policy.token
@@ -158,11 +162,6 @@ class Access:
         return self.sessions.get(session_id) is not None
 
 
-def _is_open(path: str) -> bool:
-    """Whether a path needs no token."""
-    return path in {_HEALTH, SIGN_IN} or path.startswith(_STATIC)
-
-
 def _address(text: str) -> tuple[str, int | None] | None:
     """Read ``host[:port]``; None where it is anything else."""
     try:
@@ -172,12 +171,6 @@ def _address(text: str) -> tuple[str, int | None] | None:
         return None
     is_bare = parts.netloc == text and parts.username is None and not parts.path
     return (name, port) if name and is_bare else None
-
-
-def _is_of(origin: str, host: tuple[str, int | None]) -> bool:
-    """Whether an ``Origin`` is of this host; a proxy before kr may speak TLS."""
-    scheme, _, address = origin.partition("://")
-    return scheme in {"http", "https"} and _address(address) == host
 
 
 async def _read_body(receive: Receive) -> bytes | None:

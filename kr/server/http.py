@@ -4,7 +4,7 @@ Bodies are the requests of F1 and U5 as the command line takes them, answers are
 and no success is ``application/problem+json``.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Annotated, Any
@@ -21,12 +21,11 @@ from starlette.staticfiles import StaticFiles
 from kr import __version__, schemas
 from kr.app import App
 from kr.errors import InvalidRequest, KrError, Overloaded
-from kr.findings import RateResults, SaveEnvelope, save_failure
-from kr.models import Envelope, IfUnsure, ResearchEnvelope, ShownStatus, to_plain
-from kr.recording import RecordEnvelope
+from kr.findings import SaveEnvelope, save_failure
+from kr.models import IfUnsure, ShownStatus, to_plain
 from kr.requests import read_document
 from kr.server.access import MAX_BODY, PROBLEM, RETRY_AFTER, Access, Policy, problem
-from kr.server.mcp import InjectEnvelope, create_mcp_server
+from kr.server.mcp import create_mcp_server
 from kr.server.metrics import CONTENT_TYPE, MCP_PATHS, Metrics
 from kr.server.page.router import page_router
 from kr.server.worker import Workers
@@ -72,7 +71,9 @@ def create_http_app(workers: Workers, policy: Policy) -> Access:
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        exception_handlers=_HANDLERS,
+        exception_handlers=dict.fromkeys(
+            (KrError, HTTPException, RequestValidationError, Exception), _failed
+        ),
         dependencies=[Depends(HTTPBearer(auto_error=False))] if policy.token is not None else [],
         responses=dict.fromkeys((401, 403, 413, 422, 429, 500, 503), _PROBLEM),
     )
@@ -85,18 +86,10 @@ def create_http_app(workers: Workers, policy: Policy) -> Access:
     return access
 
 
-def _documented(
-    schema: schemas.Schema, answer: Any, failure: Any = Envelope, *, required: bool = True
-) -> dict[str, Any]:
+def _takes(schema: schemas.Schema) -> dict[str, Any]:
     """Describe an operation that reads its own body, so that every bad field is named in its own envelope."""
-    body = {"required": required, "content": {"application/json": {"schema": schema}}}
-    described = "The envelope of a failure: every bad field is named. A problem, for the query."
-    failed = {"model": failure, "description": described, "content": _PROBLEM["content"]}
-    return {
-        "response_model": answer,
-        "responses": {422: failed},
-        "openapi_extra": {"requestBody": body},
-    }
+    body = {"required": True, "content": {"application/json": {"schema": schema}}}
+    return {"openapi_extra": {"requestBody": body}}
 
 
 def _requests(workers: Workers) -> APIRouter:
@@ -108,7 +101,7 @@ def _requests(workers: Workers) -> APIRouter:
         envelope = to_plain(await workers.run(lambda: work(data)))
         return JSONResponse(envelope, status_code=422 if envelope["status"] == "failure" else 200)
 
-    @router.post("/research", **_documented(schemas.research_request(), ResearchEnvelope | InjectEnvelope))
+    @router.post("/research", **_takes(schemas.research_request()))
     async def research(
         request: Request,
         *,
@@ -123,27 +116,22 @@ def _requests(workers: Workers) -> APIRouter:
         )
         return await answer(request, work)
 
-    @router.post("/findings", **_documented(schemas.finding_request(), SaveEnvelope, SaveEnvelope))
+    @router.post("/findings", **_takes(schemas.finding_request()))
     async def save(request: Request) -> Response:
         """Keep what an agent found out and proved."""
         return await answer(request, partial(_save, app))
 
-    @router.post("/lessons/inject", **_documented(schemas.inject_request(), InjectEnvelope))
+    @router.post("/lessons/inject", **_takes(schemas.inject_request()))
     async def inject(request: Request) -> Response:
         """Give the lessons of a phase, for an agent that is about to start."""
         return await answer(request, app.research.inject)
 
-    @router.post(
-        "/lessons/record",
-        **_documented(schemas.record_request(), RecordEnvelope, RecordEnvelope, required=False),
-    )
+    @router.post("/lessons/record", **_takes(schemas.record_request()))
     async def record(request: Request) -> Response:
         """Record what an agent's return teaches."""
         return await answer(request, app.record_lessons)
 
-    rating = _documented(schemas.rating_request(), RateResults)
-
-    @router.post("/entries/{entry_id}/ratings", **{**rating, "responses": {404: _PROBLEM}})
+    @router.post("/entries/{entry_id}/ratings", responses={404: _PROBLEM}, **_takes(schemas.rating_request()))
     async def rate(entry_id: str, request: Request) -> Response:
         """Note whether a report worked."""
         data = await request.body()
@@ -219,28 +207,15 @@ def _operation(workers: Workers, metrics: Metrics) -> APIRouter:
     return router
 
 
-async def _defect(_request: Request, error: Exception) -> Response:
+async def _failed(_request: Request, error: Exception) -> Response:
+    """Make the answer for an error that is no envelope."""
+    match error:
+        case KrError():
+            headers = RETRY_AFTER if isinstance(error, Overloaded) else None
+            return problem(error.http_status, str(error), code=error.code, headers=headers)
+        case HTTPException():
+            return problem(error.status_code, error.detail, headers=error.headers)
+        case RequestValidationError():
+            wrong = (f"{'.'.join(map(str, item['loc'][1:]))}: {item['msg']}" for item in error.errors())
+            return problem(422, "; ".join(wrong), code="validation_error")
     return problem(500, f"unexpected {type(error).__name__}; this is a bug in kr, and its log has more")
-
-
-async def _kr_error(_request: Request, error: Any) -> Response:
-    headers = RETRY_AFTER if isinstance(error, Overloaded) else None
-    return problem(error.http_status, str(error), code=error.code, headers=headers)
-
-
-async def _http_error(_request: Request, error: Any) -> Response:
-    return problem(error.status_code, error.detail, headers=error.headers)
-
-
-async def _invalid(_request: Request, error: Any) -> Response:
-    problems: Sequence[Any] = error.errors()
-    detail = "; ".join(f"{'.'.join(map(str, item['loc'][1:]))}: {item['msg']}" for item in problems)
-    return problem(422, detail, code="validation_error")
-
-
-_HANDLERS: dict[int | type[Exception], Any] = {
-    KrError: _kr_error,
-    HTTPException: _http_error,
-    RequestValidationError: _invalid,
-    Exception: _defect,
-}

@@ -9,7 +9,6 @@ import logging
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, get_args
 
 from mcp import MCPError
@@ -24,14 +23,11 @@ from mcp_types import (
     TextContent,
 )
 from mcp_types import Tool as ListedTool
-from pydantic import TypeAdapter
 
 from kr import __version__
 from kr.app import App
 from kr.errors import KrError
-from kr.findings import RateResults, SaveEnvelope
-from kr.models import EVENT_TYPES, Envelope, IfUnsure, InjectResults, Outcome, ResearchEnvelope, to_plain
-from kr.recording import RecordEnvelope
+from kr.models import EVENT_TYPES, IfUnsure, Outcome, to_plain
 from kr.requests import Reader, bad, checked, count, line, optional, text
 from kr.schemas import TEXTS, Schema, object_of
 from kr.server.worker import Workers
@@ -53,21 +49,13 @@ INSTRUCTIONS = (
 """What a client puts before its model when it connects: under 150 tokens, and a test measures it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InjectEnvelope(Envelope):
-    """The return value of mode ``lessons-inject``."""
-
-    results: InjectResults | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool as a client sees it, and what it does. ``output`` is the schema of its answer, or the class of its envelope."""
+    """One tool as a client sees it, and what it does."""
 
     name: str
     description: str
     input_schema: Schema
-    output: Schema | type[Any]
     call: Callable[[App, Arguments], Content]
 
 
@@ -153,25 +141,14 @@ def _one_of(words: tuple[str, ...]) -> Schema:
     return {"type": "string", "enum": list(words)}
 
 
-def _list(of: Schema) -> Schema:
-    return {"type": "array", "items": of}
-
-
 _WHOLE: Schema = {"type": "integer"}
-_FOUND_ENTRY = object_of("id framework framework_version topic status passage")
-_REPORT = object_of(
-    "id framework framework_version topic confidence origin text is_cut",
-    confidence={"type": ["string", "null"]},
-    is_cut={"type": "boolean"},
-)
-
 TOOLS = (
     Tool(
-        name="research",
-        description="How a framework, library or tool is used: from what other agents found out, else researched once for all. "
+        "research",
+        "How a framework, library or tool is used: from what other agents found out, else researched once for all. "
         "Status candidates: candidate_report may answer; if another of related does, ask with use; if none, with "
         "if_unsure=research.",
-        input_schema=object_of(
+        object_of(
             "framework question framework_version? topic? tags? story_key? session_id? max_calls? timeout_seconds? "
             "if_unsure? use? refresh? max_tokens?",
             framework_version=_text("default: the project's"),
@@ -183,30 +160,25 @@ TOOLS = (
             refresh={"type": "boolean"},
             max_tokens=_WHOLE,
         ),
-        output=ResearchEnvelope,
-        call=_research,
+        _research,
     ),
     Tool(
-        name="read_report",
-        description="Read an entry's report, or a section (Summary, Details, Code Examples).",
-        input_schema=object_of("id section? max_tokens?", max_tokens=_WHOLE),
-        output=_REPORT,
-        call=_read_report,
+        "read_report",
+        "Read an entry's report, or a section (Summary, Details, Code Examples).",
+        object_of("id section? max_tokens?", max_tokens=_WHOLE),
+        _read_report,
     ),
     Tool(
-        name="search",
-        description="Find entries and lessons by words.",
-        input_schema=object_of("query framework? limit?", limit=_WHOLE),
-        output=object_of(
-            "entries lessons", entries=_list(_FOUND_ENTRY), lessons=_list(object_of("id phase passage"))
-        ),
-        call=_search,
+        "search",
+        "Find entries and lessons by words.",
+        object_of("query framework? limit?", limit=_WHOLE),
+        _search,
     ),
     Tool(
-        name="save_finding",
-        description="Keep what you found out, once it worked, for every other agent: two sentences, the snippet, what bites. Also "
+        "save_finding",
+        "Keep what you found out, once it worked, for every other agent: two sentences, the snippet, what bites. Also "
         "to improve a report (entry).",
-        input_schema=object_of(
+        object_of(
             "framework question answer code? caveats? sources? verified_by? framework_version? topic? tags? entry? "
             "story_key? session_id?",
             question=_text("as another would ask"),
@@ -216,30 +188,31 @@ TOOLS = (
             tags=TEXTS,
             entry=_text("id"),
         ),
-        output=SaveEnvelope,
-        call=_save,
+        _save,
     ),
     Tool(
-        name="rate_report",
-        description="Say whether a report that you used worked, or is wrong and why (note).",
-        input_schema=object_of("id outcome note? session_id?", outcome=_one_of(get_args(Outcome))),
-        output=RateResults,
-        call=_rate,
+        "rate_report",
+        "Say whether a report that you used worked, or is wrong and why (note).",
+        object_of("id outcome note? session_id?", outcome=_one_of(get_args(Outcome))),
+        _rate,
     ),
     Tool(
-        name="lessons_inject",
-        description="Get lessons from earlier failures before you begin a phase of work: story-creation, story-review, "
-        "dev-execution (default), code-review or e2e-inspection. Say what you are about to do: only what fits is given.",
-        input_schema=object_of(
-            "phase? framework? query? files? story_key? session_id?", query=_text("the task"), files=TEXTS
+        "lessons_inject",
+        "Get lessons from earlier failures before you begin a phase of work: story-creation, story-review, "
+        "dev-execution (default), code-review or e2e-inspection. Only what fits your task is given.",
+        object_of(
+            "phase? framework? query? files? story_key? session_id?",
+            query=_text(
+                "the task, and every language, framework and tool it touches: fastapi, pytest, docker"
+            ),
+            files=TEXTS,
         ),
-        output=InjectEnvelope,
-        call=_inject,
+        _inject,
     ),
     Tool(
-        name="lessons_record",
-        description="Record what a failure teaches the next agent, in your words (lesson); or an agent's return (event_type, agent_return).",
-        input_schema=object_of(
+        "lessons_record",
+        "Record what a failure teaches the next agent, in your words (lesson); or an agent's return (event_type, agent_return).",
+        object_of(
             "lesson? event_type? agent_return? phase? story_key? session_id? framework_context?",
             lesson=object_of(
                 "symptom fix ref? tags?",
@@ -251,8 +224,7 @@ TOOLS = (
             event_type=_one_of(EVENT_TYPES),
             agent_return={"type": "object"},
         ),
-        output=RecordEnvelope,
-        call=_record,
+        _record,
     ),
 )
 
@@ -261,7 +233,12 @@ def create_mcp_server(workers: Workers) -> Server[Any]:
     """Build the server. Its tools run in the workers; cancelling a call cancels its work."""
 
     async def list_tools(_context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=_listed())
+        return ListToolsResult(
+            tools=[
+                ListedTool(name=tool.name, description=tool.description, input_schema=tool.input_schema)
+                for tool in TOOLS
+            ]
+        )
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
         tool = next((tool for tool in TOOLS if tool.name == params.name), None)
@@ -299,35 +276,3 @@ def create_mcp_server(workers: Workers) -> Server[Any]:
 def _result(written: str, content: Content | None = None, *, is_error: bool) -> CallToolResult:
     shown = [TextContent(type="text", text=written)]
     return CallToolResult(content=list(shown), structured_content=content, is_error=is_error)
-
-
-@cache
-def _listed() -> list[ListedTool]:
-    """The tools as a client gets them: made when the first one asks, since pydantic takes its time."""
-    return [
-        ListedTool(
-            name=tool.name,
-            description=tool.description,
-            input_schema=tool.input_schema,
-            output_schema=tool.output if isinstance(tool.output, dict) else _schema_of(tool.output),
-        )
-        for tool in TOOLS
-    ]
-
-
-def _schema_of(envelope: type[Any]) -> Schema:
-    schema: Schema = _without_titles(TypeAdapter(envelope).json_schema(mode="serialization"))
-    return schema
-
-
-def _without_titles(schema: Any) -> Any:
-    """Leave out the titles that pydantic gives to everything, and the docstrings: they speak of the code."""
-    if isinstance(schema, list):
-        return [_without_titles(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: _without_titles(value)
-        for key, value in schema.items()
-        if not (key in {"title", "description"} and isinstance(value, str))
-    }

@@ -54,32 +54,25 @@ class _Totals(Collector):
     def collect(self) -> Iterable[Metric]:
         stats = self._stats
         requests, sources = stats["requests"], stats["sources"]
-        counter, gauge = CounterMetricFamily, GaugeMetricFamily
         spared = "Tokens that answers from the cache spared: what finding out had cost, less the answer."
-        yield counter("kr_tokens_spared", spared, value=stats["spared"]["tokens"])
-        charged = stats["spending"]["charged"]
-        yield counter("kr_calls_charged", "Calls to sources that stories paid for.", value=charged)
+        charged = "Calls to sources that stories paid for."
+        yield CounterMetricFamily("kr_tokens_spared", spared, value=stats["spared"]["tokens"])
+        yield CounterMetricFamily("kr_calls_charged", charged, value=stats["spending"]["charged"])
         results = {"hit": requests["hits"], "miss": requests["misses"]}
-        yield _by(counter, "result", "kr_research_requests", "Research requests answered.", results)
-        yield _by(counter, "status", "kr_requests", "Requests of any mode.", requests["by_status"])
         asked = {row["source"]: row["asked"] for row in sources}
-        yield _by(counter, "source", "kr_source_asked", "How often a source was asked.", asked)
         paused = {row["source"]: row["circuit"] == "open" for row in sources}
-        yield _by(gauge, "source", "kr_circuit_open", "Whether a source is paused: it kept failing.", paused)
         entries = {**stats["index"]["by_status"], "archived": stats["archive"]["entries"]}
-        yield _by(gauge, "status", "kr_entries", "Entries.", entries)
         lessons = {row["phase"]: row["lessons"] for row in stats["lessons"]["by_phase"]}
-        yield _by(gauge, "phase", "kr_lessons", "Lessons.", lessons)
-
-
-def _by(
-    family: type[CounterMetricFamily | GaugeMetricFamily],
-    label: str,
-    name: str,
-    what: str,
-    values: Mapping[str, float],
-) -> Metric:
-    metric = family(name, what, labels=[label])
-    for of, value in values.items():
-        metric.add_metric([of], value)
-    return metric
+        counter, gauge = CounterMetricFamily, GaugeMetricFamily
+        for family, name, label, what, values in (
+            (counter, "kr_research_requests", "result", "Research requests answered.", results),
+            (counter, "kr_requests", "status", "Requests of any mode.", requests["by_status"]),
+            (counter, "kr_source_asked", "source", "How often a source was asked.", asked),
+            (gauge, "kr_circuit_open", "source", "Whether a source is paused: it kept failing.", paused),
+            (gauge, "kr_entries", "status", "Entries.", entries),
+            (gauge, "kr_lessons", "phase", "Lessons.", lessons),
+        ):
+            metric = family(name, what, labels=[label])
+            for of, value in values.items():
+                metric.add_metric([of], value)
+            yield metric

@@ -5,16 +5,15 @@ import ipaddress
 import logging
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import FrameType
 
 import uvicorn
 
+from kr.app import App
 from kr.errors import ConfigError
 from kr.server.access import Policy
 from kr.server.http import create_http_app
-from kr.server.worker import RequestProgress, Workers
-from kr.wiring import open_app
+from kr.server.worker import Workers
 
 MAX_REQUESTS = 128
 """Requests at work at the same time, each in a thread of its own: a hit must not wait behind researches that take minutes."""
@@ -28,25 +27,13 @@ _SHORTEST_TOKEN = 16
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Where:
-    """Where to listen, and under which names; what the command line says."""
-
-    host: str
-    port: int
-    names: Sequence[str] = ()
-    config: str | None = None
-    knowledge_base: str | None = None
-
-
-def serve(where: Where, environ: Mapping[str, str]) -> int:
-    """Serve until SIGTERM or SIGINT, then finish what is under way. Raises ``ConfigError``."""
-    policy = make_policy(where, environ.get("KR_TOKEN") or None, environ.get("KR_REVIEW_TOKEN") or None)
-    _configure_logging()
-    with (
-        open_app(config=where.config, knowledge_base=where.knowledge_base, progress=RequestProgress()) as app,
-        _listen(where) as listener,
-    ):
+def serve(app: App, host: str, port: int, names: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Serve at an address until SIGTERM or SIGINT, then finish what is under way. ``names`` are the server's beside it. Raises ``ConfigError``."""
+    policy = make_policy(host, names, environ.get("KR_TOKEN") or None, environ.get("KR_REVIEW_TOKEN") or None)
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s: %(message)s"))
+    logging.getLogger("kr.server").setLevel(logging.INFO)  # who was answered what
+    with _listen(host, port) as listener:
         config = uvicorn.Config(
             create_http_app(Workers(app, workers=MAX_REQUESTS), policy),
             http="h11",
@@ -57,52 +44,46 @@ def serve(where: Where, environ: Mapping[str, str]) -> int:
             limit_concurrency=_MAX_CONNECTIONS,
             timeout_graceful_shutdown=DRAIN_SECONDS,
         )
-        host, port = listener.getsockname()[:2]
-        logger.info("kr serves http://%s:%d", f"[{host}]" if ":" in host else host, port)
+        bound, port = listener.getsockname()[:2]
+        logger.info("kr serves http://%s:%d", f"[{bound}]" if ":" in bound else bound, port)
         _Server(config).run(sockets=[listener])
     logger.info("kr has ended")
     return 0
 
 
-def _listen(where: Where) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket:
     try:
-        family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
-        listener = socket.create_server((where.host, where.port), family=family, backlog=256)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.create_server((host, port), family=family, backlog=256)
     except OSError as error:
         why = (error.strerror or str(error)).partition(" (while")[0]  # Python adds the address once more
         if error.errno == errno.EADDRINUSE:
             why += "; --port 0 takes a free one"
-        raise ConfigError(f"{where.host}:{where.port}: can't listen: {why}") from error
+        raise ConfigError(f"{host}:{port}: can't listen: {why}") from error
     # Connections inherit it: else the second part of an answer waits 40 ms for the client to acknowledge the first one.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 
-def _configure_logging() -> None:
-    """Write each line with its time, and who was answered what as well."""
-    for handler in logging.getLogger().handlers:
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s: %(message)s"))
-    logging.getLogger("kr.server").setLevel(logging.INFO)
-
-
-def make_policy(where: Where, token: str | None, review_token: str | None = None) -> Policy:
+def make_policy(
+    host: str, names: Sequence[str], token: str | None, review_token: str | None = None
+) -> Policy:
     """Decide who may call, and who may review. Raises ``ConfigError`` for an address that others reach, and no token."""
-    is_private = is_loopback(where.host)
+    is_private = is_loopback(host)
     if not is_private and not token:
         raise ConfigError(
-            f"--host {where.host}: others can reach this address, so it needs a token: set KR_TOKEN to one, of "
+            f"--host {host}: others can reach this address, so it needs a token: set KR_TOKEN to one, of "
             f"{_SHORTEST_TOKEN} characters or more"
         )
     for name, given in (("KR_TOKEN", token), ("KR_REVIEW_TOKEN", review_token)):
-        is_weak = given is not None and len(given) < _SHORTEST_TOKEN
-        if given is not None and (is_weak or not given.isascii() or not given.isprintable()):
-            raise ConfigError(f"{name}: must be {_SHORTEST_TOKEN} or more printable ASCII characters")
+        if given is not None and len(given) < _SHORTEST_TOKEN:
+            raise ConfigError(f"{name}: must be {_SHORTEST_TOKEN} or more characters")
     if review_token is not None and review_token == token:
         raise ConfigError("KR_REVIEW_TOKEN: must not be KR_TOKEN, which agents have")
-    names = {"localhost", where.host.lower(), *(name.lower().rstrip(".") for name in where.names)}
+    known = {"localhost", host.lower(), *(name.lower().rstrip(".") for name in names)}
     if not is_private:
-        names.add(socket.gethostname().lower())
-    return Policy(names=names, token=token, review_token=review_token, max_requests=MAX_REQUESTS)
+        known.add(socket.gethostname().lower())
+    return Policy(names=known, token=token, review_token=review_token, max_requests=MAX_REQUESTS)
 
 
 def is_loopback(host: str) -> bool:

@@ -148,31 +148,22 @@ def to_archived(row: Row) -> Archived:
     )
 
 
-def unknown_entry(tx: Transaction, entry_id: str) -> UnknownEntry:
-    """Say that no live entry has this id."""
-    if of_id(tx, entry_id):
-        how = f"kr archive restore {entry_id}"
-        return UnknownEntry(f"{_shown(entry_id)} is in the archive, not in the index; {how} brings it back")
-    return _unknown("no entry has the id", entry_id, entries.ids(tx), "kr entries list")
-
-
-def unknown_archived(tx: Transaction, entry_id: str) -> UnknownEntry:
-    """Say that no archived entry has this id."""
-    if entries.get(tx, entry_id) is not None:
-        return UnknownEntry(f"{_shown(entry_id)} is not in the archive: it is live; see kr entries show")
-    return _unknown("no archived entry has the id", entry_id, ids(tx), "kr archive list")
+def unknown_entry(tx: Transaction, entry_id: str, *, in_archive: bool = False) -> UnknownEntry:
+    """Say that no live entry, or none ``in_archive``, has this id, and which come near."""
+    shown = f'"{one_line(entry_id, _LONGEST_ID)}"'
+    if in_archive and entries.get(tx, entry_id) is not None:
+        return UnknownEntry(f"{shown} is not in the archive: it is live; see kr entries show")
+    if not in_archive and of_id(tx, entry_id):
+        return UnknownEntry(
+            f"{shown} is in the archive, not in the index; kr archive restore {entry_id} brings it back"
+        )
+    what, known = ("archived entry", ids(tx)) if in_archive else ("entry", entries.ids(tx))
+    alike = ", ".join(one_line(found, _LONGEST_ID) for found in nearest(entry_id, known, most=3))
+    command = "kr archive list" if in_archive else "kr entries list"
+    hint = f"nearest: {alike}" if alike else f"{command} shows them"
+    return UnknownEntry(f"no {what} has the id {shown}; {hint}")
 
 
 def nowhere(entry_id: str) -> UnknownEntry:
     """Say that nothing has this id, since there is no database."""
-    return UnknownEntry(f"no entry has the id {_shown(entry_id)}; there is no database yet")
-
-
-def _unknown(what: str, entry_id: str, known: Iterable[str], command: str) -> UnknownEntry:
-    alike = ", ".join(one_line(found, _LONGEST_ID) for found in nearest(entry_id, known, most=3))
-    hint = f"nearest: {alike}" if alike else f"{command} shows them"
-    return UnknownEntry(f"{what} {_shown(entry_id)}; {hint}")
-
-
-def _shown(entry_id: str) -> str:
-    return f'"{one_line(entry_id, _LONGEST_ID)}"'
+    return UnknownEntry(f'no entry has the id "{one_line(entry_id, _LONGEST_ID)}"; there is no database yet')

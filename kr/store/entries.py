@@ -209,9 +209,9 @@ def remove(tx: Transaction, entry_id: str) -> bool:
 
 def index_again(tx: Transaction, entry_id: str) -> None:
     """Have a live entry found by the words that it has now; nothing to do for one that is not live."""
-    row = tx.row(f"{_SELECT} WHERE id = :id{tx.connection.for_update}", id=entry_id)
-    if row is not None:
-        search.index_entry(tx, to_entry(row))
+    tx.lock(f"entry {entry_id}")
+    if (entry := get(tx, entry_id)) is not None:
+        search.index_entry(tx, entry)
 
 
 def to_values(entry: Entry) -> dict[str, Any]:

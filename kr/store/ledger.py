@@ -66,7 +66,7 @@ def reserve(
 ) -> Reservation:
     """Reserve a call of a story's ``limit`` (None: a budget of its own) for ``owner``, for ``ttl`` seconds."""
     tx.lock(_story(session_id, story_key))
-    _forget_expired(tx, "reservations", "id", now)
+    tx.execute("DELETE FROM reservations WHERE expires_at <= :now", now=to_text(now))
     if limit is not None:
         charged = spent(tx, session_id, story_key)
         if charged >= limit:
@@ -112,7 +112,7 @@ def renew(tx: Transaction, owner: str, *, now: datetime, ttl: float = RESERVATIO
 
 def acquire_lease(tx: Transaction, key: str, owner: str, *, now: datetime, ttl: float) -> bool:
     """Take or prolong a lease for ``ttl`` seconds. False while another owner holds it."""
-    _forget_expired(tx, "leases", "key", now)
+    tx.execute("DELETE FROM leases WHERE expires_at <= :now", now=to_text(now))
     taken = tx.execute(
         f"{insert_into('leases', ('key', 'owner', 'expires_at'))} ON CONFLICT (key) DO UPDATE "
         "SET expires_at = excluded.expires_at WHERE leases.owner = excluded.owner",
@@ -142,11 +142,6 @@ def release_lease(tx: Transaction, key: str, owner: str) -> bool:
 def _story(session_id: str, story_key: str) -> str:
     """Name what of a story's budget is read and then written."""
     return f"story {session_id} {story_key}"
-
-
-def _forget_expired(tx: Transaction, table: str, key: str, now: datetime) -> None:
-    expired = f"SELECT {key} FROM {table} WHERE expires_at <= :now{tx.connection.skip_locked}"
-    tx.execute(f"DELETE FROM {table} WHERE {key} IN ({expired})", now=to_text(now))
 
 
 def _end(now: datetime, ttl: float) -> str:

@@ -6,8 +6,7 @@ from kr.models import NO_RATINGS, Entry, Ratings
 from kr.store import search
 from kr.store.engine import Row, Transaction
 from kr.store.entries import COLUMNS, to_entry
-from kr.store.sql import IS_GIVEN, named
-from kr.text import beginning
+from kr.store.sql import named
 
 Found = tuple[Entry, Ratings, bool]
 """A live entry, its ratings, and whether the question is a known wording of it."""
@@ -78,25 +77,6 @@ def count(tx: Transaction, keys: Sequence[str]) -> int:
     """Return how many live entries the frameworks have."""
     listed, parameters = named("key", keys)
     return int(tx.value(f"SELECT count(*) FROM entries WHERE framework_key IN {listed}", **parameters))
-
-
-def lessons(
-    tx: Transaction, names: Sequence[str], words: Sequence[str], *, most: int
-) -> list[tuple[str, str | None]]:
-    """Return summary and ref of the lessons that carry one of the frameworks' keys as a tag and hold a word, most words first."""
-    tags = "replace(replace(lower(tags), '-', ''), '.', '')"
-    is_named = " OR ".join(f"{tags} LIKE :name{number}" for number in range(len(names)))
-    rows = tx.rows(
-        f"SELECT summary, ref FROM lessons WHERE {IS_GIVEN} AND ({is_named}) ORDER BY date DESC, id",
-        **{f"name{number}": f'%"{name}"%' for number, name in enumerate(names)},
-    )
-    beginnings = [beginning(word) for word in words]
-    found = []
-    for row in rows:
-        line = f"{row['summary']} {row['ref'] or ''}".lower()
-        if number := sum(word in line for word in beginnings):
-            found.append((number, (row["summary"], row["ref"])))
-    return [lesson for _, lesson in sorted(found, key=lambda it: -it[0])[:most]]
 
 
 def _some(tx: Transaction, entry_ids: Sequence[str]) -> list[Found]:

@@ -31,37 +31,21 @@ class Subject:
         return pair_of(self.framework, self.topic)
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """A row of the index, the archive or the history: each holds an id and a path."""
-
-    id: str
-    pair: Pair
-    is_live: bool
-    last_accessed: str
-    archived_at: str | None
-    """None but for an archived row."""
-
-
 def pair_of(framework: str, topic: str) -> Pair:
     """Return the pair by which entries are told apart, majors aside."""
     return framework_key(framework), topic_key(topic)
 
 
-def holders(tx: Transaction, *, id: str | None = None, path: str | None = None) -> list[Holder]:  # noqa: A002
-    """Return the rows that hold an id, or a path."""
+def holders(tx: Transaction, *, id: str | None = None, path: str | None = None) -> list[tuple[Pair, bool]]:  # noqa: A002
+    """Return the pairs of the rows of index, archive and history that hold an id, or a path, each with whether it is live."""
     column, value = ("id", id) if path is None else ("path", path)
     rows = tx.rows(
-        "SELECT id, framework_key, topic_key, 1 AS is_live, last_accessed, NULL AS archived_at FROM entries "
-        f"WHERE {column} = :value UNION ALL SELECT id, framework_key, topic_key, 0, last_accessed, archived_at "
-        f"FROM archived_entries WHERE {column} = :value UNION ALL SELECT entry_id, framework_key, topic_key, 0, '', NULL "
-        f"FROM revisions WHERE {'entry_id' if column == 'id' else column} = :value",
+        f"SELECT framework_key, topic_key, 1 AS is_live FROM entries WHERE {column} = :value "
+        f"UNION ALL SELECT framework_key, topic_key, 0 FROM archived_entries WHERE {column} = :value "
+        f"UNION ALL SELECT framework_key, topic_key, 0 FROM revisions WHERE {'entry_id' if path is None else 'path'} = :value",
         value=value,
     )
-    return [
-        Holder(row[0], (row[1], row[2]), bool(row["is_live"]), row["last_accessed"], row["archived_at"])
-        for row in rows
-    ]
+    return [((row[0], row[1]), bool(row["is_live"])) for row in rows]
 
 
 def free_name(tx: Transaction, subject: Subject) -> Name:
@@ -78,7 +62,7 @@ def is_free(tx: Transaction, name: Name, subject: Subject, text: str | None = No
     A file that kr did not write at its path is in the way as well, unless it holds the ``text`` that is to stand there.
     """
     held = (*holders(tx, id=name.id), *holders(tx, path=name.path))
-    if any(it.is_live or it.pair != subject.pair for it in held) or tx.files.is_blocked(name.path):
+    if any(is_live or pair != subject.pair for pair, is_live in held) or tx.files.is_blocked(name.path):
         return False
     return edit_at(tx, name.path, None) in {None, text}
 

@@ -82,8 +82,6 @@ class Connection:
     """A connection that is used as SQLite's: parameters are ``:name``, errors are kr's."""
 
     dialect = "postgresql"
-    for_update = " FOR UPDATE"
-    skip_locked = " FOR UPDATE SKIP LOCKED"
 
     def __init__(self, raw: psycopg.Connection[Row], location: str) -> None:
         self.raw = raw

@@ -7,12 +7,11 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from kr.frameworks import framework_key
 from kr.models import Entry
-from kr.store.engine import Transaction
-from kr.store.sql import SEARCH_TABLES, upsert_into
+from kr.store.engine import Row, Transaction
+from kr.store.sql import IS_GIVEN, SEARCH_TABLES, upsert_into
 from kr.text import beginning, one_line, search_words, searchable, stem, tokens
 
 WEIGHTS = "0.0, 2.0, 2.0, 2.0, 2.0, 1.0"
@@ -30,15 +29,6 @@ _TEMPLATE = re.compile(
     r"|## (?:Summary|Details|Code Examples|Caveats & Version-Specific Notes|Source Attribution))$",
     re.MULTILINE,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """What was found: the id of an entry or a lesson, and the place of its text on one line. ``topic`` is a lesson's phase."""
-
-    key: str
-    topic: str
-    text: str
 
 
 def index_entry(tx: Transaction, entry: Entry) -> None:
@@ -187,18 +177,25 @@ def find(tx: Transaction, text: str, *, keys: Sequence[str] = (), most: int) -> 
     return [*dict.fromkeys(found)][:most]
 
 
-def lessons(tx: Transaction, text: str, *, most: int) -> list[Passage]:
-    """Return the lessons that hold words of a text, most words first."""
-    words = [beginning(word) for word in search_words(text[:_LONGEST])]
+def lessons(tx: Transaction, words: Sequence[str], *, most: int, frameworks: Sequence[str] = ()) -> list[Row]:
+    """Return ``id, phase, summary, ref`` of the lessons that hold a word, most words first.
+
+    With ``frameworks``, those that agents are given and that carry one of these keys as a tag.
+    """
+    named = "replace(replace(lower(tags), '-', ''), '.', '') LIKE :name"
+    is_named = " OR ".join(f"{named}{number}" for number in range(len(frameworks)))
+    where = f"{IS_GIVEN} AND ({is_named})" if frameworks else "gone_at IS NULL"
     rows = tx.rows(
-        "SELECT id, phase, summary, tags, ref FROM lessons WHERE gone_at IS NULL ORDER BY date DESC, id"
+        f"SELECT id, phase, summary, tags, ref FROM lessons WHERE {where} ORDER BY date DESC, id",
+        **{f"name{number}": f'%"{name}"%' for number, name in enumerate(frameworks)},
     )
+    beginnings = [beginning(word) for word in words]
     found = []
     for row in rows:
         line = f"{row['summary']} {row['tags']} {row['ref'] or ''}".lower()
-        if number := sum(word in line for word in words):
-            found.append((number, Passage(row["id"], row["phase"], one_line(row["summary"], _LONGEST))))
-    return [passage for _, passage in sorted(found, key=lambda it: -it[0])[:most]]
+        if number := sum(word in line for word in beginnings):
+            found.append((number, row))
+    return [row for _, row in sorted(found, key=lambda it: -it[0])[:most]]
 
 
 def _framework_word(key: str) -> str:

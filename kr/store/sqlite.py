@@ -52,8 +52,6 @@ Identity = tuple[int, int]
 
 class Connection(sqlite3.Connection):
     dialect = "sqlite"
-    for_update = ""
-    skip_locked = ""
     identity: Identity | None = None
     """Of the file that it has open."""
 
@@ -238,10 +236,10 @@ def require_ours(path: Path, connection: sqlite3.Connection) -> int:
 
     Raises ``StoreTooNew`` for a newer kr's, ``StoreError`` for one of another program, or of a kr from before the first release.
     """
-    with _snapshot(connection):  # another process may be making the tables at this moment
-        version = user_version(connection)
-        found = int(connection.execute("PRAGMA application_id").fetchone()[0])
-        is_empty = not found and connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+    # Asked in this order: another process may be making all of it at this moment.
+    is_empty = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+    found = int(connection.execute("PRAGMA application_id").fetchone()[0])
+    version = user_version(connection)
     if found != APPLICATION_ID and not is_empty:
         raise StoreError(
             f"{path}: is another program's database, or of a kr that was never released: export it with that one "
@@ -262,19 +260,6 @@ def refuse_triggers(path: Path, connection: sqlite3.Connection) -> None:
             f"{path}: has a trigger that is not kr's ({found[0]})",
             "move the file away, or drop the trigger with sqlite3 if the database is yours",
         )
-
-
-@contextmanager
-def _snapshot(connection: sqlite3.Connection) -> Iterator[None]:
-    """Read one state of the database, unless the connection is in a transaction already."""
-    is_outer = not connection.in_transaction
-    if is_outer:
-        connection.execute("BEGIN")
-    try:
-        yield
-    finally:
-        if is_outer:
-            connection.execute("COMMIT")
 
 
 def until(deadline: float, step: Callable[[], T]) -> T:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kr.errors import ExportFailed
+from kr.errors import KrError
 from kr.models import Entry
 from kr.store import archive, meta, new_id, reports, wordings
 from kr.store import entries as entry_rows
@@ -47,7 +47,7 @@ Item = Mapping[str, str | tuple[str, ...] | None]
 
 
 def refresh_exports(store: Store, knowledge_base: Path) -> None:
-    """Bring both files of the knowledge base to what the database holds. Raises ``ExportFailed``, or a ``StoreError``."""
+    """Bring both files of the knowledge base to what the database holds. Raises ``KrError``, or a ``StoreError``."""
     asked, lock = time.time(), knowledge_base / _LOCK
     with _translated(knowledge_base):
         knowledge_base.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) 
     """Write both files into ``folder`` (default: the knowledge base); into another one the reports and wordings too.
 
     Returns how many ``entries``, ``archived`` and ``reports`` were written, and the ``files``. What kr did not write is copied first, and
-    the newest state of parallel writers stays. Raises ``ExportFailed`` naming the file, or a ``StoreError``.
+    the newest state of parallel writers stays. Raises ``KrError`` naming the file, or a ``StoreError``.
     """
     folder = knowledge_base if folder is None else folder
     with store.read() as tx:
@@ -105,7 +105,7 @@ def _write_index(store: Store, folder: Path) -> None:
         known = (meta.get(tx, store.folder_key(_INDEX_STATES)) or "").split()
     if present and present != content and _hash(present) not in known:
         log.warning("%s was edited: it is imported, and %s is a copy", path, _keep_copy(path).name)
-        import_yaml(store, folder, [path], now=datetime.now(UTC), guards=False, adopts=True).log_problems()
+        import_yaml(store, folder, [path], now=datetime.now(UTC), adopts=True).log_problems()
         content = _index_of(store)
     if present != content:
         _note(store, _INDEX_STATES, " ".join([_hash(content), *known[:1]]))
@@ -119,7 +119,7 @@ def _index_of(store: Store) -> bytes:
 
 def _refuse_conflict(path: Path) -> None:
     if path.is_file() and has_conflict(path):
-        raise ExportFailed(f"{path}: {CONFLICT}")
+        raise KrError(f"{path}: {CONFLICT}")
 
 
 def _hash(content: bytes) -> str:
@@ -194,7 +194,7 @@ def _translated(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as exc:
-        raise ExportFailed(f"{exc.filename or folder}: {exc.strerror}") from exc
+        raise KrError(f"{exc.filename or folder}: {exc.strerror}") from exc
 
 
 def _keep_copy(path: Path) -> Path:

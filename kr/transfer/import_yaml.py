@@ -114,44 +114,48 @@ def _note_first_use(store: Store, value: str) -> None:
 
 
 def import_yaml(
-    store: Store,
-    knowledge_base: Path,
-    sources: Sequence[Path],
-    *,
-    now: datetime,
-    guards: bool = True,
-    adopts: bool = False,
+    store: Store, knowledge_base: Path, sources: Sequence[Path], *, now: datetime, adopts: bool = False
 ) -> Imported:
-    """Import folders (index and archive of each) and single index files, with the wordings beside them; if it ``guards``, run the capacity guard afterwards.
+    """Import folders (index and archive of each) and single index files, with the wordings beside them; then run the capacity guard.
 
     With ``adopts`` nobody asked for it, and a repository may have brought the files: all that an agent would read is judged, and
-    nothing counts as a person's, as confirmed or as proved.
+    nothing counts as a person's, as confirmed or as proved. Where a YAML is broken, what stands before that place is imported.
     What can't be read or is refused stands in the result. Raises a ``StoreError``.
     """
-    importer = _Importer(store, knowledge_base, now, adopts=adopts)
-    result = importer.result
+    result, live, archived = Imported(), list[Item](), list[Item]()
     for file in _files(sources, result):
-        importer.import_index(file)
-    importer.import_archived()
-    for file in dict.fromkeys(
-        (source if source.is_dir() else source.parent) / WORDINGS for source in sources
-    ):
-        if file.is_file() and not file.is_symlink():
-            importer.import_wordings(file)
+        for line, data in _read(file, result):
+            try:
+                item = check_item(data, file, line, now=now, is_archive=file.name == ARCHIVE)
+            except BadItem as error:
+                result.refused.append(Problem(str(file), line, str(error)))
+            else:
+                (live if item.reason is None else archived).append(item)
+    # A file is the text of the live entry that names it, else of the archived one that stands last; of others it is not known.
+    owners = {item.file.parent / item.path: item for item in (*archived, *live)}
+    archived = [
+        item if item.report or owners[item.file.parent / item.path] is item else replace(item, has_text=False)
+        for item in archived
+    ]
+    items = [*live, *archived]
+    for start in range(0, len(items), _BATCH):
+        _place(store, knowledge_base, items[start : start + _BATCH], result, now=now, adopts=adopts)
+    for folder in dict.fromkeys(source if source.is_dir() else source.parent for source in sources):
+        if (folder / WORDINGS).is_file() and not (folder / WORDINGS).is_symlink():
+            _import_wordings(store, folder / WORDINGS, result, now=to_text(now), adopts=adopts)
     result.refused.sort(key=lambda problem: (problem.file, problem.line))
-    if result.has_changed and guards:
+    if result.has_changed:
         result.auto_archived, result.lru_evicted = store.change(lambda tx: archive.enforce_capacity(tx, now))
-    if store.exists():
-        with store.read() as tx:
-            result.index_count = entries.count(tx)
+    with store.read_if_exists() as tx:
+        result.index_count = entries.count(tx)
     return result
 
 
 def import_report(store: Store, knowledge_base: Path, item: Item, *, now: datetime) -> Imported:
     """Index a report that stands in the knowledge base already. Raises a ``StoreError``."""
-    importer = _Importer(store, knowledge_base, now, adopts=True)
-    importer.place([(knowledge_base / INDEX, item, True)])
-    return importer.result
+    result = Imported()
+    _place(store, knowledge_base, [item], result, now=now, adopts=True)
+    return result
 
 
 def _files(sources: Sequence[Path], result: Imported) -> Iterator[Path]:
@@ -170,96 +174,55 @@ def _files(sources: Sequence[Path], result: Imported) -> Iterator[Path]:
                 yield file
 
 
-class _Importer:
-    """One import. Live entries are placed as they are read; archived ones once all live ones are known."""
+def _read(file: Path, result: Imported) -> Iterator[tuple[int, Tree]]:
+    """Yield a file's items; that it can't be read, or not further, stands in the result."""
+    try:
+        yield from read_items(file)
+    except IndexUnreadable as error:
+        result.unreadable.append(Problem(str(file), None, str(error)))
 
-    def __init__(self, store: Store, knowledge_base: Path, now: datetime, *, adopts: bool) -> None:
-        self.result = Imported()
-        self._store = store
-        self._base = knowledge_base
-        self._now = now
-        self._adopts = adopts
-        self._archived: list[tuple[Path, Item]] = []
-        self._live_paths: set[Path] = set()
 
-    def import_index(self, file: Path) -> None:
-        """Place the live entries of a file, and keep its archived ones for ``import_archived``.
+def _place(
+    store: Store,
+    knowledge_base: Path,
+    items: Sequence[Item],
+    result: Imported,
+    *,
+    now: datetime,
+    adopts: bool,
+) -> None:
+    """Place items in one transaction."""
 
-        Where its YAML is broken, what stands before that place is imported.
-        """
-        batch: list[tuple[Path, Item, bool]] = []
-        for line, data in self._read(file):
+    def write(tx: Transaction) -> tuple[list[Outcome], list[Problem]]:
+        placer = Placer(tx, knowledge_base, now, adopts=adopts)
+        done, refused = list[Outcome](), list[Problem]()
+        for item in items:
             try:
-                item = check_item(data, line, now=self._now, is_archive=file.name == ARCHIVE)
+                done.append(placer.place(item))
             except BadItem as error:
-                self.result.refused.append(Problem(str(file), line, str(error)))
-                continue
-            if item.reason is not None:
-                self._archived.append((file, item))
-                continue
-            self._live_paths.add(file.parent / item.path)
-            batch.append((file, item, True))
-            if len(batch) == _BATCH:
-                self.place(batch)
-                batch.clear()
-        self.place(batch)
+                refused.append(Problem(str(item.file), item.line, str(error)))
+        return done, refused
 
-    def import_archived(self) -> None:
-        """Place the archived entries. A file is the text of the live entry that names it, else of the archived one that stands last.
+    done, refused = store.change(write)
+    result.refused += refused
+    for what in done:
+        result.counts[what] += 1
 
-        What the others said is not known: they come without a text.
-        """
-        last = {file.parent / item.path: number for number, (file, item) in enumerate(self._archived)}
-        owners = {number for path, number in last.items() if path not in self._live_paths}
-        placings = [
-            (file, item, item.report is not None or number in owners)
-            for number, (file, item) in enumerate(self._archived)
-        ]
-        for start in range(0, len(placings), _BATCH):
-            self.place(placings[start : start + _BATCH])
 
-    def place(self, batch: Sequence[tuple[Path, Item, bool]]) -> None:
-        """Place items in one transaction, each with its index file and whether the file at its path is its text."""
-        if not batch:
-            return
+def _import_wordings(store: Store, file: Path, result: Imported, *, now: str, adopts: bool) -> None:
+    """Give the entries that are here what the file says of them; what they know already stays."""
+    items = list(_read(file, result))
 
-        def write(tx: Transaction) -> tuple[list[Outcome], list[Problem]]:
-            placer = Placer(tx, self._base, self._now, adopts=self._adopts)
-            done: list[Outcome] = []
-            refused: list[Problem] = []
-            for file, item, has_text in batch:
-                try:
-                    done.append(placer.place(item, file.parent, has_text=has_text))
-                except BadItem as error:
-                    refused.append(Problem(str(file), item.line, str(error)))
-            return done, refused
+    def write(tx: Transaction) -> list[Problem]:
+        refused = []
+        for line, data in items:
+            try:
+                _take_in(tx, check_wording(data), now, adopts=adopts)
+            except BadItem as error:
+                refused.append(Problem(str(file), line, str(error)))
+        return refused
 
-        done, refused = self._store.change(write)
-        self.result.refused += refused
-        for what in done:
-            self.result.counts[what] += 1
-
-    def import_wordings(self, file: Path) -> None:
-        """Give the entries that are here what the file says of them; what they know already stays."""
-        items = list(self._read(file))
-
-        def write(tx: Transaction) -> list[Problem]:
-            refused = []
-            for line, data in items:
-                try:
-                    _take_in(tx, check_wording(data), to_text(self._now), adopts=self._adopts)
-                except BadItem as error:
-                    refused.append(Problem(str(file), line, str(error)))
-            return refused
-
-        self.result.refused += self._store.change(write)
-
-    def _read(self, file: Path) -> Iterator[tuple[int, Tree]]:
-        """Yield a file's items; that it can't be read, or not further, stands in the result."""
-        try:
-            yield from read_items(file)
-        except IndexUnreadable as error:
-            self.result.unreadable.append(Problem(str(file), None, str(error)))
+    result.refused += store.change(write)
 
 
 def _take_in(tx: Transaction, told: Mapping[str, Any], now: str, *, adopts: bool) -> None:

@@ -26,7 +26,7 @@ from kr.store import archive, entries, reports
 from kr.store.engine import Transaction
 from kr.store.entries import of_major
 from kr.store.files import ReportFiles
-from kr.store.places import Pair, Subject, holders, is_free, pair_of, wanted_names
+from kr.store.places import Subject, holders, is_free, pair_of, wanted_names
 from kr.store.reports import ingest_edit
 from kr.store.saving import name_of
 from kr.times import UNKNOWN_VERSION, from_text, major_key, parse_time, to_text
@@ -49,20 +49,21 @@ class Placer:
         self._now = now
         self._adopts = adopts
 
-    def place(self, item: Item, folder: Path, *, has_text: bool = True) -> Outcome:
-        """Place an item of an index in ``folder``; ``has_text``: the file at its path is its text. Raises ``BadItem``."""
+    def place(self, item: Item) -> Outcome:
+        """Place an item. Raises ``BadItem``."""
         if self._adopts and (
             reasons := reasons_to_hold("\n".join([item.framework, item.topic, *(item.tags or ())]))
         ):
             raise BadItem(f"topic: is not imported, since it {'; it '.join(reasons)}")
         entry_id = self._choose_id(item)
         if item.reason is not None:
-            return self._place_archived(item, entry_id, self._read_text(item, folder) if has_text else None)
+            return self._place_archived(item, entry_id)
         live = entries.get(self._tx, entry_id)
-        is_newer = all(_is_newer(item.last_accessed, known) for known in self._accesses(entry_id))
+        known = [row.entry for row in archive.of_id(self._tx, entry_id)] if live is None else [live]
+        is_newer = all(_is_newer(item.last_accessed, entry.last_accessed) for entry in known)
         if not is_newer and (live is None or live.is_written):
             return "unchanged"
-        text = self._read_text(item, folder)
+        text = self._read_text(item)
         if not is_newer and not is_finding(text or ""):
             return "unchanged"  # a finding takes the place of an excerpt or placeholder, whenever that was accessed
         if text is None and (live is None or live.path != item.path):
@@ -72,7 +73,8 @@ class Placer:
             entries.put(self._tx, replace(entry, path=self._choose_path(entry, text or "")))
             return "imported"
         live = ingest_edit(self._tx, live)
-        if self._is_in_place(folder) and item.path == live.path and live.sha256:
+        is_in_place = item.file.parent.absolute() == self._base.absolute()
+        if is_in_place and item.path == live.path and live.sha256:
             text = None  # its own file: what somebody wrote there is taken in by now
         self._update(item, live, text)
         return "updated"
@@ -109,26 +111,31 @@ class Placer:
                 self._tx.write_report(entry.path, text)
         entries.put(self._tx, entry)
 
-    def _place_archived(self, item: Item, entry_id: str, text: str | None) -> Outcome:
+    def _place_archived(self, item: Item, entry_id: str) -> Outcome:
         rows = archive.of_id(self._tx, entry_id)
         if any(_is_archived_as(item, row.entry, row.archived_at) for row in rows):
             return "unchanged"
         held = holders(self._tx, path=item.path)
-        if item.report is None and any(holder.is_live for holder in held):
-            text = None  # what stands there is the live entry's
+        is_lives = item.report is None and any(is_live for _, is_live in held)
+        text = self._read_text(item) if item.has_text and not is_lives else None
         entry = self._entry(item, entry_id, text)
-        if any(holder.pair != _pair(item) for holder in held):
+        if any(pair != pair_of(item.framework, item.topic) for pair, _ in held):
             entry = replace(entry, path=suffixed_name(item.framework, item.topic).path)
         at = _stored(item.archived_at) or to_text(self._now)
         archive.add(self._tx, entry, item.reason or "manual", at)
         return "archived"
 
-    def _is_in_place(self, folder: Path) -> bool:
-        return folder.absolute() == self._base.absolute()
-
-    def _read_text(self, item: Item, folder: Path) -> str | None:
-        """Read the report that an item names beside its index; None where there is none."""
-        content = _read_report(folder, item.report or item.path)
+    def _read_text(self, item: Item) -> str | None:
+        """Read the report that an item names beside its index; None where there is none. No link is followed out of its folder."""
+        folder, path = item.file.parent, item.report or item.path
+        files = ReportFiles(folder)
+        if files.exists(path) and (folder / path).stat().st_size > _MAX_REPORT_BYTES:
+            raise BadItem(f"path: the report is larger than {_MAX_REPORT_BYTES // 1024**2} MiB")
+        content = files.read(path)
+        if content is None and (files.exists(path) or (folder / path).is_symlink()):
+            raise BadItem(
+                f"path: {path} is not a readable file within {folder} (no link is followed out of it)"
+            )
         text = (content or b"").decode(errors="replace")
         judged = text if is_by_hand(text) else _without_quotes(text) if self._adopts else ""
         if judged and (reasons := reasons_to_hold(mask_secrets(clean(judged)))):
@@ -180,7 +187,8 @@ class Placer:
         names = wanted_names(Subject(item.framework, item.topic, version), has_others=bool(others))
         first, *more = (name.id for name in islice(names, 10))
         for entry_id in (item.id or first, *more):
-            if all(holder.pair == _pair(item) for holder in holders(self._tx, id=entry_id)):
+            held = holders(self._tx, id=entry_id)
+            if all(pair == pair_of(item.framework, item.topic) for pair, _ in held):
                 return entry_id
         raise BadItem("id: every id for it is held by other entries")
 
@@ -197,31 +205,10 @@ class Placer:
                 return path
         raise BadItem("path: every name for its report is taken")
 
-    def _accesses(self, entry_id: str) -> list[str]:
-        """Return when the entry of an id was accessed last: the live one, else the archived ones."""
-        held = holders(self._tx, id=entry_id)
-        live = [holder.last_accessed for holder in held if holder.is_live]
-        return live or [holder.last_accessed for holder in held if holder.archived_at]
-
-
-def _read_report(folder: Path, path: str) -> bytes | None:
-    """Return a report's bytes; None where nothing is at its path. Raises ``BadItem`` for what can't be its text."""
-    files = ReportFiles(folder)
-    if files.exists(path) and (folder / path).stat().st_size > _MAX_REPORT_BYTES:
-        raise BadItem(f"path: the report is larger than {_MAX_REPORT_BYTES // 1024**2} MiB")
-    content = files.read(path)
-    if content is None and (files.exists(path) or (folder / path).is_symlink()):
-        raise BadItem(f"path: {path} is not a readable file within {folder} (no link is followed out of it)")
-    return content
-
 
 def _without_quotes(text: str) -> str:
     """Return what kr, and none of its sources, says in a report that it made."""
     return "\n".join(line for line in text.split("\n") if not line.startswith(">"))
-
-
-def _pair(item: Item) -> Pair:
-    return pair_of(item.framework, item.topic)
 
 
 def _stored(time: str | None) -> str | None:

@@ -30,13 +30,14 @@ class BadItem(KrError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """An item of an index, checked; what it does not tell is None. Texts are not blank.
+    """An item of an index ``file``, checked; what it does not tell is None. Texts are not blank.
 
     ``line`` counts from 1. ``path`` and ``report`` are relative and stay below their folder. Times are stored text or a bare
     ``YYYY-MM-DD``, none of them in the future. ``reason`` is None for a live entry. ``report`` is where the text of an archived entry
-    stands that is not at its path.
+    stands that is not at its path. ``has_text``: the file there is its text.
     """
 
+    file: Path
     line: int
     id: str | None = None
     framework: str
@@ -50,6 +51,7 @@ class Item:
     archived_at: str | None = None
     reason: ArchiveReason | None = None
     report: str | None = None
+    has_text: bool = True
 
 
 def read_items(path: Path) -> Iterator[tuple[int, Tree]]:
@@ -67,7 +69,7 @@ def read_items(path: Path) -> Iterator[tuple[int, Tree]]:
         raise IndexUnreadable(str(exc)) from exc
 
 
-def check_item(data: Tree, line: int, *, now: datetime, is_archive: bool) -> Item:
+def check_item(data: Tree, file: Path, line: int, *, now: datetime, is_archive: bool) -> Item:
     """Check one item; ``is_archive``: its file holds archived entries, whatever their status says. Raises ``BadItem``."""
     values = _checked(_ITEM, data)
     status, reason = values.pop("status"), values.pop("reason")
@@ -76,6 +78,7 @@ def check_item(data: Tree, line: int, *, now: datetime, is_archive: bool) -> Ite
             values[name] = None
     is_archived = is_archive or status == "archived"
     return Item(
+        file=file,
         line=line,
         **values,
         status="stale" if status == "stale" else "fresh",

@@ -325,8 +325,6 @@ class TestReview:
         assert "kr review approve ID lets one through" in shown
         assert f"{ID}  by 1 of 1: {QUESTION}" in shown
         assert "    b: not of 5" in shown
-        assert "1 time  zod: numbers of text" in shown
-        assert "offered: zod-coerce-numbers" in shown
 
     def test_a_finding_that_waits_paints_no_terminal(self, project: Project) -> None:
         told(project, *SAVE, "--file", "-", stdin=f"\x1b[2J{ORDER}\u202e")

@@ -1,4 +1,4 @@
-"""``kr trust``, and what doctor and init say of it: the program as a user meets it."""
+"""``kr trust``, and what init says of it: the program as a user meets it."""
 
 import json
 import sys
@@ -21,14 +21,11 @@ def project(tmp_path: Path) -> Project:
     return project
 
 
-def test_what_is_left_out_is_named_once_and_by_doctor(project: Project) -> None:
+def test_what_is_left_out_is_named_once(project: Project) -> None:
     done = project.run("entries", "list", "--format", "json")
     told = done.stderr.decode()
     assert told.count("llm.base_url is left out") == told.count("web_search.api_key_env is left out") == 1
-    doctor = json.loads(project.run("doctor", "--format", "json").stdout)
-    found = [row["message"] for row in doctor["findings"] if row["check"] == "trust"]
-    assert len(found) == 2
-    assert "knowledge_research.llm.base_url is left out" in " ".join(found)
+    assert "knowledge_research.llm.base_url is left out" in told
 
 
 def test_on_a_pipe_it_takes_a_yes(project: Project) -> None:

@@ -15,7 +15,7 @@ import yaml
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from kr.server.serve import Where, make_policy
+from kr.server.serve import make_policy
 from tests.docs.test_documentation import DOCS, blocks
 from tests.support.forked import shared
 from tests.support.program import Project
@@ -108,7 +108,7 @@ def test_the_container_runs_a_command_that_there_is() -> None:
         assert any(name in names.split() for names in copied), f"the wheel is built of {name}"
     command = json.loads(re.findall(r"^CMD (\[.+\])$", text, re.MULTILINE)[-1])
     assert command[0] == "serve"
-    policy = make_policy(Where(host=command[2], port=8765, names=[command[4]]), TOKEN)
+    policy = make_policy(command[2], [command[4]], TOKEN)
     assert "kr" in policy.names
 
 

@@ -50,12 +50,19 @@ _MESSAGE = re.compile(r"[a-z,:;] [a-z]+ [a-z]")
 def mutants(module: str) -> Iterator[tuple[str, str, str]]:
     """Give each change of a module: its name, ``line: before -> after``, and its source with that."""
     tree = ast.parse((ROOT / module).read_text())
-    for held, at, node in places(tree):
-        for other in changes(node):
-            said = " -> ".join(" ".join(ast.unparse(it).split())[:90] for it in (node, other))
-            held[at] = other
-            yield module, f"{node.lineno}: {said}", ast.unparse(ast.fix_missing_locations(tree))
-            held[at] = node
+    whole = [ast.unparse(statement) for statement in tree.body]
+    for number, statement in enumerate(tree.body):
+        for held, at, node in places(statement):
+            for other in changes(node):
+                said = " -> ".join(" ".join(ast.unparse(it).split())[:90] for it in (node, other))
+                held[at] = other
+                text = ast.unparse(ast.fix_missing_locations(statement))
+                yield (
+                    module,
+                    f"{node.lineno}: {said}",
+                    "\n".join([*whole[:number], text, *whole[number + 1 :]]),
+                )
+                held[at] = node
 
 
 def places(parent: ast.AST) -> Iterator[tuple[Any, Any, Any]]:
@@ -99,6 +106,10 @@ def changes(node: ast.AST) -> Iterator[ast.AST]:
             yield ast.Return(ast.Constant(None))
 
 
+def rules_of(module: str) -> str:
+    return f"tests/proof/rules/test_{module[3:-3].replace('/', '_')}.py"
+
+
 def is_noticed(tree: Path, module: str) -> bool:
     """Whether a module's tests fail in a tree. They run in a fork, which has what they import; a test may take a minute."""
     if (child := os.fork()) == 0:
@@ -109,10 +120,9 @@ def is_noticed(tree: Path, module: str) -> bool:
         sys.path.insert(0, str(tree))
         for name in [it for it in sys.modules if it.partition(".")[0] in {"kr", "tests"}]:
             del sys.modules[name]
-        rules = f"tests/proof/rules/test_{module[3:-3].replace('/', '_')}.py"
         options = ["-W", "ignore::pytest.PytestAssertRewriteWarning", "-k", "not postgresql"]
         with suppress(BaseException):
-            os._exit(pytest.main([*_OPTIONS.split(), *options, rules, *TESTS[module].split()]))
+            os._exit(pytest.main([*_OPTIONS.split(), *options, rules_of(module), *TESTS[module].split()]))
         os._exit(1)
     _, ended = os.waitpid(child, 0)
     with suppress(ProcessLookupError):

@@ -485,23 +485,23 @@ class TestWhatWaits:
 
     def test_approved_it_is_its_writers(self, app: App) -> None:
         held = save(app, self.ORDER, verified_by="npm test")["results"]["id"]
-        told = app.approve(held)
+        told = app.decide(held, is_approved=True)
         assert (told["status"], told["results"]["id"]) == ("saved", ID)
         assert entry(app)["written_by"] == "agent:a"
         assert ask(app)["status"] == "cache-hit"
         assert app.review()["quarantined"] == []
         with pytest.raises(KrError):
-            app.approve(held)
+            app.decide(held, is_approved=True)
 
     def test_approved_after_its_entry_went_it_is_one_of_its_own(self, app: App) -> None:
         saved(app)
         held = save(app, self.ORDER, entry=ID)["results"]["id"]
         app.catalog.remove([ID])
-        assert app.approve(held)["status"] == "saved"
+        assert app.decide(held, is_approved=True)["status"] == "saved"
 
     def test_rejected_it_is_gone(self, app: App) -> None:
         held = save(app, self.ORDER)["results"]["id"]
-        assert app.reject(held)["id"] == held
+        assert app.decide(held, is_approved=False)["id"] == held
         assert app.review()["quarantined"] == []
         assert ask(app)["status"] == "degraded"
 

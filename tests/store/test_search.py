@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kr.store import archive, entries, lessons, reports, saving, search
 from kr.store.engine import Store
 from kr.store.lessons import LessonRow
-from kr.store.search import Passage, passage_of
+from kr.store.search import passage_of
 from tests.support.stores import NOW, draft, sql
 
 TEXT = "# click - repeatable options\n\nPass `multiple=True` to the decorator.\n"
@@ -102,11 +102,12 @@ def test_lessons_are_found_until_the_file_has_lost_them(store: Store) -> None:
     with store.write() as tx:
         lessons.add(tx, [row])
     with store.read() as tx:
-        assert search.lessons(tx, "numpy", most=5) == [Passage("l", "dev-execution", "Pin numpy")]
+        [found] = search.lessons(tx, ["numpy"], most=5)
+        assert (found["id"], found["phase"], found["summary"]) == ("l", "dev-execution", "Pin numpy")
         assert search.find(tx, "numpy", most=5) == []
     with store.write() as tx:
         lessons.keep_only(tx, [], "2026-10-02")
-        assert search.lessons(tx, "numpy", most=5) == []
+        assert search.lessons(tx, ["numpy"], most=5) == []
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from ruamel.yaml import YAML
 
-from kr.errors import ExportFailed, StoreUnwritable
+from kr.errors import KrError, StoreUnwritable
 from kr.store import entries, saving
 from kr.store.engine import Store
 from kr.transfer.export_yaml import export_yaml
@@ -116,7 +116,7 @@ def test_a_knowledge_base_that_can_only_be_read_is_exported_elsewhere(
 
 def test_a_folder_that_cannot_be_made(project: Project) -> None:
     (project.root / "file").write_text("")
-    with project.app() as app, pytest.raises(ExportFailed, match="file"):
+    with project.app() as app, pytest.raises(KrError, match="file"):
         app.export_yaml(Path("file"))
 
 

@@ -2,7 +2,7 @@
 
 import io
 from datetime import UTC, datetime
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from kr.text import Tree
 from kr.transfer.read_index import BadItem, Item, check_item
 from kr.yaml_io import read_list
 
+INDEX = Path("index.yaml")
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 YAML_ITEM = "- id: {0}\n  framework: vue\n  topic: {0}\n  path: frameworks/vue/{0}.md\n"
 ITEM: dict[str, Tree] = {"framework": "vue", "topic": "slots", "path": "frameworks/vue/slots.md"}
@@ -148,7 +149,7 @@ def test_what_others_dump_is_read_as_they_meant_it(items: list[dict[str, str]]) 
 
 
 def check(*, is_archive: bool = False, **changes: Any) -> Item:
-    return check_item({**ITEM, **changes}, 1, now=NOW, is_archive=is_archive)
+    return check_item({**ITEM, **changes}, INDEX, 1, now=NOW, is_archive=is_archive)
 
 
 def refusal(**changes: Any) -> str:
@@ -174,7 +175,7 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
         'topic: must be text, not a list; status: must be one of fresh, stale, archived, not "gone"'
     )
     with pytest.raises(BadItem, match="an item must be a mapping"):
-        check_item("text", 1, now=NOW, is_archive=False)
+        check_item("text", INDEX, 1, now=NOW, is_archive=False)
 
 
 @pytest.mark.parametrize("field", ["id", "framework", "framework_version", "topic", "path", "created"])
@@ -271,7 +272,7 @@ ANY = st.recursive(
 )
 def test_any_item_is_taken_or_refused(fields: dict[str, Tree]) -> None:
     try:
-        item = check_item({**ITEM, **fields}, 1, now=NOW, is_archive=False)
+        item = check_item({**ITEM, **fields}, INDEX, 1, now=NOW, is_archive=False)
     except BadItem:
         return
     assert item.framework.strip()

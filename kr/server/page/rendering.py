@@ -13,34 +13,6 @@ from markupsafe import Markup, escape
 from kr import __version__
 from kr.times import parse_time
 
-DONE = {
-    "answered": "Kept. From now on this wording finds the entry.",
-    "none": "Noted: none of them answers.",
-    "restored": "Restored. It is live again.",
-    "removed": "It is in the archive now.",
-    "approved": "Approved. Agents get it from now on.",
-    "rejected": "Rejected. It is given to nobody.",
-    "rated": "Your rating is kept.",
-    "saved": "Your text is kept, and served from now on.",
-    "held": "Your text is held back: it gives orders, or switches a safeguard off.",
-    "retire": "Retired. It is not given to agents any more.",
-    "bring-back": "Brought back. It is given to agents again.",
-    "pin": "Pinned. It goes before others of its phase.",
-    "unpin": "Not pinned any more.",
-}
-"""What an action says when it is done, by its word in the address."""
-
-NAVIGATION = (
-    ("/", "Overview"),
-    ("/entries", "Entries"),
-    ("/review", "Review"),
-    ("/candidates", "Candidates"),
-    ("/lessons", "Lessons"),
-    ("/archive", "Archive"),
-    ("/spending", "Spending"),
-    ("/sources", "Sources"),
-)
-
 
 def render(template: str, request: Request, **context: Any) -> str:
     """Fill a template; ``context`` is what its view gives."""
@@ -49,7 +21,6 @@ def render(template: str, request: Request, **context: Any) -> str:
         "path": request.url.path,
         "query": dict(request.query_params),
         "ago": lambda text: ago(text, now),
-        "message": DONE.get(request.query_params.get("done", "")),
     }
     return environment().get_template(template).render(**known, **context)
 
@@ -67,7 +38,6 @@ def environment() -> Environment:
     environment.filters |= {function.__name__: function for function in filters}
     environment.filters["address"] = lambda text: quote(text, safe="")
     environment.globals |= {
-        "navigation": NAVIGATION,
         "version": __version__,
         "with_query": with_query,
         "percent_of": percent,

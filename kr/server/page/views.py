@@ -30,7 +30,7 @@ _LESSON_MARKS = {
 Context = dict[str, Any]
 Form = Mapping[str, str]
 Done = tuple[str, str]
-"""What a form did, as ``rendering.DONE`` names it, and the address to go on with."""
+"""What a form did, as ``base.html`` has a message for it, and the address to go on with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def entry(app: App, params: Params, entry_id: str) -> Context:
 
 
 def review(app: App, _params: Params) -> Context:
-    """Show what waits for a person: findings and lessons that were held back, reports rated wrong, candidates."""
+    """Show what waits for a person: findings and lessons that were held back, reports rated wrong."""
     return {"waiting": app.review()}
 
 
@@ -244,13 +244,13 @@ def judge_lesson(app: App, form: Form, _writer: Writer | None) -> Done:
 
 def approve(app: App, form: Form, _writer: Writer | None) -> Done:
     """Let through a finding or a lesson that was held back."""
-    app.approve(form.get("id", ""))
+    app.decide(form.get("id", ""), is_approved=True)
     return "approved", "/review"
 
 
 def reject(app: App, form: Form, _writer: Writer | None) -> Done:
     """Drop a finding or a lesson that was held back."""
-    app.reject(form.get("id", ""))
+    app.decide(form.get("id", ""), is_approved=False)
     return "rejected", "/review"
 
 

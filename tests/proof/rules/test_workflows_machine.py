@@ -1,12 +1,349 @@
-"""How a workflow goes on."""
+"""What an instance's file says of each step, whatever happens to it (SPEC 9, seed 004)."""
 
-from kr.workflows.machine import handle
-from kr.workflows.state import Begin
-from tests.support.workflows import NOW as BEGAN
-from tests.support.workflows import action, approval, make
+from typing import Any
+
+import pytest
+
+from kr.errors import WorkflowError
+from kr.workflows.machine import MAX_STEPS, handle
+from kr.workflows.state import Begin, Decided, Event, Finished, Instance, Job, Target
+from tests.support.workflows import action, approval, condition, make, parallel, statuses
+
+
+class Course:
+    """An instance that takes events, each a minute after the one before."""
+
+    def __init__(self, *steps: dict[str, Any], **params: Any) -> None:
+        self.instance = make(list(steps), **params)
+        self.minute = 0
+        self.jobs: tuple[Job, ...] = ()
+
+    def take(self, *events: Event) -> "Course":
+        self.minute += 1
+        taken = handle(self.instance, *events, now=at(self.minute))
+        self.instance, self.jobs = taken.instance, taken.jobs
+        return self
+
+    def end(self, step: str, *, ok: bool = True, task: int | None = None, **more: Any) -> "Course":
+        result = {"exit_code": int(not ok)}
+        return self.take(Finished(Target(step, task), is_success=ok, details="said", result=result, **more))
+
+    def step(self, name: str) -> Any:
+        found = self.instance.step(name)
+        assert found is not None
+        return found
+
+    def told(self, name: str) -> tuple[Any, ...]:
+        step = self.step(name)
+        return step.status, step.started_at, step.completed_at, step.details
+
+
+def at(minute: int) -> str:
+    return f"2026-02-07T12:{minute:02}:00.000000Z"
 
 
 def test_a_workflow_that_goes_on_keeps_when_it_began() -> None:
-    waiting = handle(make([approval("a"), action("b")]), Begin(), now=BEGAN).instance
-    again = handle(waiting, Begin(), now="2030-01-01T00:00:00.000000Z").instance
-    assert (waiting.started_at, again.started_at) == (BEGAN, BEGAN)
+    course = Course(approval("a"), action("b")).take(Begin()).take(Begin())
+    assert course.instance.started_at == at(1)
+    course.take(Decided("a", is_approved=True, by="Ada")).end("b")
+    assert (course.instance.started_at, course.instance.completed_at) == (at(1), at(4))
+
+
+def test_each_step_says_when_it_began_and_ended_and_what_came_of_it() -> None:
+    course = Course(action("a"), action("b"), action("c")).take(Begin())
+    assert course.told("a") == ("running", at(1), None, None)
+    course.end("a").end("b", ok=False)
+    assert course.told("a") == ("completed", at(1), at(2), "said")
+    assert course.told("b") == ("failed", at(2), at(3), "said")
+    assert course.told("c") == ("pending", None, None, None)
+    assert course.step("b").result["exit_code"] == 1
+    assert (course.instance.status, course.instance.completed_at, course.instance.current_step) == (
+        "failed",
+        at(3),
+        None,
+    )
+    assert course.instance.path == ["a", "b"]
+
+
+def test_what_ended_is_not_taken_twice_and_what_is_unknown_is_nothing() -> None:
+    course = Course(action("a"), parallel("p", "params.items"), action("b"), items=[1]).take(Begin())
+    for name, task in (("b", None), ("p", 0), ("p", None), ("a", 3), ("z", None)):
+        before = course.instance
+        assert course.end(name, task=task, ok=False).instance == before
+    course.end("a").end("p", task=0)
+    before = course.instance
+    for name, task in (("a", None), ("p", 0), ("p", -1)):
+        assert course.end(name, task=task, ok=False).instance == before
+
+
+def test_events_that_come_together_are_taken_in_turn() -> None:
+    course = Course(parallel("p", "params.items"), action("b"), items=[1, 2]).take(Begin())
+    ended = [Finished(job.target, is_success=True) for job in course.jobs]
+    course.take(*ended)
+    assert statuses(course.instance) == {"p": "completed", "b": "running"}
+    assert [job.target for job in course.jobs] == [Target("b")]
+
+
+@pytest.mark.parametrize(
+    ("cases", "details", "result"),
+    [
+        (
+            [{"when": "params.n > 5"}, {"when": "params.n > 1", "set": {"x": "params.n + 1"}, "next": "b"}],
+            "Case 2 holds: params.n > 1; x = 4.",
+            {"case": 2, "when": "params.n > 1", "set": {"x": 4}, "next": "b"},
+        ),
+        ([{"next": "b"}], "Case 1 holds.", {"case": 1, "when": None, "set": {}, "next": "b"}),
+        (
+            [{"when": "params.n > 5"}],
+            "No case holds.",
+            {"case": None, "when": None, "set": {}, "next": None},
+        ),
+    ],
+)
+def test_a_condition_says_which_case_held_and_what_it_set(
+    cases: list[dict[str, Any]], details: str, result: dict[str, Any]
+) -> None:
+    course = Course(condition("c", *cases), action("b"), n=3).take(Begin())
+    assert course.told("c") == ("completed", at(1), at(1), details)
+    assert course.step("c").result == result
+    assert course.told("b")[0] == "running"
+
+
+def test_a_step_whose_if_is_false_says_so_and_what_is_passed_over_is_skipped() -> None:
+    course = Course(action("a", **{"if": "params.on"}, next="c"), action("b"), action("c"), on=False)
+    course.take(Begin())
+    assert course.told("a") == ("skipped", at(1), at(1), "Skipped: params.on is false.")
+    assert course.told("b") == ("skipped", None, None, None)
+    assert [job.target.step_id for job in course.jobs] == ["c"]
+
+
+def test_going_back_runs_a_step_anew_and_skips_nothing() -> None:
+    again = {"when": "variables.n < 1", "set": {"n": "variables.n + 1"}, "next": "a"}
+    course = Course(action("a"), action("b"), condition("c", again), n=0).take(Begin())
+    course.end("a").end("b")
+    assert course.told("a") == ("running", at(3), None, None)
+    assert (course.step("a").result, course.step("b").status) == (None, "completed")
+    course.end("a").end("b")
+    assert course.instance.status == "completed"
+    assert course.instance.path == ["a", "b", "c", "a", "b", "c"]
+
+
+# --- approvals
+
+
+@pytest.mark.parametrize(
+    ("is_approved", "note", "details"),
+    [
+        (True, "", "Approved by Ada."),
+        (True, "fine", "Approved by Ada: fine."),
+        (False, "", "Rejected by Ada."),
+        (False, "not yet", "Rejected by Ada: not yet."),
+    ],
+)
+@pytest.mark.parametrize("message", [None, "Go?"])
+def test_an_approval_says_who_decided_when_and_why(
+    message: str | None, note: str, details: str, *, is_approved: bool
+) -> None:
+    course = Course(approval("a", **({"message": message} if message else {})), action("b")).take(Begin())
+    assert course.told("a") == ("waiting", at(1), None, message)
+    assert (course.instance.status, course.instance.current_step, course.jobs) == ("waiting", "a", ())
+    course.take(Decided("a", is_approved=is_approved, by="Ada", note=note))
+    assert course.told("a") == ("completed" if is_approved else "failed", at(1), at(2), details)
+    said = {"approved": is_approved, "by": "Ada", "at": at(2), "note": note}
+    assert course.step("a").result == (said | {"message": message} if message else said)
+    assert course.instance.status == ("running" if is_approved else "failed")
+
+
+def test_what_somebody_marked_in_the_file_counts() -> None:
+    for status, details, told in (
+        ("completed", None, "Approved in the state file."),
+        ("completed", "Ada said yes", "Ada said yes"),
+        ("failed", None, "Marked as failed in the state file."),
+        ("failed", "Ada said no", "Ada said no"),
+    ):
+        course = Course(approval("a"), action("b")).take(Begin())
+        course.step("a").status, course.step("a").details = status, details
+        course.take(Begin())
+        assert (course.step("a").status, course.step("a").details) == (status, told)
+        assert course.instance.status == ("running" if status == "completed" else "failed")
+        if status == "completed":
+            result = {"approved": True, "by": None, "at": at(2), "note": ""}
+            assert course.step("a").result == result
+    running = Course(action("a"), action("b")).take(Begin())
+    running.step("a").status = "completed"
+    assert [job.target for job in running.take(Begin()).jobs] == [Target("b")]
+    assert running.step("a").result is None
+
+
+def test_a_way_that_leads_nowhere_in_an_edited_file_fails_its_step() -> None:
+    course = Course(action("a", next="c"), action("b"), action("c")).take(Begin())
+    course.step("a").definition = course.step("a").definition.model_copy(update={"next": "z"})
+    course.end("a")
+    assert course.told("a") == ("failed", at(1), at(2), "next leads nowhere: there is no step z")
+    assert course.instance.status == "failed"
+
+
+def test_waiting_for_a_person_begins_the_count_of_steps_anew() -> None:
+    again = {"when": "variables.n < 700", "set": {"n": "variables.n + 1"}, "next": "c"}
+    steps = condition("c", again), approval("q"), condition("d", {"set": {"n": "0"}}), condition("e", again)
+    course = Course(*steps, n=0).take(Begin())
+    assert course.instance.status == "waiting"
+    course.take(Decided("q", is_approved=True, by="Ada"))
+    assert course.instance.status == "waiting"
+    assert 1_000 < len(course.instance.path) < 2 * MAX_STEPS
+    assert MAX_STEPS == 1_000
+
+
+def test_who_may_decide_is_told_what_waits() -> None:
+    course = Course(approval("a"), approval("b")).take(Begin())
+    with pytest.raises(WorkflowError, match="waits at a"):
+        course.take(Decided("b", is_approved=True, by="Ada"))
+    for done in (Course(action("a")).take(Begin()), Course(action("a")).take(Begin()).end("a")):
+        with pytest.raises(WorkflowError, match=f"waits for no approval: it is {done.instance.status}"):
+            done.take(Decided("a", is_approved=True, by="Ada"))
+
+
+# --- again
+
+
+def test_a_failed_workflow_goes_on_at_what_failed_as_if_it_had_not_run() -> None:
+    course = Course(action("a"), action("b", retries=1), action("c")).take(Begin()).end("a")
+    course.end("b", ok=False).end("b", ok=False).take(Begin(retry=True))
+    assert course.instance.completed_at is None
+    assert course.told("b")[:3] == ("running", at(5), None)
+    assert (course.step("b").attempts, course.instance.status, course.instance.current_step) == (
+        1,
+        "running",
+        "b",
+    )
+    done: Any = course.end("b").end("c").instance
+    assert (done.status, done.completed_at) == ("completed", at(7))
+
+
+def test_of_a_parallel_step_what_failed_runs_again_alone() -> None:
+    course = Course(parallel("p", "params.items", retries=1), items=["x", "y", "z"]).take(Begin())
+    course.end("p", task=0).end("p", task=1, ok=False).end("p", task=1, ok=False).end("p", task=2, ok=False)
+    course.end("p", task=2, ok=False)
+    assert course.told("p") == ("failed", at(1), at(6), "2 of 3 failed: y, z")
+    assert course.step("p").result == {"total": 3, "completed": 1, "failed": 2}
+    first = course.step("p").sub_tasks[0]
+    course.take(Begin(retry=True))
+    assert [job.target.task for job in course.jobs] == [1, 2]
+    assert course.step("p").sub_tasks[0] == first
+    assert [(it.attempts, it.started_at, it.completed_at) for it in course.step("p").sub_tasks[1:]] == [
+        (1, at(7), None)
+    ] * 2
+    assert (course.step("p").status, course.step("p").completed_at) == ("running", None)
+    course.end("p", task=1, ok=False)
+    assert [job.target.task for job in course.jobs] == [1]
+
+
+def test_nothing_failed_or_somebody_said_no_is_no_reason_to_try_again() -> None:
+    rejected = Course(approval("a")).take(Begin()).take(Decided("a", is_approved=False, by="Ada"))
+    with pytest.raises(WorkflowError, match="a was rejected by Ada; start it again"):
+        rejected.take(Begin(retry=True))
+    rejected.step("a").result = None
+    with pytest.raises(WorkflowError, match="a was rejected by somebody"):
+        rejected.take(Begin(retry=True))
+    nothing = Course(action("a")).take(Begin()).end("a", ok=False)
+    nothing.step("a").status = "completed"
+    with pytest.raises(WorkflowError, match="no step of it failed"):
+        nothing.take(Begin(retry=True))
+
+
+@pytest.mark.parametrize(("times", "said"), [(1, "1 time"), (2, "2 times")])
+def test_what_was_interrupted_runs_again_says_so_and_costs_no_retry(times: int, said: str) -> None:
+    course = Course(action("a", retries=1)).take(Begin())
+    for _ in range(times):
+        course.take(Begin())
+        assert [job.target for job in course.jobs] == [Target("a")]
+    assert (course.step("a").attempts, course.step("a").interruptions) == (1, times)
+    course.end("a", ok=False)
+    assert len(course.jobs) == 1
+    course.end("a")
+    assert course.told("a") == ("completed", at(1), at(times + 3), f"Interrupted {said} and run again. said")
+
+
+def test_or_it_fails_where_the_step_says_so() -> None:
+    course = Course(action("a", on_interrupt="fail"), action("b")).take(Begin()).take(Begin())
+    assert course.told("a") == ("failed", at(1), at(2), "Interrupted: kr was stopped while it ran.")
+    assert (course.instance.status, course.jobs) == ("failed", ())
+    tasks = Course(parallel("p", "params.items", on_interrupt="fail", max_parallel=1), items=[1, 2]).take(
+        Begin()
+    )
+    tasks.take(Begin())
+    assert [it.status for it in tasks.step("p").sub_tasks] == ["failed", "running"]
+    tasks.end("p", task=1)
+    assert tasks.told("p")[3] == "1 of 2 failed: 1"
+
+
+# --- parallel
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 9])
+def test_never_more_run_at_once_than_are_allowed_and_each_in_its_turn(most: int) -> None:
+    course = Course(parallel("p", "params.items", max_parallel=most), items=list("abcde")).take(Begin())
+    waiting, begun = list(course.jobs), [job.target.task for job in course.jobs]
+    while waiting:
+        running = [it for it in course.step("p").sub_tasks if it.status == "running"]
+        assert len(running) == len(waiting) == min(most, 5 - len(begun) + len(waiting))
+        course.end("p", task=waiting.pop(0).target.task)
+        waiting += course.jobs
+        begun += [job.target.task for job in course.jobs]
+    assert begun == [0, 1, 2, 3, 4]
+    assert course.told("p") == ("completed", at(1), at(6), "5 of 5 completed.")
+    assert course.step("p").result == {"total": 5, "completed": 5, "failed": 0}
+
+
+def test_ten_of_those_that_failed_are_named() -> None:
+    course = Course(parallel("p", "params.items", max_parallel=20), items=list("abcdefghijkl")).take(Begin())
+    for number in range(12):
+        course.end("p", task=number, ok=False)
+    assert course.step("p").details == "12 of 12 failed: a, b, c, d, e, f, g, h, i, j"
+
+
+def test_what_parallel_runs_give_is_a_list_in_the_order_of_their_elements() -> None:
+    step = parallel("p", "params.items", outputs={"code": "exit_code"}, max_parallel=2)
+    course = Course(step, items=["a", "b"]).take(Begin())
+    course.end("p", task=1, outputs={"more": "2"}).end("p", task=0)
+    assert course.instance.variables["code"] == [0, 0]
+    assert course.instance.variables["more"] == [None, "2"]
+
+
+@pytest.mark.parametrize(
+    ("item", "name"),
+    [
+        ("a", "a"),
+        ({"name": "httpx"}, "httpx"),
+        ({"name": " "}, '{"name": " "}'),
+        ({"name": 5}, '{"name": 5}'),
+        (7, "7"),
+    ],
+)
+def test_a_run_is_named_by_its_element(item: object, name: str) -> None:
+    course = Course(parallel("p", "params.items"), items=[item]).take(Begin())
+    [task] = course.step("p").sub_tasks
+    assert (task.name, task.item) == (name, item)
+
+
+# --- a simulation
+
+
+def test_a_simulation_runs_nothing_gives_every_approval_and_says_so() -> None:
+    steps = action("a"), parallel("p", "params.items"), approval("q", message="Go?")
+    course = Course(*steps, items=[1, 2]).take(Begin(simulate=True))
+    assert (course.instance.status, course.instance.is_simulated, course.jobs) == ("completed", True, ())
+    assert course.step("p").details == "2 of 2 completed (simulated)."
+    assert course.told("q") == ("completed", at(1), at(1), "Approved by simulation.")
+    assert all(step.is_simulated for step in course.instance.steps)
+    real = Course(*steps, items=[1, 2]).take(Begin())
+    assert not any(step.is_simulated for step in real.instance.steps)
+    done = Course(action("a")).take(Begin()).end("a").take(Begin(simulate=True))
+    assert not done.instance.is_simulated
+
+
+def test_a_failed_instance_is_left_as_it_is_unless_one_asks_for_more() -> None:
+    failed = Course(action("a")).take(Begin()).end("a", ok=False)
+    before: Instance = failed.instance
+    assert failed.take(Begin()).instance == before
+    assert failed.jobs == ()
