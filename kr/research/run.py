@@ -23,7 +23,7 @@ from kr.models import (
     ResearchStatus,
     in_one_line,
 )
-from kr.requests import ResearchOverrides, ResearchRequest
+from kr.requests import ResearchRequest
 from kr.research.cache import HIT_TIMEOUT, Aliases, Cache, Lookup
 from kr.research.decide import with_confidence
 from kr.store import entries, lookup, new_id, requests, search, wordings
@@ -78,23 +78,14 @@ class Run:
         self.persona: str | None = None
         self.charged = self.unrecorded = 0
         """Calls that it was charged, and how many of them could not be written into the ledger."""
+        self.overrides = request.config_overrides
+        most = self.overrides.max_calls
+        self.call_limit = self.config.max_calls_per_story if most is None else most
+        """How many calls the request, or its story, may cost."""
+        self.timeout = self.overrides.timeout_seconds or self.config.timeout_seconds
+        """Seconds that one source may take."""
         self._include_report = include_report
         self._max_tokens = max_tokens
-
-    @property
-    def overrides(self) -> ResearchOverrides:
-        return self.request.config_overrides
-
-    @property
-    def call_limit(self) -> int:
-        """How many calls the request, or its story, may cost."""
-        most = self.overrides.max_calls
-        return self.config.max_calls_per_story if most is None else most
-
-    @property
-    def timeout(self) -> int:
-        """Seconds that one source may take."""
-        return self.overrides.timeout_seconds or self.config.timeout_seconds
 
     def time_left(self) -> float:
         """Return the seconds that are left of the overall time."""

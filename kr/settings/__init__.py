@@ -19,7 +19,6 @@ from kr.settings.model import (
     Invalid,
     KnowledgeResearch,
     RoleMapping,
-    Server,
     kinds_of,
     read_section,
 )
@@ -245,11 +244,12 @@ class _Written:
         return url
 
     def warn_of_unknown_keys(self) -> None:
-        """Name what may be a slip. Beside kr's own section other programs have keys too."""
-        for path, known in _unknown(Configuration, self.data, ()):
-            if path[0] == MAIN_SECTION:
-                hint = "".join(f"; did you mean {near}?" for near in nearest(str(path[-1]), known))
-                self.warnings.append(self._sentence(path, f"is not a setting of kr{hint}"))
+        """Name what may be a slip in kr's own section: beside it other programs have keys too."""
+        known = kinds_of(KnowledgeResearch)
+        for key in _mapping(self.data, (MAIN_SECTION,)):
+            if key not in known:
+                hint = "".join(f"; did you mean {near}?" for near in nearest(key, known))
+                self.warnings.append(self._sentence((MAIN_SECTION, key), f"is not a setting of kr{hint}"))
 
     def checked(self) -> Configuration:
         """Return the sections. Raises ``ConfigError``."""
@@ -351,17 +351,3 @@ def _expand(text: str, environ: Mapping[str, str]) -> tuple[str, list[str]]:
         return environ.get(found[1]) or found[2] or ""
 
     return re.sub(_VARIABLE, value, text), missing
-
-
-def _unknown(section: type, tree: Tree, path: KeyPath) -> Iterator[tuple[KeyPath, list[str]]]:
-    """Yield the path of each key that the section does not know, with those that it knows."""
-    kinds = kinds_of(section)
-    for key, value in tree.items() if isinstance(tree, dict) else ():
-        kind, here = kinds.get(key), (*path, key)
-        if kind is None:
-            yield here, list(kinds)
-        elif here == (MAIN_SECTION, "servers"):
-            for name, server in value.items() if isinstance(value, dict) else ():
-                yield from _unknown(Server, server, (*here, name))
-        elif kind.section is not None:
-            yield from _unknown(kind.section, value, here)

@@ -159,9 +159,8 @@ TEXT = or_null(text())
 URL = or_null(text("an http or https URL", r"https?://[^\s/]\S*", is_secret=True))
 VARIABLE = or_null(text("the name of an environment variable", r"[A-Za-z_]\w*", is_secret=True))
 WORD = text("a word of small letters, digits and dashes", r"[a-z][a-z0-9_-]{0,39}")
-REPOSITORY = text(
-    "owner/repo as on GitHub", r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}"
-)
+REPOSITORY_NAME = r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}"
+REPOSITORY = text("owner/repo as on GitHub", REPOSITORY_NAME)
 SECRET = text("text of one line", r".*", is_secret=True)
 SECRET_LINES = Kind("text without NUL", _lines, is_secret=True)
 HEADERS = mapping_of(SECRET, "header names to texts of one line", name=r"[!#$%&'*+.^_`|~\w-]+")

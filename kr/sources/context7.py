@@ -5,24 +5,24 @@ of a known failure.
 """
 
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from kr.errors import SourceFailure
+from kr.frameworks import same_framework
 from kr.models import Answer, Learned, Passage
-from kr.settings.model import Server
+from kr.settings.model import REPOSITORY_NAME, Server
 from kr.sources.base import MAX_QUESTION, Ask
 from kr.sources.mcp_client import McpSession, ToolText, converse
 from kr.sources.reasons import one_line
+from kr.text import fold
 from kr.times import major
 
 _TOKENS = 10_000
 """What the older query tool is asked for; it has to be given a number."""
 _NO_OWNERS = frozenset({"websites", "llmstxt", "npm", "packages", "docs"})
 _ID = re.compile(r"/[\w.@~+-]+(?:/[\w.@~+-]+){1,4}", re.ASCII)
-_GITHUB = re.compile(r"/([A-Za-z0-9][A-Za-z0-9-]{0,38})/([A-Za-z0-9._-]{1,100})")
 _VERSION = re.compile(r"v?\d{1,9}[.\w+-]*", re.ASCII)
 _RELEASE = re.compile(r"v?[\d.]+")
 _FIELD = re.compile(r"(?m)^[ \t]*- ([A-Z][^:\n]{0,60}):[ \t]*(.*)$")
@@ -170,31 +170,17 @@ def parse_libraries(text: str) -> list[Library]:
 
 
 def fits(framework: str, library: Library) -> bool:
-    """Whether a library is the framework: case, spaces, ``-_.`` and ``.js`` are no difference, ``+`` and ``#`` are (C, C++, C#).
+    """Whether a library is the framework by its title, its id, or the last part of that.
 
-    ``owner/repo`` fits the same id; ``@vue/reactivity`` the same title or id, or ``reactivity`` of an owner named like the scope.
+    ``@vue/reactivity`` fits ``reactivity`` of an owner whose name begins like the scope.
     """
-    wanted = _names_of(framework)
-    if wanted & (_names_of(library.title) | _names_of(library.id) | _names_of(library.id.rpartition("/")[2])):
+    last, owner = library.id.split("/")[:-3:-1]
+    if library.id.strip("/") == framework.strip() or same_framework(framework, library.title):
         return True
-    scoped = re.fullmatch(r"@([^/]+)/([^/]+)", framework.strip())
-    if scoped is None:
-        return False
-    owner, last = library.id.split("/")[-2:]
-    return bool(_names_of(scoped[2]) & _names_of(last)) and _squash(owner).startswith(_squash(scoped[1]))
-
-
-def _names_of(name: str) -> frozenset[str]:
-    """Return the spellings under which a name is known: without separators, and without a suffix ``.js``."""
-    squashed = _squash(name)
-    found = {squashed}
-    if squashed.endswith("js") and len(squashed) > 4:
-        found.add(squashed[:-2])
-    return frozenset(found - {""})
-
-
-def _squash(name: str) -> str:
-    return re.sub(r"[\s._-]+", "", unicodedata.normalize("NFKC", name).casefold()).strip("/@")
+    scope, is_scoped, name = framework.strip().rpartition("/")
+    if is_scoped:
+        return fold(owner).startswith(fold(scope.removeprefix("@"))) and same_framework(name, last)
+    return same_framework(framework, last)
 
 
 def choose_version(wanted: str, versions: Sequence[str]) -> str | None:
@@ -226,10 +212,9 @@ def split_version(library_id: str) -> tuple[str, str | None]:
 
 def repository_of(library_id: str) -> str | None:
     """Return ``owner/repo`` when the id is a GitHub path; ``/websites/``, ``/llmstxt/`` and their like are none."""
-    found = _GITHUB.fullmatch(library_id)
-    if found is None or found[1].lower() in _NO_OWNERS or found[2] in {".", ".."}:
-        return None
-    return f"{found[1]}/{found[2]}"
+    name = library_id.removeprefix("/")
+    is_shelf = name.partition("/")[0].lower() in _NO_OWNERS
+    return name if re.fullmatch(REPOSITORY_NAME, name) and not is_shelf else None
 
 
 # --- documentation ---

@@ -6,13 +6,12 @@ from typing import ClassVar
 
 from kr.errors import SourceFailure, SourceNotAsked
 from kr.models import Answer
-from kr.settings.model import Server
+from kr.settings.model import REPOSITORY_NAME, Server
 from kr.sources.base import MAX_QUESTION, Ask
 from kr.sources.mcp_client import McpSession, converse
 from kr.sources.mcp_tool import passages
 from kr.sources.reasons import one_line
 
-_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")
 _VIEW = re.compile(
     r"View this search on DeepWiki:\W*(https://(?:www\.)?deepwiki\.com/[^\s<>*]+?)[*_>]*\s*$", re.MULTILINE
 )
@@ -55,7 +54,7 @@ class DeepWiki:
 def repository_for(ask: Ask) -> str | None:
     """Return ``owner/repo`` as configured, installed or learned, else the framework's own name, when it is well formed."""
     for candidate in (ask.own_repository(), ask.known.repository, ask.query.framework):
-        if candidate is not None and _REPOSITORY.fullmatch(candidate.strip()):
+        if candidate is not None and re.fullmatch(REPOSITORY_NAME, candidate.strip()):
             return candidate.strip()
     return None
 
