@@ -235,8 +235,9 @@ class Learned:
     """What a source learned of a framework, kept to spare a later search: its Context7 id and listed versions, its ``owner/repo``."""
 
     library_id: str | None = None
-    library_versions: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
     repository: str | None = None
+    learned_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -238,7 +238,9 @@ def tier_of(query: Query, known: JudgedEntry, rules: Rules) -> Tier | None:
         tier = _tier_of_seed(query, entry, is_same=is_same)
         if tier is not None and TIERS.index(tier) <= TIERS.index(rules.cache_match_floor):
             return tier
-        return "framework+wording" if known.is_wording and not _same_question(query, entry) else None
+        # The entry's own question counts for none of F1's tiers; one that somebody confirmed does.
+        is_own = same_topic(query.question, entry.question or "")
+        return "framework+wording" if known.is_wording and not is_own else None
     if is_same:
         return "framework+topic+tags" if shared_tags(query.tags, entry.tags) else "framework+topic"
     if not rules.cache_fuzzy_match:
@@ -248,11 +250,6 @@ def tier_of(query: Query, known: JudgedEntry, rules: Rules) -> Tier | None:
     if not entry.is_installed_excerpt and _same_keywords(query, entry):
         return "framework+keywords"
     return None
-
-
-def _same_question(query: Query, entry: Entry) -> bool:
-    """Whether the wording is the entry's own question, which counts for none of F1's tiers; one that somebody confirmed does."""
-    return same_topic(query.question, entry.question or "")
 
 
 def _tier_of_seed(query: Query, entry: Entry, *, is_same: bool) -> Tier | None:
@@ -384,7 +381,10 @@ def rank(query: Query, found: Sequence[tuple[JudgedEntry, float]]) -> list[Candi
         score += 6 * fuzz.token_set_ratio(asked, own, processor=utils.default_process) / 100
         score += 4 * fuzz.token_sort_ratio(query.topic, entry.topic, processor=utils.default_process) / 100
         score += len(shared_tags(query.tags, entry.tags))
-        score = WITHDRAWN if known.ratings.withdraws(entry) else score + _standing(known)
+        # What an entry's writer and its ratings add.
+        score += _FINDING if entry.is_written else _INSTALLED if entry.is_installed_excerpt else 0.0
+        score += _WORKED * log1p(known.ratings.worked)
+        score = WITHDRAWN if known.ratings.withdraws(entry) else score
         ranked.append(Candidate(known, round(score, 2), shared, len(words)))
     ranked.sort(key=lambda it: it.known.entry.id)
     ranked.sort(key=lambda it: it.known.entry.last_accessed, reverse=True)
@@ -394,12 +394,6 @@ def rank(query: Query, found: Sequence[tuple[JudgedEntry, float]]) -> list[Candi
 
 def _need_words(framework: str, *texts: str) -> set[str]:
     return {stem(word) for word in search_words(*texts, but=frozenset(tokens(framework)))}
-
-
-def _standing(known: JudgedEntry) -> float:
-    """Return what an entry's writer and its ratings add to its score."""
-    kind = _FINDING if known.entry.is_written else _INSTALLED if known.entry.is_installed_excerpt else 0.0
-    return kind + _WORKED * log1p(known.ratings.worked)
 
 
 def related_of(candidate: Candidate, report: str) -> Related:

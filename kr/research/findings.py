@@ -300,7 +300,10 @@ def _rate(
         for it in wordings.ratings_of(tx, entry)
     )
     if entry.is_written:
-        entries.set_confidence(tx, entry.id, "high" if is_confirmed else _unconfirmed(tx, entry))
+        # By itself a text has the confidence that its header says, but never high, which others alone can make it.
+        said = read_confidence(reports.text_of(tx, entry.sha256) or "")
+        own: Confidence = "low" if said in {None, "low"} else "medium"
+        entries.set_confidence(tx, entry.id, "high" if is_confirmed else own)
     found = lookup.one(tx, entry.id)
     if found is None:
         raise UnknownEntry(f"{entry.id} went meanwhile")
@@ -339,12 +342,6 @@ def _confirm(tx: Transaction, entry: Entry, by: Writer, now: datetime) -> None:
 
 def _words_of(*texts: str) -> set[str]:
     return {word for text in texts for word in keywords(text)}
-
-
-def _unconfirmed(tx: Transaction, entry: Entry) -> Confidence:
-    """Return the confidence that a text has by itself: what its header says, but never high, which others alone can make it."""
-    said = read_confidence(reports.text_of(tx, entry.sha256) or "")
-    return "low" if said in {None, "low"} else "medium"
 
 
 def _held_item(held: Quarantined) -> dict[str, Any]:

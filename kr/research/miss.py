@@ -185,7 +185,9 @@ class Miss:
 
     def _ask_sources(self, found: Lookup, chain: Chain) -> Result:
         run, result, ask = self._run, chain.result, self._prepare()
-        local_docs = None if _has_lasting_baseline(found) else self._local_docs()
+        # A stale report stands in where nothing answers; a copy of installed documentation is read anew instead.
+        is_copy = found.entry is not None and found.entry.is_installed_excerpt
+        local_docs = None if found.baseline is not None and not is_copy else self._local_docs()
         fallback = self._config.fallback_if_mcp_unavailable
         last = _source(fallback, self._settings, self._environ) if fallback else None
         chain.ask_in_order(self._sources(), ask, fallback=last, waiting=int(local_docs is not None))
@@ -203,35 +205,19 @@ class Miss:
             elif result.ended != "budget":
                 result.notes.append(f"all_sources_unavailable: {used}")
         if learned := result.learned:
-            run.cache.write(
-                lambda tx: ledger.learn_library(
-                    tx,
-                    run.query.framework,
-                    library_id=learned.library_id,
-                    versions=learned.library_versions,
-                    repository=learned.repository,
-                    now=run.clock(),
-                ),
-                None,
-            )
+            framework = run.query.framework
+            run.cache.write(lambda tx: ledger.learn_library(tx, framework, learned, now=run.clock()), None)
         run.notes += result.notes
         return result
 
     def _prepare(self) -> Ask:
         run, framework = self._run, self._run.query.framework
-        ask = Ask(query=run.query, own_repository=self._repository)
-        known = run.cache.read(lambda tx: ledger.library(tx, framework), None)
-        if known is None:
-            return ask
+        known = run.cache.read(lambda tx: ledger.library(tx, framework), None) or Learned()
         # What was learned long ago may list no version that came since: it is searched for anew.
         learned = parse_time(known.learned_at or "")
         if learned is None or run.started - learned > _LIBRARY_IDS_LAST:
-            return replace(ask, known=Learned(repository=known.repository))
-        versions, repository = known.versions, known.repository
-        return replace(
-            ask,
-            known=Learned(library_id=known.library_id, library_versions=versions, repository=repository),
-        )
+            known = Learned(repository=known.repository)
+        return Ask(query=run.query, known=known, own_repository=self._repository)
 
     def _repository(self) -> str | None:
         """Return the framework's ``owner/repo``: configured, or named by the installed package."""
@@ -361,12 +347,6 @@ def _heartbeat(beat: Callable[[], None]) -> Iterator[None]:
     finally:
         stop.set()
         thread.join(timeout=_BEAT_SECONDS)
-
-
-def _has_lasting_baseline(found: Lookup) -> bool:
-    """Whether a stale report stands in where nothing answers; a copy of installed documentation is read anew instead."""
-    is_copy = found.entry is not None and found.entry.is_installed_excerpt
-    return found.baseline is not None and not is_copy
 
 
 def _what_serves(run: Run, found: Lookup, result: Result) -> str:

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import eq
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -263,16 +264,11 @@ class _Written:
 
     def _sentence(self, path: KeyPath, message: str) -> str:
         """Name the variable or the file that a key got its value from, the key, and what is wrong with it."""
-        names = [name for key, name in self.variables.items() if _is_within(key, path)]
+        # A variable's key is around the key, or within it.
+        names = [name for key, name in self.variables.items() if all(map(eq, key, path))]
         files = [str(file.path) for file in self._files if _holds(file.data, path)]
         origin = next(iter([*reversed(names), *files]), "the configuration")
         return f"{origin}: {show_path(path)} {message}"
-
-
-def _is_within(key: KeyPath, path: KeyPath) -> bool:
-    """Whether a variable's key is around another key, or within it."""
-    common = min(len(key), len(path))
-    return key[:common] == path[:common]
 
 
 def _holds(data: Tree, path: KeyPath) -> bool:

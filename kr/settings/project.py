@@ -112,7 +112,11 @@ def find_project(*, config: Path | None, environ: Mapping[str, str], cwd: Path) 
         file: ConfigFile | None = read_config(locate(named, environ, cwd))
     else:
         file = next(_own_files(cwd.resolve()), None)
-    root = _root_of(file.path) if file is not None else _find_root(cwd.resolve())
+    if file is not None:  # the folder above ``_bmad``, or the one that holds the file
+        above = (folder.parent for folder in file.path.parents if folder.name == "_bmad")
+        root: Path | None = next(above, file.path.parent).resolve()
+    else:
+        root = _find_root(cwd.resolve())
     if root is None:
         data = user_folder(environ, "XDG_DATA_HOME", ".local/share")
         return Project(root=cwd.resolve(), base=data / "kr" if data else None, default=".")
@@ -159,12 +163,6 @@ def _start_of(path: Path, size: int) -> bytes:
             return stream.read(size)
     except OSError:
         return b""
-
-
-def _root_of(file: Path) -> Path:
-    """Return the folder above ``_bmad``, or the folder that holds the file."""
-    folder = next((folder.parent for folder in file.parents if folder.name == "_bmad"), file.parent)
-    return folder.resolve()
 
 
 def _find_root(start: Path) -> Path | None:

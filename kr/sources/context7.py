@@ -82,7 +82,7 @@ class _Research:
             return None
         library_id, version = split_version(known.library_id)
         try:
-            return await self._fetch(library_id, version, known.library_versions)
+            return await self._fetch(library_id, version, known.versions)
         except _UnknownLibrary:
             return None
 
@@ -105,7 +105,7 @@ class _Research:
 
     def _learn(self, library_id: str, versions: tuple[str, ...]) -> None:
         repository = repository_of(library_id)
-        self._ask.learn(Learned(library_id=library_id, library_versions=versions, repository=repository))
+        self._ask.learn(Learned(library_id=library_id, versions=versions, repository=repository))
 
     async def _fetch(self, library_id: str, version: str | None, listed: tuple[str, ...]) -> Answer:
         """Ask for documentation: of a version that is gone without one, and once more where a redirect leads."""
