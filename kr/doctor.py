@@ -35,8 +35,6 @@ from kr.transfer.read_index import Item
 
 _MOST_SHOWN = 5
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
-_VOLATILE = ("  last_accessed: ", "  status: ")
-"""Lines of an export that a mere hit changes; a hit does not export."""
 _ANEW = "set it aside, and make a new one from the exports and the reports"
 _ADVICE = {
     "newer": ". Install that kr, or `kr db restore` an older backup",
@@ -117,6 +115,7 @@ class Doctor:
             bad_url = Diagnosis("database", "error", "KR_DATABASE_URL", str(error))
             yield lambda: iter([bad_url])
             return
+        yield self.check_permissions
         yield self.check_database
         if is_file:
             yield self.check_tracked
@@ -135,6 +134,13 @@ class Doctor:
             name, why = check.__name__.removeprefix("check_"), f"can't be examined: {error}"
             findings.append(Diagnosis(name, "error", self._store.location, why))
         return findings
+
+    def check_permissions(self) -> Iterator[Diagnosis]:
+        """A knowledge base in which this user can save nothing: a read-only disk, somebody else's folder."""
+        for path in (self._folder,) if self._store.is_shared else (self._folder, self._store.path):
+            if path.exists() and not os.access(path, os.W_OK):
+                why = "may not be written by this user; let its owner run kr, or change its mode or mount"
+                yield Diagnosis("permissions", "error", str(path), why)
 
     def check_database(self) -> Iterator[Diagnosis]:
         """A database that is absent, corrupt, of another version, or another program's."""
@@ -309,10 +315,9 @@ class Doctor:
                 yield about("error", message=why)
             elif path.exists() and has_conflict(path):
                 yield about("error", message=CONFLICT)
-            elif path.exists() and (present := path.read_bytes()) != text.encode():
-                is_minor = _lasting(present) == _lasting(text.encode())
-                severity: Severity = "information" if is_minor else "warning"
-                yield about(severity, message="differs from the database", repair=repair, fix=self._export)
+            elif path.exists() and path.read_bytes() != text.encode():
+                why = "differs from the database, as it does after each hit"
+                yield about("information", message=why, repair=repair, fix=self._export)
 
     def _export(self) -> str:
         export_yaml(self._store, self._folder)
@@ -374,8 +379,3 @@ def _some(lines: Sequence[str]) -> str:
 def _plain(line: str) -> str:
     """Take the escapes of Markdown from a line of a header."""
     return one_line(_ESCAPED.sub(r"\1", line))
-
-
-def _lasting(content: bytes) -> list[str]:
-    lines = content.decode(errors="replace").splitlines()
-    return [line for line in lines if not line.startswith(_VOLATILE)]

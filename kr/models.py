@@ -291,26 +291,12 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CandidateReport:
-    """The report of the best candidate, so that the asker mostly needs no second call."""
-
-    id: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LessonView:
-    """A lesson of the framework whose words the question shares."""
-
-    summary: str
-    ref: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchResults:
     """The ``results`` of a research. ``lru_evicted`` is -1 when the capacity guard failed.
 
-    ``related`` holds the candidates, best first; ``report_file`` is the absolute path of the report.
+    ``related`` holds the candidates, best first, ``candidate_report`` the best one's report (``{id, text}``), so that the asker mostly
+    needs no second call; ``lessons`` those of the framework whose words the question shares (``{summary, ref}``); ``report_file`` is the
+    absolute path of the report.
     """
 
     cache_hit: bool = False
@@ -325,8 +311,8 @@ class ResearchResults:
     lru_evicted: int = 0
     match: Match | None = None
     related: list[Related] = field(default_factory=list)
-    candidate_report: CandidateReport | None = None
-    lessons: list[LessonView] = field(default_factory=list)
+    candidate_report: dict[str, str] | None = None
+    lessons: list[dict[str, str | None]] = field(default_factory=list)
     auto_archived: int = 0
     report: str | None = None
     report_file: str | None = None

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kr.errors import KrError
 from kr.frameworks import framework_key, lookup_keys
 from kr.models import (
-    CandidateReport,
     Entry,
-    LessonView,
     Problem,
     Query,
     ResearchEnvelope,
@@ -242,7 +240,7 @@ class Run:
         )
         self._add_problem()
         path, base = results.report_path, self.service.settings.knowledge_base
-        best = CandidateReport(id=results.related[0].id, text=text) if is_offer and text is not None else None
+        best = {"id": results.related[0].id, "text": text} if is_offer and text is not None else None
         is_shown = not is_offer and (self._include_report or path is None)
         return ResearchEnvelope(
             status=status,
@@ -269,7 +267,7 @@ class Run:
         keys = lookup_keys(self.query.framework, self.config.aliases)
         words = search_words(self.query.topic, self.query.question, but=frozenset(keys))
         found = search.lessons(tx, words, most=_MOST_LESSONS, frameworks=keys)
-        lessons = [LessonView(summary=row["summary"], ref=row["ref"]) for row in found]
+        lessons = [{"summary": row["summary"], "ref": row["ref"]} for row in found]
         return replace(results, index_count=live, budget_remaining=self.calls_left(spent), lessons=lessons)
 
     def _ended_row(self, status: str, results: ResearchResults, tokens: int) -> RequestRow:
