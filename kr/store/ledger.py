@@ -3,7 +3,6 @@
 Leases and reservations expire by time alone: their holder renews them while it works.
 """
 
-import json
 import uuid
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -244,17 +243,13 @@ def library(tx: Transaction, framework: str) -> Learned | None:
 
 def learn_library(tx: Transaction, framework: str, learned: Learned, *, now: datetime) -> None:
     """Remember what was learned; None leaves what was known. ``versions`` belong to ``library_id``."""
-    library_id, repository = learned.library_id, learned.repository
-    if library_id is None and repository is None:
+    if learned.library_id is None and learned.repository is None:
         return
-    names = ("library_id", "versions", "repository")
-    kept = ", ".join(f"{name} = coalesce(excluded.{name}, libraries.{name})" for name in names)
-    tx.execute(
-        f"{insert_into('libraries', ('framework_key', *names, 'learned_at'))} "
-        f"ON CONFLICT (framework_key) DO UPDATE SET learned_at = excluded.learned_at, {kept}",
-        framework_key=framework_key(framework),
-        library_id=library_id,
-        versions=json.dumps(list(learned.versions)) if library_id is not None else None,
-        repository=repository,
+    known = library(tx, framework) or Learned()
+    learned = Learned(
+        library_id=learned.library_id or known.library_id,
+        versions=known.versions if learned.library_id is None else learned.versions,
+        repository=learned.repository or known.repository,
         learned_at=to_text(now),
     )
+    tx.upsert("libraries", learned, "framework_key", framework_key=framework_key(framework))
