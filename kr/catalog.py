@@ -12,7 +12,8 @@ from typing import Any
 from kr.errors import UnknownEntry
 from kr.frameworks import framework_key
 from kr.models import Entry, ShownStatus
-from kr.research.decide import MARKED, Limits, judge
+from kr.research.decide import MARKED, judge
+from kr.settings.model import KnowledgeResearch
 from kr.store import archive as archived_rows
 from kr.store import entries as entry_rows
 from kr.store import lookup, reports, saving, wordings
@@ -40,7 +41,7 @@ class Catalog:
     """
 
     store: Store
-    limits: Limits
+    config: KnowledgeResearch
     clock: Callable[[], datetime]
     export: Callable[[], list[str]]
 
@@ -111,7 +112,9 @@ class Catalog:
             revisions = len(reports.revisions(tx, entry_id))
             archived = len(archived_rows.of_id(tx, entry_id))
         status, reasons = self._judged(stored, self.clock(), wrong)
-        judged = {"status": status, "stale_because": _because(stored.stale_reason, reasons)}
+        if (marked := stored.stale_reason) is not None:
+            reasons = tuple(dict.fromkeys([marked, *(reason for reason in reasons if reason != MARKED)]))
+        judged = {"status": status, "stale_because": list(reasons)}
         item = entry_item(stored) | judged | _fields(stored, _DETAILS)
         item |= {"revisions": revisions, "archived": archived}
         return {**item, "report": reports.read_report(self.store, stored)} if report else item
@@ -232,19 +235,13 @@ class Catalog:
         }
 
     def _judged(self, entry: Entry, now: datetime, wrong: set[str]) -> tuple[ShownStatus, tuple[str, ...]]:
-        verdict = judge(entry, UNKNOWN_VERSION, self.limits, now)
+        verdict = judge(entry, UNKNOWN_VERSION, self.config, now)
         is_fresh, reasons = verdict.status == "fresh" and entry.status == "fresh", verdict.reasons
         if entry.sha256 is None and not self.store.files.read(entry.path):
             is_fresh, reasons = False, (*reasons, MISSING_REPORT)
         if entry.id in wrong:
             return "withdrawn", (*reasons, RATED_WRONG)
         return "fresh" if is_fresh else "stale", reasons
-
-
-def _because(marked: str | None, reasons: tuple[str, ...]) -> list[str]:
-    if marked is None:
-        return list(reasons)
-    return list(dict.fromkeys([marked, *(reason for reason in reasons if reason != MARKED)]))
 
 
 def _live(tx: Transaction, entry_id: str) -> Entry:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kr.errors import KrError, ReportUnwritable, SourceFailure, SourceNotAsked, StoreError
-from kr.models import Entry, Query
+from kr.models import Entry, Learned, Query
 from kr.report import origin_of, parse_report
 from kr.settings.project import tracked_name
 from kr.sources.base import Ask, Source
@@ -28,15 +28,13 @@ from kr.store.files import ReportFiles
 from kr.store.reports import edit_at
 from kr.text import counted, one_line
 from kr.times import parse_time, to_text
-from kr.transfer import ARCHIVE, CONFLICT, INDEX, has_conflict
+from kr.transfer import ARCHIVE, INDEX
 from kr.transfer.export_yaml import export_yaml, render_archive, render_index
 from kr.transfer.import_yaml import import_report, import_yaml
 from kr.transfer.read_index import Item
 
 _MOST_SHOWN = 5
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
-_VOLATILE = ("  last_accessed: ", "  status: ")
-"""Lines of an export that a mere hit changes; a hit does not export."""
 _ANEW = "set it aside, and make a new one from the exports and the reports"
 _ADVICE = {
     "newer": ". Install that kr, or `kr db restore` an older backup",
@@ -117,6 +115,7 @@ class Doctor:
             bad_url = Diagnosis("database", "error", "KR_DATABASE_URL", str(error))
             yield lambda: iter([bad_url])
             return
+        yield self.check_permissions
         yield self.check_database
         if is_file:
             yield self.check_tracked
@@ -135,6 +134,13 @@ class Doctor:
             name, why = check.__name__.removeprefix("check_"), f"can't be examined: {error}"
             findings.append(Diagnosis(name, "error", self._store.location, why))
         return findings
+
+    def check_permissions(self) -> Iterator[Diagnosis]:
+        """A knowledge base in which this user can save nothing: a read-only disk, somebody else's folder."""
+        for path in (self._folder,) if self._store.is_shared else (self._folder, self._store.path):
+            if path.exists() and not os.access(path, os.W_OK):
+                why = "may not be written by this user; let its owner run kr, or change its mode or mount"
+                yield Diagnosis("permissions", "error", str(path), why)
 
     def check_database(self) -> Iterator[Diagnosis]:
         """A database that is absent, corrupt, of another version, or another program's."""
@@ -307,12 +313,9 @@ class Doctor:
             elif path.exists() and not path.is_file():
                 why = "is not a regular file; move it away, and the next export writes the file"
                 yield about("error", message=why)
-            elif path.exists() and has_conflict(path):
-                yield about("error", message=CONFLICT)
-            elif path.exists() and (present := path.read_bytes()) != text.encode():
-                is_minor = _lasting(present) == _lasting(text.encode())
-                severity: Severity = "information" if is_minor else "warning"
-                yield about(severity, message="differs from the database", repair=repair, fix=self._export)
+            elif path.exists() and path.read_bytes() != text.encode():
+                why = "differs from the database, as it does after each hit"
+                yield about("information", message=why, repair=repair, fix=self._export)
 
     def _export(self) -> str:
         export_yaml(self._store, self._folder)
@@ -345,7 +348,7 @@ def check_sources(
     query = Query(
         framework="react", framework_version="unknown", topic="state", tags=("state",), question=question
     )
-    ask = Ask(query=query, repository="facebook/react")
+    ask = Ask(query=query, known=Learned(repository="facebook/react"))
     for source in sources:
         if isinstance(source, Folder):  # about its own subject: that it can be read is all that is asked
             yield _answer(source.name, source.check)
@@ -374,8 +377,3 @@ def _some(lines: Sequence[str]) -> str:
 def _plain(line: str) -> str:
     """Take the escapes of Markdown from a line of a header."""
     return one_line(_ESCAPED.sub(r"\1", line))
-
-
-def _lasting(content: bytes) -> list[str]:
-    lines = content.decode(errors="replace").splitlines()
-    return [line for line in lines if not line.startswith(_VOLATILE)]

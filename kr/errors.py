@@ -10,6 +10,7 @@
     │   ├── StoreBusy        another process holds it longer than we wait (it is not corrupt)
     │   │   └── StoreConflict  the server ended the transaction for another's sake; it can be tried again
     │   ├── StoreCorrupt     the file is no database or is damaged; it is left as it is
+    │   ├── StoreForeign     another program's, or of a kr that was never released
     │   ├── StoreTooNew      written by a newer kr
     │   └── StoreUnwritable  it can be read at most
     ├── Overloaded           the queue of requests is full
@@ -106,6 +107,10 @@ class StoreCorrupt(StoreError):
     code = "database_corrupt"
 
 
+class StoreForeign(StoreError):
+    pass
+
+
 class StoreTooNew(StoreError):
     code = "database_too_new"
 
@@ -170,11 +175,6 @@ class SourceFailure(KrError):
 
     code = "source_unavailable"
     http_status = 502
-
-    library_id: str | None = None
-    library_versions: tuple[str, ...] = ()
-    repository: str | None = None
-    """What the source learned about the framework before it failed: the next source, or request, may need it."""
 
     def __init__(
         self, reason: str, *, said: str = "", retry_after: float | None = None, is_fault: bool = True

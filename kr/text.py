@@ -409,16 +409,9 @@ def shown_key(key: str) -> str:
 
 
 def read_json(text: str) -> Tree:
-    """Read JSON. Raises ``ValueError`` for what is none or has a key twice, ``RecursionError`` beyond ``DEPTH``."""
-    value = json.loads(text, object_pairs_hook=_mapping, parse_int=str, parse_float=str, parse_constant=str)
+    """Read JSON. Raises ``ValueError`` for what is none, ``RecursionError`` beyond ``DEPTH``."""
+    value = json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
     return _as_tree(value, DEPTH)
-
-
-def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(pairs)
-    if len(mapping) < len(pairs):
-        raise ValueError("a key is given twice")
-    return mapping
 
 
 def _as_tree(value: Any, depth: int) -> Tree:

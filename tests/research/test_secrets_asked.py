@@ -30,14 +30,15 @@ KNOWN = [
 ]
 
 
+@pytest.mark.effort(400, 40)
 def test_no_secret_of_a_known_shape_is_kept_or_answered(project: Project, effort: int) -> None:
     assert len(KNOWN) > 0.95 * len(SHAPES)
-    some = KNOWN[:: max(1, 10 // effort)]
+    some = KNOWN[:: max(1, len(KNOWN) // effort)]
     with project.app() as app:
         for question, secret in some:
             answers = [
-                app.research.question("vue", question, max_calls=0),
-                app.research.answer(request(topic=question, tags=[question], question=question)),
+                app.research.document({"framework": "vue", "question": question, "max_calls": 0}),
+                app.research.document(request(topic=question, tags=[question], question=question)),
             ]
             assert secret not in json.dumps([to_plain(answer) for answer in answers]), question
     kept = everything(project)
