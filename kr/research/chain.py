@@ -116,20 +116,20 @@ class Breaker:
         self._probe_seconds = timeout + _AROUND_A_CALL
 
     def is_open(self, source: str) -> bool:
-        cache, owner, now, seconds = self._run.cache, self._run.id, self._run.clock(), self._probe_seconds
+        cache, now, seconds = self._run.cache, self._run.clock(), self._probe_seconds
         if not self._config.failures or not cache.read(
             lambda tx: ledger.circuit(tx, source).open_until, None
         ):
             return False
         return not cache.write(
-            lambda tx: ledger.admit(tx, source, owner, now=now, probe_seconds=seconds), otherwise=True
+            lambda tx: ledger.admit(tx, source, now=now, probe_seconds=seconds), otherwise=True
         )
 
     def give_back(self, source: str) -> None:
         """The call that was admitted was not made, or was interrupted: another process may probe."""
-        cache, owner = self._run.cache, self._run.id
-        if self._config.failures and cache.read(lambda tx: ledger.circuit(tx, source).probe_owner, None):
-            cache.write(lambda tx: ledger.release_probe(tx, source, owner), None)
+        cache = self._run.cache
+        if self._config.failures and cache.read(lambda tx: ledger.circuit(tx, source).probe_until, None):
+            cache.write(lambda tx: ledger.release_probe(tx, source), None)
 
     def note(self, source: str, failure: SourceFailure | None) -> None:
         """Remember an answer (``None``) or a failure; only the source's own fault counts."""
