@@ -28,7 +28,7 @@ from kr.store.files import ReportFiles
 from kr.store.reports import edit_at
 from kr.text import counted, one_line
 from kr.times import parse_time, to_text
-from kr.transfer import ARCHIVE, CONFLICT, INDEX, has_conflict
+from kr.transfer import ARCHIVE, INDEX
 from kr.transfer.export_yaml import export_yaml, render_archive, render_index
 from kr.transfer.import_yaml import import_report, import_yaml
 from kr.transfer.read_index import Item
@@ -313,8 +313,6 @@ class Doctor:
             elif path.exists() and not path.is_file():
                 why = "is not a regular file; move it away, and the next export writes the file"
                 yield about("error", message=why)
-            elif path.exists() and has_conflict(path):
-                yield about("error", message=CONFLICT)
             elif path.exists() and path.read_bytes() != text.encode():
                 why = "differs from the database, as it does after each hit"
                 yield about("information", message=why, repair=repair, fix=self._export)
