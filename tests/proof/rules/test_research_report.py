@@ -192,6 +192,7 @@ def test_a_long_passage_gives_the_summary_whole_lines_and_the_rest_to_the_detail
         assert sum(map(len, quoted)) <= 320 or len(quoted) == 1
         assert len(quoted) == len(lines) or sum(map(len, lines[: len(quoted) + 1])) > 320
         assert all(f"> {line}" in told["Details"] for line in lines[len(quoted) :])
+    assert "0 word" not in told["Details"]  # each line once: what was cut goes on where it was cut
 
 
 @pytest.mark.parametrize(
