@@ -48,6 +48,7 @@ _OF_SECRETS = re.compile(
 """Words alone, and none that names a secret: the patterns of ``kr.guard``, which cost a hit a tenth, need not be asked."""
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _QUERY_FIELDS = ("framework", "question", "framework_version", "topic", "tags")
+_ASKED_FIELDS = ("framework", "topic", "question", "tags")
 _OVERRIDE_FIELDS = ("max_calls", "timeout_seconds", "refresh", "use", "if_unsure")
 _LOGGED_FIELDS = ("framework", "framework_version", "topic", "question")
 
@@ -110,7 +111,8 @@ class ResearchService:
         is_flat = "research_query" not in data and ("framework" in data or "question" in data)
         if not is_flat or data.get("mode") not in (None, "research"):
             return data
-        query = {name: _masked(data[name]) for name in _QUERY_FIELDS if data.get(name)}
+        query = {name: data[name] for name in _QUERY_FIELDS if data.get(name)}
+        query |= {name: _masked(query[name]) for name in _ASKED_FIELDS if name in query}
         overrides = {name: data[name] for name in _OVERRIDE_FIELDS if name in data}
         moved = {*_QUERY_FIELDS, *_OVERRIDE_FIELDS, "mode"}
         rest = {name: value for name, value in data.items() if name not in moved and value is not None}
@@ -184,7 +186,8 @@ class ResearchService:
         Secrets are taken out of what is asked before it is sent or kept (rule 8).
         """
         if isinstance(asked := data.get("research_query"), Mapping):
-            data = {**data, "research_query": {name: _masked(value) for name, value in asked.items()}}
+            masked = {name: _masked(asked[name]) for name in _ASKED_FIELDS if name in asked}
+            data = {**data, "research_query": {**asked, **masked}}
         try:
             request = parse_request(data, default_mode=default_mode, phases=self._phases)
             if not self.settings.knowledge_research.enabled:
