@@ -6,6 +6,7 @@ Agents are careless: what is odd in a hook's JSON means that there is nothing to
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -80,40 +81,27 @@ class Failure:
 
 
 def read_hook(data: object, read_transcript: Callable[[str], str]) -> Start | Failure | None:
-    """Say what to do about a hook's input; ``None`` when there is nothing.
-
-    ``read_transcript`` gives the end of a transcript. Raises ``InvalidRequest`` for an agent's return that can't be read.
-    """
+    """Say what to do about a hook's input; ``None`` when there is nothing. ``read_transcript`` gives the end of a transcript."""
     data = as_mapping(data)
     phase, session = phase_of(_text(data, "agent_type")), _text(data, "session_id") or "hook"
-    returned: dict[str, Any] | None = None
-    was_asked = data.get("stop_hook_active") is True
     match event := _text(data, "hook_event_name"):
         case "SessionStart" | "SubagentStart":
             path = _text(data, "transcript_path")
             said, files = task_of(read_transcript(path)) if path else ("", ())
             query = _text(data, "prompt") or said
             return Start(event=event, phase=phase, session_id=session, query=query, files=files)
-        case "PostToolUseFailure":
-            error = teaching_part(data)
-            returned = {"status": "failure", "errors": [{"message": error}]} if error else None
+        case "PostToolUseFailure" if error := teaching_part(data):
+            failed = {"status": "failure", "errors": [{"message": error}]}
+            return Failure(phase=phase, session_id=session, agent_return=failed)
         case "SubagentStop":
-            returned = read_last_return(_last_texts(data, read_transcript, was_asked=was_asked))
-    if returned is None:
-        return None
-    may_ask = event == "SubagentStop" and not was_asked
-    return Failure(phase=phase, session_id=session, agent_return=returned, may_ask=may_ask)
-
-
-def _last_texts(
-    data: Mapping[str, Any], read_transcript: Callable[[str], str], *, was_asked: bool
-) -> list[str]:
-    """Return what an agent said last; of one that was asked for lessons, what it said before as well."""
-    message, path = _text(data, "last_assistant_message"), _text(data, "agent_transcript_path")
-    texts = [message] if message else []
-    if path and (was_asked or not texts):
-        texts += islice(last_words(read_transcript(path)), 2 if was_asked else 1)
-    return texts
+            was_asked = data.get("stop_hook_active") is True
+            texts = [message] if (message := _text(data, "last_assistant_message")) else []
+            path = _text(data, "agent_transcript_path")
+            if path and (was_asked or not texts):  # who was asked for lessons returned before
+                texts += islice(last_words(read_transcript(path)), 2)
+            if returned := read_last_return(texts):
+                return Failure(phase=phase, session_id=session, agent_return=returned, may_ask=not was_asked)
+    return None
 
 
 def teaching_part(data: Mapping[str, Any]) -> str:
@@ -204,8 +192,7 @@ def _text(data: Mapping[str, Any], key: str) -> str:
 def read_last_return(texts: Sequence[str]) -> dict[str, Any] | None:
     """Return what an agent returned, with its lessons, from what it said: the last text first.
 
-    Who was asked for lessons may word them alone: the return then stands in what it said before. Raises ``InvalidRequest``
-    when something is there that can't be read.
+    Who was asked for lessons may word them alone: the return then stands in what it said before.
     """
     found = [data for text in texts if (data := _first_return(text))]
     if not found:
@@ -216,18 +203,12 @@ def read_last_return(texts: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _first_return(message: str) -> dict[str, Any] | None:
-    problem: InvalidRequest | None = None
     for text in returned_documents(message):
-        try:
+        with suppress(InvalidRequest):
             data: Any = read_document(text.encode(errors="replace"))
-        except InvalidRequest as error:
-            problem = problem or error
-            continue
-        data = data.get("return") or data
-        if isinstance(data, dict) and any(data.get(name) for name in _SIGNS):
-            return data
-    if problem is not None:
-        raise problem
+            data = data.get("return") or data
+            if isinstance(data, dict) and any(data.get(name) for name in _SIGNS):
+                return data
     return None
 
 
