@@ -144,40 +144,34 @@ def task_of(transcript: str) -> tuple[str, tuple[str, ...]]:
     """
     prompt = ""
     files: dict[str, None] = {}
-    for message in _messages(transcript):
-        for part in _parts(message):
-            if given := as_mapping(part.get("input")):
-                prompt = prompt or _text(given, "prompt")
-                path = _text(given, "file_path") or _text(given, "notebook_path")
-                if path and part.get("name") in _CHANGING:
-                    files[path] = None
-            elif message.get("role") == "user" and not part.get("tool_use_id"):
-                prompt = prompt or _text(part, "text")
+    for role, part in _parts(transcript):
+        if given := as_mapping(part.get("input")):
+            prompt = prompt or _text(given, "prompt")
+            path = _text(given, "file_path") or _text(given, "notebook_path")
+            if path and part.get("name") in _CHANGING:
+                files[path] = None
+        elif role == "user" and not part.get("tool_use_id"):
+            prompt = prompt or _text(part, "text")
     return prompt[:_LONG_PROMPT], tuple(files)[:_MANY_FILES]
 
 
 def last_words(transcript: str) -> Iterator[str]:
-    """Yield the texts of an assistant in a transcript of JSON lines, the last one first."""
-    for message in _messages(transcript):
-        if message.get("role") == "assistant":
-            text = "\n".join(filter(None, (_text(part, "text") for part in _parts(message))))
-            if text.strip():
-                yield text
+    """Yield the texts of an assistant in a transcript of JSON lines, those of the last message first."""
+    texts = (_text(part, "text") for role, part in _parts(transcript) if role == "assistant")
+    return (text for text in texts if text.strip())
 
 
-def _messages(transcript: str) -> Iterator[Mapping[str, Any]]:
+def _parts(transcript: str) -> Iterator[tuple[object, Mapping[str, Any]]]:
+    """Yield the parts of all messages, each with who said it, those of the last message first."""
     for line in reversed(transcript.splitlines()):
         try:
             entry = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        yield as_mapping(as_mapping(entry).get("message"))
-
-
-def _parts(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    content = message.get("content")
-    parts = content if isinstance(content, list) else [{"text": content}]
-    return [part for part in parts if isinstance(part, Mapping)]
+        message = as_mapping(as_mapping(entry).get("message"))
+        content = message.get("content")
+        for part in content if isinstance(content, list) else [{"text": content}]:
+            yield message.get("role"), as_mapping(part)
 
 
 def _text(data: Mapping[str, Any], key: str) -> str:

@@ -261,6 +261,4 @@ class _Context:
         texts = (returned.summary, self.request.additional_context)
         said = [Finding(message=text) for text in texts if text]
         found = [it for it in found if not is_vague(f"{it.message} {it.fix}")] or said
-        if returned.fix and found and not any(finding.fix for finding in found):
-            found[0] = replace(found[0], fix=returned.fix)
         return [replace(it, message=safe(it.message), fix=safe(it.fix)) for it in found]

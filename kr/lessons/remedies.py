@@ -15,8 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from kr.errors import FieldError, InvalidRequest
-from kr.requests import Fields, read_fields, scalars, text
+from kr.requests import scalars
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +30,6 @@ _SAFEGUARD = re.compile(r"verif|check_?host|insecure|unauthorized|strict.?ssl|sa
 # A group with what stands in it and its quantifier, and an escaped character or class.
 _GROUP = re.compile(r"\((?:[^()\\\[]|\\.|\[\^?\]?(?:\\.|[^\]\\])*\])*\)[?*+]?\??(?:\{[\d,]*\})?", re.DOTALL)
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\[A-Za-z0-9]")
-_OWN_ROW: Fields = {"match": text, "fix": text, "tags": scalars}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +47,8 @@ class Remedy:
         return _compiled(self.match)
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
-    """What a row says of an output: what to do, and the lines that it is about."""
-
-    row: Remedy
-    fix: str
-    lines: tuple[str, ...]
-
-
-def find_remedy(output: str, own: Sequence[Remedy] = ()) -> Match | None:
-    """Return what the first row that matches says; users' own rows go first."""
+def find_remedy(output: str, own: Sequence[Remedy] = ()) -> tuple[Remedy, str, list[str]] | None:
+    """Return the first row that matches, what it says to do, and the lines that it is about; users' own rows go first."""
     lowered = output.lower()
     for row in (*own, *shipped()):
         if row.literals and not any(literal in lowered for literal in row.literals):
@@ -68,7 +57,7 @@ def find_remedy(output: str, own: Sequence[Remedy] = ()) -> Match | None:
             if fix := _filled(row.fix, found):
                 start, end = output.rfind("\n", 0, found.start()) + 1, output.find("\n", found.end())
                 lines = output[start : end if end >= 0 else None].strip("\n").split("\n")
-                return Match(row, fix, tuple(lines))
+                return row, fix, lines
     return None
 
 
@@ -121,30 +110,15 @@ def _literals(pattern: str) -> tuple[str, ...]:
 
 
 def read_own(path: Path) -> list[Remedy]:
-    """Read users' own rows: ``match``, ``fix``, ``tags``. A bad row costs only itself, and is logged."""
+    """Read users' own rows: a list of ``match``, ``fix`` and ``tags``. A file with a row that is none is logged, and passed over."""
     try:
         data = yaml.load(path.read_bytes(), yaml.CBaseLoader)  # noqa: S506 - makes texts, lists and mappings alone
+        for row in data or []:
+            re.compile(row["match"])
+        return [_row(row["match"], str(row["fix"]), scalars(row.get("tags"))) for row in data or []]
     except FileNotFoundError:
         return []
-    except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        logger.warning("%s: no YAML: %s; passed over", path, " ".join(str(error).split()))
+    except (OSError, yaml.YAMLError, ValueError, RecursionError, TypeError, KeyError, re.error) as error:
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        logger.warning("%s: no list of rows with match and fix: %s; passed over", path, why)
         return []
-    rows: list[Remedy] = []
-    for number, item in enumerate(data if isinstance(data, list) else [data], start=1):
-        try:
-            rows.append(_own_row(item))
-        except (InvalidRequest, re.error) as error:
-            logger.warning("%s: row %d: %s; passed over", path, number, error)
-    return rows
-
-
-def _own_row(item: object) -> Remedy:
-    """Read one row. Raises ``InvalidRequest``, and ``re.error`` for what is no pattern."""
-    row, errors = read_fields(_OWN_ROW, item)
-    if not errors:
-        groups = {name.rstrip("0123456789") for name in _compiled(row["match"]).groupindex}
-        missing = {*_PLACEHOLDER.findall(row["fix"])} - groups
-        errors = [FieldError("fix", f"names {{{name}}}, which is no group of match") for name in missing]
-    if errors:
-        raise InvalidRequest(*errors)
-    return _row(row["match"], row["fix"], row["tags"])

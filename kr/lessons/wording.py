@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kr.lessons.events import Finding
 from kr.lessons.line import FIX_COLUMNS, SUMMARY_COLUMNS, cut, word_lesson
-from kr.lessons.remedies import Match, Remedy, find_remedy
+from kr.lessons.remedies import Remedy, find_remedy
 from kr.text import columns, one_line
 
 _LEAST_SYMPTOM = 24
@@ -83,7 +83,8 @@ class Worded:
 
 def word_finding(finding: Finding, own: Sequence[Remedy] = ()) -> Worded | None:
     """Word the lesson of one error, issue or summary; ``None`` where it teaches nothing. ``own`` are users' remedies."""
-    message, fix = strip_escapes(finding.message), one_line(finding.fix)
+    message = _ESCAPES.sub("", finding.message).replace("\r\n", "\n")
+    fix = one_line(finding.fix)
     is_said = is_remark(message)
     sentences = _sentences(message) if is_said else []
     line = "" if is_said else own_line(message)
@@ -92,20 +93,21 @@ def word_finding(finding: Finding, own: Sequence[Remedy] = ()) -> Worded | None:
     if any(map(_ADVICE.search, sentences)):
         return Worded(_remark(sentences), "agent", has_fix=True)
     if found := find_remedy(message, own):
-        symptom = _line_of(found, message)
-        has_room = SUMMARY_COLUMNS - columns(found.fix) - 2 >= _LEAST_SYMPTOM
-        summary = word_lesson(symptom if has_room and not is_vague(symptom) else "", found.fix)
-        return Worded(summary, "table", found.row.tags, has_fix=True)
+        row, fix, lines = found
+        symptom = _line_of(row, lines, message)
+        has_room = SUMMARY_COLUMNS - columns(fix) - 2 >= _LEAST_SYMPTOM
+        summary = word_lesson(symptom if has_room and not is_vague(symptom) else "", fix)
+        return Worded(summary, "table", row.tags, has_fix=True)
     if sentences:
         return Worded(_remark(sentences), "agent")
     return Worded(line, "tool") if line else None
 
 
-def _line_of(found: Match, message: str) -> str:
+def _line_of(row: Remedy, lines: Sequence[str], message: str) -> str:
     """Return the line that a row is about: the error's own where that is among those that matched."""
-    own = _error_line(message.splitlines())[0]
-    matched = [line.strip() for line in found.lines]
-    return _stripped(own if own in matched or found.row.pattern.search(own) else matched[0])
+    own = _error_line(message)[0]
+    matched = [line.strip() for line in lines]
+    return _stripped(own if own in matched or row.pattern.search(own) else matched[0])
 
 
 def is_remark(text: str) -> bool:
@@ -137,7 +139,7 @@ def _sentences(text: str) -> list[str]:
 
 def own_line(output: str) -> str:
     """Return the error's own line of what a tool printed, with the hint beside it; nothing where nothing is taught."""
-    own, following = _error_line(output.splitlines())
+    own, following = _error_line(output)
     line = _stripped(own)
     if is_vague(line) or _BARE_ASSERTION.match(line):
         return ""
@@ -147,9 +149,9 @@ def own_line(output: str) -> str:
     return cut(line, SUMMARY_COLUMNS)
 
 
-def _error_line(output: Sequence[str]) -> tuple[str, list[str]]:
+def _error_line(output: str) -> tuple[str, list[str]]:
     """Return the line that is the error's own, and six behind it: the last exception of a traceback, else the first that speaks of an error."""
-    lines = [line.strip() for line in output if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     found = [at for at, line in enumerate(lines) if _EXCEPTION.match(line) and not _VERDICT.match(line)]
     if any("Traceback" in line for line in lines):
         found.reverse()
@@ -173,8 +175,3 @@ def _stripped(line: str) -> str:
         text = _PLACE.sub("", _LEVEL.sub(lambda level: f"{level[1]}: " if level[1] else "", text))
     # Of an exception the name of its class is enough.
     return re.sub(r"^(?:[\w$]+\.)+(?=\w+(?:Error|Exception|Warning)\b)", "", text).strip(" |│")
-
-
-def strip_escapes(text: str) -> str:
-    """Take the colours of a terminal out."""
-    return _ESCAPES.sub("", text).replace("\r\n", "\n")
