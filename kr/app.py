@@ -1,7 +1,7 @@
 """The operations of kr over one configuration, each once: what the command line, MCP and HTTP call."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from kr.lessons.events import EventLimits
     from kr.lessons.review import Lessons
     from kr.models import EventType, Writer
-    from kr.project import Need
     from kr.recording import RecordEnvelope
     from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported
@@ -44,10 +43,6 @@ _LONGEST_TIMEOUT = 60.0
 Research = TypeVar("Research", bound=ResearchService)
 
 
-def utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class App:
     """The operations of kr over one configuration. Close it, or use it as a context manager."""
 
@@ -58,7 +53,7 @@ class App:
         environ: Mapping[str, str],
         cwd: "StrPath",
         progress: Progress,
-        clock: Clock = utc_now,
+        clock: Clock = lambda: datetime.now(UTC),
     ) -> None:
         self.settings = settings
         self.store = Store(
@@ -66,7 +61,8 @@ class App:
             settings.knowledge_base,
             max_entries=settings.knowledge_research.max_entries,
             archive_after_days=settings.knowledge_research.archive_after_days,
-            timeout=_store_timeout(settings),
+            # The overall deadline must leave time for an answer.
+            timeout=min(_LONGEST_TIMEOUT, settings.overall_timeout / 2),
         )
         self.environ = environ
         self._cwd = Path(cwd)
@@ -220,8 +216,8 @@ class App:
 
         return Findings(self.research, export=self._export_after_change, serves_one=self.serves_one)
 
-    def save_finding(self, data: Mapping[str, Any], writer: "Writer | None" = None) -> "SaveEnvelope":
-        """Keep what was found out and proved. ``writer`` is a person; None: the agent of the session that ``data`` names."""
+    def save_finding(self, data: bytes | Mapping[str, Any], writer: "Writer | None" = None) -> "SaveEnvelope":
+        """Keep what was found out and proved, of a document or plain data. ``writer`` is a person; None: the agent of the session that ``data`` names."""
         self.import_on_first_use()
         return self.findings.save(data, writer)
 
@@ -273,34 +269,24 @@ class App:
             catalog.export()
         return rows
 
-    def _needs(self, project: Path | None, names: Sequence[str]) -> "list[Need]":
+    def warm(self, project: Path | None = None, *, names: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """List what a project depends on, or what is named, and what the cache holds and lacks of it."""
         from kr.project import needs  # heavy
 
         self.import_on_first_use()
-        folder = self._cwd / (project or ".")
-        return needs(
-            folder, self.store, self.research.rules.limits, self.clock(), names=names, environ=self.environ
-        )
-
-    def warm(self, project: Path | None = None, *, names: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """List what a project depends on, or what is named, and what the cache holds and lacks of it."""
-        return [need.plain() for need in self._needs(project, names)]
+        folder, limits = self._cwd / (project or "."), self.research.rules.limits
+        return needs(folder, self.store, limits, self.clock(), names=names, environ=self.environ)
 
     def warm_up(
-        self,
-        project: Path | None = None,
-        *,
-        names: Sequence[str] = (),
-        max_calls: int | None = None,
-        limit: int | None = None,
-        tell: Callable[[str], None],
+        self, project: Path | None = None, *, names: Sequence[str] = (), **run: Any
     ) -> list[dict[str, Any]]:
-        """Research what the cache lacks of a project's frameworks, within one budget; see ``research_needs``."""
+        """Research what the cache lacks of a project's frameworks, within one budget; ``run`` as in ``research_needs``."""
         from kr.project import research_needs  # heavy
 
-        found = self._needs(project, names)
         ask = partial(self.research.question, session_id=f"warm-{new_id()}")
-        return research_needs(found, ask, max_calls=max_calls, limit=limit, tell=tell)
+        return research_needs(
+            self.warm(project, names=names), ask, **{"max_calls": None, "limit": None, **run}
+        )
 
     def workflows(self) -> "Workflows":
         from kr.workflows.operations import Operations  # heavy
@@ -365,8 +351,3 @@ class App:
             self._is_index_taken = True
         except StoreError as error:
             logger.debug("%s", error)
-
-
-def _store_timeout(settings: Settings) -> float:
-    """Seconds that a busy database is waited for: the overall deadline must leave time for an answer."""
-    return min(_LONGEST_TIMEOUT, settings.overall_timeout / 2)

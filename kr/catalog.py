@@ -111,7 +111,9 @@ class Catalog:
             revisions = len(reports.revisions(tx, entry_id))
             archived = len(archived_rows.of_id(tx, entry_id))
         status, reasons = self._judged(stored, self.clock(), wrong)
-        judged = {"status": status, "stale_because": _because(stored.stale_reason, reasons)}
+        if (marked := stored.stale_reason) is not None:
+            reasons = tuple(dict.fromkeys([marked, *(reason for reason in reasons if reason != MARKED)]))
+        judged = {"status": status, "stale_because": list(reasons)}
         item = entry_item(stored) | judged | _fields(stored, _DETAILS)
         item |= {"revisions": revisions, "archived": archived}
         return {**item, "report": reports.read_report(self.store, stored)} if report else item
@@ -239,12 +241,6 @@ class Catalog:
         if entry.id in wrong:
             return "withdrawn", (*reasons, RATED_WRONG)
         return "fresh" if is_fresh else "stale", reasons
-
-
-def _because(marked: str | None, reasons: tuple[str, ...]) -> list[str]:
-    if marked is None:
-        return list(reasons)
-    return list(dict.fromkeys([marked, *(reason for reason in reasons if reason != MARKED)]))
 
 
 def _live(tx: Transaction, entry_id: str) -> Entry:

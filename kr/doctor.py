@@ -35,8 +35,6 @@ from kr.transfer.read_index import Item
 
 _MOST_SHOWN = 5
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
-_VOLATILE = ("  last_accessed: ", "  status: ")
-"""Lines of an export that a mere hit changes; a hit does not export."""
 _ANEW = "set it aside, and make a new one from the exports and the reports"
 _ADVICE = {
     "newer": ". Install that kr, or `kr db restore` an older backup",
@@ -309,10 +307,9 @@ class Doctor:
                 yield about("error", message=why)
             elif path.exists() and has_conflict(path):
                 yield about("error", message=CONFLICT)
-            elif path.exists() and (present := path.read_bytes()) != text.encode():
-                is_minor = _lasting(present) == _lasting(text.encode())
-                severity: Severity = "information" if is_minor else "warning"
-                yield about(severity, message="differs from the database", repair=repair, fix=self._export)
+            elif path.exists() and path.read_bytes() != text.encode():
+                why = "differs from the database, as it does after each hit"
+                yield about("information", message=why, repair=repair, fix=self._export)
 
     def _export(self) -> str:
         export_yaml(self._store, self._folder)
@@ -374,8 +371,3 @@ def _some(lines: Sequence[str]) -> str:
 def _plain(line: str) -> str:
     """Take the escapes of Markdown from a line of a header."""
     return one_line(_ESCAPED.sub(r"\1", line))
-
-
-def _lasting(content: bytes) -> list[str]:
-    lines = content.decode(errors="replace").splitlines()
-    return [line for line in lines if not line.startswith(_VOLATILE)]

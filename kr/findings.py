@@ -1,16 +1,14 @@
 """A finding and a rating: what is read of a document, and what saving and rating give back."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from kr.errors import FieldError
 from kr.models import Confidence, Origin, Outcome, Problem, Related, validation_problems
 from kr.requests import (
     block,
-    checked,
     few_lines,
-    fields_of,
     framework_name,
     one_of,
     question,
@@ -50,16 +48,6 @@ class Rate:
     note: str | None = taken(short_line, None)
     session_id: str | None = taken(short_line, None)
     story_key: str | None = taken(story_key, None)
-
-
-def parse_finding(data: Mapping[str, Any]) -> Finding:
-    """Check a finding. Raises ``InvalidRequest`` with every bad field."""
-    return Finding(**checked(fields_of(Finding), data))
-
-
-def parse_rate(data: Mapping[str, Any]) -> Rate:
-    """Check a rating. Raises ``InvalidRequest`` with every bad field."""
-    return Rate(**checked(fields_of(Rate), data))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

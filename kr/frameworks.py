@@ -143,15 +143,10 @@ def _of_package(name: str) -> str:
 
 
 @cache
-def names() -> str:
-    """Return the shipped table as it is written, one framework a line."""
-    return Path(__file__).with_name("frameworks.txt").read_text(encoding="utf-8")
-
-
-@cache
 def _rows() -> dict[str, list[str]]:
     """Return the names of each framework as they are written, by its key, which is the first of them without separators."""
-    lines = (line for line in names().splitlines() if line and line[0] != "#")
+    table = Path(__file__).with_name("frameworks.txt").read_text(encoding="utf-8")
+    lines = (line for line in table.splitlines() if line and line[0] != "#")
     rows = ([name.strip() for name in line.replace("=", ",").split(",")] for line in lines)
     return {_squashed(row[0]): row for row in rows}
 

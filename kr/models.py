@@ -327,26 +327,12 @@ class MatchView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CandidateReport:
-    """The report of the best candidate, so that the asker mostly needs no second call."""
-
-    id: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LessonView:
-    """A lesson of the framework whose words the question shares."""
-
-    summary: str
-    ref: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchResults:
     """The ``results`` of a research. ``lru_evicted`` is -1 when the capacity guard failed.
 
-    ``related`` holds the candidates, best first; ``report_file`` is the absolute path of the report.
+    ``related`` holds the candidates, best first, ``candidate_report`` the best one's report (``{id, text}``), so that the asker mostly
+    needs no second call; ``lessons`` those of the framework whose words the question shares (``{summary, ref}``); ``report_file`` is the
+    absolute path of the report.
     """
 
     cache_hit: bool
@@ -361,8 +347,8 @@ class ResearchResults:
     lru_evicted: int
     match: MatchView | None
     related: list[Related]
-    candidate_report: CandidateReport | None
-    lessons: list[LessonView]
+    candidate_report: dict[str, str] | None
+    lessons: list[dict[str, str | None]]
     auto_archived: int
     report: str | None
     report_file: str | None

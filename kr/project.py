@@ -2,14 +2,13 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from kr.frameworks import is_usual_name
-from kr.models import Entry, Envelope
+from kr.models import Envelope
 from kr.packages.model import UNKNOWN, Dependency
 from kr.packages.versions import find_dependencies, fitting, version_of
 from kr.research.decide import Limits, judge
@@ -21,6 +20,7 @@ from kr.times import major_key, same_major
 logger = logging.getLogger(__name__)
 
 Environ = Mapping[str, str]
+Row = dict[str, Any]
 _COLUMNS = ("framework", "version", "package", "file", "direct")
 
 
@@ -51,33 +51,18 @@ def _mark_stale(used: Sequence[Dependency], store: Store) -> dict[int, list[str]
 
     def write(tx: Transaction) -> dict[int, list[str]]:
         marked: dict[int, list[str]] = {}
-        live = entry_rows.all(tx)
-        known = {name: fitting(used, name) for name in {entry.framework for entry in live}}
-        for entry in live:
-            other = _other_major(entry, known[entry.framework])
-            if other is None or entry.status == "stale":
+        for entry in entry_rows.all(tx):
+            known = fitting(used, entry.framework)
+            is_of_one = any(same_major(entry.framework_version, one.version) for one in known)
+            if not known or is_of_one or entry.status == "stale":
                 continue
+            other = known[0]  # the best one
             reason = f"version {entry.framework_version}, the project uses {other.version}"
             if entry_rows.mark_stale(tx, entry.id, reason, major=major_key(other.version)):
                 marked.setdefault(used.index(other), []).append(entry.id)
         return marked
 
     return store.change(write)
-
-
-def _dependencies(project: Path, environ: Environ) -> list[Dependency]:
-    """Return the packages that a project declares; a language is none."""
-    found = find_dependencies(project, environ)
-    for warning in found.warnings:
-        logger.warning("%s", warning)
-    return [one for one in found.dependencies if one.direct and one.ecosystem != "language"]
-
-
-def _other_major(entry: Entry, known: Sequence[Dependency]) -> Dependency | None:
-    """Return the best dependency of an entry's framework, if the entry's major version is that of none of them."""
-    if not known or any(same_major(entry.framework_version, dependency.version) for dependency in known):
-        return None
-    return known[0]
 
 
 TOPIC = "overview and key APIs"
@@ -87,115 +72,95 @@ _GIVE_UP_AFTER = 3
 _WHY_SKIPPED = ("beyond the limit of this run", "the budget of this run is spent", "no source answers")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
-    """A framework of the project: its ``fresh`` and ``stale`` entries that have a report."""
-
-    framework: str
-    version: str
-    fresh: int = 0
-    stale: int = 0
-
-    @property
-    def state(self) -> Literal["fresh", "stale", "missing"]:
-        return "fresh" if self.fresh else "stale" if self.stale else "missing"
-
-    def plain(self) -> dict[str, Any]:
-        return {**asdict(self), "state": self.state}
-
-
 def needs(
     project: Path, store: Store, limits: Limits, now: datetime, *, names: Sequence[str] = (), environ: Environ
-) -> list[Need]:
-    """List the direct dependencies, or ``names``, with what the cache holds for each: missing, stale, fresh.
+) -> list[Row]:
+    """List the direct dependencies, or ``names``, with what the cache holds for each: ``{framework, version, fresh, stale, state}``.
 
-    Among these what has a usual name comes first, then what has most packages; tools of development come last.
+    ``fresh`` and ``stale`` count entries that have a report. Those without any come first, then the stale, then the fresh; among these
+    what has a usual name, then what has most packages, and tools of development last.
     """
-    used = _dependencies(project, environ)
-    chosen = _by_name(project, used, names, environ) if names else _by_importance(used)
-    wanted: dict[str, Need] = {}
-    for need in chosen:
-        wanted.setdefault(fold(need.framework), need)
+    dependencies = find_dependencies(project, environ)
+    for warning in dependencies.warnings:
+        logger.warning("%s", warning)
+    used = [one for one in dependencies.dependencies if one.direct and one.ecosystem != "language"]
+    wanted: dict[str, Row] = {}
+    for framework, version in _by_name(project, used, names, environ) if names else _by_importance(used):
+        row = {"framework": framework, "version": version, "fresh": 0, "stale": 0}
+        wanted.setdefault(fold(framework), row)
     with store.read_if_exists() as tx:
         entries = entry_rows.all(tx)
-    kindred = {name: _names(used, name) for name in {entry.framework for entry in entries}}
-    held: Counter[tuple[str, bool]] = Counter()
     for entry in entries:
-        key = next((name for name in kindred[entry.framework] if name in wanted), None)
+        names_of = [entry.framework, *(one.framework for one in fitting(used, entry.framework))]
+        need = next((wanted[name] for name in map(fold, names_of) if name in wanted), None)
         # Without a text a look-up would find nothing to serve, and remove it.
         is_lost = entry.sha256 is None and not store.files.read(entry.path)
-        if key is not None and entry.origin != "placeholder" and not is_lost:
-            held[key, judge(entry, wanted[key].version, limits, now).status == "fresh"] += 1
-    found = [replace(it, fresh=held[key, True], stale=held[key, False]) for key, it in wanted.items()]
-    return sorted(found, key=lambda need: ("missing", "stale", "fresh").index(need.state))
+        if need is not None and entry.origin != "placeholder" and not is_lost:
+            is_fresh = judge(entry, need["version"], limits, now).status == "fresh"
+            need["fresh" if is_fresh else "stale"] += 1
+    for need in wanted.values():
+        need["state"] = "fresh" if need["fresh"] else "stale" if need["stale"] else "missing"
+    return sorted(wanted.values(), key=lambda need: ("missing", "stale", "fresh").index(need["state"]))
 
 
-def _names(used: Sequence[Dependency], framework: str) -> list[str]:
-    return [fold(framework), *(fold(dependency.framework) for dependency in fitting(used, framework))]
-
-
-def _by_importance(used: Sequence[Dependency]) -> list[Need]:
-    development = {d.framework for d in used if d.dev}
+def _by_importance(used: Sequence[Dependency]) -> list[tuple[str, str]]:
+    tools = {d.framework for d in used if d.dev}
     packages = Counter(d.framework for d in used)
 
-    def rank(need: Need) -> tuple[bool, bool, int, str, bool]:
-        is_tool, size, name = (
-            need.framework in development,
-            packages[need.framework],
-            need.framework.casefold(),
-        )
-        return is_tool, not is_usual_name(name), -size, name, need.version == UNKNOWN
+    def rank(one: Dependency) -> tuple[bool, bool, int, str, bool]:
+        is_unusual = not is_usual_name(one.framework)
+        name = one.framework.casefold()
+        return one.framework in tools, is_unusual, -packages[one.framework], name, one.version == UNKNOWN
 
-    rows = (Need(framework=d.framework, version=d.version) for d in used)
-    return sorted(rows, key=rank)
+    return [(one.framework, one.version) for one in sorted(used, key=rank)]
 
 
-def _by_name(project: Path, used: Sequence[Dependency], names: Sequence[str], environ: Environ) -> list[Need]:
-    found = []
+def _by_name(
+    project: Path, used: Sequence[Dependency], names: Sequence[str], environ: Environ
+) -> Iterator[tuple[str, str]]:
     for name in names:
         known = next(iter(fitting(used, name)), None)
-        version = known.version if known else version_of(project, name, environ) or UNKNOWN
-        found.append(Need(framework=known.framework if known else name, version=version))
-    return found
+        if known is not None:
+            yield known.framework, known.version
+        else:
+            yield name, version_of(project, name, environ) or UNKNOWN
 
 
 def research_needs(
-    found: Sequence[Need],
+    found: Sequence[Row],
     ask: Callable[..., Envelope],
     *,
     max_calls: int | None,
     limit: int | None,
     tell: Callable[[str], None],
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Ask about each framework without a fresh entry, while the budget lasts.
 
     Returns a row for each: ``status`` of the answer, ``fresh``, or ``skipped`` with a ``note``: over the limit or
     budget, or no source had answered three times in a row.
     """
-    lacking = [need for need in found if need.state != "fresh"]
+    empty = {"entry_id": None, "report_path": None, "note": None}
+    lacking = [need for need in found if need["state"] != "fresh"]
     asked = lacking[:limit]
     left, in_vain, rows = max_calls, 0, []
     for number, need in enumerate(lacking, 1):
         causes = (number > len(asked), left == 0, in_vain >= _GIVE_UP_AFTER)
         if any(causes):
-            rows.append(_row(need, "skipped", note=_WHY_SKIPPED[causes.index(True)]))
+            why = _WHY_SKIPPED[causes.index(True)]
+            rows.append({**need, "status": "skipped", **empty, "note": why})
             continue
-        tell(f"[{number}/{len(asked)}] {need.framework} {need.version}")
-        about = {"framework_version": need.version, "topic": TOPIC, "tag": _TAGS, "max_calls": left}
-        envelope = ask(need.framework, _QUESTION.format(framework=need.framework), **about)
+        framework, version = need["framework"], need["version"]
+        tell(f"[{number}/{len(asked)}] {framework} {version}")
+        about = {"framework_version": version, "topic": TOPIC, "tag": _TAGS, "max_calls": left}
+        envelope = ask(framework, _QUESTION.format(framework=framework), **about)
         results, notes = envelope.results, [problem.message for problem in envelope.errors]
-        if results is None:
-            in_vain += 1
-            rows.append(_row(need, envelope.status, note="; ".join(notes)))
-            continue
-        left = results.budget_remaining
-        is_answered = results.cache_hit or any(it.status == "success" for it in results.sources_consulted)
+        row = {**need, "status": envelope.status, **empty}
+        is_answered = False
+        if results is not None:
+            left = results.budget_remaining
+            is_answered = results.cache_hit or any(it.status == "success" for it in results.sources_consulted)
+            row |= {"entry_id": results.cache_entry_id, "report_path": results.report_path}
+            notes += results.degradation_notes
         in_vain = 0 if is_answered else in_vain + 1
-        note = "; ".join([*notes, *results.degradation_notes]) or None
-        row = _row(need, envelope.status, note=note)
-        rows.append(row | {"entry_id": results.cache_entry_id, "report_path": results.report_path})
-    return rows + [_row(need, "fresh") for need in found if need.state == "fresh"]
-
-
-def _row(need: Need, status: str, *, note: str | None = None) -> dict[str, Any]:
-    return {**need.plain(), "status": status, "entry_id": None, "report_path": None, "note": note}
+        rows.append({**row, "note": "; ".join(notes) or None})
+    return rows + [{**need, "status": "fresh", **empty} for need in found if need["state"] == "fresh"]

@@ -1,16 +1,16 @@
 """A shared ``kr serve`` in place of a knowledge base of one's own: what ``KR_SERVER`` names.
 
-``SharedApp`` is an ``App`` whose operations go over HTTP. A server that is gone means the local path, with a note; one that
-refuses (the token, the address), or that is no ``kr serve``, is an error, or a fleet would fall apart unseen. Redirects are never
-followed: the token goes to the server that was named, and nowhere else.
+``SharedApp`` is an ``App`` whose operations go over HTTP. A server that is gone, that refuses (the token, the address), or that is
+no ``kr serve``, is an error: a fleet would fall apart unseen if its members went on by themselves. Redirects are never followed: the token
+goes to the server that was named, and nowhere else.
 """
 
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote
 
@@ -21,9 +21,9 @@ from kr.app import App
 from kr.cancellation import sleep
 from kr.errors import ConfigError, KrError, SourceTimeout, UnknownEntry
 from kr.findings import RateResults, SaveEnvelope
-from kr.models import Envelope, ResearchEnvelope, Writer
+from kr.models import Envelope, Problem, Writer, failure
 from kr.recording import RecordEnvelope
-from kr.requests import LIMIT, Mode
+from kr.requests import Mode
 from kr.research.service import ResearchService
 from kr.sources.event_loop import run
 from kr.store.requests import RequestRow
@@ -46,8 +46,13 @@ _NO_SUCH_PATH = "Not Found"
 
 
 class ServerGone(KrError):
+    """The server can't be reached, or gives no answer. ``url`` is the server's."""
+
     code = "server_gone"
     http_status = 502
+
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(f"KR_SERVER: {url} {why}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +90,7 @@ class SharedServer:
             why = detail or f"it answers HTTP {status}"
             raise ConfigError(f"KR_SERVER: {self.url} refuses: {why}; is KR_TOKEN its token?")
         if status in _BUSY or (reply.is_server_error and status != httpx2.codes.NOT_IMPLEMENTED):
-            raise ServerGone(f"answers HTTP {status}: {detail or 'no reason given'}")
+            raise ServerGone(self.url, f"answers HTTP {status}: {detail or 'no reason given'}")
         if value and detail is None:
             return value
         if not isinstance(detail, str) or detail == _NO_SUCH_PATH:
@@ -109,7 +114,7 @@ class SharedServer:
         request = httpx2.Request(method, f"{self.url}{path}", params=given, content=content, headers=headers)
         tries = _MORE_TRIES
         while True:
-            reply = _exchange(request, end - time.monotonic())
+            reply = self._exchange(request, end - time.monotonic())
             after = reply.headers.get("Retry-After", "")
             pause = min(float(after) if after.isdecimal() else 1.0, _LONGEST_PAUSE)
             if reply.status_code not in _BUSY or not tries or time.monotonic() + pause >= end:
@@ -117,19 +122,18 @@ class SharedServer:
             tries -= 1
             sleep(pause)
 
+    def _exchange(self, request: httpx2.Request, seconds: float) -> httpx2.Response:
+        async def exchange() -> httpx2.Response:
+            timeout = httpx2.Timeout(None, connect=_CONNECT_SECONDS)  # ``run`` ends all of it
+            async with httpx2.AsyncClient(timeout=timeout, trust_env=False) as client:
+                return await client.send(request)
 
-def _exchange(request: httpx2.Request, seconds: float) -> httpx2.Response:
-    async def exchange() -> httpx2.Response:
-        timeout = httpx2.Timeout(None, connect=_CONNECT_SECONDS)  # ``run`` ends all of it
-        async with httpx2.AsyncClient(timeout=timeout, trust_env=False) as client:
-            return await client.send(request)
-
-    try:
-        return run(exchange, timeout=seconds)
-    except SourceTimeout as error:
-        raise ServerGone(f"gave no answer within {seconds:.2g} s") from error
-    except httpx2.HTTPError as error:
-        raise ServerGone(f"can't be reached: {str(error) or type(error).__name__}") from error
+        try:
+            return run(exchange, timeout=seconds)
+        except SourceTimeout as error:
+            raise ServerGone(self.url, f"gave no answer within {seconds:.2g} s") from error
+        except httpx2.HTTPError as error:
+            raise ServerGone(self.url, f"can't be reached: {str(error) or type(error).__name__}") from error
 
 
 def _json(reply: httpx2.Response) -> Value:
@@ -160,17 +164,10 @@ def check_url(url: str) -> str:
     return url.rstrip("/").removesuffix("/v1").removesuffix("/mcp")
 
 
-def _fall_back(gone: ServerGone, server: SharedServer) -> str:
-    note = f"KR_SERVER: {server.url} {gone}; the local knowledge base is used"
-    logger.warning("%s", note)
-    return note
-
-
 class SharedResearch(ResearchService):
     """Reads requests as ever, and has the server answer them; what can't be read is refused here."""
 
     server: SharedServer
-    _is_local = False
 
     def answer(
         self,
@@ -187,22 +184,14 @@ class SharedResearch(ResearchService):
         try:
             return self.server.post(Envelope, path, data, seconds=seconds, **wanted)
         except ServerGone as gone:
-            note = _fall_back(gone, self.server)
-        self._is_local = True
-        envelope = super().answer(
-            data, include_report=include_report, max_tokens=max_tokens, default_mode=default_mode
-        )
-        if isinstance(envelope, ResearchEnvelope) and envelope.results is not None:
-            envelope.results.degradation_notes.append(note)
-        return envelope
+            return failure(data, Problem(type=gone.code, message=str(gone)), mode=default_mode)
 
     def _keep_row(self, row: RequestRow) -> None:
-        if self._is_local:
-            super()._keep_row(row)
+        """Keep none: the server keeps its own."""
 
 
 class SharedApp(App):
-    """An app that asks the server; where that is gone, it answers from the local knowledge base.
+    """An app that asks the server.
 
     ``server_timeout`` is how many seconds the server has where somebody waits who won't wait long.
     """
@@ -223,55 +212,36 @@ class SharedApp(App):
         research.server = self.server
         return research
 
-    def record_lessons(self, request: bytes, **waits: Any) -> RecordEnvelope:
-        local = partial(super().record_lessons, request, **waits)
-        if len(request) > LIMIT:
-            return local()
-        envelope = self._asked(local, lambda: self.server.post(RecordEnvelope, "/v1/lessons/record", request))
-        why = (envelope.results.message or "").partition("Recording skipped: ")[2]
-        if why:
+    def record_lessons(self, request: bytes, **_: Any) -> RecordEnvelope:
+        envelope = self.server.post(RecordEnvelope, "/v1/lessons/record", request)
+        if why := (envelope.results.message or "").partition("Recording skipped: ")[2]:
             logger.warning("nothing is recorded: %s", why)
         return envelope
 
-    def save_finding(self, data: Mapping[str, Any], writer: Writer | None = None) -> SaveEnvelope:
+    def save_finding(self, data: bytes | Mapping[str, Any], writer: Writer | None = None) -> SaveEnvelope:
         """Save on the server, which knows no terminal: there the writer is the session, or the user of this machine."""
-        local = partial(super().save_finding, data, writer)
-        return self._asked(
-            local, lambda: self.server.post(SaveEnvelope, "/v1/findings", _signed(data, writer))
+        return self.server.post(
+            SaveEnvelope, "/v1/findings", data if isinstance(data, bytes) else _signed(data, writer)
         )
 
     def rate_report(
         self, entry_id: str, data: Mapping[str, Any], writer: Writer | None = None
     ) -> RateResults:
         """Rate on the server; see ``save_finding``."""
-        local = partial(super().rate_report, entry_id, data, writer)
-        path = f"{_path(entry_id)}/ratings"
-        return self._asked(local, lambda: self.server.post(RateResults, path, _signed(data, writer)))
+        return self.server.post(RateResults, f"{_path(entry_id)}/ratings", _signed(data, writer))
 
     def stats(self) -> Value:
-        return self._got(super().stats, "/v1/stats", "requests")
+        return self.server.get("/v1/stats", "requests")
 
     def search_all(self, query: str, *, framework: str | None = None, limit: int = 10) -> Value:
-        local = partial(super().search_all, query, framework=framework, limit=limit)
         wanted = {"q": query, "framework": framework, "limit": min(limit, 1000)}
-        return self._got(local, "/v1/search", "entries", **wanted)
+        return self.server.get("/v1/search", "entries", **wanted)
 
     def entries(self, **page: Any) -> Value:
-        return self._got(partial(super().entries, **page), "/v1/entries", "total", **page)
+        return self.server.get("/v1/entries", "total", **page)
 
     def entry(self, entry_id: str, *, report: bool = False) -> Value:
-        local = partial(super().entry, entry_id, report=report)
-        return self._got(local, _path(entry_id), "id", report=str(report).lower())
-
-    def _got(self, local: Callable[[], Value], path: str, key: str, **query: Any) -> Value:
-        return self._asked(local, lambda: self.server.get(path, key, **query))
-
-    def _asked(self, local: Callable[[], T], ask: Callable[[], T]) -> T:
-        try:
-            return ask()
-        except ServerGone as gone:
-            _fall_back(gone, self.server)
-            return local()
+        return self.server.get(_path(entry_id), "id", report=str(report).lower())
 
 
 def _path(entry_id: str) -> str:

@@ -22,7 +22,6 @@ SECTIONS = (
     "Source Attribution",
 )
 SUMMARY, DETAILS, CODE, CAVEATS, ATTRIBUTION = SECTIONS
-MAX_REPORT_BYTES = 256 * 1024
 
 _HEADER_LINE = re.compile(rf"\*\*({'|'.join(HEADER)}):\*\* (.*)")
 
@@ -112,6 +111,8 @@ _INSTALLED = "(via local_docs)"
 _OWN_NOTES = "Notes on this copy:"
 _OLD_NOTES = re.compile(rf"^{_OWN_NOTES}\n\n(?:- [^\n]*(?:\n|\Z))+\n*", re.MULTILINE)
 _OLD_CONFIDENCE = re.compile(r"^- Confidence: (?:high|medium|low)\b[^\n]*\n?", re.MULTILINE)
+_LONGEST_CARRIED = 64_000
+"""Characters: quoted and escaped they stay under 256 KiB."""
 _OLD_MARK = re.compile(rf"^(?:> ?)*{re.escape(STALE_MARK)}[ \t]*$\n*", re.MULTILINE)
 
 
@@ -165,9 +166,9 @@ def carried_over(old: str, query: Query, today: date, notes: Sequence[str]) -> s
     """Return the report of ``query`` whose body is the ``old`` report (F1, step 6.3); ``notes`` are safe lines.
 
     It keeps version, date and sources of when it was researched; carried over twice it is the same but for the note of
-    what was asked. A report that does not follow the template is quoted whole.
+    what was asked. A report that does not follow the template is quoted whole. It takes at most 256 KiB in UTF-8.
     """
-    old = strip_invisible(old)
+    old = strip_invisible(old)[:_LONGEST_CARRIED]
     parsed = parse_report(old)
     sections = dict(parsed.sections) if parsed else _quoted_whole(old)
     version = parsed.header["Version"] if parsed else plain_line(read_version(old) or "unknown")

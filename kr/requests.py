@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from kr.errors import BrokenYaml, FieldError, InvalidRequest
 from kr.models import PHASES, IfUnsure, Query
@@ -77,6 +77,7 @@ def bad(detail: str) -> Bad:
     return Bad(f"Validation failed: {detail}")
 
 
+T = TypeVar("T")
 Reader = Callable[[Any], Any]
 Fields = Mapping[str, Reader]
 
@@ -113,6 +114,11 @@ def checked(readers: Fields, data: object) -> dict[str, Any]:
     if errors:
         raise InvalidRequest(*errors)
     return values
+
+
+def parse(record: type[T], data: object) -> T:
+    """Read a request whose fields were declared with ``taken``. Raises ``InvalidRequest`` with every bad field."""
+    return record(**checked(fields_of(record), data))
 
 
 def warn_of_unknown(data: object, known: Collection[str], prefix: str = "") -> None:

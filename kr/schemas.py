@@ -13,8 +13,6 @@ _SCALAR = ["string", "number", "boolean"]  # read as the text that was written
 _LINE: Schema = {"type": _SCALAR, "pattern": r"\S", "maxLength": LONGEST_LINE}
 _QUESTION: Schema = {"type": _SCALAR, "pattern": r"\S", "maxLength": LONGEST_QUESTION}
 _STORY_KEY: Schema = {"type": "string", "pattern": "^[0-9]+-[0-9]+$"}
-_MAYBE: Schema = {"type": [*_SCALAR, "null"]}
-_LINES: Schema = {"type": [*_SCALAR, "array", "null"], "items": _MAYBE, "maxItems": 20}
 
 
 def object_of(names: str, every: Schema = TEXT, **special: Schema) -> Schema:
@@ -50,22 +48,25 @@ def research_request() -> Schema:
     return {**whole, "description": short}
 
 
+def text_of(description: str) -> Schema:
+    return {"type": "string", "description": description}
+
+
+FINDING = object_of(
+    "framework question answer code? caveats? sources? verified_by? framework_version? topic? tags? entry? "
+    "story_key? session_id?",
+    question=text_of("as another would ask"),
+    answer=text_of("Markdown, at most 1,200 tokens"),
+    sources=TEXTS,
+    verified_by=text_of("test or command"),
+    tags=TEXTS,
+    entry=text_of("id"),
+)
+RATING = object_of("outcome note? session_id? story_key?", outcome={"enum": [*get_args(Outcome)]})
+
+
 def finding_request() -> Schema:
     """Give the schema of a finding (rule 3.10)."""
-    found = object_of(
-        "framework question answer code? caveats? sources? verified_by? framework_version? topic? tags? story_key? session_id?",
-        _MAYBE,
-        framework=_LINE,
-        question=_QUESTION,
-        answer={
-            "type": _SCALAR,
-            "pattern": "[0-9A-Za-z]",
-            "description": "Markdown, or a whole report; with code and caveats at most 1,200 tokens.",
-        },
-        sources={**_LINES, "description": "URLs or paths."},
-        verified_by={**_MAYBE, "description": "A test, a command, production."},
-        tags=_LINES,
-    )
     example = {
         "framework": "zod",
         "question": "How do I reject unknown keys?",
@@ -73,14 +74,8 @@ def finding_request() -> Schema:
         "code": "z.strictObject({ name: z.string() }).parse({ name: 'a', age: 1 }) // throws",
         "verified_by": "npm test",
     }
-    about = "With entry, the id of an entry, the finding improves that one."
-    return {**found, "description": about, "examples": [example]}
-
-
-def rating_request() -> Schema:
-    """Give the schema of a rating (rule 3.10)."""
-    outcome = {"enum": [*get_args(Outcome)]}
-    return object_of("outcome note? session_id? story_key?", _MAYBE, outcome=outcome)
+    about = "With entry, the id of an entry, the finding improves that one. The answer may be a whole report."
+    return {**FINDING, "description": about, "examples": [example]}
 
 
 def inject_request() -> Schema:

@@ -5,6 +5,7 @@ pairs may ask for one base name; the store gives it to the first and the suffixe
 """
 
 from dataclasses import dataclass
+from typing import Self
 from unicodedata import category
 
 from kr.text import digest, fold
@@ -32,22 +33,28 @@ class Name:
     id: str
     path: str
 
+    @classmethod
+    def of(cls, framework: str, topic: str) -> Self:
+        return cls(f"{framework}-{topic}", f"frameworks/{framework}/{topic}.md")
+
 
 def kebab(text: str) -> str:
     """Return the kebab form: letters, marks and digits of any script, the rest as single dashes; empty when nothing is left."""
-    words = "".join(char if category(char)[0] in "LMN" else " " for char in fold(text)).split()
-    return "-".join(word for word in map(_without_leading_marks, words) if word)
+    folded = fold(text)
+    marks = "".join(char for char in folded if category(char)[0] == "M")
+    words = "".join(char if category(char)[0] in "LMN" else " " for char in folded).split()
+    return "-".join(word for word in (word.lstrip(marks) for word in words) if word)
 
 
 def base_name(framework: str, topic: str) -> Name:
     """Return the name that a framework and topic ask for first. Equal folded texts give equal names."""
-    return _name(_segment(framework), _segment(topic))
+    return Name.of(_segment(framework), _segment(topic))
 
 
 def suffixed_name(framework: str, topic: str) -> Name:
     """Return the name for a pair whose base name another pair holds, by a digest of the folded pair alone."""
     digest = _digest(f"{len(fold(framework))}:{fold(framework)}{fold(topic)}")
-    return _name(_segment(framework), f"{_segment(topic)}-{digest}")
+    return Name.of(_segment(framework), f"{_segment(topic)}-{digest}")
 
 
 def versioned_name(name: Name, major: str) -> Name:
@@ -56,10 +63,6 @@ def versioned_name(name: Name, major: str) -> Name:
     if not mark or len(mark.encode()) > _DIGEST_CHARS:
         mark = _digest(major)
     return Name(f"{name.id}-{mark}", f"{name.path.removesuffix('.md')}-{mark}.md")
-
-
-def _name(framework: str, topic: str) -> Name:
-    return Name(f"{framework}-{topic}", f"frameworks/{framework}/{topic}.md")
 
 
 def _segment(text: str) -> str:
@@ -76,7 +79,3 @@ def _segment(text: str) -> str:
 
 def _digest(text: str) -> str:
     return digest(text)[:_DIGEST_CHARS]
-
-
-def _without_leading_marks(word: str) -> str:
-    return word.lstrip("".join(char for char in word if category(char)[0] == "M"))

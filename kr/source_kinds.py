@@ -53,11 +53,3 @@ def kind_of(source: str) -> SourceKind:
 
 def is_package(source: str) -> bool:
     return kind_of(source).form == "package"
-
-
-def is_pages(source: str) -> bool:
-    return kind_of(source).form == "pages"
-
-
-def is_answer(source: str) -> bool:
-    return kind_of(source).form == "answer"

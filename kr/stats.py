@@ -5,12 +5,11 @@ had cost before, less the answer.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from kr.errors import UnknownEntry
-from kr.models import Entry
 from kr.settings import Settings
 from kr.store import counts, entries, ledger, wordings, workflows
 from kr.store import requests as request_rows
@@ -30,6 +29,7 @@ def collect(store: Store, settings: Settings, *, now: datetime) -> Row:
     """Count everything, the 20 stories that cost most and the last 30 days; rates are 0.0 to 1.0 or None. Raises a ``StoreError``."""
     with store.read_if_exists() as tx:
         by_story = counts.view(tx, "spending_by_story")
+        archived, of_workflows = counts.number_by(tx, "reason", "archived_entries"), workflows.by_status(tx)
         return {
             "database": store.location,
             "today": now.astimezone(UTC).date().isoformat(),
@@ -41,7 +41,7 @@ def collect(store: Store, settings: Settings, *, now: datetime) -> Row:
                 "by_status": counts.number_by(tx, "status", "entries"),
                 "by_framework": counts.number_by(tx, "framework", "entries"),
             },
-            "archive": _by(counts.number_by(tx, "reason", "archived_entries"), "entries", "by_reason"),
+            "archive": {"entries": sum(archived.values()), "by_reason": archived},
             "hit_rate_by_day": counts.view(tx, "hit_rate_by_day")[-DAYS:],
             "hit_rate_by_framework": counts.view(tx, "hit_rate_by_framework"),
             "spending": {
@@ -52,7 +52,7 @@ def collect(store: Store, settings: Settings, *, now: datetime) -> Row:
             },
             "sources": _sources(tx, now),
             "lessons": {"total": counts.lessons(tx), "by_phase": counts.view(tx, "lessons_by_phase")},
-            "workflows": _by(workflows.by_status(tx), "total", "by_status"),
+            "workflows": {"total": sum(of_workflows.values()), "by_status": of_workflows},
         }
 
 
@@ -77,14 +77,10 @@ def _requests(tx: Transaction) -> Row:
         "research": answered,
         "hits": hits,
         "misses": answered - hits,
-        "hit_rate": _rate(hits, answered),
+        "hit_rate": round(hits / answered, 4) if answered else None,
         "by_mode": by_mode,
         "by_status": counts.number_by(tx, "status", "requests"),
     }
-
-
-def _by(numbers: dict[str, int], total: str, name: str) -> Row:
-    return {total: sum(numbers.values()), name: numbers}
 
 
 def _sources(tx: Transaction, now: datetime) -> list[Row]:
@@ -106,10 +102,6 @@ def _sources(tx: Transaction, now: datetime) -> list[Row]:
     return found
 
 
-def _rate(part: int, whole: int) -> float | None:
-    return round(part / whole, 4) if whole else None
-
-
 def last_days(store: Store, now: datetime) -> Row:
     """Say how the last 30 UTC days went, today included: ``{days, requests, hits, spared_tokens, measured, charged}``.
 
@@ -123,29 +115,21 @@ def last_days(store: Store, now: datetime) -> Row:
         calls = counts.calls_by_day(tx, dates[0].isoformat())
         spares = {row["day"]: row for row in counts.spared_by_day(tx)}
     days: list[Row] = []
-    for day in dates:
-        of_day = asked.get(f"{day}", {"requests": 0, "hits": 0, "hit_rate": None})
-        spare = spares.get(f"{day}", {"tokens": 0, "answers": 0})
-        days.append(
-            {
-                "day": day,
-                "requests": of_day["requests"],
-                "hits": of_day["hits"],
-                "misses": of_day["requests"] - of_day["hits"],
-                "hit_rate": of_day["hit_rate"],
-                "spared_tokens": spare["tokens"],
-                "measured": spare["answers"],
-                **calls.get(f"{day}", {"charged": 0, "failed": 0}),
-            }
-        )
+    for day in map(str, dates):
+        of_day = asked.get(day, {"requests": 0, "hits": 0, "hit_rate": None})
+        spare = spares.get(day, {"tokens": 0, "answers": 0})
+        row = {
+            "day": date.fromisoformat(day),
+            **{name: of_day[name] for name in ("requests", "hits", "hit_rate")},
+        }
+        row |= {
+            "misses": row["requests"] - row["hits"],
+            "spared_tokens": spare["tokens"],
+            "measured": spare["answers"],
+        }
+        days.append(row | calls.get(day, {"charged": 0, "failed": 0}))
     sums = ("requests", "hits", "spared_tokens", "measured", "charged")
     return {"days": days, **{name: sum(day[name] for day in days) for name in sums}}
-
-
-def stories(store: Store) -> list[Row]:
-    """Return what each story spent, the dearest first."""
-    with store.read_if_exists() as tx:
-        return counts.view(tx, "spending_by_story")
 
 
 def open_needs(store: Store, *, limit: int, offset: int = 0) -> tuple[list[Row], int]:
@@ -160,22 +144,21 @@ def open_needs(store: Store, *, limit: int, offset: int = 0) -> tuple[list[Row],
         shown = groups[offset : offset + limit]
         ids = {entry_id for group in shown for entry_id, _ in group[0].candidates}
         live = {entry.id: entry for entry in entries.some(tx, ids)}
-    return [_open_need(group, live) for group in shown], len(groups)
-
-
-def _open_need(group: Sequence[Unanswered], live: Mapping[str, Entry]) -> Row:
-    last = group[0]
-    return {
-        "request_id": last.request_id,
-        "asked": len(group),
-        "last_at": last.at,
-        "framework": last.framework,
-        "topic": last.topic,
-        "tags": last.tags,
-        "question": last.question,
-        "researched": next((request.entry_id for request in group if request.entry_id is not None), None),
-        "offered": [{"id": entry_id, "entry": live.get(entry_id)} for entry_id, _ in last.candidates],
-    }
+    needs = [
+        {
+            "request_id": group[0].request_id,
+            "asked": len(group),
+            "last_at": group[0].at,
+            "framework": group[0].framework,
+            "topic": group[0].topic,
+            "tags": group[0].tags,
+            "question": group[0].question,
+            "researched": next((request.entry_id for request in group if request.entry_id is not None), None),
+            "offered": [{"id": entry_id, "entry": live.get(entry_id)} for entry_id, _ in group[0].candidates],
+        }
+        for group in shown
+    ]
+    return needs, len(groups)
 
 
 def _grouped(requests: Iterable[Unanswered]) -> list[list[Unanswered]]:

@@ -222,7 +222,7 @@ def test_a_stale_export_is_written_anew(project: Project) -> None:
         text = REPORT.format(framework="vue", topic="plugins")
         saving.save(app.store, draft("vue", "plugins"), text, project.clock())
     assert index.read_bytes() == old
-    assert found(report(project)) == [("export", "warning")]
+    assert found(report(project)) == [("export", "information")]
     assert repair(project)["problems"] == 0
     assert [item["id"] for item in yaml.safe_load(index.read_text())] == ["vue-plugins", "vue-slots"]
     assert not list(project.base.glob("*.bak"))

@@ -1,6 +1,7 @@
 import subprocess
 import sys
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given
@@ -10,13 +11,13 @@ from kr import frameworks
 from kr.frameworks import (
     framework_key,
     lookup_keys,
-    names,
     same_framework,
 )
 
+TABLE = Path(frameworks.__file__).with_name("frameworks.txt")
 LINES = [
     [name.strip() for name in line.replace("=", ",").split(",")]
-    for line in names().splitlines()
+    for line in TABLE.read_text(encoding="utf-8").splitlines()
     if line and line[0] != "#"
 ]
 USUAL = [name for line in LINES for name in line if "*" not in name]

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.errors import InvalidRequest
-from kr.findings import Finding, parse_finding, parse_rate
+from kr.findings import Finding, Rate
 from kr.models import PHASES, Query
 from kr.recording import parse_record
 from kr.requests import (
     LessonsInjectRequest,
     ResearchOverrides,
     ResearchRequest,
+    parse,
     parse_request,
     with_overrides,
 )
@@ -282,20 +284,20 @@ FINDING = {"framework": "vue", "question": "How?", "answer": "\nSo.\n"}
 
 def test_a_finding_with_all_that_is_empty() -> None:
     empty = dict.fromkeys(("code", "sources", "tags", "verified_by", "entry", "story_key", "session_id"), "")
-    assert parse_finding({**FINDING, **empty, "tags": []}) == Finding(
+    assert parse(Finding, {**FINDING, **empty, "tags": []}) == Finding(
         framework="vue", question="How?", answer="So."
     )
 
 
 def test_lists_of_a_finding_in_any_form() -> None:
-    finding = parse_finding({**FINDING, "tags": '["a", "b", "a"]', "sources": "https://vuejs.org"})
+    finding = parse(Finding, {**FINDING, "tags": '["a", "b", "a"]', "sources": "https://vuejs.org"})
     assert (finding.tags, finding.sources) == (("a", "b"), ("https://vuejs.org",))
 
 
 def test_every_bad_field_of_a_finding() -> None:
     bad = {"question": " ", "sources": {"a": 1}, "story_key": "x", "verified_by": "a\nb", "tags": ["t"] * 2}
     with pytest.raises(InvalidRequest) as raised:
-        parse_finding({**bad, "topic": "x" * 501, "caveats": list("ab")})
+        parse(Finding, {**bad, "topic": "x" * 501, "caveats": list("ab")})
     names = {error.field for error in raised.value.fields}
     assert names == {
         "framework",
@@ -308,15 +310,15 @@ def test_every_bad_field_of_a_finding() -> None:
         "caveats",
     }
     with pytest.raises(InvalidRequest):
-        parse_finding({**FINDING, "tags": [str(number) for number in range(21)]})
+        parse(Finding, {**FINDING, "tags": [str(number) for number in range(21)]})
 
 
 def test_a_rating() -> None:
-    rate = parse_rate({"outcome": "worked", "note": "", "session_id": "s"})
+    rate = parse(Rate, {"outcome": "worked", "note": "", "session_id": "s"})
     assert (rate.outcome, rate.note, rate.session_id) == ("worked", None, "s")
     for outcome in (None, "", "good", ["worked"]):
         with pytest.raises(InvalidRequest):
-            parse_rate({"outcome": outcome})
+            parse(Rate, {"outcome": outcome})
 
 
 RECORD = {
@@ -370,9 +372,9 @@ KEYS = st.sampled_from(
 
 @given(st.dictionaries(KEYS, ANYTHING | st.sampled_from(["research", "lessons-inject", "3-1"])))
 def test_nothing_but_invalid_request_leaves_a_parser(data: dict[str, Any]) -> None:
-    for parse in (parse_request, parse_finding, parse_rate, parse_record):
+    for read in (parse_request, partial(parse, Finding), partial(parse, Rate), parse_record):
         try:
-            parse(data)
+            read(data)
         except InvalidRequest as error:
             fields = [each.field for each in error.fields]
             assert sorted(set(fields)) == sorted(fields)

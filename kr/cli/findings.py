@@ -18,10 +18,10 @@ from kr.cli.common import (
     schema_option,
     wrapped,
 )
-from kr.errors import InvalidRequest, KrError
-from kr.findings import MOST_TOKENS, save_failure
+from kr.errors import KrError
+from kr.findings import MOST_TOKENS
 from kr.models import Writer, person, to_plain
-from kr.requests import LIMIT, read_document
+from kr.requests import LIMIT
 from kr.schemas import finding_request
 from kr.text import counted, fenced
 
@@ -99,10 +99,7 @@ def save(
             raise click.UsageError("give the answer with --file or with --answer, one of them.")
     with open_app(ctx, may_share=True) as app:
         if document is not None:
-            try:
-                envelope = app.save_finding(read_document(read_request(document)))
-            except InvalidRequest as error:
-                envelope = save_failure(error.fields)
+            envelope = app.save_finding(read_request(document))
         else:
             data = {"framework": framework, "question": question, **given}
             if answer_file is not None:

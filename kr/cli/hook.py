@@ -31,7 +31,7 @@ _TIMEOUT = 2.0
 _LOCK_TIMEOUT = 5.0
 """Seconds to wait for others who record. A hook that takes longer is killed, and then says nothing."""
 _SERVER = 3.0
-"""Seconds for the server of ``KR_SERVER``; behind one that gave no answer, what is waited for has half its time."""
+"""Seconds for the server of ``KR_SERVER``."""
 
 _EPILOG = """\b
 Example, in .claude/settings.json, for SessionStart, SubagentStart,
@@ -148,11 +148,8 @@ def _record(app: "App", event: Failure, phase: str, identity: dict[str, str]) ->
     if events or has_lessons:
         declared = events[0] if events else "general_agent_failure"
         request = {**identity, "phase": phase, "event_type": declared, "agent_return": returned}
-        part = 0.5 if os.environ.get("KR_SERVER") else 1.0
         data = json.dumps(request).encode()
-        for problem in app.record_lessons(
-            data, timeout=_TIMEOUT * part, lock_timeout=_LOCK_TIMEOUT * part
-        ).errors:
+        for problem in app.record_lessons(data, timeout=_TIMEOUT, lock_timeout=_LOCK_TIMEOUT).errors:
             _warn(problem.message)
     return None
 

@@ -15,15 +15,13 @@ from kr.findings import (
     RateResults,
     SaveEnvelope,
     SaveResults,
-    parse_finding,
-    parse_rate,
     save_failure,
 )
 from kr.frameworks import framework_key
 from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
 from kr.models import Confidence, Entry, Query, Writer, agent, to_plain
 from kr.report import DETAILS, INSTALLED_DOCS_LAST, SUMMARY, read_confidence
-from kr.requests import shown
+from kr.requests import parse, read_document, shown
 from kr.research.cache import Cache
 from kr.research.finding_text import cleaned, render_finding
 from kr.store import entries, lookup, new_id, quarantine, reports, requests, saving, wordings
@@ -62,13 +60,14 @@ class Findings:
         self._serves_one = serves_one
         self._saved_here: dict[tuple[str, int], Writer] = {}
 
-    def save(self, data: Mapping[str, Any], writer: Writer | None = None) -> SaveEnvelope:
+    def save(self, data: bytes | Mapping[str, Any], writer: Writer | None = None) -> SaveEnvelope:
         """Keep a finding as its entry's new text; what is wrong with it stands in the envelope. Raises a ``StoreError``.
 
         ``writer`` is a person; None: the agent of the session that ``data`` names.
         """
         try:
-            given, notes = parse_finding(data), list[str]()
+            document = read_document(data) if isinstance(data, bytes) else data
+            given, notes = parse(Finding, document), list[str]()
             _check_length(given)
             finding = cleaned(given)
             if _masked(finding) > _masked(given):
@@ -205,7 +204,7 @@ class Findings:
 
         Raises ``InvalidRequest``, ``UnknownEntry``, or a ``StoreError``.
         """
-        given = parse_rate(data)
+        given = parse(Rate, data)
         note = None if given.note is None else mask_secrets(clean(given.note))
         if note is not None and (reasons := reasons_to_hold(note)):
             raise InvalidRequest(FieldError("note", f"is not taken: {'; '.join(reasons)}"))
@@ -245,7 +244,7 @@ class Findings:
     def approve(self, finding_id: str) -> SaveEnvelope:
         """Save a finding that waited, as its writer's. Raises ``UnknownEntry``."""
         held = self._held(finding_id)
-        finding = parse_finding(held.request)
+        finding = parse(Finding, held.request)
         by = Writer(held.written_by, held.written_by.removeprefix("agent:"))
         try:
             envelope = self._save(finding, by, [])

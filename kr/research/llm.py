@@ -16,7 +16,7 @@ from kr.research.persona import Persona
 from kr.research.report import Synthesis, address_of
 from kr.research.run import Run
 from kr.settings import Settings
-from kr.source_kinds import is_answer
+from kr.source_kinds import kind_of
 from kr.text import one_line
 
 _NAME = "llm"
@@ -137,7 +137,7 @@ class Author:
 
     def covers(self, answer: Answer) -> bool:
         """Whether an answer covers the question, in a source's own words or in the model's."""
-        if is_answer(answer.source) and not answer.is_gap:
+        if kind_of(answer.source).form == "answer" and not answer.is_gap:
             return True
         synthesis = self.write(answer)
         return not answer.is_gap if synthesis is None else synthesis.answers
@@ -156,7 +156,7 @@ class Author:
         except SourceFailure as failure:
             self._give_up(failure.reason)
             return None
-        if not written.answers and is_answer(answer.source):
+        if not written.answers and kind_of(answer.source).form == "answer":
             # Such a source answered the question itself, and words are not asked either.
             self._give_up("the language model found no answer in the sources")
             return None

@@ -22,7 +22,7 @@ from kr.report import (
     render_report,
     title_of,
 )
-from kr.source_kinds import SOURCES, is_package, is_pages, kind_of
+from kr.source_kinds import SOURCES, is_package, kind_of
 from kr.text import beginning, search_words, tokens_of
 
 MAX_TOKENS = 1_500
@@ -99,7 +99,7 @@ def build_report(
 def confidence(source: str, *, has_code: bool = False, pages: int = 0) -> Confidence:
     """Return the confidence of a report of one source's answer; ``pages``: how many web pages have text of their own."""
     kind = kind_of(source)
-    if is_pages(source) and pages > 1:
+    if kind.form == "pages" and pages > 1:
         return "medium"
     return kind.with_code if has_code else kind.confidence
 

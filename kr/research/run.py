@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 from kr.errors import KrError
 from kr.frameworks import framework_key, lookup_keys
 from kr.models import (
-    CandidateReport,
-    LessonView,
     Match,
     MatchView,
     Problem,
@@ -261,7 +259,7 @@ class Run:
         keys = lookup_keys(self.query.framework, self.service.rules.aliases)
         words = search_words(self.query.topic, self.query.question, but=frozenset(keys))
         found = search.lessons(tx, words, most=_MOST_LESSONS, frameworks=keys)
-        lessons = [LessonView(summary=row["summary"], ref=row["ref"]) for row in found]
+        lessons = [{"summary": row["summary"], "ref": row["ref"]} for row in found]
         return _Counted(live, self.calls_left(spent), is_updated, lessons)
 
     def _ended_row(self, status: str, outcome: Outcome, tokens: int, counted: "_Counted") -> RequestRow:
@@ -282,7 +280,7 @@ class Run:
         is_whole = self._include_report or outcome.path is None
         candidate = None
         if outcome.is_offer and shown is not None:
-            candidate = CandidateReport(id=outcome.related[0].id, text=shown)
+            candidate = {"id": outcome.related[0].id, "text": shown}
         base = self.service.settings.knowledge_base
         return ResearchResults(
             cache_hit=outcome.is_fresh_hit,
@@ -312,7 +310,7 @@ class _Counted:
     entries: int
     calls_left: int
     is_updated: bool
-    lessons: list[LessonView] = field(default_factory=list)
+    lessons: list[dict[str, str | None]] = field(default_factory=list)
 
 
 def under_its_name(query: Query, aliases: Aliases) -> Query:

@@ -19,9 +19,7 @@ from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 
 from kr import __version__, schemas
-from kr.app import App
-from kr.errors import InvalidRequest, KrError, Overloaded
-from kr.findings import SaveEnvelope, save_failure
+from kr.errors import KrError, Overloaded
 from kr.models import IfUnsure, ShownStatus, to_plain
 from kr.requests import read_document
 from kr.server.access import MAX_BODY, PROBLEM, RETRY_AFTER, Access, Policy, problem
@@ -119,7 +117,7 @@ def _requests(workers: Workers) -> APIRouter:
     @router.post("/findings", **_takes(schemas.finding_request()))
     async def save(request: Request) -> Response:
         """Keep what an agent found out and proved."""
-        return await answer(request, partial(_save, app))
+        return await answer(request, app.save_finding)
 
     @router.post("/lessons/inject", **_takes(schemas.inject_request()))
     async def inject(request: Request) -> Response:
@@ -131,7 +129,7 @@ def _requests(workers: Workers) -> APIRouter:
         """Record what an agent's return teaches."""
         return await answer(request, app.record_lessons)
 
-    @router.post("/entries/{entry_id}/ratings", responses={404: _PROBLEM}, **_takes(schemas.rating_request()))
+    @router.post("/entries/{entry_id}/ratings", responses={404: _PROBLEM}, **_takes(schemas.RATING))
     async def rate(entry_id: str, request: Request) -> Response:
         """Note whether a report worked."""
         data = await request.body()
@@ -139,13 +137,6 @@ def _requests(workers: Workers) -> APIRouter:
         return JSONResponse(to_plain(rated))
 
     return router
-
-
-def _save(app: App, data: bytes) -> SaveEnvelope:
-    try:
-        return app.save_finding(read_document(data))
-    except InvalidRequest as error:
-        return save_failure(error.fields)
 
 
 def _knowledge(workers: Workers) -> APIRouter:

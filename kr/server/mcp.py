@@ -29,7 +29,7 @@ from kr.app import App
 from kr.errors import KrError
 from kr.models import EVENT_TYPES, IfUnsure, Outcome, to_plain
 from kr.requests import Reader, bad, checked, count, line, optional, text
-from kr.schemas import TEXTS, Schema, object_of
+from kr.schemas import FINDING, TEXTS, Schema, object_of, text_of
 from kr.server.worker import Workers
 
 logger = logging.getLogger(__name__)
@@ -133,10 +133,6 @@ def _whole_to(most: int) -> Reader:
 _MAX_TOKENS = optional(_whole_to(100_000), MAX_TOKENS)
 
 
-def _text(description: str) -> Schema:
-    return {"type": "string", "description": description}
-
-
 def _one_of(words: tuple[str, ...]) -> Schema:
     return {"type": "string", "enum": list(words)}
 
@@ -151,12 +147,12 @@ TOOLS = (
         object_of(
             "framework question framework_version? topic? tags? story_key? session_id? max_calls? timeout_seconds? "
             "if_unsure? use? refresh? max_tokens?",
-            framework_version=_text("default: the project's"),
+            framework_version=text_of("default: the project's"),
             tags=TEXTS,
             max_calls={"type": "integer", "description": "to sources"},
             timeout_seconds=_WHOLE,
             if_unsure=_one_of(get_args(IfUnsure)),
-            use=_text("entry id"),
+            use=text_of("entry id"),
             refresh={"type": "boolean"},
             max_tokens=_WHOLE,
         ),
@@ -178,16 +174,7 @@ TOOLS = (
         "save_finding",
         "Keep what you found out, once it worked, for every other agent: two sentences, the snippet, what bites. Also "
         "to improve a report (entry).",
-        object_of(
-            "framework question answer code? caveats? sources? verified_by? framework_version? topic? tags? entry? "
-            "story_key? session_id?",
-            question=_text("as another would ask"),
-            answer=_text("Markdown, at most 1,200 tokens"),
-            sources=TEXTS,
-            verified_by=_text("test or command"),
-            tags=TEXTS,
-            entry=_text("id"),
-        ),
+        FINDING,
         _save,
     ),
     Tool(
@@ -202,7 +189,7 @@ TOOLS = (
         "dev-execution (default), code-review or e2e-inspection. Only what fits your task is given.",
         object_of(
             "phase? framework? query? files? story_key? session_id?",
-            query=_text(
+            query=text_of(
                 "the task, and every language, framework and tool it touches: fastapi, pytest, docker"
             ),
             files=TEXTS,
@@ -216,9 +203,9 @@ TOOLS = (
             "lesson? event_type? agent_return? phase? story_key? session_id? framework_context?",
             lesson=object_of(
                 "symptom fix ref? tags?",
-                symptom=_text("what one sees"),
-                fix=_text("what to do, 120 characters"),
-                ref=_text("file:line"),
+                symptom=text_of("what one sees"),
+                fix=text_of("what to do, 120 characters"),
+                ref=text_of("file:line"),
                 tags=TEXTS,
             ),
             event_type=_one_of(EVENT_TYPES),

@@ -1,6 +1,5 @@
 """The archive, the capacity guard that fills it (the index schema of F1, "Cache Capacity Guard"), and what to say of an id that is not there."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -11,7 +10,7 @@ from kr.models import Entry
 from kr.store import entries, meta, search
 from kr.store.engine import Row, Transaction
 from kr.store.entries import COLUMNS, KEYS, to_entry, to_values, topic_key
-from kr.store.sql import EVICTED_FIRST, insert_into, named
+from kr.store.sql import EVICTED_FIRST, insert_into
 from kr.text import nearest, one_line
 from kr.times import from_text, oldest_live, to_text
 
@@ -42,11 +41,6 @@ def since(tx: Transaction, archive_id: int) -> list[Archived]:
     """Return the rows that were archived after one, in the order in which they were archived."""
     rows = tx.rows(f"{_SELECT} WHERE archive_id > :after ORDER BY archive_id", after=archive_id)
     return [to_archived(row) for row in rows]
-
-
-def some(tx: Transaction, archive_ids: Iterable[int]) -> list[Archived]:
-    numbers, parameters = named("number", archive_ids)
-    return [to_archived(row) for row in tx.rows(f"{_SELECT} WHERE archive_id IN {numbers}", **parameters)]
 
 
 def browse(

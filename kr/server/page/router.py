@@ -66,7 +66,7 @@ def page_router(workers: Workers, sessions: Sessions) -> APIRouter:
     for path, action in ACTIONS.items():
         add(path, "POST", partial(page.act, path, action))
     add("/entries/{entry_id:path}", "GET", page.show_entry)
-    add(SIGN_IN, "GET", page.ask_to_sign_in)
+    add(SIGN_IN, "GET", partial(page.show, views.sign_in, "sign_in.html"))
     add(SIGN_IN, "POST", page.sign_in)
     add("/sign-out", "POST", page.sign_out)
     return router
@@ -87,9 +87,10 @@ class _Page:
             try:
                 return await handler(request)
             except KrError as error:
-                return self._problem(request, error.http_status, str(error))
+                status, why = error.http_status, str(error)
             except HTTPException as error:
-                return self._problem(request, error.status_code, error.detail)
+                status, why = error.status_code, error.detail
+            return self._render(request, "problem.html", {"status": status, "why": why}, status=status)
 
         return handle
 
@@ -125,10 +126,6 @@ class _Page:
         kept = {name: form[name] for name in ("phase", "page") if form.get(name)}
         return RedirectResponse(f"{address}?{urlencode({**kept, 'done': what})}", status_code=303)
 
-    async def ask_to_sign_in(self, request: Request) -> Response:
-        address = _local(request.query_params.get("next", "/"))
-        return self._render(request, "sign_in.html", {"next": address})
-
     async def sign_in(self, request: Request) -> Response:
         """Let who knows one of the two tokens go on: to use the server, or under a name to review."""
         form = await _read_form(request)
@@ -158,9 +155,6 @@ class _Page:
 
     def _session(self, request: Request) -> Session | None:
         return self._sessions.get(request.cookies.get(COOKIE, ""))
-
-    def _problem(self, request: Request, status: int, message: str) -> Response:
-        return self._render(request, "problem.html", {"status": status, "why": message}, status=status)
 
     def _render(
         self, request: Request, template: str, context: views.Context, *, status: int = 200

@@ -119,6 +119,11 @@ def entry(app: App, params: Params, entry_id: str) -> Context:
     }
 
 
+def sign_in(_app: App, params: Params) -> Context:
+    """Ask for the token, to go on with ``next``."""
+    return {"next": params.text("next") or "/"}
+
+
 def review(app: App, _params: Params) -> Context:
     """Show what waits for a person: findings and lessons that were held back, reports rated wrong."""
     return {"waiting": app.review()}
@@ -148,19 +153,17 @@ def archive(app: App, params: Params) -> Context:
     }
 
 
-def spending(app: App, params: Params) -> Context:
+def spending(app: App, _params: Params) -> Context:
     """List stories by what they spent, the most expensive first."""
-    stories = numbers.stories(app.store)
-    shown = stories[params.offset : params.offset + PER_PAGE]
     course, stats = numbers.last_days(app.store, app.clock()), app.stats()
+    stories = stats["spending"]["by_story"]
     return {
-        "stories": shown,
-        "dearest": max((story["charged"] for story in shown), default=0),
+        "stories": stories,
+        "dearest": max((story["charged"] for story in stories), default=0),
         "course": course,
         "chart": bar_chart(course["days"], hit="charged", bad="failed"),
         "spending": stats["spending"],
         "spared": stats["spared"],
-        **params.paging(len(stories)),
     }
 
 
