@@ -13,7 +13,6 @@ from kr.errors import StoreError
 from kr.frameworks import framework_key
 from kr.lessons.book import LessonBook, judged, session_name
 from kr.lessons.file import LessonsFileError
-from kr.lessons.languages import languages_of
 from kr.lessons.line import LINE_COLUMNS, LONGEST, fit_summary, lesson_keywords
 from kr.models import PHASES, Envelope, InjectedLesson, InjectResults, Lesson, Problem, to_plain
 from kr.requests import LessonsInject, LessonsInjectRequest
@@ -40,6 +39,26 @@ _RARE_SHARE = 0.05
 _COMMON_LEAST = 3
 _LOOKED_AT = 2000
 _END_MARKS = " .。;；"
+# What tells a programming language: names of frameworks and tools, and ends of files' names. Words such as "test" are in all of them.
+_LANGUAGES = {
+    "python": "py pyi ipynb airflow alembic celery coverage dbt django fastapi flask httpx hypothesis jinja2 mypy numpy pandas pip "
+    "poetry polars pydantic pydantic-settings pydantic_settings pytest ruff sklearn sphinx sqlalchemy streamlit tox uv uvicorn",
+    "javascript": "js jsx ts tsx mjs cjs mts cts esbuild eslint express fastify jest mocha next node npm nuxt pnpm prettier prisma react "
+    "svelte tailwind testing-library typescript vite vitest vue webpack astro",
+    "java": "kt kts gradle kotlin maven spring",
+    "ruby": "rb bundler rails rspec",
+    "php": "composer laravel",
+    "c": "h cc cpp hpp cmake meson",
+    "rust": "rs cargo",
+    "go": "",
+    "elixir": "ex exs phoenix",
+    "haskell": "hs",
+    "julia": "jl",
+    "perl": "pl pm",
+    "r": "",
+    "shell": "sh bash",
+}
+_LANGUAGE_OF = {word: name for name, words in _LANGUAGES.items() for word in (name, *words.split())}
 _FORGED_TITLE = r"(?i)[\[［【〔]\s*LESSONS\s*[\]］】〕]"
 _FORGED_NUMBER = r"^(?:(?:\(?[0-9]{1,2}[.)、．]|[-*+•])\s+)+"
 
@@ -178,10 +197,16 @@ def _fits(lessons: Sequence[Lesson], task: LessonsInject, frameworks: Sequence[s
     near = dict(_near_files(lessons, task.files))
     for at in own | near.keys():
         fits[at] = fits.get(at, 0.0) + (_OWN_FRAMEWORK if at in own else 0.0) + near.get(at, 0.0)
-    languages = languages_of((*frameworks, *tokens(task.query)), task.files)
-    of_tags = {tags: languages_of(tags) for tags in {lesson.tags for lesson in lessons}}
+    ends = (_split(path)[1].rpartition(".")[2] for path in task.files)
+    languages = _languages_of((*frameworks, *tokens(task.query), *ends))
+    of_tags = {tags: _languages_of(tags) for tags in {lesson.tags for lesson in lessons}}
     other = {tags for tags, found in of_tags.items() if languages and found and not found & languages}
     return {at: round(fit, 6) for at, fit in fits.items() if at in own or lessons[at].tags not in other}
+
+
+def _languages_of(words: Iterable[str]) -> set[str]:
+    """Return the languages of frameworks, tools, tags and ends of names; what is of none, such as Docker, adds nothing."""
+    return {_LANGUAGE_OF[word] for it in words if (word := it.strip().lower()) in _LANGUAGE_OF}
 
 
 def _about_framework(lessons: Sequence[Lesson], task: LessonsInject, frameworks: Sequence[str]) -> set[int]:

@@ -27,9 +27,6 @@ _MOST_WORDS = 4
 _MOST_PLACES = 5
 # Advice must not be turned round by the name in it: `leave out verify_ssl`.
 _SAFEGUARD = re.compile(r"verif|check_?host|insecure|unauthorized|strict.?ssl|sandbox|csrf", re.IGNORECASE)
-# A group with what stands in it and its quantifier, and an escaped character or class.
-_GROUP = re.compile(r"\((?:[^()\\\[]|\\.|\[\^?\]?(?:\\.|[^\]\\])*\])*\)[?*+]?\??(?:\{[\d,]*\})?", re.DOTALL)
-_CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\[A-Za-z0-9]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +93,12 @@ def _row(pattern: str, fix: str, tags: Sequence[str]) -> Remedy:
 
 def _literals(pattern: str) -> tuple[str, ...]:
     """Find texts of which every match has one, so that most rows need no compiling: the longest of each alternative."""
-    plain = re.sub(r"^\(\?[a-z]+\)", "", pattern)
+    plain = re.sub(r"^\(\?[a-z]+\)|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", "\0", pattern, flags=re.DOTALL)
     shorter = ""
     while shorter != plain:
-        shorter, plain = plain, _GROUP.sub("\0", plain)
-    plain = re.sub(r"\\([^A-Za-z0-9])", "\x01\\1", _CLASS.sub("\0", plain))
-    plain = re.sub(r"(?:\x01.|[^\x01])(?=[?*]|\{0|\{,)", "\0", plain, flags=re.DOTALL)
-    plain = re.sub(r"(?<!\x01)[.^$*+?{}()]", "\0", plain)
-    runs = [
-        max(part.replace("\x01", "").split("\0"), key=len).lower() for part in re.split(r"(?<!\x01)\|", plain)
-    ]
+        shorter, plain = plain, re.sub(r"\([^()]*\)", "\0", plain)
+    plain = re.sub(r".(?:[?*]|\{[\d,]*\})", "\0", plain, flags=re.DOTALL)
+    runs = [max(re.split(r"[\0.^$+?]", part), key=len).lower() for part in plain.split("|")]
     return tuple(runs) if min(map(len, runs)) > 2 else ()
 
 
