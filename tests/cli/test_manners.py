@@ -183,9 +183,9 @@ def test_a_terminal_gets_colours(project: Project) -> None:
 
 
 def test_what_was_typed_is_named_by_its_field(project: Project) -> None:
-    done = project.run("research", "vue", "How?", "--topic", "a\x07b", "--format", "text")
+    done = project.run("research", "vue", "How?", "--framework-version", "a\x07b", "--format", "text")
     assert done.returncode == 1
-    assert "topic: must not contain" in done.stdout.decode()
+    assert "framework_version: must not contain" in done.stdout.decode()
     done = project.run("research", " ", "", "--format", "text")
     told = [line.split()[1:] for line in done.stdout.decode().splitlines()[1:]]
     assert [words[0] for words in told] == ["framework:", "question:"]
