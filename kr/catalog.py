@@ -98,7 +98,7 @@ class Catalog:
     def search_lessons(self, words: str, *, limit: int = 50) -> list[dict[str, Any]]:
         """List lessons that hold ``words``, best first: ``{id, phase, passage}``."""
         with self.store.read_if_exists() as tx:
-            found = text_search.lessons(tx, search_words(_text(words)), most=limit)
+            found = lookup.lessons(tx, search_words(_text(words)), most=limit)
         return [{"id": it["id"], "phase": it["phase"], "passage": it["summary"]} for it in found]
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
