@@ -127,13 +127,8 @@ class App:
     def check_sources(self, *, timeout: float = 20.0) -> "Iterator[Diagnosis]":
         """Ask each configured source and model one cheap question; nothing is charged or kept."""
         from kr.doctor import check_sources  # heavy
-        from kr.research.llm import Model  # heavy
-        from kr.research.miss import configured_sources  # heavy
 
-        model = Model(self.settings, self.environ)
-        models = [("llm", lambda: model.write("Answer with one word.", "Say yes.", timeout=timeout))]
-        sources = configured_sources(self.settings, self.environ)
-        return check_sources(sources, models if model.name else [], timeout=timeout)
+        return check_sources(self.settings, self.environ, timeout=timeout)
 
     @contextmanager
     def lessons(self, *, timeout: float | None = None) -> "Iterator[Lessons]":

@@ -168,9 +168,6 @@ class SourceFailure(KrError):
     merely not know the framework.
     """
 
-    code = "source_unavailable"
-    http_status = 502
-
     library_id: str | None = None
     library_versions: tuple[str, ...] = ()
     repository: str | None = None
@@ -187,11 +184,9 @@ class SourceFailure(KrError):
 
 
 class SourceNotAsked(SourceFailure):
-    code = "source_not_asked"
-
     def __init__(self, reason: str) -> None:
         super().__init__(reason, is_fault=False)
 
 
 class SourceTimeout(SourceFailure):
-    code = "source_timeout"
+    """It gave none in time."""

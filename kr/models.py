@@ -305,9 +305,10 @@ def _user() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One item of ``errors``. ``field`` is left out where no field is to blame."""
+    """One item of ``errors``. ``field`` is left out where no field is to blame, and ``file_path`` where no file is."""
 
     type: str
+    file_path: str | None = optional()
     field: str | None = optional()
     message: str
 

@@ -110,25 +110,20 @@ INSTALLED_DOCS_LAST = timedelta(days=1)
 
 _INSTALLED = "(via local_docs)"
 _OWN_NOTES = "Notes on this copy:"
-_OLD_NOTES = re.compile(rf"^{_OWN_NOTES}\n\n(?:- [^\n]*(?:\n|\Z))+\n*", re.MULTILINE)
 _OLD_CONFIDENCE = re.compile(r"^- Confidence: (?:high|medium|low)\b[^\n]*\n?", re.MULTILINE)
-_OLD_MARK = re.compile(rf"^(?:> ?)*{re.escape(STALE_MARK)}[ \t]*$\n*", re.MULTILINE)
 
 
 def origin_of(text: str) -> ReportKind:
     """Say from a report's own words what it was made from; a text of another shape counts as researched."""
     parsed = parse_report(text)
-    if parsed is None:
-        lines = {line.strip("> \t") for line in text.splitlines()}
-        return (
-            "skeleton" if PLACEHOLDER_MARK in lines else "baseline" if STALE_MARK in lines else "researched"
-        )
-    summary = parsed.sections[SUMMARY]
-    if PLACEHOLDER_MARK in summary.splitlines():
+    summary = parsed.sections[SUMMARY] if parsed else text
+    lines = {line.strip("> \t") for line in summary.splitlines()}
+    if PLACEHOLDER_MARK in lines:
         return "skeleton"
-    if summary.startswith(STALE_MARK):
+    if STALE_MARK in lines:
         return "baseline"
-    sources = [line for line in parsed.sections[ATTRIBUTION].splitlines() if line.startswith("- Source ")]
+    attribution = parsed.sections[ATTRIBUTION].splitlines() if parsed else []
+    sources = [line for line in attribution if line.startswith("- Source ")]
     return "installed" if sources and all(line.endswith(_INSTALLED) for line in sources) else "researched"
 
 
@@ -164,11 +159,12 @@ def fresh_until(origin: ReportKind, researched_at: str | None) -> datetime | Non
 def carried_over(old: str, query: Query, today: date, notes: Sequence[str]) -> str:
     """Return the report of ``query`` whose body is the ``old`` report (F1, step 6.3); ``notes`` are safe lines.
 
-    It keeps version, date and sources of when it was researched; carried over twice it is the same but for the note of
-    what was asked. A report that does not follow the template is quoted whole.
+    It keeps version, date and sources of when it was researched; what was carried over before comes back as it is. A report that does not follow the template is quoted whole.
     """
     old = strip_invisible(old)
     parsed = parse_report(old)
+    if parsed and origin_of(old) == "baseline":
+        return old
     sections = dict(parsed.sections) if parsed else _quoted_whole(old)
     version = parsed.header["Version"] if parsed else plain_line(read_version(old) or "unknown")
     when = read_date(old)
@@ -179,9 +175,9 @@ def carried_over(old: str, query: Query, today: date, notes: Sequence[str]) -> s
         f"The text was researched {researched} for version {version}; on {today} version {asked} was asked for.",
         *notes,
     ]
-    older = _OLD_CONFIDENCE.sub("", _OLD_NOTES.sub("", sections[CAVEATS])).strip("\n")
+    older = _OLD_CONFIDENCE.sub("", sections[CAVEATS]).strip("\n")
     listed = "\n".join(f"- {note}" for note in own_notes)
-    sections[SUMMARY] = f"{STALE_MARK}\n\n{sections[SUMMARY].removeprefix(STALE_MARK).strip()}"
+    sections[SUMMARY] = f"{STALE_MARK}\n\n{sections[SUMMARY]}"
     sections[CAVEATS] = f"{_OWN_NOTES}\n\n{listed}\n\n{older}".strip("\n")
     header = {
         "Framework": plain_line(query.framework),
@@ -197,7 +193,7 @@ def carried_over(old: str, query: Query, today: date, notes: Sequence[str]) -> s
 def _quoted_whole(old: str) -> dict[str, str]:
     return {
         SUMMARY: "The earlier report does not follow the template; it is quoted whole under Details.",
-        DETAILS: f"From the earlier report:\n\n{render(split(_OLD_MARK.sub('', old)))}",
+        DETAILS: f"From the earlier report:\n\n{render(split(old))}",
         CODE: "Code of the earlier report stands in its place under Details.",
         CAVEATS: "",
         ATTRIBUTION: "No source answered; sources of the earlier report stand in its text under Details.",

@@ -23,11 +23,10 @@ from kr.lessons.events import (
 from kr.lessons.file import AppendFailed
 from kr.lessons.line import FIX_COLUMNS, KEPT_COLUMNS, make_lesson, one_line, word_lesson
 from kr.lessons.remedies import Remedy, read_own
-from kr.models import PHASES, EventType
+from kr.models import PHASES, EventType, Problem
 from kr.recording import (
     RecordedEntry,
     RecordEnvelope,
-    RecordProblem,
     RecordRequest,
     RecordResults,
     parse_record,
@@ -84,7 +83,7 @@ def record(
     returned = read_return(request.agent_return)
     events = detect(request.event_type, request.phase, returned, limits)
     day = now.astimezone(UTC).date().isoformat()
-    problems: list[RecordProblem] = []
+    problems: list[Problem] = []
     if request.lessons:
         detected = len(request.lessons)
         event = events[0] if events else request.event_type
@@ -105,7 +104,7 @@ def record(
         )
     except AppendFailed as error:
         logger.warning("%s: %s", path, error)
-        failure = RecordProblem(type=error.code, file_path=shown, message=f"{APPEND_FAILED}: {error}")
+        failure = Problem(type=error.code, file_path=shown, message=f"{APPEND_FAILED}: {error}")
         results = RecordResults(events_detected=detected, file_path=shown)
         return _envelope(request, "failure", results, [failure])
     results = _results(recorded, detected, shown, has_lessons=bool(candidates))
@@ -169,7 +168,7 @@ def _envelope(
     request: RecordRequest,
     status: Literal["recorded", "skipped", "failure"],
     results: RecordResults,
-    errors: Sequence[RecordProblem],
+    errors: Sequence[Problem],
 ) -> RecordEnvelope:
     return RecordEnvelope(
         status=status,
@@ -243,10 +242,10 @@ def keep_words(symptom: str, fix: str) -> str:
 
 def _handed_over(
     request: RecordRequest, event: EventType, returned: AgentReturn, root: Path, day: str
-) -> tuple[list[Candidate], list[RecordProblem]]:
+) -> tuple[list[Candidate], list[Problem]]:
     """Take the lessons that were handed over, both halves as they were worded; a bad one costs only itself."""
     candidates: list[Candidate] = []
-    problems: list[RecordProblem] = []
+    problems: list[Problem] = []
     for number, value in enumerate(request.lessons):
         if len(candidates) == MOST_EVENTS:
             break
@@ -257,7 +256,7 @@ def _handed_over(
                 field = f"lessons[{number}].{problem.field}".rstrip(".")
                 message = mask_secrets(problem.message)
                 logger.warning("not recorded: %s: %s", field, message)
-                problems.append(RecordProblem(type="validation_error", field=field, message=message))
+                problems.append(Problem(type="validation_error", field=field, message=message))
             continue
         ref = _ref((words.ref, *request.code_paths, *returned.artifacts), root)
         tags = (phase_tag(event, request.phase), *_frameworks(request), *words.tags)
