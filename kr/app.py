@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -131,12 +130,12 @@ class App:
         return check_sources(self.settings, self.environ, timeout=timeout)
 
     @contextmanager
-    def lessons(self, *, timeout: float | None = None) -> "Iterator[Lessons]":
-        """Open the project's lessons for people; ``timeout`` as in ``open_book``."""
+    def lessons(self, **waits: float) -> "Iterator[Lessons]":
+        """Open the project's lessons for people; ``waits`` as in ``open_book``."""
         from kr.lessons.book import open_book  # heavy
         from kr.lessons.review import Lessons  # heavy
 
-        with open_book(self.settings, timeout=timeout) as book:
+        with open_book(self.settings, **waits) as book:
             yield Lessons(book, clock=self.clock)
 
     def _event_limits(self) -> "EventLimits":
@@ -155,14 +154,12 @@ class App:
 
         return evident(phase, read_return(agent_return), self._event_limits())
 
-    def record_lessons(
-        self, request: bytes, *, timeout: float | None = _LONGEST_TIMEOUT, lock_timeout: float | None = None
-    ) -> "RecordEnvelope":
-        """Record what an agent's return teaches: any bytes in, an envelope out; it waits as ``open_book`` says."""
+    def record_lessons(self, request: bytes, **waits: float) -> "RecordEnvelope":
+        """Record what an agent's return teaches: any bytes in, an envelope out; ``waits`` as in ``open_book``."""
         from kr.lessons.book import open_book  # heavy
         from kr.lessons.record import record_document  # heavy
 
-        with open_book(self.settings, timeout=timeout, lock_timeout=lock_timeout) as book:
+        with open_book(self.settings, **{"timeout": _LONGEST_TIMEOUT, **waits}) as book:
             return record_document(
                 request,
                 book,
@@ -201,15 +198,11 @@ class App:
 
         ``{entries: [{id, framework, framework_version, topic, status, passage}], lessons: [{id, phase, passage}]}``.
         """
-        catalog, shown = self.catalog, set[str]()
-        if self.store.exists():
-            with self.lessons() as service:
-                service.refresh()
-                shown = service.injectable()
-        rows = catalog.search(query, framework=framework, limit=limit)
+        with self.lessons() as service:
+            service.refresh()
+        rows = self.catalog.search(query, framework=framework, limit=limit)
         found = [{name: value for name, value in row.items() if name != "question"} for row in rows]
-        lessons = (row for row in catalog.search_lessons(query) if row["id"] in shown)
-        return {"entries": found, "lessons": [*islice(lessons, limit)]}
+        return {"entries": found, "lessons": self.catalog.search_lessons(query, limit=limit)}
 
     @cached_property
     def findings(self) -> "Findings":
@@ -301,7 +294,7 @@ class App:
         operations = Operations(
             research=self.research.document,
             inject=self.research.inject,
-            record=lambda data: self.record_lessons(data, timeout=None),
+            record=self.record_lessons,
             save=lambda data: to_plain(self.save_finding(data)),
             export_yaml=self.export_yaml,
             needs=self.warm,

@@ -375,6 +375,30 @@ class ResearchEnvelope(Envelope):
     results: ResearchResults | None
 
 
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """One line of the lessons file. ``position`` is its place among the lessons there, from 0: later is newer; -1 in no file."""
+
+    date: str
+    tags: tuple[str, ...]
+    summary: str
+    ref: str | None = None
+    position: int = -1
+
+    @property
+    def phase(self) -> str:
+        """The first tag that is a phase, or else the first tag."""
+        return next((tag for tag in self.tags if tag in PHASES), self.tags[0])
+
+    @property
+    def id(self) -> str:
+        """Made from the text alone, so that every process finds the same one."""
+        from hashlib import sha256  # heavy: OpenSSL
+
+        text = "\0".join((self.date, ",".join(self.tags), self.summary, self.ref or ""))
+        return sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectedLesson:
     """One lesson of the block with where it comes from: ``source`` says who worded it."""

@@ -22,7 +22,6 @@ SECTIONS = (
     "Source Attribution",
 )
 SUMMARY, DETAILS, CODE, CAVEATS, ATTRIBUTION = SECTIONS
-MAX_REPORT_BYTES = 256 * 1024
 
 _HEADER_LINE = re.compile(rf"\*\*({'|'.join(HEADER)}):\*\* (.*)")
 
@@ -111,6 +110,8 @@ INSTALLED_DOCS_LAST = timedelta(days=1)
 _INSTALLED = "(via local_docs)"
 _OWN_NOTES = "Notes on this copy:"
 _OLD_CONFIDENCE = re.compile(r"^- Confidence: (?:high|medium|low)\b[^\n]*\n?", re.MULTILINE)
+_LONGEST_CARRIED = 64_000
+"""Characters: quoted and escaped they stay under 256 KiB."""
 
 
 def origin_of(text: str) -> ReportKind:
@@ -159,9 +160,10 @@ def fresh_until(origin: ReportKind, researched_at: str | None) -> datetime | Non
 def carried_over(old: str, query: Query, today: date, notes: Sequence[str]) -> str:
     """Return the report of ``query`` whose body is the ``old`` report (F1, step 6.3); ``notes`` are safe lines.
 
-    It keeps version, date and sources of when it was researched; what was carried over before comes back as it is. A report that does not follow the template is quoted whole.
+    It keeps version, date and sources of when it was researched; what was carried over before comes back as it is. A report
+    that does not follow the template is quoted whole. It takes at most 256 KiB in UTF-8.
     """
-    old = strip_invisible(old)
+    old = strip_invisible(old)[:_LONGEST_CARRIED]
     parsed = parse_report(old)
     if parsed and origin_of(old) == "baseline":
         return old

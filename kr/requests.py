@@ -336,7 +336,6 @@ class LessonsInject:
     framework: str = taken(loose_text, "")
     query: str = taken(loose_text, "")
     files: tuple[str, ...] = taken(scalars, ())
-    dry_run: bool = taken(yes_no, default=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

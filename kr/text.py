@@ -194,6 +194,9 @@ SMALL = frozenset(
 )
 """Words that a topic can do without."""
 
+TELLING = frozenset("get gets got getting make makes made making use uses used using one why when".split())
+"""Small words that tell needs apart all the same: to get a cookie is not to make one. A topic keeps them, and no search asks for them."""
+
 TURNING = frozenset("not no never without dont cant on off in out up down before after from".split())
 """Small words that turn a need round: a topic always keeps them, and no search asks for them."""
 
@@ -309,7 +312,7 @@ def derive_topic(framework: str, question: str) -> str:
         bare, folded = _bare(word), _bare(word).translate(_APOSTROPHES)
         # "in vue" says where, and turns nothing round.
         is_of_name = bare == "in" and _bare(following) in own
-        if folded and folded not in SMALL and bare not in own and not is_of_name:
+        if folded and folded not in SMALL - TELLING and bare not in own and not is_of_name:
             kept.append(word.strip('"“”,;:!?，。；：！？、').rstrip("."))
     topic = " ".join(kept) or " ".join(question.split())
     if len(topic) > _MOST_TOPIC:

@@ -42,8 +42,7 @@ def _explain(app: App) -> str:
 
 
 def _inject(app: App) -> str:
-    needed = {"phase": "e2e-inspection", "dry_run": "true"}
-    asked = {"story_key": "0-0", "session_id": "terminal", "lessons_inject": needed}
+    asked = {"story_key": "0-0", "session_id": "terminal", "lessons_inject": {"phase": "e2e-inspection"}}
     return lessons.injection_view(to_plain(app.research.inject_data(asked)))
 
 
@@ -51,7 +50,7 @@ _SHOWN: dict[str, dict[str, Callable[[App], str]]] = {
     "explain": {f'kr explain {_FRAMEWORK} "{_QUESTION}"': _explain},
     "lessons": {
         "kr lessons list --phase dev-execution --limit 2": _lessons,
-        "kr lessons inject --phase e2e-inspection --dry-run": _inject,
+        "kr lessons inject --phase e2e-inspection": _inject,
     },
     "versions": {"kr versions": lambda app: project.versions_view(app.versions())},
     "warm": {"kr warm": lambda app: project.warm_view(app.warm())},

@@ -99,7 +99,10 @@ def test_identifiers_are_names_of_code(text: str, named: set[str]) -> None:
         ("How can I turn off strict mode in vue?", "turn off strict mode"),
         ("What is the best way to not wait for jobs?", "not wait jobs"),
         ("Do I log users in or out?", "log users in out"),
-        ("Why?", "Why?"),
+        ("How do I get a cookie?", "get cookie"),
+        ("How do I do a request with GET?", "request GET"),
+        ("How do I run one test?", "run one test"),
+        ("Why?", "Why"),
         ("如何启用暗色模式？", "如何启用暗色模式"),
     ],
 )

@@ -76,7 +76,6 @@ def command() -> None:
     help="Give lessons about this framework, and of packages that it depends on.",
 )
 @click.option("--file", "files", multiple=True, help="A file that the agent works on; may be repeated.")
-@click.option("--dry-run", is_flag=True, help="Only show them: nothing is counted as given.")
 @schema_option(inject_request)
 def inject(
     ctx: click.Context,
@@ -89,7 +88,6 @@ def inject(
     query: str | None,
     framework: str | None,
     files: tuple[str, ...],
-    dry_run: bool,
 ) -> int:
     """Give the lessons of a phase, for an agent that is about to start."""
     identity = {"phase": phase, "story-key": story_key, "session-id": session_id}
@@ -98,7 +96,7 @@ def inject(
         raise click.UsageError("Give --phase PHASE or --request FILE.")
     if document is not None and given:
         raise click.UsageError(f"--{given[0]} cannot be combined with --request: put it into the document.")
-    task = {"framework": framework, "query": query, "files": list(files) or None, "dry_run": dry_run or None}
+    task = {"framework": framework, "query": query, "files": list(files) or None}
     need = {name: value for name, value in task.items() if value is not None}
     with open_app(ctx, may_share=True) as app:
         if document is not None:
@@ -165,7 +163,7 @@ def _legal(app: "App", phase: str | None) -> str | None:
 @kr_command("list", "kr lessons list --phase dev-execution --limit 20", group=command)
 @_listing
 def list_(ctx: click.Context, /, phase: str | None, limit: int) -> None:
-    """List lessons, the newest first: how often each was given, how often its failure came back, and its worth."""
+    """List lessons, the newest first: how often each was given, and how often its failure came back."""
     with open_app(ctx, only_reads=True) as app, app.lessons() as lessons:
         found = lessons.lessons(phase=_legal(app, phase), limit=limit + 1)
     emit(at_most(limit, found), ctx, listing_view)
@@ -210,7 +208,7 @@ def _marking(name: str, mark: "LessonMark", done: str, undone: str, summary: str
 
 
 def _require_person_for_held(lessons: "Lessons", lesson_id: str) -> None:
-    if not is_person() and lessons.waits(lesson_id):
+    if not is_person() and lessons.show(lesson_id)["status"] == "quarantined":
         raise KrError("it was held back, and waits for a person at a terminal: kr review")
 
 
@@ -245,7 +243,7 @@ def add(
 
 @kr_command(
     "edit",
-    'kr lessons edit 2f1c9a7b "A list without keys reuses rows" --fix "Give each row a key"',
+    'kr lessons edit 2f1c9a7b "Rows mix without keys" --fix "Give each row a key"',
     group=command,
 )
 @_ID
@@ -307,6 +305,5 @@ def _proof(lesson: dict[str, Any]) -> str:
         f"given {counted(given, 'time')}" if given else "not given yet",
         (f"came back {counted(back, 'time')}" if back else "never came back")
         + (f", {although} of them although given" if although else ""),
-        lesson["worth"],
     ]
     return "; ".join(parts)

@@ -7,30 +7,22 @@ became of it; one that is busy, broken or absent costs counts and origins, and n
 import json
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
-from hashlib import sha256
+from typing import Any
 
-from kr.errors import StoreError, StoreUnwritable
-from kr.guard import find_flagged, mask_secrets, reasons_to_hold
-from kr.lessons.file import LOCK_TIMEOUT, AppendFailed, FileMark, LessonsFile, LessonsUnreadable
-from kr.lessons.line import (
-    DUPLICATE_OVERLAP,
-    KnownLessons,
-    Lesson,
-    format_line,
-    is_duplicate,
-    lesson_keywords,
-    rarest,
-)
-from kr.models import EventType
+from kr.errors import StoreError
+from kr.guard import find_flagged, mask_secrets, reasons_to_hold, safe
+from kr.lessons.file import LOCK_TIMEOUT, FileMark, LessonsFile, LessonsFileError
+from kr.lessons.line import format_line, is_duplicate, lesson_keywords, make_lesson, telling
+from kr.models import Lesson
 from kr.settings import Settings
 from kr.store import lessons as lesson_rows
 from kr.store import meta
 from kr.store.engine import LESSONS, Store, Transaction
-from kr.store.lessons import LessonRow, LessonState
+from kr.store.lessons import LessonRow
 from kr.times import to_text
 
 logger = logging.getLogger(__name__)
@@ -41,25 +33,7 @@ SYNC_LIMIT = 300
 _COUNT_TIMEOUT = 2.0
 """Seconds that lessons wait for a busy database, which only counts them."""
 
-_PLAIN_SESSION = re.compile(r"[\w.:-]{0,15}|[0-9a-z._:-]*")
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A lesson that is to be recorded; ``held`` says why it must wait for a person."""
-
-    event: EventType | None
-    lesson: Lesson
-    source: str
-    held: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """What became of candidates: the new ones, and how many lessons the file holds now."""
-
-    fresh: tuple[Candidate, ...]
-    total: int
+_PLAIN_SESSION = r"[\w.:-]{0,15}|[0-9a-z._:-]*"
 
 
 class LessonBook:
@@ -69,212 +43,157 @@ class LessonBook:
         self.file = file
         self.store = store
 
-    def append(
-        self, candidates: Sequence[Candidate], *, story_key: str, session_id: str, now: datetime
-    ) -> Recorded:
-        """Append what is not known yet, while nobody else can, and keep where it came from. Raises ``AppendFailed``.
+    def append(self, rows: Sequence[LessonRow], *, now: datetime) -> tuple[list[LessonRow], int]:
+        """Append what is not known yet, while nobody else can; return it, and how many lessons the file holds.
 
         What must wait for a person goes into the database alone. An event whose lesson is known is a recurrence of it; a lesson that is
-        added or imported again, of no event, is none.
+        added or imported again, of no event, is none. Raises ``LessonsFileError``, and ``StoreError`` where others hold the file.
         """
-        session, at = session_name(session_id), to_text(now)
+        ready: list[LessonRow] | None = None
         with self.file.lock():
-            written: tuple[Candidate, ...] | None = None
             try:
                 with self.store.write(scope=LESSONS) as tx:
-                    self._bring_here(tx)
                     total = self.sync(tx, now)
-                    fresh, known = self._choose(tx, candidates, story_key, session, at)
-                    written = self._write(fresh)
-                    lesson_rows.recurred(tx, known, session_id=session, at=at)
-                    return Recorded(fresh, self.sync(tx, now) if written else total)
-            except LessonsUnreadable as error:
-                raise AppendFailed(str(error)) from error
+                    fresh = _add_new(tx, rows)
+                    ready = self._write(fresh)
+                return fresh, total + len(ready)
             except StoreError as error:
                 _warn(error)
-            return self._append_uncounted(candidates, written)
+            if ready is None:  # without the database the whole file is compared
+                known = self.file.read().lessons
+                ready = self._write([it for it in rows if not _is_known(it, known)])
+            return ready, len(self.file.read().lessons)
 
-    def _choose(
-        self, tx: Transaction, candidates: Sequence[Candidate], story_key: str, session: str, at: str
-    ) -> tuple[tuple[Candidate, ...], list[str]]:
-        """Add the rows of new candidates; return these, and the ids of the lessons that the others repeat."""
-        fresh: dict[str, Candidate] = {}
-        known: dict[str, None] = {}
-        batch = KnownLessons()
-        for candidate in candidates:
-            lesson = candidate.lesson
-            if same := _find_same(tx, lesson):
-                known.update(dict.fromkeys(same if candidate.event else ()))
-            elif not batch.find(lesson):
-                fresh[lesson.id] = candidate
-                batch.add(lesson)
-        rows = [
-            replace(
-                row_of(candidate.lesson),
-                event_type=candidate.event,
-                story_key=story_key,
-                session_id=session,
-                recorded_at=at,
-                source=candidate.source,
-                held=candidate.held,
-                gone_at=at if candidate.held else None,
-            )
-            for candidate in fresh.values()
-        ]
-        lesson_rows.add(tx, rows)
-        return tuple(fresh.values()), list(known)
-
-    def _write(self, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    def _write(self, rows: Sequence[LessonRow]) -> list[LessonRow]:
         """Append what need not wait for a person to the file, and return it."""
-        ready = tuple(candidate for candidate in candidates if not candidate.held)
+        ready = [row for row in rows if not row.held]
         if ready:
-            self.file.append([candidate.lesson for candidate in ready])
+            self.file.append([row.lesson for row in ready])
         return ready
 
-    def _append_uncounted(
-        self, candidates: Sequence[Candidate], written: tuple[Candidate, ...] | None
-    ) -> Recorded:
-        """Append without the database, unless that is done already: the whole file is compared."""
-        try:
-            if written is None:
-                known = KnownLessons(self.file.read().lessons)
-                fresh: list[Candidate] = []
-                for candidate in candidates:
-                    if not known.find(candidate.lesson):
-                        fresh.append(candidate)
-                        known.add(candidate.lesson)
-                written = self._write(fresh)
-            return Recorded(written, len(self.file.read().lessons))
-        except LessonsUnreadable as error:
-            raise AppendFailed(str(error)) from error
-
     def sync(self, tx: Transaction, now: datetime, limit: int | None = SYNC_LIMIT) -> int:
-        """Take in what was appended to the file since it was last read; return how many lessons it holds.
+        """Take in what was appended to the file since it was last read; return how many lessons it holds. The caller holds its lock.
 
-        Where the file did not merely grow, the lessons that it no longer holds are marked as gone; not before PostgreSQL, where
-        the file is one machine's copy. Raises ``LessonsUnreadable`` and store errors.
+        What other machines recorded before PostgreSQL is appended to this one's file. Where the file did not merely grow, the lessons that it no longer holds are marked as gone; not before PostgreSQL, where
+        the file is one machine's copy. Raises ``LessonsFileError`` and store errors.
         """
+        if lacking := self._lacking(tx):
+            self.file.append(lacking)
         mark = self._mark(tx)
-        news = self.file.read_news(mark)
-        if news is None:
-            return mark.lessons if mark else 0
-        lessons = {lesson.id: lesson for lesson in news.parsed.lessons}
+        parsed, reached, is_whole = self.file.read_since(mark)
+        if reached == mark:
+            return mark.lessons
+        lessons = {lesson.id: lesson for lesson in parsed.lessons}
         known = lesson_rows.states(tx, lessons)
         new = [lesson for id_, lesson in lessons.items() if id_ not in known]
-        lesson_rows.add(tx, judged_rows(new[:limit]))
+        lesson_rows.add(tx, judged(new[:limit]), lesson_keywords)
         lesson_rows.bring_back(tx, known)
-        if news.is_whole and not self.store.is_shared:
+        if is_whole and not self.store.is_shared:
             lesson_rows.keep_only(tx, lessons, to_text(now))
         if limit is None or len(new) <= limit:
-            meta.put(tx, self.store.folder_key(f"lessons {self.file.path}"), json.dumps(asdict(news.mark)))
-        return news.mark.lessons
+            meta.put(tx, self._key, json.dumps(asdict(reached)))
+        return reached.lessons
 
     def refresh(self, now: datetime) -> None:
-        """Bring the table to what the file holds, all of it. Never raises for the database's or the file's sake."""
+        """Bring the table to what the file holds, all of it. Where that can't be done, what the table holds is shown."""
         try:
             if not self.store.exists():
                 return
             with self.store.read() as tx:
                 mark, is_behind = self._mark(tx), bool(self._lacking(tx))
-            if is_behind or self.file.read_news(mark) is not None:
+            if is_behind or self.file.read_since(mark)[1] != mark:
                 with self.file.lock(), self.store.write(scope=LESSONS) as tx:
-                    self._bring_here(tx)
                     self.sync(tx, now, limit=None)
-        except (
-            StoreUnwritable,
-            AppendFailed,
-        ) as error:  # a folder that can only be read: what the table holds is shown
+        except (StoreError, LessonsFileError) as error:
             logger.info("the lessons file was not read into the table: %s", error)
-        except (StoreError, LessonsUnreadable) as error:
-            _warn(error)
 
     def _lacking(self, tx: Transaction) -> list[Lesson]:
         """Return the lessons that other machines recorded and this one's file does not hold; before SQLite there are none."""
         if not self.store.is_shared:
             return []
         here = {lesson.id for lesson in self.file.read().lessons}
-        others = map(lesson_of, lesson_rows.lacking(tx, here))
-        return [
-            lesson for lesson in others if lesson.id not in here
-        ]  # a text without its secrets has another id
+        others = [row.lesson for row in lesson_rows.lacking(tx, here)]
+        return [it for it in others if it.id not in here]  # a text without its secrets has another id
 
-    def _bring_here(self, tx: Transaction) -> None:
-        """Append to this machine's file what others recorded; the caller holds its lock."""
-        if lacking := self._lacking(tx):
-            self.file.append(lacking)
+    def states(self, lessons: Sequence[Lesson]) -> dict[str, LessonRow]:
+        """Return what is known of these lessons by id; nothing without a database."""
+        return self._look(lambda tx: lesson_rows.states(tx, [lesson.id for lesson in lessons]))
 
-    def states(self, lessons: Sequence[Lesson] | None) -> Mapping[str, LessonState]:
-        """Return what is known of these lessons by id, or (``None``) of all that bear on the order; nothing without a database."""
+    def remarkable(self) -> dict[str, LessonRow]:
+        """Return what is known of all lessons that don't stand where their date puts them, as ``states``."""
+        return self._look(lesson_rows.remarkable)
+
+    def _look(self, look: Callable[[Transaction], dict[str, LessonRow]]) -> dict[str, LessonRow]:
         try:
-            if (lessons is not None and not lessons) or not self.store.exists():
-                return {}
-            with self.store.read() as tx:
-                if lessons is None:
-                    return lesson_rows.remarkable(tx)
-                return lesson_rows.states(tx, [lesson.id for lesson in lessons])
+            if self.store.exists():
+                with self.store.read() as tx:
+                    return look(tx)
         except StoreError as error:
             _warn(error)
-            return {}
+        return {}
 
-    def quarantined(self) -> list[Lesson]:
-        """Return the recorded lessons that wait for a person, and are not in the file."""
-        if not self.store.exists():
-            return []
-        with self.store.read() as tx:
-            return [lesson_of(row) for row in lesson_rows.quarantined(tx)]
+    def _mark(self, tx: Transaction) -> FileMark:
+        return FileMark(**json.loads(meta.get(tx, self._key) or "{}"))
 
-    def _mark(self, tx: Transaction) -> FileMark | None:
-        text = meta.get(tx, self.store.folder_key(f"lessons {self.file.path}"))
-        return None if text is None else FileMark(**json.loads(text))
+    @property
+    def _key(self) -> str:
+        return self.store.folder_key(f"lessons read {self.file.path}")
 
 
-def judged_rows(lessons: Sequence[Lesson]) -> list[LessonRow]:
-    """Return lines of others as rows: without secrets, and with why they must wait."""
-    odd = find_flagged([format_line(lesson) for lesson in lessons])
-    return [_judged_row(lesson) if at in odd else row_of(lesson) for at, lesson in enumerate(lessons)]
+def _add_new(tx: Transaction, rows: Sequence[LessonRow]) -> list[LessonRow]:
+    """Add and return the rows that say something new, and count a recurrence of each lesson that the others' events repeat."""
+    fresh: list[LessonRow] = []
+    for row in rows:
+        words = lesson_keywords(row.lesson.summary)
+        some, least = telling(words)
+        others = lesson_rows.sharing(tx, words, some, least=least)
+        same = [other.id for other in others if is_duplicate(row.lesson, other.lesson)]
+        if not same:
+            lesson_rows.add(tx, [row], lesson_keywords)
+            fresh.append(row)
+        elif row.event_type:
+            lesson_rows.recurred(tx, same, row)
+    return fresh
 
 
-def _judged_row(lesson: Lesson) -> LessonRow:
-    ref = mask_secrets(lesson.ref) if lesson.ref else None
-    masked = row_of(replace(lesson, summary=mask_secrets(lesson.summary), ref=ref))
-    return replace(masked, id=lesson.id, held=held_because(lesson.summary, lesson.ref))
+def _is_known(row: LessonRow, lessons: Iterable[Lesson]) -> bool:
+    return any(is_duplicate(row.lesson, lesson) for lesson in lessons)
 
 
-def _find_same(tx: Transaction, lesson: Lesson) -> list[str]:
-    """Return the ids of the lessons of the database that say the same: those in quarantine as well."""
-    words = lesson_keywords(lesson.summary)
-    some = rarest(lesson_rows.frequency(tx, words), len(words))
-    least = int(DUPLICATE_OVERLAP * len(words)) + 1
-    others = map(lesson_of, lesson_rows.sharing(tx, words, some, least=least) if some else ())
-    return [other.id for other in others if is_duplicate(lesson, other)]
+def make_row(
+    day: str, tags: Iterable[str], summary: str, ref: str | None, *, recorded_at: str, **known: Any
+) -> LessonRow | None:
+    """Make a lesson without secrets; ``None`` where nothing of its text is left.
 
-
-def held_because(summary: str, ref: str | None = None) -> str | None:
-    """Say why a text must wait for a person, or ``None``."""
-    return "; ".join(reasons_to_hold(f"{summary} {ref or ''}")) or None
-
-
-def row_of(lesson: Lesson) -> LessonRow:
+    It waits where the guard says so, unless a person wrote it and so approved of it.
+    """
+    lesson = make_lesson(day, tuple(map(safe, tags)), safe(summary), safe(ref or ""))
+    if lesson is None:
+        return None
+    held = None if known.get("approved_at") else _held_because(lesson)
+    gone_at = recorded_at if held else None
     return LessonRow(
-        id=lesson.id,
-        date=lesson.date,
-        phase=lesson.phase,
-        tags=lesson.tags,
-        summary=lesson.summary,
-        ref=lesson.ref,
-        keywords=lesson_keywords(lesson.summary),
+        id=lesson.id, lesson=lesson, held=held, recorded_at=recorded_at, gone_at=gone_at, **known
     )
 
 
-def lesson_of(row: LessonRow) -> Lesson:
-    return Lesson(row.date, row.tags, row.summary, row.ref)
+def judged(lessons: Sequence[Lesson]) -> list[LessonRow]:
+    """Return lines of others as rows: without secrets, and with why they must wait. Most are judged together."""
+    rows = [LessonRow(id=lesson.id, lesson=lesson) for lesson in lessons]
+    for at in find_flagged([format_line(lesson) for lesson in lessons]):
+        it = lessons[at]
+        masked = replace(it, summary=safe(it.summary), ref=safe(it.ref) if it.ref else None)
+        rows[at] = LessonRow(id=it.id, lesson=masked, held=_held_because(it))
+    return rows
+
+
+def _held_because(lesson: Lesson) -> str | None:
+    return "; ".join(reasons_to_hold(f"{lesson.summary} {lesson.ref or ''}")) or None
 
 
 def session_name(session_id: str) -> str:
-    """Return under which name a session is kept: its own, unless that is a secret; then one made of it."""
-    if _PLAIN_SESSION.fullmatch(session_id) or mask_secrets(session_id) == session_id:
-        return session_id
-    return f"session-{sha256(session_id.encode()).hexdigest()[:16]}"
+    """Return under which name a session is kept: its own, unless that is a secret."""
+    return session_id if re.fullmatch(_PLAIN_SESSION, session_id) else mask_secrets(session_id)
 
 
 def _warn(error: Exception) -> None:
@@ -283,13 +202,8 @@ def _warn(error: Exception) -> None:
 
 @contextmanager
 def open_book(
-    settings: Settings, *, timeout: float | None = None, lock_timeout: float | None = None
+    settings: Settings, *, timeout: float = _COUNT_TIMEOUT, lock_timeout: float = LOCK_TIMEOUT
 ) -> Iterator[LessonBook]:
-    """Open a project's lessons file with its database.
-
-    A busy database is waited for ``timeout`` seconds (None: 2), other writers of the file ``lock_timeout`` (None: 60).
-    """
-    lock_timeout = LOCK_TIMEOUT if lock_timeout is None else lock_timeout
-    timeout = _COUNT_TIMEOUT if timeout is None else timeout
+    """Open a project's lessons file with its database: wait ``timeout`` seconds for the one, ``lock_timeout`` for the other."""
     with Store(settings.database_url, settings.knowledge_base, timeout=timeout) as store:
         yield LessonBook(LessonsFile(settings.lessons_file, lock_timeout=lock_timeout), store)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from kr.models import EVENT_TYPES, EventType
+from kr.requests import count
 
 FIX_KEYS = ("fix", "suggestion", "recommendation", "resolution")
-MESSAGE_KEYS = ("message", "description", "summary", "detail")
+MESSAGE_KEYS = ("message", "description", "summary", "detail", "error")
 MOST_EVENTS = 3
 """At most so many lessons from one return (U5, "Event Detection Priority")."""
 
@@ -53,7 +54,6 @@ class AgentReturn:
     review_rounds: int | None
     is_auto_fixed: bool
     artifacts: tuple[str, ...]
-    lessons: tuple[object, ...]
 
     @property
     def severe(self) -> tuple[Finding, ...]:
@@ -87,10 +87,9 @@ def read_return(data: Mapping[str, Any]) -> AgentReturn:
         fix=_first(results, FIX_KEYS) or _first(data, FIX_KEYS),
         errors=tuple(_findings(facts("errors"))),
         issues=tuple(_findings(facts("issues"))),
-        review_rounds=_number(fact("review_rounds")),
+        review_rounds=count(fact("review_rounds")),
         is_auto_fixed=_folded(fact("auto_fix_applied")) in _TRUE,
         artifacts=tuple(filter(None, map(_path, facts("artifacts")))),
-        lessons=tuple(facts("lessons")),
     )
 
 
@@ -102,18 +101,27 @@ def detect(
     What the caller declared counts, unless the agent returned a clean success. The last row is for returns that no other
     one is about: it is not added to what the caller declared.
     """
-    seen = set(evident(phase, returned, limits))
-    if not is_clean_success(returned):
-        seen = {*(seen - {_FALLBACK}), declared}
+    if is_clean_success(returned):
+        return ()
+    seen = {*evident(phase, returned, limits)} - {_FALLBACK} | {declared}
     return tuple(event for event in EVENT_TYPES if event in seen)
 
 
 def evident(phase: str, returned: AgentReturn, limits: EventLimits) -> tuple[EventType, ...]:
     """Return the rows of the trigger table that hold, whatever anybody declares."""
-    seen = tuple(event for event in EVENT_TYPES[:-1] if _holds(event, phase, returned, limits))
-    if not seen and returned.status in {"failure", "needs-intervention"}:
-        return (_FALLBACK,)
-    return seen
+    status, is_story = returned.status, phase == "story-review"
+    most = limits.max_story_review_rounds if is_story else limits.max_review_rounds
+    needs_somebody, is_e2e = status == "needs-intervention", phase == "e2e-inspection"
+    rows: dict[EventType, bool] = {
+        "review_max_rounds": needs_somebody and (returned.review_rounds or 0) >= most,
+        "dev_failure_auto_fixed": status == "success" and returned.is_auto_fixed,
+        "high_severity_issues": bool(returned.severe),
+        "agent_needs_intervention": needs_somebody,
+        "knowledge_researcher_timeout": status == "timeout" and returned.agent.endswith(_RESEARCHER),
+        "e2e_verification_failure": status == "failure" and is_e2e and limits.is_e2e_enabled,
+    }
+    seen = tuple(event for event, holds in rows.items() if holds)
+    return (_FALLBACK,) if status == "failure" and not seen else seen
 
 
 def is_clean_success(returned: AgentReturn) -> bool:
@@ -127,50 +135,22 @@ def phase_tag(event: EventType, phase: str) -> str:
     return phase if tag in _REVIEWS and phase in _REVIEWS else tag
 
 
-def _holds(event: EventType, phase: str, returned: AgentReturn, limits: EventLimits) -> bool:
-    status = returned.status
-    match event:
-        case "review_max_rounds":
-            is_story = phase == "story-review"
-            most = limits.max_story_review_rounds if is_story else limits.max_review_rounds
-            return status == "needs-intervention" and (returned.review_rounds or 0) >= most
-        case "dev_failure_auto_fixed":
-            return status == "success" and returned.is_auto_fixed
-        case "high_severity_issues":
-            return bool(returned.severe)
-        case "agent_needs_intervention":
-            return status == "needs-intervention"
-        case "knowledge_researcher_timeout":
-            return status == "timeout" and returned.agent.endswith(_RESEARCHER)
-        case "e2e_verification_failure":
-            return limits.is_e2e_enabled and status == "failure" and phase == "e2e-inspection"
-        case _:
-            return False
-
-
 def _findings(items: Sequence[object]) -> Iterator[Finding]:
     for item in items:
-        if not isinstance(item, Mapping):
-            found = Finding(message=text_of(item))
-        else:
-            nested = as_mapping(item.get("error"))
-            found = Finding(
-                message=_first(item, MESSAGE_KEYS)
-                or _first(nested, MESSAGE_KEYS)
-                or text_of(item.get("error")),
-                fix=_first(item, FIX_KEYS) or _first(nested, FIX_KEYS),
-                severity=_folded(item.get("severity")),
-                path=_path(item),
-            )
+        data = item if isinstance(item, Mapping) else {"message": text_of(item)}
+        found = Finding(
+            message=_first(data, MESSAGE_KEYS),
+            fix=_first(data, FIX_KEYS),
+            severity=_folded(data.get("severity")),
+            path=_path(data),
+        )
         if found.message or found.fix or found.severity:
             yield found
 
 
 def _path(item: object) -> str | None:
-    if not isinstance(item, Mapping):
-        return text_of(item) or None
-    path = _first(item, ("file", "path"))
-    line = _number(item.get("line"))
+    data = item if isinstance(item, Mapping) else {"path": item}
+    path, line = _first(data, ("file", "path")), count(data.get("line"))
     return (f"{path}:{line}" if path and line and not path.rpartition(":")[2].isdigit() else path) or None
 
 
@@ -204,8 +184,3 @@ def text_of(value: object) -> str:
 
 def _folded(value: object) -> str:
     return text_of(value).casefold().replace("_", "-").replace(" ", "-")
-
-
-def _number(value: object) -> int | None:
-    text = text_of(value)
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None

@@ -27,23 +27,18 @@ ASK_FOR_LESSONS = (
 )
 
 _PHASE_WORDS = {
-    "e2e-inspection": re.compile("e2e|browser|playwright|cypress|inspect(?:or|ion|ing)?"),
-    "code-review": re.compile("review(?:s|ers?|ing)?|audit(?:or|ing)?|critic|critique"),
-    "story-creation": re.compile("story|stories|scrum|plan(?:ner|ning)?"),
-    "dev-execution": re.compile(
-        "devs?|develop(?:ers?|ment|ing)?|cod(?:er|ers|ing)|implement(?:er|or|ation|ing)?|engineer(?:s|ing)?|programm(?:er|ers|ing)"
-        "|fix(?:er|ing)?|refactor(?:er|ing)?"
-    ),
+    "e2e-inspection": "e2e|browser|playwright|cypress|inspect(?:or|ion|ing)?",
+    "code-review": "review(?:s|ers?|ing)?|audit(?:or|ing)?|critic|critique",
+    "story-creation": "story|stories|scrum|plan(?:ner|ning)?",
+    "dev-execution": "devs?|develop(?:ers?|ment|ing)?|cod(?:er|ers|ing)|implement(?:er|or|ation|ing)?|engineer(?:s|ing)?"
+    "|programm(?:er|ers|ing)|fix(?:er|ing)?|refactor(?:er|ing)?",
 }
 _CHANGING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
-_OWN_TOOLS = frozenset(
-    {*_CHANGING, "Read", "Glob", "Grep", "LS", "TodoWrite", "Task", "Agent", "WebFetch", "WebSearch"}
-)
+_OWN_TOOLS = _CHANGING | {"Read", "Glob", "Grep", "LS", "TodoWrite", "Task", "Agent", "WebFetch", "WebSearch"}
 _LONG_PROMPT = 4000
 _MANY_FILES = 50
 _MOST_DOCUMENTS = 8
 _MOST_TRIES = 50
-_EXIT_CODE = re.compile(r"^Exit code -?\d+\n?")
 # What an agent mends in its next step and nobody else need know: a slip of the pen, formatting, an unused import, a wrong path.
 _SLIP = re.compile(
     r"\b(?:SyntaxError|IndentationError|TabError)\b|\bF401\b|unused import|imported but unused|would be reformatted|\bTS1\d{3}\b"
@@ -89,9 +84,10 @@ def read_hook(data: object, read_transcript: Callable[[str], str]) -> Start | Fa
 
     ``read_transcript`` gives the end of a transcript. Raises ``InvalidRequest`` for an agent's return that can't be read.
     """
-    if not isinstance(data, Mapping):
-        return None
+    data = as_mapping(data)
     phase, session = phase_of(_text(data, "agent_type")), _text(data, "session_id") or "hook"
+    returned: dict[str, Any] | None = None
+    was_asked = data.get("stop_hook_active") is True
     match event := _text(data, "hook_event_name"):
         case "SessionStart" | "SubagentStart":
             path = _text(data, "transcript_path")
@@ -99,17 +95,14 @@ def read_hook(data: object, read_transcript: Callable[[str], str]) -> Start | Fa
             query = _text(data, "prompt") or said
             return Start(event=event, phase=phase, session_id=session, query=query, files=files)
         case "PostToolUseFailure":
-            error = _tool_error(data)
-            returned = {"status": "failure", "errors": [{"message": error}]}
-            return Failure(phase=phase, session_id=session, agent_return=returned) if error else None
+            error = teaching_part(data)
+            returned = {"status": "failure", "errors": [{"message": error}]} if error else None
         case "SubagentStop":
-            was_asked = data.get("stop_hook_active") is True
-            stopped = read_last_return(_last_texts(data, read_transcript, was_asked=was_asked))
-            if stopped is None:
-                return None
-            return Failure(phase=phase, session_id=session, agent_return=stopped, may_ask=not was_asked)
-        case _:
-            return None
+            returned = read_last_return(_last_texts(data, read_transcript, was_asked=was_asked))
+    if returned is None:
+        return None
+    may_ask = event == "SubagentStop" and not was_asked
+    return Failure(phase=phase, session_id=session, agent_return=returned, may_ask=may_ask)
 
 
 def _last_texts(
@@ -123,30 +116,24 @@ def _last_texts(
     return texts
 
 
-def _tool_error(data: Mapping[str, Any]) -> str:
+def teaching_part(data: Mapping[str, Any]) -> str:
+    """Return what of a tool's error may teach others: without the agent's slips, and only what makes a lesson."""
     if str(data.get("is_interrupt")).lower() == "true" or _text(data, "tool_name") in _OWN_TOOLS:
         return ""
-    return teaching_part(_text(data, "error"))
-
-
-def teaching_part(error: str) -> str:
-    """Return what of a tool's error may teach others: without the agent's slips, and only what makes a lesson."""
     from kr.lessons.wording import word_finding  # heavy
 
-    lines = text_of(_EXIT_CODE.sub("", error)).splitlines()
-    rest = "\n".join(line for line in lines if not _SLIP.search(line))
+    error = re.sub(r"^Exit code -?\d+\n?", "", _text(data, "error"))
+    rest = "\n".join(line for line in text_of(error).splitlines() if not _SLIP.search(line))
     worded = word_finding(Finding(message=rest)) if len(rest.split()) > 2 else None
     # What the agent ran into may be anything: without a row of the table, only an exception or an error is one.
-    is_error = worded is not None and (
-        worded.has_fix or re.search(r"(?i)error|exception|fatal|panic", worded.summary)
-    )
+    is_error = worded and (worded.has_fix or re.search(r"(?i)error|exception|fatal|panic", worded.summary))
     return rest if is_error else ""
 
 
 def phase_of(agent_type: str) -> str | None:
     """Map an agent's type to a phase by the words of its name (``code-reviewer``, ``bso-dev-runner``)."""
     words = re.findall(r"[a-z0-9]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", agent_type).lower())
-    found = [phase for phase, known in _PHASE_WORDS.items() if any(map(known.fullmatch, words))]
+    found = [phase for phase, known in _PHASE_WORDS.items() if any(re.fullmatch(known, it) for it in words)]
     if {"code-review", "story-creation"} <= set(found):
         return "story-review"
     return found[0] if found else None
@@ -154,14 +141,9 @@ def phase_of(agent_type: str) -> str | None:
 
 def context_answer(event: str, context: str) -> dict[str, Any]:
     """Give an agent some context. Only whole lines go in, as many as fit."""
-    kept: list[str] = []
-    room = CONTEXT_LIMIT
-    for line in context.splitlines():
-        room -= len(line) + 1
-        if room < 0:
-            break
-        kept.append(line)
-    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": "\n".join(kept)}}
+    if len(context) > CONTEXT_LIMIT:
+        context = context[:CONTEXT_LIMIT].rpartition("\n")[0]
+    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": context.rstrip("\n")}}
 
 
 # --- transcripts ---

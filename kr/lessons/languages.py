@@ -5,46 +5,28 @@ A lesson about another language than the task's never fits: words such as "test"
 
 from collections.abc import Iterable
 
-_NAMES = {
-    "python": "airflow alembic celery coverage dbt django fastapi flask httpx hypothesis jinja2 mypy numpy pandas pip poetry polars "
-    "pydantic pydantic-settings pydantic_settings pytest python ruff sklearn sphinx sqlalchemy streamlit tox uv uvicorn",
-    "javascript": "astro esbuild eslint express fastify javascript jest mocha next node npm nuxt pnpm prettier prisma react svelte "
-    "tailwind testing-library typescript vite vitest vue webpack",
-    "java": "gradle java kotlin maven spring",
-    "ruby": "bundler rails rspec ruby",
-    "php": "composer laravel php",
-    "c": "c cmake cpp meson",
-    "rust": "cargo rust",
-    "go": "go",
-    "elixir": "elixir phoenix",
-    "haskell": "haskell",
-    "julia": "julia",
-    "perl": "perl",
-    "r": "r",
-    "shell": "bash shell",
-}
-_ENDS = {
-    "python": "py pyi ipynb",
-    "javascript": "js jsx ts tsx mjs cjs mts cts vue svelte astro",
-    "java": "java kt kts gradle",
-    "ruby": "rb",
-    "php": "php",
-    "c": "c h cc cpp hpp",
-    "rust": "rs",
-    "go": "go",
-    "elixir": "ex exs",
+_WORDS = {
+    "python": "py pyi ipynb airflow alembic celery coverage dbt django fastapi flask httpx hypothesis jinja2 mypy numpy pandas pip "
+    "poetry polars pydantic pydantic-settings pydantic_settings pytest ruff sklearn sphinx sqlalchemy streamlit tox uv uvicorn",
+    "javascript": "js jsx ts tsx mjs cjs mts cts esbuild eslint express fastify jest mocha next node npm nuxt pnpm prettier prisma react "
+    "svelte tailwind testing-library typescript vite vitest vue webpack astro",
+    "java": "kt kts gradle kotlin maven spring",
+    "ruby": "rb bundler rails rspec",
+    "php": "composer laravel",
+    "c": "h cc cpp hpp cmake meson",
+    "rust": "rs cargo",
+    "go": "",
+    "elixir": "ex exs phoenix",
     "haskell": "hs",
     "julia": "jl",
     "perl": "pl pm",
-    "r": "r",
+    "r": "",
     "shell": "sh bash",
 }
-_BY_NAME = {name: language for language, names in _NAMES.items() for name in names.split()}
-_BY_END = {end: language for language, ends in _ENDS.items() for end in ends.split()}
+_LANGUAGES = {word: name for name, words in _WORDS.items() for word in [name, *words.split()]}
 
 
-def languages_of(names: Iterable[str], files: Iterable[str] = ()) -> frozenset[str]:
+def languages_of(names: Iterable[str], files: Iterable[str] = ()) -> set[str]:
     """Return the languages of frameworks, tools or tags, and of files; what is of none, such as Docker, adds nothing."""
-    ends = (path.rpartition("/")[2].partition(":")[0].rpartition(".")[2].lower() for path in files)
-    found = {_BY_NAME.get(name.strip().lower()) for name in names} | {_BY_END.get(end) for end in ends}
-    return frozenset(language for language in found if language is not None)
+    ends = (path.rpartition("/")[2].partition(":")[0].rpartition(".")[2] for path in files)
+    return {_LANGUAGES[word] for it in (*names, *ends) if (word := it.strip().lower()) in _LANGUAGES}

@@ -4,8 +4,9 @@
 in ``remedies.yaml`` beside the lessons file.
 """
 
+import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -14,28 +15,13 @@ from pathlib import Path
 
 import yaml
 
-from kr.requests import Bad, Fields, read_fields, scalars, text
+from kr.errors import FieldError, InvalidRequest
+from kr.requests import Fields, read_fields, scalars, text
 
-LONGEST_FIX = 140
-"""Characters of a remedy, so that it fits a lesson."""
+logger = logging.getLogger(__name__)
 
 # What is particular goes first: a tool before the language it is written in, and what may be any tool's last.
-_LAST = [
-    "java",
-    "c",
-    "rust",
-    "go",
-    "ruby",
-    "php",
-    "perl",
-    "node",
-    "typescript",
-    "javascript",
-    "python",
-    "bash",
-    "system",
-    "general",
-]
+_LAST = "java c rust go ruby php perl node typescript javascript python bash system general".split()
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _NAME = re.compile(r"[\w@$./:+<>#()\[\]*=, -]{1,60}")
 _MOST_WORDS = 4
@@ -58,19 +44,18 @@ class Remedy:
     literals: tuple[str, ...] = field(default=(), compare=False)
     """Texts in small letters of which each output that the pattern matches has one; empty where none is sure."""
 
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        return _compiled(self.match)
+
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What a row says of an output: the lines that it is about, what to do, and the tool."""
+    """What a row says of an output: what to do, and the lines that it is about."""
 
-    lines: tuple[str, ...]
+    row: Remedy
     fix: str
-    tags: tuple[str, ...]
-    pattern: str
-
-    def is_about(self, line: str) -> bool:
-        """Tell whether the row would say the same of this line alone."""
-        return _compiled(self.pattern).search(line) is not None
+    lines: tuple[str, ...]
 
 
 def find_remedy(output: str, own: Sequence[Remedy] = ()) -> Match | None:
@@ -79,11 +64,11 @@ def find_remedy(output: str, own: Sequence[Remedy] = ()) -> Match | None:
     for row in (*own, *shipped()):
         if row.literals and not any(literal in lowered for literal in row.literals):
             continue
-        for found in islice(_compiled(row.match).finditer(output), _MOST_PLACES):
+        for found in islice(row.pattern.finditer(output), _MOST_PLACES):
             if fix := _filled(row.fix, found):
                 start, end = output.rfind("\n", 0, found.start()) + 1, output.find("\n", found.end())
                 lines = output[start : end if end >= 0 else None].strip("\n").split("\n")
-                return Match(tuple(lines), fix, row.tags, row.match)
+                return Match(row, fix, tuple(lines))
     return None
 
 
@@ -108,14 +93,10 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 def shipped() -> tuple[Remedy, ...]:
     """Return the shipped rows, in the order in which they are tried."""
     folder = files("kr.lessons").joinpath("remedies")
-    names = sorted(
-        (item.name.removesuffix(".yaml") for item in folder.iterdir() if item.name.endswith(".yaml")),
-        key=lambda name: (_LAST.index(name) if name in _LAST else -1, name),
-    )
+    tables = {it.name.removesuffix(".yaml"): it for it in folder.iterdir() if it.name.endswith(".yaml")}
     rows: list[Remedy] = []
-    for name in names:
-        table = folder.joinpath(f"{name}.yaml").read_text(encoding="utf-8")
-        data = yaml.load(table, yaml.CBaseLoader)  # noqa: S506 - makes texts, lists and mappings alone
+    for name in sorted(tables, key=lambda name: (_LAST.index(name) if name in _LAST else -1, name)):
+        data = yaml.load(tables[name].read_text(encoding="utf-8"), yaml.CBaseLoader)  # noqa: S506 - makes texts, lists and mappings alone
         rows += (_row(row["match"], row["fix"], data["tags"]) for row in data["rows"])
     return tuple(rows)
 
@@ -139,43 +120,31 @@ def _literals(pattern: str) -> tuple[str, ...]:
     return tuple(runs) if min(map(len, runs)) > 2 else ()
 
 
-def read_own(path: Path) -> tuple[tuple[Remedy, ...], list[str]]:
-    """Read users' own rows (``match``, ``fix``, ``tags``), and what is wrong with others. A bad row costs only itself."""
+def read_own(path: Path) -> list[Remedy]:
+    """Read users' own rows: ``match``, ``fix``, ``tags``. A bad row costs only itself, and is logged."""
     try:
         data = yaml.load(path.read_bytes(), yaml.CBaseLoader)  # noqa: S506 - makes texts, lists and mappings alone
     except FileNotFoundError:
-        return (), []
+        return []
     except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        return (), [f"no YAML: {' '.join(str(error).split())}"]
-    if not isinstance(data, list):
-        return (), ["it must be a list of rows with match and fix"] if data else []
+        logger.warning("%s: no YAML: %s; passed over", path, " ".join(str(error).split()))
+        return []
     rows: list[Remedy] = []
-    problems: list[str] = []
-    for number, item in enumerate(data, start=1):
+    for number, item in enumerate(data if isinstance(data, list) else [data], start=1):
         try:
             rows.append(_own_row(item))
-        except Bad as wrong:
-            problems.append(f"row {number}: {wrong}")
-    return tuple(rows), problems
+        except (InvalidRequest, re.error) as error:
+            logger.warning("%s: row %d: %s; passed over", path, number, error)
+    return rows
 
 
 def _own_row(item: object) -> Remedy:
-    """Read one row. Raises ``Bad``."""
+    """Read one row. Raises ``InvalidRequest``, and ``re.error`` for what is no pattern."""
     row, errors = read_fields(_OWN_ROW, item)
-    if unknown := [key for key in item if key not in _OWN_ROW] if isinstance(item, Mapping) else []:
-        raise Bad(f"unknown: {', '.join(map(str, unknown))}; allowed: {', '.join(_OWN_ROW)}")
+    if not errors:
+        groups = {name.rstrip("0123456789") for name in _compiled(row["match"]).groupindex}
+        missing = {*_PLACEHOLDER.findall(row["fix"])} - groups
+        errors = [FieldError("fix", f"names {{{name}}}, which is no group of match") for name in missing]
     if errors:
-        raise Bad(
-            "; ".join(
-                f"{error.field}: {error.message.removeprefix('Validation failed: ')}" for error in errors
-            )
-        )
-    try:
-        groups = {name.rstrip("0123456789") for name in re.compile(row["match"], re.MULTILINE).groupindex}
-    except re.error as error:
-        raise Bad(f"match is no regular expression: {error}") from error
-    if missing := set(_PLACEHOLDER.findall(row["fix"])) - groups:
-        raise Bad(f"fix names {{{min(missing)}}}, which is no group of match")
-    if len(row["fix"]) > LONGEST_FIX:
-        raise Bad(f"fix has {len(row['fix'])} characters; at most {LONGEST_FIX}")
-    return _row(row["match"], row["fix"].strip(), row["tags"])
+        raise InvalidRequest(*errors)
+    return _row(row["match"], row["fix"], row["tags"])

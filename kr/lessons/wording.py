@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kr.lessons.events import Finding
-from kr.lessons.line import FIX_COLUMNS, SUMMARY_COLUMNS, cut, one_line, word_lesson
+from kr.lessons.line import FIX_COLUMNS, SUMMARY_COLUMNS, cut, word_lesson
 from kr.lessons.remedies import Match, Remedy, find_remedy
-from kr.text import columns
+from kr.text import columns, one_line
 
 _LEAST_SYMPTOM = 24
 _MOST_REMARK_LINES = 4
@@ -94,7 +94,7 @@ def word_finding(finding: Finding, own: Sequence[Remedy] = ()) -> Worded | None:
         line = _line_of(found, message)
         has_room = SUMMARY_COLUMNS - columns(found.fix) - 2 >= _LEAST_SYMPTOM
         summary = word_lesson(line if has_room and not is_vague(line) else "", found.fix)
-        return Worded(summary, "table", found.tags, has_fix=True)
+        return Worded(summary, "table", found.row.tags, has_fix=True)
     if sentences:
         return Worded(remark(message), "agent")
     line = "" if is_remark(message) else own_line(message) or ""
@@ -106,7 +106,7 @@ def _line_of(found: Match, message: str) -> str:
     at = _error_at(lines := [line.strip() for line in message.splitlines() if line.strip()])
     own = "" if at is None else lines[at]
     matched = [line.strip() for line in found.lines]
-    return _stripped(own if own in matched or found.is_about(own) else matched[0])
+    return _stripped(own if own in matched or found.row.pattern.search(own) else matched[0])
 
 
 def is_remark(text: str) -> bool:

@@ -29,7 +29,18 @@ from kr.models import (
     Tier,
 )
 from kr.source_kinds import is_package
-from kr.text import contraries, fold, identifiers, keywords, search_words, stem, summary_of, tag_key, tokens
+from kr.text import (
+    TELLING,
+    contraries,
+    fold,
+    identifiers,
+    keywords,
+    search_words,
+    stem,
+    summary_of,
+    tag_key,
+    tokens,
+)
 from kr.times import UNKNOWN_VERSION, major_key, oldest_live, parse_time, same_major
 
 SAME_TOPIC = 0.70
@@ -244,12 +255,19 @@ def _tier_of_seed(query: Query, entry: Entry, *, is_same: bool) -> Tier | None:
 
 
 def _same_keywords(query: Query, entry: Entry) -> bool:
-    """Whether two needs differ in inflection, case and small words alone, name the same identifiers, and no opposite or negation differs."""
+    """Whether two needs differ in inflection, case and small words alone, name the same identifiers, and no opposite or negation differs.
+
+    Nor may one get what the other makes.
+    """
     mine = keywords(query.topic)
-    if not mine or mine != keywords(entry.topic):
+    if not mine or mine != keywords(entry.topic) or _told(query.topic) != _told(entry.topic):
         return False
     asked, known = f"{query.topic} {query.question}", f"{entry.topic} {entry.question or ''}"
     return contraries(asked) == contraries(known) and identifiers(asked) == identifiers(known)
+
+
+def _told(topic: str) -> set[str]:
+    return {stem(token) for token in tokens(topic) if token in TELLING}
 
 
 def same_topic(one: str, other: str) -> bool:

@@ -178,13 +178,13 @@ def find(tx: Transaction, text: str, *, keys: Sequence[str] = (), most: int) -> 
 
 
 def lessons(tx: Transaction, words: Sequence[str], *, most: int, frameworks: Sequence[str] = ()) -> list[Row]:
-    """Return ``id, phase, summary, ref`` of the lessons that hold a word, most words first.
+    """Return ``id, phase, summary, ref`` of the lessons that agents are given and that hold a word, most words first.
 
-    With ``frameworks``, those that agents are given and that carry one of these keys as a tag.
+    With ``frameworks``, those that carry one of these keys as a tag.
     """
     named = "replace(replace(lower(tags), '-', ''), '.', '') LIKE :name"
     is_named = " OR ".join(f"{named}{number}" for number in range(len(frameworks)))
-    where = f"{IS_GIVEN} AND ({is_named})" if frameworks else "gone_at IS NULL"
+    where = f"{IS_GIVEN} AND ({is_named})" if frameworks else IS_GIVEN
     rows = tx.rows(
         f"SELECT id, phase, summary, tags, ref FROM lessons WHERE {where} ORDER BY date DESC, id",
         **{f"name{number}": f'%"{name}"%' for number, name in enumerate(frameworks)},

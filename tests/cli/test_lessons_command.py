@@ -330,7 +330,7 @@ def test_import(project: Project) -> None:
             "refused": 1,
             "total": 2,
         }
-        assert b"other.md:4: no lesson" in done.stderr
+        assert b"other.md: 1 lines are no lesson" in done.stderr
     other.write_text("- [2026-03-01] [vue] Use shallowRef() for charts\n", encoding="utf-8")
     done = project.run("lessons", "import", "other.md", "missing.md", "--format", "json")
     assert (done.returncode, done.stdout) == (1, b"")
@@ -340,7 +340,8 @@ def test_import(project: Project) -> None:
 @pytest.mark.parametrize("file", [".", "/", "", "..", "\udcff"])
 def test_what_is_no_file_is_not_imported(project: Project, file: str) -> None:
     done = project.run("lessons", "import", file)
-    assert (done.returncode, b"can't be read" in done.stderr, b"bug" in done.stderr) == (1, True, False)
+    assert done.returncode == 1
+    assert b"not a regular file" in done.stderr or b"No such file" in done.stderr
 
 
 def test_people_review_pin_retire_and_edit(project: Project) -> None:
@@ -393,7 +394,7 @@ def test_own_remedies_beside_the_lessons(project: Project) -> None:
     )
     (entry,) = yaml.safe_load(done.stdout)["results"]["recorded_entries"]
     assert entry["summary"] == "queue is full: Drain the queue first"
-    assert b"remedies.yaml: row 2: match: required, but missing" in done.stderr
+    assert b"remedies.yaml: row 2: match: Validation failed: required, but missing" in done.stderr
 
 
 def test_a_lesson_in_ones_own_words(project: Project) -> None:
@@ -426,12 +427,10 @@ def test_a_lesson_in_ones_own_words(project: Project) -> None:
     assert given["results"]["injected_count"] == 1
 
 
-def test_a_dry_run_counts_nothing_and_a_cut_list_says_so(project: Project) -> None:
+def test_a_cut_list_says_so(project: Project) -> None:
     write(project, *(f"- [2026-02-0{day}] [dev-execution] Lesson number {day} of these" for day in (1, 2, 3)))
-    shown = project.run("lessons", "inject", "--phase", "dev-execution", "--dry-run")
-    assert yaml.safe_load(shown.stdout)["results"]["injected_count"] == 3
     listed = project.run("lessons", "list", "--limit", "2")
-    assert [lesson["injected"] for lesson in yaml.safe_load(listed.stdout)] == [0, 0]
+    assert len(yaml.safe_load(listed.stdout)) == 2
     assert "the first 2 shown" in listed.stderr.decode()
     assert project.run("lessons", "list", "--limit", "3").stderr == b""
 
@@ -447,8 +446,8 @@ def test_a_lesson_that_is_worded_anew_keeps_its_pin_and_its_counts(project: Proj
     new = json.loads(
         project.run("lessons", "edit", old["id"], "Set row-height in rem", "--format", "json").stdout
     )
-    names = ("injected", "sessions", "recurred", "recurred_after_injection", "last_recurred_at")
-    assert [new[name] for name in names] == [old[name] for name in names] == [2, 2, 1, 1, new[names[-1]]]
+    names = ("injected", "recurred", "recurred_after_injection", "last_recurred_at")
+    assert [new[name] for name in names] == [old[name] for name in names] == [2, 1, 1, new[names[-1]]]
     assert (new["status"], new["last_recurred_at"] is None) == ("pinned", False)
     states = {
         it["id"]: (it["status"], it["injected"])

@@ -143,7 +143,7 @@ def test_findings_are_read_from_texts_and_objects() -> None:
             "errors": [
                 "one",
                 {"detail": "two", "path": "a.py", "line": "7"},
-                {"error": {"message": "three", "fix": "use g()"}},
+                {"error": "three", "fix": "use g()"},
                 None,
                 "",
             ],
@@ -169,13 +169,11 @@ def test_facts_stand_in_the_return_or_in_its_results() -> None:
         "auto_fix_applied": "yes",
         "issues": [{"severity": "High", "message": "no ownership check"}],
         "artifacts": ["a.py"],
-        "lessons": [{"symptom": "s", "fix": "f"}],
     }
     beside, within = read_return({"status": "x", **facts}), read_return({"status": "x", "results": facts})
     assert beside == within
     assert (beside.review_rounds, beside.is_auto_fixed, beside.artifacts) == (11, True, ("a.py",))
     assert [issue.message for issue in beside.severe] == ["no ownership check"]
-    assert beside.lessons == ({"symptom": "s", "fix": "f"},)
 
 
 def test_a_story_review_stays_one() -> None:

@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.errors import InvalidRequest
-from kr.lessons.inject import NOTICE, Task, block, choose
-from kr.lessons.line import Lesson
-from kr.models import to_plain
-from kr.requests import parse_request
+from kr.lessons.inject import NOTICE, block, choose, order
+from kr.models import Lesson, to_plain
+from kr.requests import LessonsInject, parse_request
 from kr.store.engine import Store
-from kr.store.lessons import LessonState
+from kr.store.lessons import LessonRow
 from kr.text import columns
 from tests.support.lessons import inject_from, record_words
 from tests.support.stores import sql
@@ -40,10 +39,16 @@ def lesson(
 
 
 def chosen(
-    lessons: list[Lesson], budget: int = 10, states: Mapping[str, LessonState] | None = None, **task: Any
+    lessons: list[Lesson], budget: int = 10, states: Mapping[str, LessonRow] | None = None, **task: Any
 ) -> list[Lesson]:
-    known = states or {}
-    return choose(lessons, budget, Task(**{"phase": "dev-execution", **task}), known, lambda _: known)
+    known, related = states or {}, task.pop("related", ())
+    asked = LessonsInject(**{"phase": "dev-execution", **task})
+    given = choose(order(lessons, asked, related, known), budget, lambda _: known)
+    return [row.lesson for row in given]
+
+
+def state(one: Lesson, **known: Any) -> dict[str, LessonRow]:
+    return {one.id: LessonRow(id=one.id, lesson=one, **known)}
 
 
 def places(lessons: list[Lesson], **task: Any) -> list[int]:
@@ -160,7 +165,7 @@ def test_the_budget_is_kept(path: Path, store: Store) -> None:
     assert inject_from(path, store, budget=0).results["injection_block"] == ""
 
 
-def test_the_request_and_the_lessons_are_kept_unless_it_is_a_dry_run(path: Path, store: Store) -> None:
+def test_the_request_and_the_lessons_are_kept(path: Path, store: Store) -> None:
     write(path, "- [2026-02-06] [dev-execution, vue] a. Ref: b.py", "- [2026-02-05] [code-review] c")
     for _ in range(2):
         inject_from(path, store)
@@ -303,30 +308,30 @@ def test_what_comes_from_another_phase_counts_as_injected_alone(path: Path, stor
 def test_what_came_back_rises_what_never_did_sinks_and_pinned_ones_go_first() -> None:
     lessons = [lesson(f"lesson number {at}", f"2026-01-0{at}", at=at) for at in (1, 2, 3, 4, 5)]
     states = {
-        lessons[0].id: LessonState(id="", recurred=2),
-        lessons[4].id: LessonState(id="", injected=10),
-        lessons[1].id: LessonState(id="", pinned_at="2026-01-01"),
-        lessons[3].id: LessonState(id="", injected=9),
+        **state(lessons[0], recurred=2),
+        **state(lessons[4], injected=10),
+        **state(lessons[1], pinned_at="2026-01-01"),
+        **state(lessons[3], injected=9),
     }
     assert places(lessons, states=states) == [2, 1, 4, 3, 5]
 
 
 @pytest.mark.parametrize(
-    ("state", "is_given"),
+    ("known", "is_given"),
     [
-        (LessonState(id=""), True),
-        (LessonState(id="", retired_at="x"), False),
-        (LessonState(id="", superseded_by="x"), False),
-        (LessonState(id="", held="gives orders"), False),
-        (LessonState(id="", held="gives orders", approved_at="x"), True),
-        (LessonState(id="", held="gives orders", approved_at="x", retired_at="x"), False),
+        ({}, True),
+        ({"retired_at": "x"}, False),
+        ({"superseded_by": "x"}, False),
+        ({"held": "gives orders"}, False),
+        ({"held": "gives orders", "approved_at": "x"}, True),
+        ({"held": "gives orders", "approved_at": "x", "retired_at": "x"}, False),
     ],
 )
 def test_retired_replaced_and_quarantined_lessons_are_given_to_nobody(
-    state: LessonState, *, is_given: bool
+    known: dict[str, str], *, is_given: bool
 ) -> None:
     one = lesson("Set row-height")
-    assert chosen([one], states={one.id: state}) == ([one] if is_given else [])
+    assert chosen([one], states=state(one, **known)) == ([one] if is_given else [])
 
 
 # --- the block ---

@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.lessons.file import AppendFailed, LessonsFile, LessonsUnreadable
-from kr.lessons.line import HEADER, Lesson
+from kr.errors import StoreBusy
+from kr.lessons.file import FileMark, LessonsFile, LessonsFileError
+from kr.lessons.line import HEADER
+from kr.models import Lesson
 from tests.support.lessons import start
 
 
@@ -67,7 +69,7 @@ def test_a_disk_that_fails_to_flush_acknowledges_nothing(path: Path, monkeypatch
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", failing)
-        with pytest.raises(AppendFailed, match=os.strerror(errno.EIO)):
+        with pytest.raises(LessonsFileError, match=os.strerror(errno.EIO)):
             append(path, "two")
     assert path.read_bytes() == before
     assert append(path, "three") == 2
@@ -101,7 +103,7 @@ def test_any_bytes_are_kept(tmp_path_factory: pytest.TempPathFactory, contents: 
         before = path.read_bytes()
         try:
             append(path, "new lesson")
-        except AppendFailed:
+        except LessonsFileError:
             assert path.read_bytes() == before
         else:
             assert path.read_bytes().startswith(before)
@@ -119,7 +121,7 @@ def test_no_file_no_lessons(path: Path) -> None:
 def test_bytes_that_nobody_can_read_cost_their_line_and_stay(path: Path, before: bytes) -> None:
     path.parent.mkdir(parents=True)
     path.write_bytes(before)
-    assert len(LessonsFile(path).read().unread) == 1
+    assert LessonsFile(path).read().unread == 1
     append(path, "new")
     assert path.read_bytes().startswith(before)
     assert [lesson.summary for lesson in LessonsFile(path).read().lessons] == ["new"]
@@ -129,7 +131,7 @@ def test_a_read_only_file_stays_as_it_is(path: Path) -> None:
     append(path, "one")
     before = path.read_bytes()
     path.chmod(0o444)
-    with pytest.raises(AppendFailed, match="read-only"):
+    with pytest.raises(LessonsFileError, match="read-only"):
         append(path, "two")
     assert path.read_bytes() == before
 
@@ -139,16 +141,16 @@ def test_what_is_no_file_is_refused_at_once(path: Path, make: object) -> None:
     path.parent.mkdir(parents=True)
     assert callable(make)
     make(path)
-    with pytest.raises(AppendFailed):
+    with pytest.raises(LessonsFileError):
         append(path, "one")
-    with pytest.raises(LessonsUnreadable):
+    with pytest.raises(LessonsFileError):
         LessonsFile(path).read()
 
 
 def test_a_folder_that_is_a_file(path: Path) -> None:
     path.parent.parent.mkdir(parents=True)
     path.parent.write_text("in the way")
-    with pytest.raises(AppendFailed):
+    with pytest.raises(LessonsFileError):
         append(path, "one")
     assert LessonsFile(path).read().lessons == ()
 
@@ -156,8 +158,8 @@ def test_a_folder_that_is_a_file(path: Path) -> None:
 _FULL_DISK = """
 import resource, sys
 from pathlib import Path
-from kr.lessons.file import AppendFailed, LessonsFile
-from kr.lessons.line import Lesson
+from kr.lessons.file import LessonsFileError, LessonsFile
+from kr.models import Lesson
 path, room = Path(sys.argv[1]), int(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 lessons = [Lesson(date="2026-02-07", tags=("x",), summary=f"lesson {n} " + "y" * 80) for n in range(3)]
@@ -165,7 +167,7 @@ try:
     file = LessonsFile(path)
     with file.lock():
         file.append(lessons)
-except AppendFailed as error:
+except LessonsFileError as error:
     print("failed:", error)
 """
 
@@ -179,7 +181,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(path: Path, room: int, *, is_new:
         path.write_bytes(before)
     with start(_FULL_DISK, path, room) as process:
         out, err = process.communicate(timeout=60)
-    assert "failed: File too large" in out, err
+    assert f"failed: {path}: File too large" in out, err
     assert (path.read_bytes() if path.exists() else None) == before
     assert append(path, "after") == (1 if is_new else 2)
 
@@ -189,7 +191,7 @@ def test_a_disk_that_takes_a_part_gives_it_back(path: Path) -> None:
     before = path.read_bytes()
     with start(_FULL_DISK, path, len(before) + 150) as process:
         out, err = process.communicate(timeout=60)
-    assert "failed: File too large" in out, err
+    assert f"failed: {path}: File too large" in out, err
     assert path.read_bytes() == before
     assert append(path, "after") == 41
 
@@ -198,7 +200,7 @@ _WRITER = """
 import sys
 from pathlib import Path
 from kr.lessons.file import LessonsFile
-from kr.lessons.line import Lesson
+from kr.models import Lesson
 file, name, count = LessonsFile(Path(sys.argv[1])), sys.argv[2], int(sys.argv[3])
 sys.stdin.readline()
 for number in range(count):
@@ -228,7 +230,7 @@ def test_many_processes_lose_tear_and_repeat_nothing(path: Path) -> None:
             writer.wait()
     found = summaries(path)
     assert len(found) == len(set(found)) == 4 * 25 + 25
-    assert LessonsFile(path).read().unread == ()
+    assert LessonsFile(path).read().unread == 0
 
 
 @pytest.mark.processes
@@ -249,7 +251,7 @@ def test_killed_writers_leave_whole_lines(path: Path) -> None:
     total = append(path, "the end")
     found = summaries(path)
     assert len(found) == total
-    assert LessonsFile(path).read().unread == ()
+    assert LessonsFile(path).read().unread == 0
     assert path.read_bytes().endswith(b"the end\n")
     assert acknowledged <= {" ".join(summary.split()[:4]) for summary in found}
     assert len(found) == len(set(found))
@@ -267,16 +269,14 @@ def test_a_line_that_was_torn_stays_and_a_new_one_begins(path: Path) -> None:
 def test_only_what_was_appended_is_read_again(path: Path) -> None:
     append(path, "one", "two")
     file = LessonsFile(path)
-    first = file.read_news(None)
-    assert first is not None
-    assert (first.is_whole, len(first.parsed.lessons), first.mark.lessons) == (True, 2, 2)
-    assert file.read_news(first.mark) is None
+    parsed, first, is_whole = file.read_since(FileMark())
+    assert (is_whole, len(parsed.lessons), first.lessons) == (True, 2, 2)
+    assert file.read_since(first)[1] == first
     append(path, "three")
-    more = file.read_news(first.mark)
-    assert more is not None
-    assert [found.summary for found in more.parsed.lessons] == ["three"]
-    assert (more.is_whole, more.mark.lessons) == (False, 3)
-    assert file.read_news(more.mark) is None
+    parsed, second, is_whole = file.read_since(first)
+    assert [found.summary for found in parsed.lessons] == ["three"]
+    assert (is_whole, second.lessons) == (False, 3)
+    assert file.read_since(second)[1] == second
 
 
 @pytest.mark.parametrize(
@@ -285,14 +285,11 @@ def test_only_what_was_appended_is_read_again(path: Path) -> None:
 def test_a_file_that_somebody_changed_is_read_whole(path: Path, change: Callable[[str], str]) -> None:
     append(path, "one", "two")
     file = LessonsFile(path)
-    first = file.read_news(None)
-    assert first is not None
+    _, first, _ = file.read_since(FileMark())
     path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
-    os.utime(path, ns=(1, 1))
-    news = file.read_news(first.mark)
-    assert news is not None
-    assert news.is_whole
-    assert news.mark.lessons == len(news.parsed.lessons) == len(summaries(path))
+    parsed, second, is_whole = file.read_since(first)
+    assert is_whole
+    assert second.lessons == len(parsed.lessons) == len(summaries(path))
 
 
 def test_a_writer_that_never_lets_go_is_not_waited_for_without_end(path: Path) -> None:
@@ -301,7 +298,7 @@ def test_a_writer_that_never_lets_go_is_not_waited_for_without_end(path: Path) -
     append(path, "one")
     with file_lock(path.parent / f".{path.name}.lock", timeout=1.0):
         began = time.monotonic()
-        with pytest.raises(AppendFailed, match="lock"), LessonsFile(path, lock_timeout=0.2).lock():
+        with pytest.raises(StoreBusy, match="lock"), LessonsFile(path, lock_timeout=0.2).lock():
             pytest.fail("two writers hold the lock")
         assert time.monotonic() - began < 10
         assert summaries(path) == ["one"]

@@ -10,9 +10,8 @@ import pytest
 
 from kr.errors import KrError
 from kr.lessons.line import parse_lines
-from kr.lessons.review import Lessons, UnknownLessonError, worth
+from kr.lessons.review import Lessons, UnknownLessonError
 from kr.store.engine import Store
-from kr.store.lessons import LessonState
 from tests.support.lessons import NOW, book_of, inject_from, record_to
 
 
@@ -24,23 +23,6 @@ def service(path: Path, store: Store) -> Lessons:
 def given(path: Path, store: Store, session: str = "s") -> str:
     answer = inject_from(path, store, session_id=session)
     return str((answer.results or {})["injection_block"])
-
-
-@pytest.mark.parametrize(
-    ("state", "expected"),
-    [
-        (LessonState(id=""), "new"),
-        (LessonState(id="", injected=10, sessions=10), "idle"),
-        (LessonState(id="", injected=9, sessions=9), "new"),
-        (LessonState(id="", injected=5, sessions=5, recurred=3), "helps"),
-        (LessonState(id="", injected=2, sessions=2, recurred=3), "new"),
-        (LessonState(id="", injected=9, sessions=9, recurred=4, recurred_after_injection=1), "helps"),
-        (LessonState(id="", injected=9, sessions=9, recurred=5, recurred_after_injection=4), "unheeded"),
-        (LessonState(id="", injected=3, sessions=3, recurred=3, recurred_after_injection=3), "unheeded"),
-    ],
-)
-def test_worth(state: LessonState, expected: str) -> None:
-    assert worth(state) == expected
 
 
 def test_a_person_retires_pins_and_words_anew(
@@ -101,7 +83,7 @@ NAMES = ("Kafka", "Redis", "Vite", "Django", "Flask", "Celery")
 
 
 @pytest.mark.effort(6, 2)
-def test_forty_sprints_agree_with_what_kr_says(
+def test_forty_sprints_are_counted(
     path: Path, project: Path, store: Store, service: Lessons, effort: int
 ) -> None:
     """Half of the agents get the lessons (the other half is the control), and failures come as their kind says."""
@@ -125,12 +107,11 @@ def test_forty_sprints_agree_with_what_kr_says(
                 record_to(path, project, store, session_id=session, now=now, errors=[failure])
     told = {lesson["summary"]: lesson for lesson in service.lessons()}
     assert len(told) == len(failures)
-    for failure, kind in failures.items():
+    for failure in failures:
         lesson = told[failure]
-        assert (lesson["injected"], lesson["sessions"]) == (20, 20)
+        assert lesson["injected"] == 20
         assert lesson["recurred"] == sum(happened[failure])
         assert lesson["recurred_after_injection"] == happened[failure][True]
-        assert lesson["worth"] == kind
     # Those that came back go first; those that never did make room.
     block = given(path, store, "last")
     assert effort < 5 or "optionidle" not in block
@@ -143,7 +124,7 @@ def test_a_lesson_stays_in_the_file_whatever_is_decided(
     record_to(path, project, store)
     (lesson,) = service.lessons()
     service.mark(lesson["id"], "retired_at")
-    assert len(parse_lines(path.read_text(encoding="utf-8")).lessons) == 1
+    assert len(parse_lines(path.read_bytes()).lessons) == 1
     with closing(sqlite3.connect(store.path)) as plain:
         assert plain.execute("SELECT retired_at FROM lessons").fetchall() == [
             ("2026-02-07T12:00:00.000000Z",)

@@ -205,6 +205,20 @@ def test_installed_documentation_is_offered_where_most_words_are_shared_or_it_wo
     assert offered(rank(asked, [(known(entry(topic, tags=())), 5.0)]), most=3)  # research is not repeated
 
 
+@pytest.mark.parametrize(
+    ("asked", "known_topic"),
+    [
+        ("make cookie", "get cookie"),
+        ("cookie", "use cookie"),
+        ("run tests", "run one test"),
+        ("why cookie", "cookie"),
+    ],
+)
+def test_who_gets_a_thing_is_not_served_how_one_is_made(asked: str, known_topic: str) -> None:
+    assert tier_of(query(asked, tags=()), known(entry(known_topic, tags=())), SURE) is None
+    assert tier_of(query(f"the {asked}", tags=()), known(entry(asked, tags=())), SURE) == "framework+keywords"
+
+
 def test_a_placeholder_is_no_candidate() -> None:
     assert rank(query(), [(known(entry(origin="placeholder", status="stale")), 9.0)]) == []
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kr.errors import StoreError
+from kr.models import Lesson
 from kr.store import copying, entries, lessons, requests, saving, search, wordings
 from kr.store.engine import Store
 from kr.store.lessons import LessonRow
@@ -44,7 +45,7 @@ def old(tmp_path: Path) -> Store:
             outcome=given.outcome,
             charged=given.charged,
         )
-        lessons.add(tx, [LessonRow(id="l", date="2026-10-01", phase="any", tags=("any",), summary="a; b")])
+        lessons.add(tx, [LessonRow(id="l", lesson=Lesson("2026-10-01", ("any",), "a; b"))], str.split)
     return store
 
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kr.models import Lesson
 from kr.store import archive, entries, lessons, reports, saving, search
 from kr.store.engine import Store
 from kr.store.lessons import LessonRow
@@ -96,11 +97,9 @@ def test_an_entry_whose_text_is_lost_is_found_no_more(store: Store, base: Path, 
 
 
 def test_lessons_are_found_until_the_file_has_lost_them(store: Store) -> None:
-    row = LessonRow(
-        id="l", date="2026-10-01", phase="dev-execution", tags=("dev-execution",), summary="Pin numpy"
-    )
+    row = LessonRow(id="l", lesson=Lesson("2026-10-01", ("dev-execution",), "Pin numpy"))
     with store.write() as tx:
-        lessons.add(tx, [row])
+        lessons.add(tx, [row], str.split)
     with store.read() as tx:
         [found] = search.lessons(tx, ["numpy"], most=5)
         assert (found["id"], found["phase"], found["summary"]) == ("l", "dev-execution", "Pin numpy")

@@ -14,9 +14,9 @@ from typing import Any
 import yaml
 
 from kr.guard import reasons_to_hold
-from kr.lessons.line import Lesson, format_line
+from kr.lessons.line import format_line, lesson_keywords
 from kr.lessons.remedies import shipped
-from kr.models import PHASES
+from kr.models import PHASES, Lesson
 from kr.store import archive, ledger, saving, wordings
 from kr.store import lessons as lesson_rows
 from kr.store import requests as request_rows
@@ -243,7 +243,7 @@ def _research(tx: Any, row: RequestRow, status: str, story: Mapping[str, str], c
 
 
 def _teach(store: Store, lessons_file: Path, now: datetime, chance: random.Random) -> None:
-    """Write forty lessons of all phases and worths, some in quarantine, one with hostile text."""
+    """Write forty lessons of all phases, some in quarantine, one with hostile text."""
     texts = [row.fix for row in shipped() if "{" not in row.fix][::30][:34]
     texts += [
         f"Escape what users give {SCRIPT}",
@@ -269,24 +269,19 @@ def _teach(store: Store, lessons_file: Path, now: datetime, chance: random.Rando
     with store.write() as tx:
         for number, lesson in enumerate(lessons):
             source = "agent" if number >= 34 else chance.choice(("table", "table", "agent", "tool", "person"))
-            lesson_rows.add(
-                tx,
-                [
-                    LessonRow(
-                        id=lesson.id,
-                        date=lesson.date,
-                        phase=lesson.phase,
-                        tags=lesson.tags,
-                        summary=lesson.summary,
-                        ref=lesson.ref,
-                        source=source,
-                        held="; ".join(reasons_to_hold(lesson.summary)) or None,
-                    )
-                ],
-            )
+            held = "; ".join(reasons_to_hold(lesson.summary)) or None
+            row = LessonRow(id=lesson.id, lesson=lesson, source=source, held=held)
+            lesson_rows.add(tx, [row], lesson_keywords)
             for session in range(chance.choice((0, 2, 5, 12)) if number < 37 else 0):
-                given = {"phase": lesson.phase, "story_key": "1-1", "session_id": f"sprint-{session}"}
-                lesson_rows.injected(tx, [lesson.id], **given, at=to_text(now))
+                request = RequestRow(
+                    id="",
+                    at=to_text(now),
+                    mode=None,
+                    status="success",
+                    story_key="1-1",
+                    session_id=f"sprint-{session}",
+                )
+                lesson_rows.injected(tx, [lesson.id], lesson.phase, request)
     for lesson in lessons[:37]:
         came_back = chance.choice(((0, 0), (0, 0), (3, 0), (4, 3), (1, 0)))
         sql(

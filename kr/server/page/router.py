@@ -126,7 +126,7 @@ class _Page:
             context = await self._workers.run(lambda: views.entry(self._app, views.Params({}), entry_id))
             again = {**context, "draft": form, "problem": str(error)}
             return self._render(request, "entry.html", again, status=422)
-        kept = {name: form[name] for name in ("phase", "worth", "page") if form.get(name)}
+        kept = {name: form[name] for name in ("phase", "page") if form.get(name)}
         return RedirectResponse(f"{address}?{urlencode({**kept, 'done': what})}", status_code=303)
 
     async def sign_in(self, request: Request) -> Response:

@@ -17,7 +17,6 @@ PER_PAGE = 50
 _MOST_FOUND = 200
 _STATUSES: tuple[ShownStatus, ...] = get_args(ShownStatus)
 _REASONS = ("lru", "age", "manual")
-_WORTHS = ("helps", "unheeded", "idle", "new")
 _COUNTS = ("injected", "recurred", "recurred_after_injection")
 _LESSON_MARKS = {
     "retire": ("retired_at", True),
@@ -174,22 +173,18 @@ def sources(app: App, _params: Params) -> Context:
 
 
 def lessons(app: App, params: Params) -> Context:
-    """Show lessons by phase, with what they are worth."""
+    """Show lessons by phase."""
     with app.lessons() as service:
         everything, held_back = service.lessons(limit=100_000), len(service.quarantined())
     phases = app.settings.knowledge_research.all_phases
-    phase, worth = params.one_of("phase", phases), params.one_of("worth", _WORTHS)
+    phase = params.one_of("phase", phases)
     found = [
         lesson
         for lesson in everything
-        if lesson["status"] != "quarantined"
-        and (not phase or phase in lesson["tags"])
-        and worth in {"", lesson["worth"]}
+        if lesson["status"] != "quarantined" and (not phase or phase in lesson["tags"])
     ]
     return {
         "phase": phase,
-        "worth": worth,
-        "worths": _WORTHS,
         "phases": [_phase(name, everything) for name in phases],
         "held_back": held_back,
         "all": len(everything),
@@ -204,7 +199,6 @@ def _phase(name: str, everything: Sequence[Mapping[str, Any]]) -> Context:
         "name": name,
         "lessons": len(live),
         **{key: sum(lesson[key] for lesson in live) for key in _COUNTS},
-        "worths": [(worth, sum(lesson["worth"] == worth for lesson in live)) for worth in _WORTHS],
     }
 
 

@@ -133,7 +133,7 @@ def test_an_error_says_where_it_is(error: dict[str, Any], path: str | None) -> N
 
 
 @given(
-    st.sampled_from(["review_rounds", "auto_fix_applied", "errors", "issues", "artifacts", "lessons"]),
+    st.sampled_from(["review_rounds", "auto_fix_applied", "errors", "issues", "artifacts"]),
     st.sampled_from([None, "", [], {}]),
 )
 def test_what_is_empty_in_one_place_is_read_in_the_other(name: str, nothing: object) -> None:
@@ -146,9 +146,9 @@ def test_what_is_empty_in_one_place_is_read_in_the_other(name: str, nothing: obj
 
 
 def test_what_an_agent_says_of_itself_is_kept_as_it_came() -> None:
-    returned = read_return({"status": "X", "summary": " All is lost. ", "agent": "Dev_One", "lessons": ""})
+    returned = read_return({"status": "X", "summary": " All is lost. ", "agent": "Dev_One"})
     assert (returned.summary, returned.status, returned.agent) == ("All is lost.", "x", "dev-one")
-    assert (returned.lessons, returned.errors, returned.artifacts) == ((), (), ())
+    assert (returned.errors, returned.artifacts) == ((), ())
 
 
 @given(st.integers(18_000, 90_000), st.integers(1, 400))

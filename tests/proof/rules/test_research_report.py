@@ -73,7 +73,7 @@ def examples(section: str) -> list[str]:
 # --- the whole
 
 
-@given(PASSAGES, st.integers(300, 2_000), st.sampled_from(["context7", "web_search", "local_docs"]))
+@given(PASSAGES, st.integers(600, 2_000), st.sampled_from(["context7", "web_search", "local_docs"]))
 def test_every_line_is_a_sources_and_quoted_or_names_a_source(
     passages: list[Passage], most: int, source: str
 ) -> None:

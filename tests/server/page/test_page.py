@@ -48,7 +48,7 @@ def test_an_empty_knowledge_base_says_what_to_do_next(empty: Site, path: str) ->
     assert not empty.project.database.exists()  # looking makes nothing
 
 
-@pytest.mark.parametrize("path", [*VIEWS, "/entries?framework=vue", "/lessons?worth=new", "entry"])
+@pytest.mark.parametrize("path", [*VIEWS, "/entries?framework=vue", "/lessons?phase=code-review", "entry"])
 def test_hostile_text_is_text(sprint: Site, path: str) -> None:
     if path == "entry":
         path = str(one(soup(sprint, "/entries?framework=vue"), "#found tbody a")["href"])
