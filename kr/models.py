@@ -314,24 +314,10 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatchView:
-    """Why an entry answered."""
-
-    tier: Tier
-    topic_overlap: float
-    shared_tags: list[str]
-    entry_status: EntryStatus
-    origin: Origin
-    worked: int
-    wrong: int
-    score: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchResults:
     """The ``results`` of a research. ``lru_evicted`` is -1 when the capacity guard failed.
 
-    ``related`` holds the candidates, best first, ``candidate_report`` the best one's report (``{id, text}``), so that the asker mostly
+    ``match`` says why an entry answered: ``{tier, topic_overlap, shared_tags, entry_status, origin, worked, wrong, score}``. ``related`` holds the candidates, best first, ``candidate_report`` the best one's report (``{id, text}``), so that the asker mostly
     needs no second call; ``lessons`` those of the framework whose words the question shares (``{summary, ref}``); ``report_file`` is the
     absolute path of the report.
     """
@@ -346,7 +332,7 @@ class ResearchResults:
     index_updated: bool
     index_count: int
     lru_evicted: int
-    match: MatchView | None
+    match: dict[str, Any] | None
     related: list[Related]
     candidate_report: dict[str, str] | None
     lessons: list[dict[str, str | None]]
@@ -400,29 +386,19 @@ class Lesson:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InjectedLesson:
-    """One lesson of the block with where it comes from: ``source`` says who worded it."""
-
-    id: str
-    summary: str
-    ref: str | None
-    tags: list[str]
-    date: str
-    source: str
-    story_key: str | None
-    session_id: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class InjectResults:
-    """The ``results`` of mode ``lessons-inject``."""
+    """The ``results`` of mode ``lessons-inject``.
+
+    ``lessons`` are those of the block with where they come from: ``{id, summary, ref, tags, date, source, story_key, session_id}``;
+    ``source`` says who worded one.
+    """
 
     phase: str
     total_lessons_found: int
     phase_filtered_count: int
     injected_count: int
     injection_block: str
-    lessons: Sequence[InjectedLesson] = ()
+    lessons: Sequence[dict[str, Any]] = ()
 
 
 def failure(data: Mapping[str, Any], *problems: Problem, mode: str | None = None) -> Envelope:

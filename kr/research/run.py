@@ -14,7 +14,6 @@ from kr.errors import KrError
 from kr.frameworks import framework_key, lookup_keys
 from kr.models import (
     Match,
-    MatchView,
     Problem,
     Query,
     ResearchEnvelope,
@@ -348,17 +347,17 @@ def outcome_of(found: Lookup) -> Outcome:
     )
 
 
-def _match_view(outcome: Outcome) -> MatchView | None:
+def _match_view(outcome: Outcome) -> dict[str, Any] | None:
     match = outcome.match
     if match is None:
         return None
-    return MatchView(
-        tier=match.tier,
-        topic_overlap=round(match.topic_overlap, 4),
-        shared_tags=list(match.shared_tags),
-        entry_status=match.entry.status,
-        origin=match.entry.origin,
-        worked=outcome.ratings.worked,
-        wrong=outcome.ratings.wrong,
-        score=match.score,
-    )
+    return {
+        "tier": match.tier,
+        "topic_overlap": round(match.topic_overlap, 4),
+        "shared_tags": list(match.shared_tags),
+        "entry_status": match.entry.status,
+        "origin": match.entry.origin,
+        "worked": outcome.ratings.worked,
+        "wrong": outcome.ratings.wrong,
+        "score": match.score,
+    }
