@@ -10,7 +10,8 @@ from datetime import date, datetime, timedelta
 
 from kr.markdown import plain_line, render, split
 from kr.models import PLACEHOLDER_MARK, Confidence, Query, ReportKind
-from kr.text import fence_after, strip_invisible
+from kr.text import sections as split_sections
+from kr.text import strip_invisible
 from kr.times import parse_time
 
 HEADER = ("Framework", "Version", "Research Date", "Confidence", "Sources")
@@ -49,35 +50,18 @@ def render_report(report: ParsedReport) -> str:
 
 
 def parse_report(text: str) -> ParsedReport | None:
-    """Take a report apart; ``None`` when it does not follow the template to the letter."""
+    """Take a report apart; ``None`` when it does not follow the template."""
     title, _, rest = text.partition("\n\n")
-    head, *bodies = _split_at_headings(rest)
+    parts = split_sections(rest)
+    # A section that is there twice leaves a part of the text before the first one, where no header reads so.
+    head = rest[: len(rest) - sum(map(len, parts.values()))]
     found = [_HEADER_LINE.fullmatch(line) for line in head.strip("\n").split("\n")]
     header = {line[1]: line[2] for line in found if line}
-    names = [body.partition("\n")[0] for body in bodies]
-    if (
-        not re.fullmatch(r"# \S.*", title)
-        or len(found) != len(header)
-        or tuple(header) != HEADER
-        or names != [f"## {name}" for name in SECTIONS]
-    ):
+    is_whole = len(found) == len(header) and tuple(header) == HEADER and tuple(parts) == SECTIONS
+    if not re.fullmatch(r"# \S.*", title) or not is_whole:
         return None
-    sections = {
-        name: body.partition("\n")[2].strip("\n") for name, body in zip(SECTIONS, bodies, strict=True)
-    }
+    sections = {name: part.partition("\n")[2].strip("\n") for name, part in parts.items()}
     return ParsedReport(title=title, header=header, sections=sections)
-
-
-def _split_at_headings(text: str) -> list[str]:
-    """Split before every ``## `` that is no comment in code."""
-    parts: list[list[str]] = [[]]
-    fence = ""
-    for line in text.split("\n"):
-        if not fence and line.startswith("## "):
-            parts.append([])
-        fence = fence_after(line, fence)
-        parts[-1].append(line)
-    return ["\n".join(lines) for lines in parts]
 
 
 def read_confidence(text: str) -> Confidence | None:
@@ -117,8 +101,10 @@ _LONGEST_CARRIED = 64_000
 def origin_of(text: str) -> ReportKind:
     """Say from a report's own words what it was made from; a text of another shape counts as researched."""
     parsed = parse_report(text)
-    summary = parsed.sections[SUMMARY] if parsed else text
-    lines = {line.strip("> \t") for line in summary.splitlines()}
+    # What is quoted in a report of the template is a source's.
+    lines = [line.strip("> \t") for line in text.splitlines()]
+    if parsed:
+        lines = parsed.sections[SUMMARY].splitlines()
     if PLACEHOLDER_MARK in lines:
         return "skeleton"
     if STALE_MARK in lines:
