@@ -31,7 +31,7 @@ from kr.store.files import ReportFiles
 from kr.store.reports import edit_at
 from kr.text import counted, one_line
 from kr.times import parse_time, to_text
-from kr.transfer import ARCHIVE, CONFLICT, INDEX, has_conflict
+from kr.transfer import ARCHIVE, INDEX
 from kr.transfer.export_yaml import export_yaml, render_archive, render_index
 from kr.transfer.import_yaml import import_report, import_yaml
 from kr.transfer.read_index import Item
@@ -118,6 +118,7 @@ class Doctor:
             bad_url = Diagnosis("database", "error", "KR_DATABASE_URL", str(error))
             yield lambda: iter([bad_url])
             return
+        yield self.check_permissions
         yield self.check_database
         if is_file:
             yield self.check_tracked
@@ -136,6 +137,13 @@ class Doctor:
             name, why = check.__name__.removeprefix("check_"), f"can't be examined: {error}"
             findings.append(Diagnosis(name, "error", self._store.location, why))
         return findings
+
+    def check_permissions(self) -> Iterator[Diagnosis]:
+        """A knowledge base in which this user can save nothing: a read-only disk, somebody else's folder."""
+        for path in (self._folder,) if self._store.is_shared else (self._folder, self._store.path):
+            if path.exists() and not os.access(path, os.W_OK):
+                why = "may not be written by this user; let its owner run kr, or change its mode or mount"
+                yield Diagnosis("permissions", "error", str(path), why)
 
     def check_database(self) -> Iterator[Diagnosis]:
         """A database that is absent, corrupt, of another version, or another program's."""
@@ -308,8 +316,6 @@ class Doctor:
             elif path.exists() and not path.is_file():
                 why = "is not a regular file; move it away, and the next export writes the file"
                 yield about("error", message=why)
-            elif path.exists() and has_conflict(path):
-                yield about("error", message=CONFLICT)
             elif path.exists() and path.read_bytes() != text.encode():
                 why = "differs from the database, as it does after each hit"
                 yield about("information", message=why, repair=repair, fix=self._export)

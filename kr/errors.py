@@ -10,6 +10,7 @@
     │   ├── StoreBusy        another process holds it longer than we wait (it is not corrupt)
     │   │   └── StoreConflict  the server ended the transaction for another's sake; it can be tried again
     │   ├── StoreCorrupt     the file is no database or is damaged; it is left as it is
+    │   ├── StoreForeign     another program's, or of a kr that was never released
     │   ├── StoreTooNew      written by a newer kr
     │   └── StoreUnwritable  it can be read at most
     ├── Overloaded           the queue of requests is full
@@ -104,6 +105,10 @@ class StoreConflict(StoreBusy):
 
 class StoreCorrupt(StoreError):
     code = "database_corrupt"
+
+
+class StoreForeign(StoreError):
+    pass
 
 
 class StoreTooNew(StoreError):

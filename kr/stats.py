@@ -142,11 +142,11 @@ def open_needs(store: Store, *, limit: int, offset: int = 0) -> tuple[list[Row],
     with store.read_if_exists() as tx:
         groups = _grouped(request_rows.open_offers(tx))
         shown = groups[offset : offset + limit]
-        ids = {entry_id for group in shown for entry_id, _ in group[0].candidates}
+        ids = {entry_id for group in shown for entry_id in group[0].candidates}
         live = {entry.id: entry for entry in entries.some(tx, ids)}
     needs = [
         {
-            "request_id": group[0].request_id,
+            "request_id": group[0].id,
             "asked": len(group),
             "last_at": group[0].at,
             "framework": group[0].framework,
@@ -154,7 +154,7 @@ def open_needs(store: Store, *, limit: int, offset: int = 0) -> tuple[list[Row],
             "tags": group[0].tags,
             "question": group[0].question,
             "researched": next((request.entry_id for request in group if request.entry_id is not None), None),
-            "offered": [{"id": entry_id, "entry": live.get(entry_id)} for entry_id, _ in group[0].candidates],
+            "offered": [{"id": entry_id, "entry": live.get(entry_id)} for entry_id in group[0].candidates],
         }
         for group in shown
     ]
@@ -180,14 +180,14 @@ def settle(store: Store, request_id: str, entry_id: str | None, now: datetime) -
         if request is None:
             raise UnknownEntry("there is no such question; somebody may have removed it")
         if entry_id is not None:
-            if entry_id not in {candidate for candidate, _ in request.candidates}:
+            if entry_id not in request.candidates:
                 raise UnknownEntry(f"{entry_id} was not offered for this question")
             entry = entries.get(tx, entry_id)
             if entry is None:
                 raise unknown_entry(tx, entry_id)
             need = Need(request.topic, request.tags, request.question)
             wordings.keep(tx, entry, need, at=to_text(now), proved=True)
-        alike = {it.request_id for it in request_rows.open_offers(tx) if _need_key(it) == _need_key(request)}
+        alike = {it.id for it in request_rows.open_offers(tx) if _need_key(it) == _need_key(request)}
         settled = [*(alike | {request_id})]
         request_rows.settle_offers(tx, settled, entry_id, at=to_text(now))
         return len(settled)

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from kr.errors import KrError
-from kr.store import copying, entries, ledger, meta, saving
+from kr.store import copying, entries, ledger, saving
 from kr.store.engine import Store
 from kr.store.ledger import SourceCall
 from kr.store.saving import Draft
@@ -127,9 +127,7 @@ def step(store: Store, app: Any, number: int, chance: random.Random, told: Ackno
             store.change(lambda tx: ledger.settle(tx, won.id, call), scope=None)
             told["charged"][story] += 1
     else:
-        store.change(
-            lambda tx: meta.put(tx, "counter", str(int(meta.get(tx, "counter") or 0) + 1)), scope="counter"
-        )
+        store.change(lambda tx: tx.note("counter", str(int(tx.fact("counter") or 0) + 1)), scope="counter")
         told["counted"] += 1
 
 
@@ -203,7 +201,7 @@ def judge(store: Store, context7: StandIn, told: list[Acknowledged], most: int, 
         live = set(entries.ids(tx))
         archived = tx.rows("SELECT id, topic FROM archived_entries")
         kept = live | {row["id"] for row in archived}
-        counter = int(meta.get(tx, "counter") or 0)
+        counter = int(tx.fact("counter") or 0)
         spent = {f"1-{it}": ledger.spent(tx, "load", f"1-{it}") for it in range(STORIES)}
         number = entries.count(tx)
     saved = [it for one in told for it in one["saved"]]

@@ -13,7 +13,7 @@ from kr.store import backup as backups
 from kr.store import entries as entry_rows
 from kr.store.engine import store_of
 from kr.text import counted
-from kr.transfer.restore_backup import restore_backup
+from kr.transfer.export_yaml import restore_backup
 
 logger = logging.getLogger(__name__)
 

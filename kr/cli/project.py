@@ -157,7 +157,7 @@ def export_yaml(ctx: click.Context, output: Path | None) -> None:
     Not exported: lessons (`kr lessons import` takes their file), which of them are pinned, retired or approved and their
     counts; earlier texts of reports; ratings; findings that wait for `kr review`; the record of requests, calls and
     workflows. `kr db backup` has everything. The same state gives the same bytes. Of a file that kr did not
-    write a copy is first kept beside it, its name ending with .bak; one with conflict markers of git is left alone.
+    write a copy is first kept beside it, its name ending with .bak.
     """
     with open_app(ctx, only_reads=True) as app:
         emit(app.export_yaml(output), ctx, facts_view)

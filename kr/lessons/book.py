@@ -20,7 +20,6 @@ from kr.lessons.line import format_line, is_duplicate, lesson_keywords, make_les
 from kr.models import Lesson
 from kr.settings import Settings
 from kr.store import lessons as lesson_rows
-from kr.store import meta
 from kr.store.engine import LESSONS, Store, Transaction
 from kr.store.lessons import LessonRow
 from kr.times import to_text
@@ -91,7 +90,7 @@ class LessonBook:
         if is_whole and not self.store.is_shared:
             lesson_rows.keep_only(tx, lessons, to_text(now))
         if limit is None or len(new) <= limit:
-            meta.put(tx, self._key, json.dumps(asdict(reached)))
+            tx.note(self._key, json.dumps(asdict(reached)))
         return reached.lessons
 
     def refresh(self, now: datetime) -> None:
@@ -133,7 +132,7 @@ class LessonBook:
         return {}
 
     def _mark(self, tx: Transaction) -> FileMark:
-        return FileMark(**json.loads(meta.get(tx, self._key) or "{}"))
+        return FileMark(**json.loads(tx.fact(self._key) or "{}"))
 
     @property
     def _key(self) -> str:

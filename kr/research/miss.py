@@ -29,8 +29,7 @@ from kr.settings.model import CustomSource
 from kr.source_kinds import is_package
 from kr.sources.base import Ask, Source
 from kr.sources.registry import build_source
-from kr.store import ledger, saving, wordings
-from kr.store.engine import INDEX
+from kr.store import ledger, saving
 from kr.store.places import pair_of
 from kr.store.saving import Draft, Saved
 from kr.text import fold
@@ -250,11 +249,6 @@ class Miss:
             is_kept = saved.revision != saved.entry.revision
             kept = f", and is kept as its revision {saved.revision}" if is_kept else ""
             run.notes.append(f"{saved.entry.id} is unchanged: what was found now does not replace it{kept}")
-        elif run.overrides.refresh:
-            # So is a wrong choice undone: these words led to another entry, and what they ask for was wanted anew.
-            run.cache.write(
-                lambda tx: wordings.detach(tx, run.query.question, saved.entry), None, scope=INDEX
-            )
         if self._config.auto_export:
             try:
                 refresh_exports(run.cache.store, self._settings.knowledge_base)

@@ -7,18 +7,20 @@ from typing import Any, Literal
 from kr.errors import UnknownEntry
 from kr.frameworks import framework_key
 from kr.models import Entry
-from kr.store import entries, meta, search
-from kr.store.engine import Row, Transaction
+from kr.store import entries, search
+from kr.store.engine import Transaction
 from kr.store.entries import COLUMNS, KEYS, to_entry, to_values, topic_key
 from kr.store.sql import EVICTED_FIRST, insert_into
 from kr.text import nearest, one_line
 from kr.times import from_text, oldest_live, to_text
 
+ARCHIVE_CHANGES = "archive_changes"
+"""The key of how often archived rows left."""
 _LONGEST_ID = 200
 ArchiveReason = Literal["lru", "age", "manual"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Archived:
     """An archived row: the entry as it was (its status before), and when and why it left the index."""
 
@@ -29,8 +31,18 @@ class Archived:
 
 
 _SHARED = ", ".join((*(name for name in COLUMNS if name != "status"), *KEYS))
-_SELECT = f"SELECT {', '.join(COLUMNS)}, archive_id, archived_at, reason, prior_status FROM archived_entries"
 _ADD = insert_into("archived_entries", (*COLUMNS, *KEYS, "prior_status", "archived_at", "reason"))
+
+
+def _select(tx: Transaction, rest: str, **parameters: object) -> list[Archived]:
+    names = ", ".join((*COLUMNS, "archive_id", "archived_at", "reason", "prior_status"))
+    rows = tx.rows(f"SELECT {names} FROM archived_entries {rest}", **parameters)
+    return [
+        Archived(
+            row["archive_id"], to_entry(row, status=row["prior_status"]), row["archived_at"], row["reason"]
+        )
+        for row in rows
+    ]
 
 
 def all(tx: Transaction) -> list[Archived]:  # noqa: A001 - read as archive.all(tx)
@@ -39,8 +51,7 @@ def all(tx: Transaction) -> list[Archived]:  # noqa: A001 - read as archive.all(
 
 def since(tx: Transaction, archive_id: int) -> list[Archived]:
     """Return the rows that were archived after one, in the order in which they were archived."""
-    rows = tx.rows(f"{_SELECT} WHERE archive_id > :after ORDER BY archive_id", after=archive_id)
-    return [to_archived(row) for row in rows]
+    return _select(tx, "WHERE archive_id > :after ORDER BY archive_id", after=archive_id)
 
 
 def browse(
@@ -53,8 +64,7 @@ def browse(
     if reason is not None:
         wanted["reason"] = reason
     where = " AND ".join(f"{name} = :{name}" for name in wanted)
-    rows = tx.rows(f"{_SELECT} {f'WHERE {where}' if where else ''} ORDER BY archive_id DESC", **wanted)
-    return [to_archived(row) for row in rows]
+    return _select(tx, f"{f'WHERE {where}' if where else ''} ORDER BY archive_id DESC", **wanted)
 
 
 def ids(tx: Transaction) -> list[str]:
@@ -72,23 +82,22 @@ def last_id(tx: Transaction) -> int:
 
 def of_pair(tx: Transaction, framework: str, topic: str) -> list[Archived]:
     """Return the archived rows of a framework and topic, the last archived first."""
-    rows = tx.rows(
-        f"{_SELECT} WHERE framework_key = :framework AND topic_key = :topic ORDER BY archive_id DESC",
+    return _select(
+        tx,
+        "WHERE framework_key = :framework AND topic_key = :topic ORDER BY archive_id DESC",
         framework=framework_key(framework),
         topic=topic_key(topic),
     )
-    return [to_archived(row) for row in rows]
 
 
 def of_id(tx: Transaction, entry_id: str) -> list[Archived]:
     """Return the archived rows of an id, the last archived first."""
-    rows = tx.rows(f"{_SELECT} WHERE id = :id ORDER BY archive_id DESC", id=entry_id)
-    return [to_archived(row) for row in rows]
+    return _select(tx, "WHERE id = :id ORDER BY archive_id DESC", id=entry_id)
 
 
 def pop(tx: Transaction, archive_id: int) -> bool:
     """Remove a row that becomes live again; False when it is not there. The export learns of it by ``ARCHIVE_CHANGES``."""
-    meta.put(tx, meta.ARCHIVE_CHANGES, str(int(meta.get(tx, meta.ARCHIVE_CHANGES) or 0) + 1))
+    tx.note(ARCHIVE_CHANGES, str(int(tx.fact(ARCHIVE_CHANGES) or 0) + 1))
     return bool(tx.execute("DELETE FROM archived_entries WHERE archive_id = :id", id=archive_id))
 
 
@@ -131,15 +140,6 @@ def _move(tx: Transaction, where: str, reason: ArchiveReason, now: datetime, **p
     if moved:
         search.prune(tx)
     return moved
-
-
-def to_archived(row: Row) -> Archived:
-    return Archived(
-        archive_id=row["archive_id"],
-        entry=to_entry(row, status=row["prior_status"]),
-        archived_at=row["archived_at"],
-        reason=row["reason"],
-    )
 
 
 def unknown_entry(tx: Transaction, entry_id: str, *, in_archive: bool = False) -> UnknownEntry:

@@ -13,7 +13,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any, Literal
 
-from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
+from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreForeign, StoreTooNew, StoreUnwritable
 from kr.store import entries, migrate, search
 from kr.store.engine import Store, Transaction
 from kr.store.lock import file_lock
@@ -26,7 +26,6 @@ from kr.store.sqlite import (
     open_existing,
     require_ours,
     translated,
-    user_version,
 )
 from kr.text import digest
 
@@ -67,12 +66,8 @@ def inspect(path: Path, *, is_locked: bool = False) -> Inspection:
             return Inspection("absent")
         with _reading(path, is_locked=is_locked) as connection:
             return _judge(path, connection)
-    except StoreCorrupt as error:
-        return Inspection("corrupt", problem=error.problem)
-    except StoreBusy:
-        raise
     except StoreError as error:
-        return Inspection("unreadable", problem=str(error))
+        return _unusable(error)
 
 
 def inspect_store(store: Store) -> Inspection:
@@ -81,12 +76,21 @@ def inspect_store(store: Store) -> Inspection:
         return inspect(store.path)
     try:
         return Inspection("current", SCHEMA_VERSION) if store.exists() else Inspection("absent")
-    except StoreTooNew as error:
-        return Inspection("newer", problem=str(error))
-    except StoreBusy:
-        raise
     except StoreError as error:
-        return Inspection("unreadable", problem=str(error))
+        return _unusable(error)
+
+
+def _unusable(error: StoreError) -> Inspection:
+    match error:
+        case StoreBusy():
+            raise error
+        case StoreCorrupt():
+            return Inspection("corrupt", problem=error.problem)
+        case StoreTooNew():
+            return Inspection("newer", problem=str(error))
+        case StoreForeign():
+            return Inspection("foreign", problem=str(error))
+    return Inspection("unreadable", problem=str(error))
 
 
 def check_store(store: Store) -> list[str]:
@@ -197,12 +201,7 @@ def _reading(path: Path, *, is_locked: bool) -> Iterator[Connection]:
 
 
 def _judge(path: Path, connection: Connection) -> Inspection:
-    try:
-        version = require_ours(path, connection)
-    except StoreTooNew as error:
-        return Inspection("newer", user_version(connection), str(error))
-    except StoreError as error:
-        return Inspection("foreign", problem=str(error))
+    version = require_ours(path, connection)
     names = {name for kind, name in connection.execute(_OBJECTS) if kind == "table"}
     if not names:
         return Inspection("absent")

@@ -1,6 +1,7 @@
 """The store: transactions on the database, and the folder of reports beside it."""
 
 import logging
+import os
 import random
 import sqlite3
 import time
@@ -101,6 +102,14 @@ class Transaction:
         for staged, _ in self._staged:
             with suppress(OSError):
                 staged.unlink(missing_ok=True)
+
+    def fact(self, key: str) -> str | None:
+        """Return a single fact about the knowledge base (table ``meta``)."""
+        found: str | None = self.value("SELECT value FROM meta WHERE key = :key", key=key)
+        return found
+
+    def note(self, key: str, value: str) -> None:
+        self.execute(upsert_into("meta", ("key", "value"), "key"), key=key, value=value)
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -260,12 +269,6 @@ class Store:
             make_base(self.folder)
 
 
-def _is_link(path: Path) -> bool:
-    with suppress(OSError):  # a name that is too long, a folder that may not be entered: its opening says so
-        return path.is_symlink()
-    return False
-
-
 def store_of(database: str, folder: Path) -> Store:
     """Return the store of a database that is named by its URL, or as a file. Raises ``StoreError``."""
     is_url = "://" in database
@@ -279,20 +282,18 @@ def database_path(database_url: str | None, knowledge_base: Path | str) -> Path:
     """
     if database_url is None:
         own = Path(knowledge_base, "kr.db")
-        if _is_link(own):  # a repository may bring it
+        if os.path.islink(own):  # a repository may bring it
             raise StoreError(
                 f"{own}: is a symbolic link, and is not followed; KR_DATABASE_URL names a database elsewhere"
             )
         return own
     scheme, _, rest = database_url.partition("://")
-    if scheme not in {"sqlite", "sqlite+pysqlite"}:
-        raise StoreError(
-            f"KR_DATABASE_URL: scheme {scheme[:32]!r} names no database file; that is sqlite:///path/to/kr.db"
-        )
     parts = urlsplit("//" + rest)
     path = unquote(parts.path.removeprefix("/"))
-    if parts.netloc or parts.query or path in {"", ":memory:"}:
+    is_sqlite = scheme in {"sqlite", "sqlite+pysqlite"}
+    if not is_sqlite or parts.netloc or parts.query or path in {"", ":memory:"}:
         raise StoreError(
-            "KR_DATABASE_URL: name one file, as in sqlite:///path/to/kr.db or sqlite:////absolute/kr.db"
+            "KR_DATABASE_URL: name one file, as in sqlite:///path/to/kr.db or sqlite:////absolute/kr.db, or a "
+            "PostgreSQL (postgresql+psycopg://…)"
         )
     return Path(path)

@@ -9,7 +9,7 @@ from kr.frameworks import framework_key
 from kr.models import Confidence, Entry, Origin
 from kr.store import search
 from kr.store.engine import Row, Transaction
-from kr.store.sql import json_list, named, texts_of, upsert_into
+from kr.store.sql import columns_of, named, texts_of, upsert_into
 from kr.text import fold, keywords
 from kr.times import after, major_key, same_major
 
@@ -21,7 +21,6 @@ STALE_BASELINE = "an older report stood in: nothing was found then"
 
 _CONFIDENCES, _ORIGINS = get_args(Confidence), get_args(Origin)
 _COLUMNS = ", ".join(COLUMNS)
-_SELECT = f"SELECT {_COLUMNS} FROM entries"
 _PUT = upsert_into("entries", (*COLUMNS, *KEYS), "id")
 
 
@@ -39,49 +38,37 @@ def keywords_key(topic: str) -> str:
     return " ".join(keywords(topic))
 
 
-def keys_of(entry: Entry) -> dict[str, str | None]:
-    """Return the columns by which a row is compared."""
-    return {
-        "framework_key": framework_key(entry.framework),
-        "topic_key": topic_key(entry.topic),
-        "major": major_key(entry.framework_version),
-        "question_key": None if entry.question is None else question_key(entry.question),
-        "keywords_key": keywords_key(entry.topic),
-    }
+def _select(tx: Transaction, rest: str, **parameters: object) -> list[Entry]:
+    return [to_entry(row) for row in tx.rows(f"SELECT {_COLUMNS} FROM entries {rest}", **parameters)]
 
 
 def get(tx: Transaction, entry_id: str) -> Entry | None:
-    row = tx.row(f"{_SELECT} WHERE id = :id", id=entry_id)
-    return None if row is None else to_entry(row)
+    return next(iter(_select(tx, "WHERE id = :id", id=entry_id)), None)
 
 
 def some(tx: Transaction, entry_ids: Iterable[str]) -> list[Entry]:
     ids, parameters = named("id", entry_ids)
-    return [to_entry(row) for row in tx.rows(f"{_SELECT} WHERE id IN {ids} ORDER BY id", **parameters)]
+    return _select(tx, f"WHERE id IN {ids} ORDER BY id", **parameters)
 
 
 def all(tx: Transaction) -> list[Entry]:  # noqa: A001 - read as entries.all(tx)
-    return [to_entry(row) for row in tx.rows(f"{_SELECT} ORDER BY id")]
+    return _select(tx, "ORDER BY id")
 
 
 def browse(tx: Transaction, framework: str | None = None) -> list[Entry]:
     """Return the entries of one framework (whichever of its names) or all, the last accessed first."""
     where = "" if framework is None else "WHERE framework_key = :key"
-    rows = tx.rows(
-        f"{_SELECT} {where} ORDER BY last_accessed DESC, id",
-        **({} if framework is None else {"key": framework_key(framework)}),
-    )
-    return [to_entry(row) for row in rows]
+    return _select(tx, f"{where} ORDER BY last_accessed DESC, id", key=framework_key(framework or ""))
 
 
 def of_pair(tx: Transaction, framework: str, topic: str) -> list[Entry]:
     """Return the entries of a framework and topic (equal by their keys): one for each major version."""
-    rows = tx.rows(
-        f"{_SELECT} WHERE framework_key = :framework AND topic_key = :topic ORDER BY id",
+    return _select(
+        tx,
+        "WHERE framework_key = :framework AND topic_key = :topic ORDER BY id",
         framework=framework_key(framework),
         topic=topic_key(topic),
     )
-    return [to_entry(row) for row in rows]
 
 
 def of_topic(tx: Transaction, framework: str, topic: str, version: str) -> Entry | None:
@@ -215,9 +202,14 @@ def index_again(tx: Transaction, entry_id: str) -> None:
 
 
 def to_values(entry: Entry) -> dict[str, Any]:
-    """Return an entry's columns, keys included."""
-    values = {name: getattr(entry, name) for name in COLUMNS}
-    return {**values, "tags": json_list(entry.tags), **keys_of(entry)}
+    """Return an entry's columns, with those by which rows are compared."""
+    return columns_of(entry) | {
+        "framework_key": framework_key(entry.framework),
+        "topic_key": topic_key(entry.topic),
+        "major": major_key(entry.framework_version),
+        "question_key": None if entry.question is None else question_key(entry.question),
+        "keywords_key": keywords_key(entry.topic),
+    }
 
 
 def to_entry(row: Row, *, status: str | None = None) -> Entry:

@@ -3,7 +3,6 @@
 Leases and reservations expire by time alone: their holder renews them while it works.
 """
 
-import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -240,10 +239,10 @@ def record_success(tx: Transaction, source: str) -> None:
 class Library:
     """What was learned about a framework: its Context7 id and listed versions, its GitHub ``owner/repo``."""
 
-    library_id: str | None
-    versions: tuple[str, ...]
-    repository: str | None
-    learned_at: str | None
+    library_id: str | None = None
+    versions: tuple[str, ...] = ()
+    repository: str | None = None
+    learned_at: str | None = None
 
 
 def library(tx: Transaction, framework: str) -> Library | None:
@@ -264,14 +263,11 @@ def learn_library(
     """Remember what is given; None leaves what was known. ``versions`` belong to ``library_id``."""
     if library_id is None and repository is None:
         return
-    names = ("library_id", "versions", "repository")
-    kept = ", ".join(f"{name} = coalesce(excluded.{name}, libraries.{name})" for name in names)
-    tx.execute(
-        f"{insert_into('libraries', ('framework_key', *names, 'learned_at'))} "
-        f"ON CONFLICT (framework_key) DO UPDATE SET learned_at = excluded.learned_at, {kept}",
-        framework_key=framework_key(framework),
-        library_id=library_id,
-        versions=json.dumps(list(versions)) if library_id is not None else None,
-        repository=repository,
+    known = library(tx, framework) or Library()
+    learned = Library(
+        library_id=library_id or known.library_id,
+        versions=known.versions if library_id is None else tuple(versions),
+        repository=repository or known.repository,
         learned_at=to_text(now),
     )
+    tx.upsert("libraries", learned, "framework_key", framework_key=framework_key(framework))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kr.models import NO_RATINGS, Entry, Ratings
 from kr.store import search
-from kr.store.engine import Row, Transaction
+from kr.store.engine import Transaction
 from kr.store.entries import COLUMNS, to_entry
 from kr.store.sql import named
 
@@ -17,34 +17,27 @@ _RATED = (
     f"EXISTS (SELECT 1 {_OF} 'wrong' AND r.session_id LIKE 'person:%') AS by_person, "
     f"(SELECT note {_OF} 'wrong' AND note IS NOT NULL ORDER BY at DESC LIMIT 1) AS note"
 )
-_LIVE = f"SELECT {', '.join(f'e.{name}' for name in COLUMNS)}, {_RATED}"
 _PROVED = "SELECT w.entry_id FROM wordings AS w WHERE w.question_key = :question AND w.proved"
-_WORDING = f"(e.question_key = :question OR e.id IN ({_PROVED})) AS is_wording"
+_FOUND = (
+    f"SELECT {', '.join(f'e.{name}' for name in COLUMNS)}, {_RATED}, "
+    f"(e.question_key = :question OR e.id IN ({_PROVED})) AS is_wording FROM entries AS e"
+)
 
 
 def served(tx: Transaction, keys: Sequence[str], *, topic: str, question: str, keywords: str) -> list[Found]:
     """Return the entries of the frameworks ``keys`` that have this topic, question, wording or keywords, each as its key."""
     listed, parameters = named("key", keys)
-    rows = tx.rows(
-        f"{_LIVE}, {_WORDING} FROM entries AS e WHERE e.framework_key IN {listed} AND (e.topic_key = :topic "
-        f"OR e.question_key = :question OR e.keywords_key = :keywords OR e.id IN ({_PROVED}))",
-        topic=topic,
-        question=question,
-        keywords=keywords,
-        **parameters,
+    where = (
+        f"e.framework_key IN {listed} AND (e.topic_key = :topic "
+        f"OR e.question_key = :question OR e.keywords_key = :keywords OR e.id IN ({_PROVED}))"
     )
-    return [_found(row) for row in rows]
+    return _found(tx, where, topic=topic, question=question, keywords=keywords, **parameters)
 
 
 def framework(tx: Transaction, keys: Sequence[str], *, question: str) -> list[Found]:
     """Return all live entries of the frameworks ``keys``."""
     listed, parameters = named("key", keys)
-    rows = tx.rows(
-        f"{_LIVE}, {_WORDING} FROM entries AS e WHERE e.framework_key IN {listed}",
-        question=question,
-        **parameters,
-    )
-    return [_found(row) for row in rows]
+    return _found(tx, f"e.framework_key IN {listed}", question=question, **parameters)
 
 
 def candidates(
@@ -59,13 +52,8 @@ def candidates(
 def findings(tx: Transaction, keys: Sequence[str], *, most: int) -> list[Found]:
     """Return what agents and people wrote about the frameworks ``keys``, the last accessed first."""
     listed, parameters = named("key", keys)
-    rows = tx.rows(
-        f"{_LIVE}, 0 AS is_wording FROM entries AS e WHERE e.framework_key IN {listed} AND e.origin = 'finding' "
-        "ORDER BY e.last_accessed DESC, e.id LIMIT :most",
-        most=most,
-        **parameters,
-    )
-    return [_found(row) for row in rows]
+    where = f"e.framework_key IN {listed} AND e.origin = 'finding' ORDER BY e.last_accessed DESC, e.id LIMIT :most"
+    return _found(tx, where, most=most, **parameters)
 
 
 def one(tx: Transaction, entry_id: str) -> Found | None:
@@ -81,15 +69,17 @@ def count(tx: Transaction, keys: Sequence[str]) -> int:
 
 def _some(tx: Transaction, entry_ids: Sequence[str]) -> list[Found]:
     listed, parameters = named("id", entry_ids)
-    rows = tx.rows(f"{_LIVE}, 0 AS is_wording FROM entries AS e WHERE e.id IN {listed}", **parameters)
-    return [_found(row) for row in rows]
+    return _found(tx, f"e.id IN {listed}", **parameters)
 
 
-def _found(row: Row) -> Found:
-    ratings = NO_RATINGS
-    if row["worked"] or row["wrong"]:
-        ratings = Ratings(row["worked"], row["wrong"], bool(row["by_person"]), row["note"])
-    return to_entry(row), ratings, bool(row["is_wording"])
+def _found(tx: Transaction, where: str, *, question: str = "", **parameters: object) -> list[Found]:
+    found = list[Found]()
+    for row in tx.rows(f"{_FOUND} WHERE {where}", question=question, **parameters):
+        ratings = NO_RATINGS
+        if row["worked"] or row["wrong"]:
+            ratings = Ratings(row["worked"], row["wrong"], bool(row["by_person"]), row["note"])
+        found.append((to_entry(row), ratings, bool(row["is_wording"])))
+    return found
 
 
 def counts(tx: Transaction, session_id: str, story_key: str) -> tuple[int, int]:

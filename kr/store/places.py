@@ -1,7 +1,6 @@
 """Which ids and paths are free: two frameworks or topics never share one, live, archived or in the history."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from kr import slugs
 from kr.errors import StoreError
@@ -16,19 +15,6 @@ Pair = tuple[str, str]
 """A framework and a topic, by their keys."""
 
 _MOST_SUFFIXES = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """What a report is about. ``version`` is as it was asked for."""
-
-    framework: str
-    topic: str
-    version: str
-
-    @property
-    def pair(self) -> Pair:
-        return pair_of(self.framework, self.topic)
 
 
 def pair_of(framework: str, topic: str) -> Pair:
@@ -48,45 +34,38 @@ def holders(tx: Transaction, *, id: str | None = None, path: str | None = None) 
     return [((row[0], row[1]), bool(row["is_live"])) for row in rows]
 
 
-def free_name(tx: Transaction, subject: Subject) -> Name:
+def free_name(tx: Transaction, framework: str, topic: str, version: str) -> Name:
     """Return the first free name for a new entry. Raises ``StoreError`` when there is none."""
-    for name in wanted_names(subject, has_others=has_other_majors(tx, subject)):
-        if is_free(tx, name, subject):
+    where = "WHERE framework_key = :framework AND topic_key = :topic"
+    rows = tx.rows(
+        f"SELECT framework_version FROM entries {where} UNION SELECT framework_version FROM archived_entries {where}",
+        framework=framework_key(framework),
+        topic=topic_key(topic),
+    )
+    has_others = any(not same_major(row[0], version) for row in rows)
+    for name in wanted_names(framework, topic, version, has_others=has_others):
+        if is_free(tx, name, pair_of(framework, topic)):
             return name
-    raise StoreError(f"{subject.framework} - {subject.topic}: every name for its report is taken")
+    raise StoreError(f"{framework} - {topic}: every name for its report is taken")
 
 
-def is_free(tx: Transaction, name: Name, subject: Subject, text: str | None = None) -> bool:
+def is_free(tx: Transaction, name: Name, pair: Pair, text: str | None = None) -> bool:
     """Tell whether no live entry, and no other framework or topic, has a name.
 
     A file that kr did not write at its path is in the way as well, unless it holds the ``text`` that is to stand there.
     """
     held = (*holders(tx, id=name.id), *holders(tx, path=name.path))
-    if any(is_live or pair != subject.pair for pair, is_live in held) or tx.files.is_blocked(name.path):
+    if any(is_live or it != pair for it, is_live in held) or tx.files.is_blocked(name.path):
         return False
     return edit_at(tx, name.path, None) in {None, text}
 
 
-def wanted_names(subject: Subject, *, has_others: bool) -> Iterator[Name]:
-    """Give the names that a subject asks for, in order; ``has_others``: other major versions of it have theirs."""
-    wanted = [
-        slugs.base_name(subject.framework, subject.topic),
-        slugs.suffixed_name(subject.framework, subject.topic),
-    ]
+def wanted_names(framework: str, topic: str, version: str, *, has_others: bool) -> Iterator[Name]:
+    """Give the names to try, in order; ``has_others``: other major versions of framework and topic have theirs."""
+    wanted = [slugs.base_name(framework, topic), slugs.suffixed_name(framework, topic)]
     if has_others:
-        wanted = [slugs.versioned_name(name, major_key(subject.version)) for name in wanted]
+        wanted = [slugs.versioned_name(name, major_key(version)) for name in wanted]
     yield from wanted
     stem = wanted[-1].path.removesuffix(".md")
     for number in range(2, _MOST_SUFFIXES):
         yield Name(f"{wanted[-1].id}-{number}", f"{stem}-{number}.md")
-
-
-def has_other_majors(tx: Transaction, subject: Subject) -> bool:
-    framework, topic = subject.pair
-    where = "WHERE framework_key = :framework AND topic_key = :topic"
-    rows = tx.rows(
-        f"SELECT framework_version FROM entries {where} UNION SELECT framework_version FROM archived_entries {where}",
-        framework=framework,
-        topic=topic,
-    )
-    return any(not same_major(row[0], subject.version) for row in rows)

@@ -22,6 +22,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from kr.errors import StoreBusy, StoreConflict, StoreError, StoreTooNew, StoreUnwritable
 from kr.store.sql import SCHEMA_KEY, SCHEMA_VERSION
+from kr.store.sqlite import pop
 
 MOST_CONNECTIONS = 16
 """How many connections a process opens at most; who needs one more waits."""
@@ -206,7 +207,7 @@ class PostgresqlDatabase:
             why = f"all {MOST_CONNECTIONS} connections of this process have been in use for {timeout:g} s"
             raise StoreBusy(f"{self.location}: {why}")
         try:
-            connection = _pop(self._idle) or Connection(self._open_kept(), self.location)
+            connection = pop(self._idle) or Connection(self._open_kept(), self.location)
             try:
                 yield connection
             finally:
@@ -301,12 +302,5 @@ class _NumberLoader(Loader):
 
 
 def _close(idle: list[Connection]) -> None:
-    while connection := _pop(idle):
+    while connection := pop(idle):
         connection.raw.close()
-
-
-def _pop(idle: list[Connection]) -> Connection | None:
-    try:
-        return idle.pop()
-    except IndexError:  # another thread took it
-        return None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kr.store.engine import Row, Transaction
-from kr.store.sql import named, texts_of
+from kr.store.sql import named, record_of, texts_of
 
 UNDER_WAY = "interrupted, or still under way"
 """The error of a request that has asked a source and has no answer yet: what a killed process leaves."""
@@ -53,17 +53,16 @@ class Need:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unanswered:
-    """A request to which candidates (id, score) were offered, best first. ``entry_id``: what its research wrote."""
+    """A request to which candidates were offered: their ids, best first. ``entry_id``: what its research wrote."""
 
-    request_id: str
+    id: str
     at: str
     framework: str
     topic: str
     question: str
     tags: tuple[str, ...]
-    status: str
     entry_id: str | None
-    candidates: tuple[tuple[str, float], ...]
+    candidates: tuple[str, ...]
 
 
 _IS_OPEN = "candidates IS NOT NULL AND settled_at IS NULL"
@@ -157,14 +156,5 @@ def settle_offers(tx: Transaction, request_ids: Sequence[str], answered_by: str 
 
 
 def _unanswered(row: Row) -> Unanswered:
-    return Unanswered(
-        request_id=row["id"],
-        at=row["at"],
-        framework=row["framework"] or "",
-        topic=row["topic"] or "",
-        question=row["question"] or "",
-        tags=texts_of(row["tags"]),
-        status=row["status"],
-        entry_id=row["entry_id"],
-        candidates=tuple((it["id"], it["score"]) for it in json.loads(row["candidates"])),
-    )
+    offered = tuple(it["id"] for it in json.loads(row["candidates"]))
+    return record_of(Unanswered, row, tags=texts_of(row["tags"]), candidates=offered)

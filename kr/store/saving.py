@@ -15,7 +15,7 @@ from kr.store import archive, entries, places, reports, wordings
 from kr.store.archive import Archived
 from kr.store.engine import Store, Transaction
 from kr.store.entries import STALE_BASELINE
-from kr.store.places import Subject
+from kr.store.places import pair_of
 from kr.store.requests import Need
 from kr.text import digest, tag_key
 from kr.times import major_key, parse_time, same_major, to_text
@@ -89,7 +89,11 @@ def save(store: Store, draft: Draft, text: str, now: datetime) -> Saved:
 
 def _save(tx: Transaction, draft: Draft, text: str, now: datetime) -> Saved:
     at = to_text(now)
-    live = _named(tx, draft) if draft.entry_id else entries.of_topic(tx, *_subject(draft))
+    live = (
+        _named(tx, draft)
+        if draft.entry_id
+        else entries.of_topic(tx, draft.framework, draft.topic, draft.framework_version)
+    )
     if live is not None:
         live = reports.ingest_edit(tx, live)
     sha256 = reports.keep(tx, text)
@@ -196,10 +200,6 @@ def _joined(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(tags.values())
 
 
-def _subject(draft: Draft) -> tuple[str, str, str]:
-    return draft.framework, draft.topic, draft.framework_version
-
-
 def _named(tx: Transaction, draft: Draft) -> Entry:
     """Return the entry that a finding names. Raises ``UnknownEntry``, also for one of another framework, or ``EntryConflict``."""
     live = entries.get(tx, draft.entry_id or "")
@@ -220,21 +220,19 @@ def name_of(tx: Transaction, live: Entry) -> Name:
     """Return where a live entry's text goes: its own path, unless something else stands there."""
     if not tx.files.is_blocked(live.path):
         return Name(live.id, live.path)
-    subject = Subject(live.framework, live.topic, live.framework_version)
-    return Name(live.id, places.free_name(tx, subject).path)
+    return Name(live.id, places.free_name(tx, live.framework, live.topic, live.framework_version).path)
 
 
 def _new_name(tx: Transaction, draft: Draft) -> Name:
     """Return the name for a new entry: that of the archived one of its framework, topic and major, if that is free."""
-    subject = Subject(*_subject(draft))
     for row in archive.of_pair(tx, draft.framework, draft.topic):
         former = row.entry
         if same_major(former.framework_version, draft.framework_version):
             name = Name(former.id, former.path)
-            if places.is_free(tx, name, subject):
+            if places.is_free(tx, name, pair_of(draft.framework, draft.topic)):
                 return name
             break
-    return places.free_name(tx, subject)
+    return places.free_name(tx, draft.framework, draft.topic, draft.framework_version)
 
 
 def remove(store: Store, entry_ids: Sequence[str], now: datetime) -> list[Archived] | None:
@@ -262,16 +260,17 @@ def restore_archived(
         if not archive.pop(tx, archived.archive_id):
             return None
         entry = archived.entry
-        live = _in_the_way(tx, entry)
+        same = [entries.get(tx, entry.id), *_of_same_major(tx, entry)]
+        live = list({it.id: it for it in same if it is not None}.values())
         if live and not replace_live:
             what = "this id" if live[0].id == entry.id else f"its framework and topic, as {live[0].id},"
             raise EntryConflict(
                 f"{entry.id}: {what} is live; --replace archives it first and then restores this one"
             )
         moved = tuple(_archive(tx, it, now) for it in live)
-        text, subject = _own_text(tx, entry), Subject(entry.framework, entry.topic, entry.framework_version)
-        if not places.is_free(tx, Name(entry.id, entry.path), subject, text):
-            entry = replace(entry, path=places.free_name(tx, subject).path)
+        text, about = _own_text(tx, entry), (entry.framework, entry.topic, entry.framework_version)
+        if not places.is_free(tx, Name(entry.id, entry.path), pair_of(*about[:2]), text):
+            entry = replace(entry, path=places.free_name(tx, *about).path)
         is_baseline = entry.stale_reason == STALE_BASELINE
         return replace(_put_back(tx, entry, text, now, is_baseline=is_baseline), archived=moved)
 
@@ -356,16 +355,6 @@ def _own_text(tx: Transaction, entry: Entry) -> str:
         f"{entry.id}: its text is lost, it is neither in the database nor at {entry.path}; "
         "nothing was changed, ask kr research about it again"
     )
-
-
-def _in_the_way(tx: Transaction, entry: Entry) -> list[Entry]:
-    """Return the live entries of the same id, or the same framework, topic and major."""
-    found = [
-        entries.get(tx, entry.id),
-        entries.of_topic(tx, entry.framework, entry.topic, entry.framework_version),
-        *_of_same_major(tx, entry),
-    ]
-    return list({live.id: live for live in found if live is not None}.values())
 
 
 def _of_same_major(tx: Transaction, entry: Entry) -> list[Entry]:

@@ -69,7 +69,7 @@ def record_of(kind: type[R], row: Any, **read: Any) -> R:
     return kind(**{name: row[name] for name in names}, **read)
 
 
-def named(name: str, values: Iterable[object]) -> tuple[str, dict[str, object]]:
+def named(name: str, values: Iterable[object]) -> tuple[str, dict[str, Any]]:
     """Return the right side of ``IN`` for a list of values, and its parameters: ``(:id0, :id1)``."""
     parameters = {f"{name}{number}": value for number, value in enumerate(values)}
     return f"({', '.join(f':{key}' for key in parameters) or 'NULL'})", parameters

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
-from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
+from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreForeign, StoreTooNew, StoreUnwritable
 from kr.store.lock import file_lock
 from kr.store.sql import SCHEMA_VERSION
 
@@ -137,10 +137,10 @@ class SqliteDatabase:
     def _kept(self, idle: list[Connection], opened: Callable[[], Connection]) -> Iterator[Connection]:
         """Take a connection that was kept, or open one; keep it afterwards. One of a file that was exchanged is closed."""
         present = identity(self.path)
-        connection = _pop(idle) or opened()
+        connection = pop(idle) or opened()
         while connection.identity != present:
             connection.close()
-            connection = _pop(idle) or opened()
+            connection = pop(idle) or opened()
             present = connection.identity
         try:
             yield connection
@@ -234,14 +234,14 @@ def user_version(connection: sqlite3.Connection) -> int:
 def require_ours(path: Path, connection: sqlite3.Connection) -> int:
     """Return the number of the migration that a database is at, 0 for an empty one.
 
-    Raises ``StoreTooNew`` for a newer kr's, ``StoreError`` for one of another program, or of a kr from before the first release.
+    Raises ``StoreTooNew`` for a newer kr's, ``StoreForeign`` for one of another program, or of a kr from before the first release.
     """
     # Asked in this order: another process may be making all of it at this moment.
     is_empty = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
     found = int(connection.execute("PRAGMA application_id").fetchone()[0])
     version = user_version(connection)
     if found != APPLICATION_ID and not is_empty:
-        raise StoreError(
+        raise StoreForeign(
             f"{path}: is another program's database, or of a kr that was never released: export it with that one "
             "(`kr export-yaml --output DIR`) and import it with this one (`kr import-yaml DIR`)"
         )
@@ -294,7 +294,8 @@ def primary_code(exc: sqlite3.Error) -> int:
     return sqlite3.SQLITE_FULL if code in _NO_ROOM else code & 0xFF
 
 
-def _pop(idle: list[Connection]) -> Connection | None:
+def pop(idle: list[T]) -> T | None:
+    """Take a connection that is not in use."""
     try:
         return idle.pop()
     except IndexError:  # another thread took it
@@ -315,5 +316,5 @@ def _close_all(path: Path, *idle: list[Connection]) -> None:
 
 def _close(*idle: list[Connection]) -> None:
     for connections in idle:
-        while connection := _pop(connections):
+        while connection := pop(connections):
             connection.close()

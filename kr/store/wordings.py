@@ -5,7 +5,6 @@ Both belong to the id of an entry, and so stay with it through the archive and b
 
 from dataclasses import dataclass
 
-from kr.frameworks import framework_key
 from kr.models import Entry, Outcome
 from kr.store import entries
 from kr.store.engine import Transaction
@@ -103,23 +102,6 @@ def forget_session(tx: Transaction, entry: Entry, session_id: str) -> None:
     )
     if deleted:
         entries.index_again(tx, entry.id)
-
-
-def detach(tx: Transaction, question: str, keep: Entry) -> None:
-    """Have no other entry of the framework answer this very question any more: it was researched anew for ``keep``."""
-    others = (
-        "FROM wordings WHERE question_key = :question AND entry_id <> :keep "
-        "AND entry_id IN (SELECT id FROM entries WHERE framework_key = :framework)"
-    )
-    asked = {
-        "question": question_key(question),
-        "keep": keep.id,
-        "framework": framework_key(keep.framework),
-    }
-    losing = [row[0] for row in tx.rows(f"SELECT DISTINCT entry_id {others}", **asked)]
-    tx.execute(f"DELETE {others}", **asked)
-    for entry_id in losing:
-        entries.index_again(tx, entry_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

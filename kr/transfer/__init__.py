@@ -12,16 +12,6 @@ each wording (``wording``).
 """
 EXACT_TIMES = ("created", "last_accessed", "researched_at", "fresh_until")
 """The times of an entry that ``WORDINGS`` has to the microsecond; the index has days."""
-CONFLICT = (
-    "has the conflict markers of git: nothing of it is imported, and it is left as it is. Delete the lines that begin with <<<<<<<, "
-    "=======, and >>>>>>>, or take one side (git checkout --theirs FILE), then kr doctor --repair"
-)
-
-
-def has_conflict(file: Path) -> bool:
-    """Tell whether git left conflict markers in a file of exports, which are YAML lists. Raises ``OSError``."""
-    with file.open("rb") as lines:
-        return any(line.startswith((b"<<<<<<<", b">>>>>>>")) for line in lines)
 
 
 def is_day(time: str) -> bool:

@@ -18,15 +18,14 @@ from typing import Any
 
 from kr.errors import KrError
 from kr.models import Entry
-from kr.store import archive, meta, new_id, reports, wordings
+from kr.store import archive, backup, new_id, reports, wordings
 from kr.store import entries as entry_rows
-from kr.store.archive import Archived
+from kr.store.archive import ARCHIVE_CHANGES, Archived
 from kr.store.engine import ALONE, Store, Transaction
 from kr.store.files import ReportFiles, open_own, write_new
 from kr.store.lock import file_lock
-from kr.store.meta import ARCHIVE_CHANGES
 from kr.store.reports import settled
-from kr.transfer import ARCHIVE, CONFLICT, EXACT_TIMES, INDEX, WORDINGS, has_conflict, is_day
+from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
 from kr.transfer.import_yaml import import_yaml
 
 log = logging.getLogger(__name__)
@@ -92,17 +91,40 @@ def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) 
     return {**counts, "files": [str(file) for file in files]}
 
 
+def restore_backup(store: Store, folder: Path, file: Path, moment: str) -> Path | None:
+    """Put a backup in the database's place, and make reports and exports what it says; return the present database's copy.
+
+    A report or export that differs is kept beside its new text, as ``NAME.MOMENT.bak``: it may hold what somebody wrote since.
+    """
+    kept = backup.restore(store.path, file, moment)
+    for name in (INDEX, ARCHIVE):
+        if (folder / name).exists():
+            _set_aside(folder / name, moment)
+    with store.write() as tx:
+        for entry in entry_rows.all(tx):
+            text, present = reports.text_of(tx, entry.sha256), store.files.read(entry.path)
+            if text is not None and present != text.encode():
+                if present is not None:
+                    _set_aside(folder / entry.path, moment)
+                store.files.write(entry.path, text)
+    refresh_exports(store, folder)
+    return kept
+
+
+def _set_aside(path: Path, moment: str) -> None:
+    path.rename(path.with_name(f"{path.name}.{moment}.bak"))
+
+
 def _write_index(store: Store, folder: Path) -> None:
     """Write the index; one that somebody else wrote is copied and imported first.
 
     Its hash is noted before it takes its name: a crash in between makes it no stranger's.
     """
     path = folder / INDEX
-    _refuse_conflict(path)
     content = _index_of(store)
     present = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
     with store.read() as tx:
-        known = (meta.get(tx, store.folder_key(_INDEX_STATES)) or "").split()
+        known = (tx.fact(store.folder_key(_INDEX_STATES)) or "").split()
     if present and present != content and _hash(present) not in known:
         log.warning("%s was edited: it is imported, and %s is a copy", path, _keep_copy(path).name)
         import_yaml(store, folder, [path], now=datetime.now(UTC), adopts=True).log_problems()
@@ -117,11 +139,6 @@ def _index_of(store: Store) -> bytes:
         return render_index(entry_rows.all(tx)).encode()
 
 
-def _refuse_conflict(path: Path) -> None:
-    if path.is_file() and has_conflict(path):
-        raise KrError(f"{path}: {CONFLICT}")
-
-
 def _hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
@@ -132,8 +149,8 @@ def _write_archive(store: Store, path: Path) -> None:
     An archive of others is copied alone: what left the index for good must not come back by an older file.
     """
     with store.read() as tx:
-        rows = [archive.last_id(tx), int(meta.get(tx, ARCHIVE_CHANGES) or 0)]
-        noted = json.loads(meta.get(tx, store.folder_key(_ARCHIVE_STATE)) or "null") or [None, None, 0, 0]
+        rows = [archive.last_id(tx), int(tx.fact(ARCHIVE_CHANGES) or 0)]
+        noted = json.loads(tx.fact(store.folder_key(_ARCHIVE_STATE)) or "null") or [None, None, 0, 0]
         is_ours = _file_state(path) == noted[:2]
         if is_ours and noted[2:] == rows:
             return
@@ -145,7 +162,6 @@ def _write_archive(store: Store, path: Path) -> None:
                 file.writelines(_render(map(_archived_item, archive.since(tx, last))))
         else:
             if not is_ours and path.is_file():
-                _refuse_conflict(path)
                 _keep_copy(path)
             _replace(path, render_archive(archive.since(tx, 0)))
     _note(store, _ARCHIVE_STATE, json.dumps([*_file_state(path), *rows]))
@@ -160,7 +176,7 @@ def _file_state(path: Path) -> list[int]:
 
 
 def _note(store: Store, key: str, value: str) -> None:
-    store.change(lambda tx: meta.put(tx, store.folder_key(key), value), scope=ALONE)
+    store.change(lambda tx: tx.note(store.folder_key(key), value), scope=ALONE)
 
 
 def _write_elsewhere(store: Store, folder: Path) -> int:

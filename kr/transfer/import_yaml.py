@@ -14,10 +14,9 @@ from typing import Any, get_args
 from kr.errors import IndexUnreadable
 from kr.guard import reasons_to_hold
 from kr.models import Entry
-from kr.store import archive, entries, meta, wordings
+from kr.store import archive, entries, wordings
 from kr.store.engine import Store, Transaction
 from kr.store.lock import file_lock
-from kr.store.meta import FIRST_IMPORT
 from kr.store.places import pair_of
 from kr.store.requests import Need
 from kr.text import Tree, counted
@@ -30,6 +29,8 @@ log = logging.getLogger(__name__)
 
 _BATCH = 500
 _MOST_SHOWN = 20
+_FIRST_IMPORT = "first_import"
+"""The key of when the index beside an empty database was imported."""
 _BEGUN = "begun"
 _LOCK = ".import.lock"
 _WAIT_SECONDS = 60.0
@@ -105,12 +106,12 @@ def import_on_first_use(store: Store, knowledge_base: Path, *, now: datetime) ->
 
 def _is_first_use(store: Store) -> bool:
     with store.read() as tx:
-        noted = meta.get(tx, FIRST_IMPORT)
+        noted = tx.fact(_FIRST_IMPORT)
         return noted == _BEGUN or (not noted and entries.count(tx) == 0)
 
 
 def _note_first_use(store: Store, value: str) -> None:
-    store.change(lambda tx: meta.put(tx, FIRST_IMPORT, value))
+    store.change(lambda tx: tx.note(_FIRST_IMPORT, value))
 
 
 def import_yaml(

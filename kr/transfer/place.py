@@ -26,7 +26,7 @@ from kr.store import archive, entries, reports
 from kr.store.engine import Transaction
 from kr.store.entries import of_major
 from kr.store.files import ReportFiles
-from kr.store.places import Subject, holders, is_free, pair_of, wanted_names
+from kr.store.places import holders, is_free, pair_of, wanted_names
 from kr.store.reports import ingest_edit
 from kr.store.saving import name_of
 from kr.times import UNKNOWN_VERSION, from_text, major_key, parse_time, to_text
@@ -184,7 +184,7 @@ class Placer:
             return equal[0].id
         if item.id is None and (same := of_major(others, version)) is not None:
             return same.id
-        names = wanted_names(Subject(item.framework, item.topic, version), has_others=bool(others))
+        names = wanted_names(item.framework, item.topic, version, has_others=bool(others))
         first, *more = (name.id for name in islice(names, 10))
         for entry_id in (item.id or first, *more):
             held = holders(self._tx, id=entry_id)
@@ -194,10 +194,11 @@ class Placer:
 
     def _choose_path(self, entry: Entry, text: str) -> str:
         """Return the first path that is free for this very text, and have its file written."""
-        subject = Subject(entry.framework, entry.topic, entry.framework_version)
-        wanted = (name.path for name in islice(wanted_names(subject, has_others=False), 10))
+        pair, version = pair_of(entry.framework, entry.topic), entry.framework_version
+        names = wanted_names(entry.framework, entry.topic, version, has_others=False)
+        wanted = (name.path for name in islice(names, 10))
         for path in (entry.path, *wanted):
-            if is_free(self._tx, Name(entry.id, path), subject, text):
+            if is_free(self._tx, Name(entry.id, path), pair, text):
                 try:
                     self._tx.write_report(path, text)
                 except ReportUnwritable as exc:

@@ -16,7 +16,7 @@ from kr.requests import Fields, bad, line, lines, one_of, optional, read_fields,
 from kr.store.archive import ArchiveReason
 from kr.text import Tree
 from kr.times import from_text, parse_time, to_text
-from kr.transfer import CONFLICT, EXACT_TIMES, has_conflict
+from kr.transfer import EXACT_TIMES
 from kr.yaml_io import read_list
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -59,8 +59,6 @@ def read_items(path: Path) -> Iterator[tuple[int, Tree]]:
     try:
         if path.exists() and not path.is_file():
             raise IndexUnreadable("is not a regular file")
-        if has_conflict(path):
-            raise IndexUnreadable(CONFLICT)
         with path.open("rb") as file:
             yield from read_list(file)
     except OSError as exc:

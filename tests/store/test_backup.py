@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kr.errors import StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
-from kr.store import backup, entries, meta, saving
+from kr.store import backup, entries, saving
 from kr.store.engine import Store
 from kr.store.sql import SCHEMA_VERSION
 from tests.support.older import make_unreleased
@@ -227,7 +227,7 @@ def bad_backups(folder: Path) -> dict[str, Path]:
     other, newer, empty = folder / "other.db", folder / "newer.db", folder / "empty.db"
     sql(other, "CREATE TABLE songs (name TEXT)")
     with Store(f"sqlite:///{newer}", folder) as store, store.write() as tx:
-        meta.put(tx, "key", "value")
+        tx.note("key", "value")
     sql(newer, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     empty.touch()
     (folder / "text.db").write_text("text\n" * 1000)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew
-from kr.store import entries, meta, migrate, saving
+from kr.store import entries, migrate, saving
 from kr.store.engine import Store
 from kr.store.sql import SCHEMA_VERSION
 from tests.support.program import Project, request
@@ -29,7 +29,7 @@ def database_url() -> None:
 
 def use(store: Store) -> int:
     with store.write() as tx:
-        meta.put(tx, "used", "yes")
+        tx.note("used", "yes")
     with store.read() as tx:
         return entries.count(tx)
 

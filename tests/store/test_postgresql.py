@@ -15,7 +15,7 @@ from alembic.config import Config
 from sqlalchemy.pool import NullPool
 
 from kr.errors import StoreBusy, StoreConflict, StoreError, StoreTooNew, StoreUnwritable
-from kr.store import entries, meta, saving
+from kr.store import entries, saving
 from kr.store.engine import Store, Transaction
 from kr.store.postgresql import MOST_CONNECTIONS
 from kr.transfer.export_yaml import export_yaml
@@ -58,12 +58,12 @@ def server() -> Iterator[Server]:
 
 def put(store: Store, key: str = "key", *, timeout: float | None = None, scope: str | None = "index") -> None:
     with store.write(timeout=timeout, scope=scope) as tx:
-        meta.put(tx, key, "value")
+        tx.note(key, "value")
 
 
 def held(store: Store) -> str | None:
     with store.read() as tx:
-        return meta.get(tx, "key")
+        return tx.fact("key")
 
 
 def test_migrations_and_a_first_use_make_the_same_schema(postgresql: Databases, empty: str) -> None:
@@ -149,13 +149,13 @@ def test_writers_of_one_scope_wait_and_others_do_not(store: Store) -> None:
 
 
 def _raise_after_writing(tx: Transaction) -> None:
-    meta.put(tx, "key", "value")
-    meta.put(tx, "third", "value")
+    tx.note("key", "value")
+    tx.note("third", "value")
     raise StoreError("given up")
 
 
 def _go_on_after_a_failure(tx: Transaction) -> None:
-    meta.put(tx, "third", "value")
+    tx.note("third", "value")
     with suppress(StoreError):
         tx.execute("INSERT INTO nowhere VALUES (1)")
 
@@ -172,7 +172,7 @@ def test_what_fails_leaves_nothing(store: Store, action: Callable[[Transaction],
         store.change(action, scope=None)
     put(store, "other")
     with store.read() as tx:
-        assert [meta.get(tx, key) for key in ("key", "third")] == [None, None]
+        assert [tx.fact(key) for key in ("key", "third")] == [None, None]
 
 
 def test_the_first_statement_of_a_transaction_fails_as_any_other(store: Store) -> None:
@@ -180,7 +180,7 @@ def test_the_first_statement_of_a_transaction_fails_as_any_other(store: Store) -
     with pytest.raises(StoreError, match="nowhere"), store.write(scope=None) as tx:
         tx.execute("INSERT INTO nowhere VALUES (1)")
     with pytest.raises(StoreUnwritable), store.read() as tx:
-        meta.put(tx, "key", "other")
+        tx.note("key", "other")
     assert held(store) == "value"
 
 
@@ -192,10 +192,10 @@ def test_a_deadlock_is_tried_again(store: Store) -> None:
 
     def turn(tx: Transaction, first: str, second: str) -> None:
         tries.append(first)
-        meta.put(tx, first, first)
+        tx.note(first, first)
         if len(tries) < 3:
             met.wait()
-        meta.put(tx, second, first)
+        tx.note(second, first)
 
     def change(first: str, second: str) -> None:
         store.change(lambda tx: turn(tx, first, second), scope=None)
@@ -300,9 +300,9 @@ def test_a_connection_that_is_cut_in_a_transaction_costs_that_transaction(store:
     put(store)
 
     def fail(tx: Transaction) -> None:
-        meta.put(tx, "key", "never")
+        tx.note("key", "never")
         cut(store)
-        meta.put(tx, "key", "at all")
+        tx.note("key", "at all")
 
     with pytest.raises(StoreError), store.write() as tx:
         fail(tx)

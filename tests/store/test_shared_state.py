@@ -1,6 +1,6 @@
 from datetime import datetime, timedelta
 
-from kr.store import ledger, meta
+from kr.store import ledger
 from kr.store.engine import Store
 from kr.store.ledger import Circuit
 from kr.store.requests import RequestRow
@@ -121,7 +121,7 @@ def request(number: int, **changes: str | int | None) -> RequestRow:
 
 def test_small_facts_are_kept(store: Store) -> None:
     with store.write() as tx:
-        assert meta.get(tx, "index.yaml") is None
-        meta.put(tx, "index.yaml", "one")
-        meta.put(tx, "index.yaml", "two")
-        assert meta.get(tx, "index.yaml") == "two"
+        assert tx.fact("index.yaml") is None
+        tx.note("index.yaml", "one")
+        tx.note("index.yaml", "two")
+        assert tx.fact("index.yaml") == "two"

@@ -3,7 +3,7 @@
 import pytest
 
 from kr.errors import StoreUnwritable
-from kr.store import entries, meta, saving
+from kr.store import entries, saving
 from kr.store.engine import Store, Transaction
 from tests.support.stores import NOW, draft
 
@@ -12,11 +12,11 @@ def test_a_read_cannot_write(store: Store) -> None:
     with store.read() as tx:
         assert entries.count(tx) == 0
     with pytest.raises(StoreUnwritable), store.read() as tx:
-        meta.put(tx, "key", "value")
+        tx.note("key", "value")
 
 
 def put_and_fail(tx: Transaction) -> None:
-    meta.put(tx, "key", "value")
+    tx.note("key", "value")
     raise ZeroDivisionError
 
 
@@ -24,7 +24,7 @@ def test_a_write_that_fails_leaves_nothing_and_can_be_repeated(store: Store) -> 
     with pytest.raises(ZeroDivisionError), store.write() as tx:
         put_and_fail(tx)
     with store.read() as tx:
-        assert meta.get(tx, "key") is None
+        assert tx.fact("key") is None
     with store.read() as tx:
         assert entries.count(tx) == 0
 

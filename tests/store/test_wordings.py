@@ -81,17 +81,6 @@ def test_what_was_wrong_for_a_session_takes_its_wordings_along(store: Store, ent
     assert questions(store, entry.id) == ["Else?"]
 
 
-def test_an_entry_is_found_by_its_wordings_until_another_one_is_researched_for_them(
-    store: Store, entry: Entry
-) -> None:
-    other = saving.save(store, draft(topic="another", tags=()), "# text\n", NOW).entry
-    keep(store, entry, need(topic="needles", question="Needle in a haystack?"))
-    with store.write() as tx:
-        assert search.find(tx, "haystack needles", most=5) == [entry.id]
-        wordings.detach(tx, "needle in a HAYSTACK", other)
-        assert search.find(tx, "haystack needles", most=5) == []
-
-
 def test_wordings_go_through_the_archive_and_back(store: Store, entry: Entry) -> None:
     keep(store, entry, need(question="How else?"))
     saving.remove(store, [entry.id], NOW)

@@ -21,7 +21,7 @@ from typing import Any
 
 from kr.errors import KrError
 from kr.frameworks import framework_key
-from kr.store import archive, entries, ledger, meta, saving
+from kr.store import archive, entries, ledger, saving
 from kr.store.engine import Store
 from kr.store.entries import keywords_key, topic_key
 from kr.store.ledger import SourceCall
@@ -304,7 +304,7 @@ def _try_both(store: Store) -> str:
         outcomes.append(type(exc).__name__)
     try:
         with store.write() as tx:
-            meta.put(tx, "key", "value")
+            tx.note("key", "value")
             outcomes.append("written")
     except KrError as exc:
         outcomes.append(type(exc).__name__)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from kr.errors import EntryConflict
 from kr.models import PLACEHOLDER_MARK
-from kr.store import meta
 from kr.store.engine import Store
 from kr.transfer.import_yaml import Imported
 from tests.support.program import Project, request
@@ -410,7 +409,7 @@ def test_a_failed_batch_leaves_no_file(project: Project, old: Path) -> None:
     write_index(old, [item()])
     write_report(old, "frameworks/vue/slots.md")
     with Store(None, project.base) as store, store.write() as tx:
-        meta.put(tx, "any", "thing")
+        tx.note("any", "thing")
     project.sql("CREATE INDEX none ON entries (abs(-9223372036854775807 - 1))")  # no row fits
     with pytest.raises(Exception, match="overflow"):
         run(project, old)

@@ -63,22 +63,19 @@ def conflict(ann: Project, tmp_path: Path) -> Project:
     return ann
 
 
-def test_a_file_with_conflict_markers_is_left_alone_and_the_way_on_is_told(conflict: Project) -> None:
-    index = conflict.base / "index.yaml"
-    before = index.read_bytes()
+def test_an_index_with_conflict_markers_is_told_and_kept_and_the_colleagues_finding_comes_back(
+    conflict: Project,
+) -> None:
+    before = (conflict.base / "index.yaml").read_bytes()
     assert b"<<<<<<<" in before
     done = conflict.run("save", "vue", "What are refs?", "--answer", "Refs name elements.")
     assert done.returncode == 0
-    assert b"git checkout --theirs" in done.stderr
-    assert conflict.run("import-yaml", ".kr").returncode == 1
-    assert conflict.sql("SELECT id FROM entries WHERE id = 'vue-plugins' AND origin = 'finding'") == []
-    said = conflict.run("doctor", "--repair", "--format", "json")
-    assert any("conflict markers" in row["message"] for row in json.loads(said.stdout)["findings"])
-    assert index.read_bytes() == before
-    forget(conflict)
-    ask(conflict, "What are emits?")
-    assert index.read_bytes() == before
-    assert not list(conflict.base.glob("*.bak"))
+    assert b"index.yaml: line 11" in done.stderr
+    (copy,) = conflict.base.glob("index.yaml.*.bak")
+    assert copy.read_bytes() == before
+    git(conflict.root, "checkout", "--theirs", ".kr/frameworks")
+    conflict.run("doctor", "--repair")
+    assert ask(conflict, "What are plugins?")["status"] == "cache-hit"
 
 
 @pytest.mark.parametrize("side", ["both", "theirs", "ours"])

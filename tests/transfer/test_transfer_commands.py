@@ -64,7 +64,8 @@ def test_broken_yaml_is_told_with_its_place_and_what_to_do(project: Project) -> 
     done = project.run("import-yaml", "index.yaml")
     assert done.returncode == 1
     told = done.stderr.decode()
-    assert "index.yaml: line 2, column 12: did not find expected" in told
+    assert "index.yaml: line " in told
+    assert "did not find expected" in told
     assert "a text with special characters needs quotes" in told
 
 
