@@ -70,11 +70,6 @@ def read_confidence(text: str) -> Confidence | None:
     return levels.get((_header_line(text, "confidence", r":?[ \t*_]*(high|medium|low)\b") or "").lower())
 
 
-def read_version(text: str) -> str | None:
-    """Return the version that a report's header gives, as it stands there."""
-    return (_header_line(text, "version", r":[ \t*_]*(\S.*)$") or "").strip(" *_") or None
-
-
 def read_date(text: str) -> str | None:
     """Return the research date (``YYYY-MM-DD``) that a report's header gives."""
     return _header_line(text, "research date", r":[ \t*_]*(\d{4}-\d\d-\d\d)\b")
@@ -154,7 +149,7 @@ def carried_over(old: str, query: Query, today: date, notes: Sequence[str]) -> s
     if parsed and origin_of(old) == "baseline":
         return old
     sections = dict(parsed.sections) if parsed else _quoted_whole(old)
-    version = parsed.header["Version"] if parsed else plain_line(read_version(old) or "unknown")
+    version = parsed.header["Version"] if parsed else "unknown"
     when = read_date(old)
     asked = plain_line(query.framework_version, 100)
     researched = f"on {when}" if when else "at an unknown date"

@@ -17,7 +17,6 @@ from kr.report import (
     parse_report,
     read_confidence,
     read_date,
-    read_version,
     render_report,
     title_of,
 )
@@ -131,20 +130,6 @@ def test_a_title_is_one_harmless_line() -> None:
 
 
 # --- what a header says
-
-
-@pytest.mark.parametrize(
-    ("line", "version"),
-    [
-        ("**Version:** 3.5", "3.5"),
-        ("**Version:** **2.x** ", "2.x"),
-        ("Version: 3.5 beta", "3.5 beta"),
-        ("**Version:** _", None),
-        ("Sources: none", None),
-    ],
-)
-def test_a_version_is_read_as_the_header_has_it(line: str, version: str | None) -> None:
-    assert read_version(f"# vue - slots\n\n{line}\n\n## Summary\n\n**Version:** 9\n") == version
 
 
 @pytest.mark.parametrize(
