@@ -4,13 +4,12 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kr.errors import FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
 from kr.models import to_plain
-from kr.requests import read_document
 from kr.research.cache import Clock
 from kr.research.decide import with_confidence
 from kr.research.service import Progress, ResearchService
@@ -103,8 +102,9 @@ class App:
         """Say what the cache would answer to a research request, and why. Raises ``InvalidRequest``."""
         from kr.research.explain import explain  # heavy
 
-        data = self.research.whole(read_document(request)) if isinstance(request, bytes) else request
-        return explain(self.store, data, self.research.rules, now=self.clock())
+        return explain(
+            self.store, self.research.whole(request), self.settings.knowledge_research, now=self.clock()
+        )
 
     def stats(self) -> dict[str, Any]:
         from kr.stats import collect  # heavy
@@ -245,7 +245,7 @@ class App:
         self.import_on_first_use()
         return Catalog(
             store=self.store,
-            limits=self.research.rules.limits,
+            config=self.settings.knowledge_research,
             clock=self.clock,
             export=self._export_after_change,
         )
@@ -269,8 +269,8 @@ class App:
         from kr.project import needs  # heavy
 
         self.import_on_first_use()
-        folder, limits = self._cwd / (project or "."), self.research.rules.limits
-        return needs(folder, self.store, limits, self.clock(), names=names, environ=self.environ)
+        config, folder = self.settings.knowledge_research, self._cwd / (project or ".")
+        return needs(folder, self.store, config, self.clock(), names=names, environ=self.environ)
 
     def warm_up(
         self, project: Path | None = None, *, names: Sequence[str] = (), **run: Any
@@ -278,10 +278,9 @@ class App:
         """Research what the cache lacks of a project's frameworks, within one budget; ``run`` as in ``research_needs``."""
         from kr.project import research_needs  # heavy
 
-        ask = partial(self.research.question, session_id=f"warm-{new_id()}")
-        return research_needs(
-            self.warm(project, names=names), ask, **{"max_calls": None, "limit": None, **run}
-        )
+        found, session_id = self.warm(project, names=names), f"warm-{new_id()}"
+        options = {"max_calls": None, "limit": None, **run}
+        return research_needs(found, self.research.document, session_id=session_id, **options)
 
     def workflows(self) -> "Workflows":
         from kr.workflows.operations import Operations  # heavy

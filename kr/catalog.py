@@ -12,7 +12,8 @@ from typing import Any
 from kr.errors import UnknownEntry
 from kr.frameworks import framework_key
 from kr.models import Entry, ShownStatus
-from kr.research.decide import MARKED, Limits, judge
+from kr.research.decide import MARKED, judge
+from kr.settings.model import KnowledgeResearch
 from kr.store import archive as archived_rows
 from kr.store import entries as entry_rows
 from kr.store import lookup, reports, saving, wordings
@@ -40,7 +41,7 @@ class Catalog:
     """
 
     store: Store
-    limits: Limits
+    config: KnowledgeResearch
     clock: Callable[[], datetime]
     export: Callable[[], list[str]]
 
@@ -234,7 +235,7 @@ class Catalog:
         }
 
     def _judged(self, entry: Entry, now: datetime, wrong: set[str]) -> tuple[ShownStatus, tuple[str, ...]]:
-        verdict = judge(entry, UNKNOWN_VERSION, self.limits, now)
+        verdict = judge(entry, UNKNOWN_VERSION, self.config, now)
         is_fresh, reasons = verdict.status == "fresh" and entry.status == "fresh", verdict.reasons
         if entry.sha256 is None and not self.store.files.read(entry.path):
             is_fresh, reasons = False, (*reasons, MISSING_REPORT)

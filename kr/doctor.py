@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kr.errors import KrError, ReportUnwritable, SourceFailure, SourceNotAsked, StoreError
-from kr.models import Entry, Query
+from kr.models import Entry, Learned, Query
 from kr.report import origin_of, parse_report
-from kr.research.llm import Model
 from kr.research.miss import configured_sources
 from kr.settings import Settings
 from kr.settings.project import tracked_name
 from kr.sources.base import Ask
+from kr.sources.llm import complete
 from kr.sources.local_docs import Folder
 from kr.store import archive, backup, reports
 from kr.store import entries as entry_rows
@@ -349,15 +349,16 @@ def check_sources(settings: Settings, environ: Mapping[str, str], *, timeout: fl
     query = Query(
         framework="react", framework_version="unknown", topic="state", tags=("state",), question=question
     )
-    ask, model = Ask(query=query, repository="facebook/react"), Model(settings, environ)
+    ask, model = Ask(query=query, known=Learned(repository="facebook/react")), settings.knowledge_research.llm
     asked: list[tuple[str, Callable[[], object]]] = []
     for source in configured_sources(settings, environ):
         if isinstance(source, Folder):  # about its own subject: that it can be read is all that is asked
             asked.append((source.name, source.check))
         else:
             asked.append((source.name, partial(source.ask, ask, timeout=timeout)))
-    if model.name:
-        asked.append(("llm", partial(model.write, "Answer with one word.", "Say yes.", timeout=timeout)))
+    if model.model:
+        words = ("Answer with one word.", "Say yes.")
+        asked.append(("llm", partial(complete, model, environ, *words, timeout=timeout)))
     for name, use in asked:
         started = time.monotonic()
         try:

@@ -4,12 +4,12 @@ Leases and reservations expire by time alone: their holder renews them while it 
 """
 
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
 from kr.frameworks import framework_key
+from kr.models import Learned
 from kr.store.engine import Transaction
 from kr.store.sql import insert_into, record_of, texts_of
 from kr.times import to_text
@@ -235,39 +235,21 @@ def record_success(tx: Transaction, source: str) -> None:
     tx.execute("DELETE FROM circuits WHERE source = :source", source=source)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Library:
-    """What was learned about a framework: its Context7 id and listed versions, its GitHub ``owner/repo``."""
-
-    library_id: str | None = None
-    versions: tuple[str, ...] = ()
-    repository: str | None = None
-    learned_at: str | None = None
-
-
-def library(tx: Transaction, framework: str) -> Library | None:
+def library(tx: Transaction, framework: str) -> Learned | None:
     """Return what is known of a framework (whichever of its names)."""
     row = tx.row("SELECT * FROM libraries WHERE framework_key = :key", key=framework_key(framework))
-    return None if row is None else record_of(Library, row, versions=texts_of(row["versions"]))
+    return None if row is None else record_of(Learned, row, versions=texts_of(row["versions"]))
 
 
-def learn_library(
-    tx: Transaction,
-    framework: str,
-    *,
-    now: datetime,
-    library_id: str | None = None,
-    versions: Sequence[str] = (),
-    repository: str | None = None,
-) -> None:
-    """Remember what is given; None leaves what was known. ``versions`` belong to ``library_id``."""
-    if library_id is None and repository is None:
+def learn_library(tx: Transaction, framework: str, learned: Learned, *, now: datetime) -> None:
+    """Remember what was learned; None leaves what was known. ``versions`` belong to ``library_id``."""
+    if learned.library_id is None and learned.repository is None:
         return
-    known = library(tx, framework) or Library()
-    learned = Library(
-        library_id=library_id or known.library_id,
-        versions=known.versions if library_id is None else tuple(versions),
-        repository=repository or known.repository,
+    known = library(tx, framework) or Learned()
+    learned = Learned(
+        library_id=learned.library_id or known.library_id,
+        versions=known.versions if learned.library_id is None else learned.versions,
+        repository=learned.repository or known.repository,
         learned_at=to_text(now),
     )
     tx.upsert("libraries", learned, "framework_key", framework_key=framework_key(framework))

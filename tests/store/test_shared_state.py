@@ -1,5 +1,6 @@
 from datetime import datetime, timedelta
 
+from kr.models import Learned
 from kr.store import ledger
 from kr.store.engine import Store
 from kr.store.ledger import Circuit
@@ -100,10 +101,10 @@ def test_a_breaker_may_be_off(store: Store) -> None:
 def test_what_was_learned_about_a_framework_is_remembered(store: Store) -> None:
     with store.write() as tx:
         assert ledger.library(tx, "Click") is None
-        ledger.learn_library(tx, "Click", now=NOW)
+        ledger.learn_library(tx, "Click", Learned(), now=NOW)
         assert ledger.library(tx, "Click") is None
-        ledger.learn_library(tx, "Click", now=NOW, library_id="/pallets/click")
-        ledger.learn_library(tx, " click ", now=NOW, repository="pallets/click")
+        ledger.learn_library(tx, "Click", Learned(library_id="/pallets/click"), now=NOW)
+        ledger.learn_library(tx, " click ", Learned(repository="pallets/click"), now=NOW)
         known = ledger.library(tx, "CLICK")
     assert known is not None
     assert (known.library_id, known.repository) == ("/pallets/click", "pallets/click")

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kr.models import Learned
 from kr.store import ledger
 from kr.store.engine import Store
 from tests.support.stores import NOW, call, sql
@@ -221,17 +222,17 @@ def test_a_breaker_that_is_off_never_opens(store: Store) -> None:
 def test_what_was_learned_of_a_framework_is_kept_under_all_of_its_names(store: Store) -> None:
     with store.write() as tx:
         assert ledger.library(tx, "vue") is None
-        ledger.learn_library(tx, "Vue.js", now=NOW, library_id="/vuejs/core", versions=("v3", "v2"))
-        ledger.learn_library(tx, "vue", now=later(1), repository="vuejs/core")
-        ledger.learn_library(tx, "vue", now=later(2))
+        ledger.learn_library(tx, "Vue.js", Learned(library_id="/vuejs/core", versions=("v3", "v2")), now=NOW)
+        ledger.learn_library(tx, "vue", Learned(repository="vuejs/core"), now=later(1))
+        ledger.learn_library(tx, "vue", Learned(), now=later(2))
         known = ledger.library(tx, "VUE")
-        assert known == ledger.Library(
+        assert known == Learned(
             library_id="/vuejs/core",
             versions=("v3", "v2"),
             repository="vuejs/core",
             learned_at="2026-10-01T12:00:01.000000Z",
         )
-        ledger.learn_library(tx, "vue", now=later(3), library_id="/vuejs/vue")
+        ledger.learn_library(tx, "vue", Learned(library_id="/vuejs/vue"), now=later(3))
         renewed = ledger.library(tx, "vue")
         assert renewed is not None
         assert (renewed.library_id, renewed.versions, renewed.repository) == ("/vuejs/vue", (), "vuejs/core")
