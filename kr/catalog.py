@@ -18,7 +18,7 @@ from kr.store import archive as archived_rows
 from kr.store import entries as entry_rows
 from kr.store import lookup, reports, saving, wordings
 from kr.store import search as text_search
-from kr.store.archive import Archived, ArchiveReason, nowhere, unknown_entry
+from kr.store.archive import Archived, ArchiveReason, unknown_entry
 from kr.store.engine import Store, Transaction
 from kr.store.saving import Saved
 from kr.store.search import passage_of
@@ -215,7 +215,8 @@ class Catalog:
     def _key(self, entry_id: str) -> str:
         """Take any text as an id; where there is no database, nothing has one, and none is made to find out."""
         if not self.store.exists():
-            raise nowhere(entry_id)
+            with self.store.read_if_exists() as tx:
+                raise unknown_entry(tx, entry_id)
         return _text(entry_id)
 
     def _restored(self, restored: Saved) -> dict[str, Any]:

@@ -176,7 +176,7 @@ def carried_over(old: str, query: Query, today: date, notes: Sequence[str]) -> s
 def _quoted_whole(old: str) -> dict[str, str]:
     return {
         SUMMARY: "The earlier report does not follow the template; it is quoted whole under Details.",
-        DETAILS: f"From the earlier report:\n\n{render(split(old))}",
+        DETAILS: f"From the earlier report:\n\n{render(split(old.replace(STALE_MARK, '')))}",
         CODE: "Code of the earlier report stands in its place under Details.",
         CAVEATS: "",
         ATTRIBUTION: "No source answered; sources of the earlier report stand in its text under Details.",

@@ -1,6 +1,8 @@
 """``kr lessons``: hand lessons to agents, record what their failures teach, and look at them."""
 
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +31,6 @@ from kr.schemas import inject_request, record_request
 from kr.text import counted
 
 if TYPE_CHECKING:
-    from kr.app import App
     from kr.lessons.review import Lessons
     from kr.recording import RecordEnvelope
     from kr.store.lessons import LessonMark
@@ -90,12 +91,10 @@ def inject(
     files: tuple[str, ...],
 ) -> int:
     """Give the lessons of a phase, for an agent that is about to start."""
-    identity = {"phase": phase, "story-key": story_key, "session-id": session_id}
-    given = [name for name, value in identity.items() if value is not None]
-    if document is None and phase is None:
-        raise click.UsageError("Give --phase PHASE or --request FILE.")
-    if document is not None and given:
-        raise click.UsageError(f"--{given[0]} cannot be combined with --request: put it into the document.")
+    if not phase if document is None else (phase or story_key or session_id):
+        raise click.UsageError(
+            "Give --phase with --story-key and --session-id, or --request FILE that has them."
+        )
     task = {"framework": framework, "query": query, "files": list(files) or None}
     need = {name: value for name, value in task.items() if value is not None}
     with open_app(ctx, may_share=True) as app:
@@ -121,11 +120,10 @@ def record(ctx: click.Context, /, document: str | None) -> None:
 
     The exit status is 0 whatever becomes of it, without a request too: recording never stops its caller.
     """
-    from kr.lessons.record import confirmation
+    from kr.lessons.record import confirmation  # heavy
 
     envelope = _recorded(ctx, document)
-    line = confirmation(envelope)
-    if line is not None:
+    if line := confirmation(envelope):
         click.echo(line, err=True)
     emit(to_plain(envelope), ctx, _recording)
 
@@ -145,6 +143,17 @@ def _recorded(ctx: click.Context, source: str | None) -> "RecordEnvelope":
         return skip({}, f"Recording skipped: {error}")
 
 
+@contextmanager
+def _open(ctx: click.Context, *, phase: str | None = None, is_change: bool = False) -> Iterator["Lessons"]:
+    """Open the project's lessons, to look at or to change them; ``phase`` must be one of the project's."""
+    waits = {"timeout": _RECORD_TIMEOUT} if is_change else {}
+    with open_app(ctx, only_reads=not is_change) as app, app.lessons(**waits) as lessons:
+        phases = app.settings.knowledge_research.all_phases
+        if phase not in {None, *phases}:
+            raise click.BadParameter(f"{phase!r} is not one of {', '.join(phases)}.", param_hint="--phase")
+        yield lessons
+
+
 _listing = together(
     click.option("--phase", help="Only lessons of this phase."),
     click.option(
@@ -153,20 +162,17 @@ _listing = together(
 )
 
 
-def _legal(app: "App", phase: str | None) -> str | None:
-    phases = app.settings.knowledge_research.all_phases
-    if phase is not None and phase not in phases:
-        raise click.BadParameter(f"{phase!r} is not one of {', '.join(phases)}.", param_hint="--phase")
-    return phase
+def _list(ctx: click.Context, phase: str | None, limit: int, query: str = "") -> None:
+    with _open(ctx, phase=phase) as lessons:
+        found = lessons.lessons(phase=phase, query=query, limit=limit + 1)
+    emit(at_most(limit, found), ctx, listing_view)
 
 
 @kr_command("list", "kr lessons list --phase dev-execution --limit 20", group=command)
 @_listing
 def list_(ctx: click.Context, /, phase: str | None, limit: int) -> None:
     """List lessons, the newest first: how often each was given, and how often its failure came back."""
-    with open_app(ctx, only_reads=True) as app, app.lessons() as lessons:
-        found = lessons.lessons(phase=_legal(app, phase), limit=limit + 1)
-    emit(at_most(limit, found), ctx, listing_view)
+    _list(ctx, phase, limit)
 
 
 @kr_command("search", 'kr lessons search "row height"', group=command)
@@ -174,11 +180,7 @@ def list_(ctx: click.Context, /, phase: str | None, limit: int) -> None:
 @_listing
 def search(ctx: click.Context, /, words: tuple[str, ...], phase: str | None, limit: int) -> None:
     """Find lessons by WORDS, the most relevant first."""
-    query = some_words(words)
-    with open_app(ctx, only_reads=True) as app, app.lessons() as lessons:
-        legal = _legal(app, phase)
-        found = lessons.lessons(phase=legal, query=query, limit=limit + 1)
-    emit(at_most(limit, found), ctx, listing_view)
+    _list(ctx, phase, limit, some_words(words))
 
 
 _ID = click.argument("lesson_id", metavar="ID")
@@ -188,9 +190,12 @@ _ID = click.argument("lesson_id", metavar="ID")
 @_ID
 def show(ctx: click.Context, /, lesson_id: str) -> None:
     """Show one lesson with everything that is known of it."""
-    with open_app(ctx, only_reads=True) as app, app.lessons() as lessons:
-        found = lessons.show(lesson_id)
-    emit(found, ctx, lambda it: listing_view([it]))
+    with _open(ctx) as lessons:
+        _emit_one(lessons.show(lesson_id), ctx)
+
+
+def _emit_one(lesson: dict[str, Any], ctx: click.Context) -> None:
+    emit(lesson, ctx, lambda it: listing_view([it]))
 
 
 def _marking(name: str, mark: "LessonMark", done: str, undone: str, summary: str) -> None:
@@ -200,11 +205,11 @@ def _marking(name: str, mark: "LessonMark", done: str, undone: str, summary: str
     @_ID
     @click.option("--undo", is_flag=True, help="Take it back.")
     def change(ctx: click.Context, /, lesson_id: str, *, undo: bool) -> None:
-        with open_app(ctx) as app, app.lessons(timeout=_RECORD_TIMEOUT) as lessons:
+        with _open(ctx, is_change=True) as lessons:
             _require_person_for_held(lessons, lesson_id)
             changed = lessons.mark(lesson_id, mark, is_set=not undo)
         click.echo(f"{undone if undo else done}: {changed['summary']}", err=True)
-        emit(changed, ctx, lambda it: listing_view([it]))
+        _emit_one(changed, ctx)
 
 
 def _require_person_for_held(lessons: "Lessons", lesson_id: str) -> None:
@@ -222,10 +227,7 @@ _marking("pin", "pinned_at", "pinned", "no longer pinned", "Give a lesson before
 @click.argument("symptom")
 @click.option("--fix", required=True, help="What to do: one sentence of at most 120 characters.")
 @click.option(
-    "--phase",
-    default="dev-execution",
-    show_default=True,
-    help="The phase whose agents are to know it.",
+    "--phase", default="dev-execution", show_default=True, help="The phase whose agents are to know it."
 )
 @click.option("--tag", "tags", multiple=True, help="A framework that it is about; may be repeated.")
 @click.option("--ref", help="The file that it is about, with its line: src/app.py:12.")
@@ -233,12 +235,11 @@ def add(
     ctx: click.Context, /, *, symptom: str, fix: str, phase: str, tags: tuple[str, ...], ref: str | None
 ) -> None:
     """Write a lesson yourself: what one sees, in some 60 characters, and what to do."""
-    with open_app(ctx) as app, app.lessons(timeout=_RECORD_TIMEOUT) as lessons:
-        legal = _legal(app, phase) or phase
-        added = lessons.add(symptom, fix, phase=legal, tags=tags, ref=ref, by_person=is_person())
+    with _open(ctx, phase=phase, is_change=True) as lessons:
+        added = lessons.add(symptom, fix, phase=phase, tags=tags, ref=ref, by_person=is_person())
     if added["status"] == "quarantined":
         warn(f"it waits for a person: {added['held_because']}; kr review")
-    emit(added, ctx, lambda it: listing_view([it]))
+    _emit_one(added, ctx)
 
 
 @kr_command(
@@ -251,17 +252,17 @@ def add(
 @click.option("--fix", help="What to do, as with kr lessons add. Without it SYMPTOM is the whole lesson.")
 def edit(ctx: click.Context, /, lesson_id: str, symptom: str, fix: str | None) -> None:
     """Reword a lesson. The new line goes to the end of the file and takes the old one's place."""
-    with open_app(ctx) as app, app.lessons(timeout=_RECORD_TIMEOUT) as lessons:
+    with _open(ctx, is_change=True) as lessons:
         _require_person_for_held(lessons, lesson_id)
         changed = lessons.edit(lesson_id, symptom, fix, by_person=is_person())
-    emit(changed, ctx, lambda it: listing_view([it]))
+    _emit_one(changed, ctx)
 
 
 @kr_command("import", "kr lessons import ../shop/lessons/_lessons-learned.md", group=command)
 @click.argument("files", nargs=-1, required=True)
 def import_(ctx: click.Context, /, files: tuple[str, ...]) -> None:
     """Add the lessons of other lessons files, those that are not known yet."""
-    with open_app(ctx) as app, app.lessons() as lessons:
+    with _open(ctx, is_change=True) as lessons:
         done = lessons.import_files([*map(Path, files)])
     emit(done, ctx, facts_view)
 
@@ -288,9 +289,8 @@ def _recording(value: dict[str, Any]) -> str:
 def listing_view(lessons: list[dict[str, Any]]) -> str:
     lines: list[str] = []
     for lesson in lessons:
-        text = f"[{', '.join(lesson['tags'])}] {lesson['summary']}" + (
-            f". Ref: {lesson['ref']}" if lesson["ref"] else ""
-        )
+        ref = f". Ref: {lesson['ref']}" if lesson["ref"] else ""
+        text = f"[{', '.join(lesson['tags'])}] {lesson['summary']}{ref}"
         lines += wrapped(f"{lesson['id']}  {lesson['date']} ", text, indent=4)
         lines += wrapped("    ", _proof(lesson), indent=4)
     return "\n".join(lines) or "No lessons."

@@ -48,7 +48,6 @@ class AgentReturn:
     status: str
     agent: str
     summary: str
-    fix: str
     errors: tuple[Finding, ...]
     issues: tuple[Finding, ...]
     review_rounds: int | None
@@ -84,7 +83,6 @@ def read_return(data: Mapping[str, Any]) -> AgentReturn:
         status=_folded(data.get("status")),
         agent=_folded(data.get("agent")),
         summary=text_of(data.get("summary")),
-        fix=_first(results, FIX_KEYS) or _first(data, FIX_KEYS),
         errors=tuple(_findings(facts("errors"))),
         issues=tuple(_findings(facts("issues"))),
         review_rounds=count(fact("review_rounds")),

@@ -6,6 +6,7 @@ Agents are careless: what is odd in a hook's JSON means that there is nothing to
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -80,40 +81,27 @@ class Failure:
 
 
 def read_hook(data: object, read_transcript: Callable[[str], str]) -> Start | Failure | None:
-    """Say what to do about a hook's input; ``None`` when there is nothing.
-
-    ``read_transcript`` gives the end of a transcript. Raises ``InvalidRequest`` for an agent's return that can't be read.
-    """
+    """Say what to do about a hook's input; ``None`` when there is nothing. ``read_transcript`` gives the end of a transcript."""
     data = as_mapping(data)
     phase, session = phase_of(_text(data, "agent_type")), _text(data, "session_id") or "hook"
-    returned: dict[str, Any] | None = None
-    was_asked = data.get("stop_hook_active") is True
     match event := _text(data, "hook_event_name"):
         case "SessionStart" | "SubagentStart":
             path = _text(data, "transcript_path")
             said, files = task_of(read_transcript(path)) if path else ("", ())
             query = _text(data, "prompt") or said
             return Start(event=event, phase=phase, session_id=session, query=query, files=files)
-        case "PostToolUseFailure":
-            error = teaching_part(data)
-            returned = {"status": "failure", "errors": [{"message": error}]} if error else None
+        case "PostToolUseFailure" if error := teaching_part(data):
+            failed = {"status": "failure", "errors": [{"message": error}]}
+            return Failure(phase=phase, session_id=session, agent_return=failed)
         case "SubagentStop":
-            returned = read_last_return(_last_texts(data, read_transcript, was_asked=was_asked))
-    if returned is None:
-        return None
-    may_ask = event == "SubagentStop" and not was_asked
-    return Failure(phase=phase, session_id=session, agent_return=returned, may_ask=may_ask)
-
-
-def _last_texts(
-    data: Mapping[str, Any], read_transcript: Callable[[str], str], *, was_asked: bool
-) -> list[str]:
-    """Return what an agent said last; of one that was asked for lessons, what it said before as well."""
-    message, path = _text(data, "last_assistant_message"), _text(data, "agent_transcript_path")
-    texts = [message] if message else []
-    if path and (was_asked or not texts):
-        texts += islice(last_words(read_transcript(path)), 2 if was_asked else 1)
-    return texts
+            was_asked = data.get("stop_hook_active") is True
+            texts = [message] if (message := _text(data, "last_assistant_message")) else []
+            path = _text(data, "agent_transcript_path")
+            if path and (was_asked or not texts):  # who was asked for lessons returned before
+                texts += islice(last_words(read_transcript(path)), 2)
+            if returned := read_last_return(texts):
+                return Failure(phase=phase, session_id=session, agent_return=returned, may_ask=not was_asked)
+    return None
 
 
 def teaching_part(data: Mapping[str, Any]) -> str:
@@ -156,40 +144,34 @@ def task_of(transcript: str) -> tuple[str, tuple[str, ...]]:
     """
     prompt = ""
     files: dict[str, None] = {}
-    for message in _messages(transcript):
-        for part in _parts(message):
-            if given := as_mapping(part.get("input")):
-                prompt = prompt or _text(given, "prompt")
-                path = _text(given, "file_path") or _text(given, "notebook_path")
-                if path and part.get("name") in _CHANGING:
-                    files[path] = None
-            elif message.get("role") == "user" and not part.get("tool_use_id"):
-                prompt = prompt or _text(part, "text")
+    for role, part in _parts(transcript):
+        if given := as_mapping(part.get("input")):
+            prompt = prompt or _text(given, "prompt")
+            path = _text(given, "file_path") or _text(given, "notebook_path")
+            if path and part.get("name") in _CHANGING:
+                files[path] = None
+        elif role == "user" and not part.get("tool_use_id"):
+            prompt = prompt or _text(part, "text")
     return prompt[:_LONG_PROMPT], tuple(files)[:_MANY_FILES]
 
 
 def last_words(transcript: str) -> Iterator[str]:
-    """Yield the texts of an assistant in a transcript of JSON lines, the last one first."""
-    for message in _messages(transcript):
-        if message.get("role") == "assistant":
-            text = "\n".join(filter(None, (_text(part, "text") for part in _parts(message))))
-            if text.strip():
-                yield text
+    """Yield the texts of an assistant in a transcript of JSON lines, those of the last message first."""
+    texts = (_text(part, "text") for role, part in _parts(transcript) if role == "assistant")
+    return (text for text in texts if text.strip())
 
 
-def _messages(transcript: str) -> Iterator[Mapping[str, Any]]:
+def _parts(transcript: str) -> Iterator[tuple[object, Mapping[str, Any]]]:
+    """Yield the parts of all messages, each with who said it, those of the last message first."""
     for line in reversed(transcript.splitlines()):
         try:
             entry = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        yield as_mapping(as_mapping(entry).get("message"))
-
-
-def _parts(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    content = message.get("content")
-    parts = content if isinstance(content, list) else [{"text": content}]
-    return [part for part in parts if isinstance(part, Mapping)]
+        message = as_mapping(as_mapping(entry).get("message"))
+        content = message.get("content")
+        for part in content if isinstance(content, list) else [{"text": content}]:
+            yield message.get("role"), as_mapping(part)
 
 
 def _text(data: Mapping[str, Any], key: str) -> str:
@@ -204,8 +186,7 @@ def _text(data: Mapping[str, Any], key: str) -> str:
 def read_last_return(texts: Sequence[str]) -> dict[str, Any] | None:
     """Return what an agent returned, with its lessons, from what it said: the last text first.
 
-    Who was asked for lessons may word them alone: the return then stands in what it said before. Raises ``InvalidRequest``
-    when something is there that can't be read.
+    Who was asked for lessons may word them alone: the return then stands in what it said before.
     """
     found = [data for text in texts if (data := _first_return(text))]
     if not found:
@@ -216,18 +197,12 @@ def read_last_return(texts: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _first_return(message: str) -> dict[str, Any] | None:
-    problem: InvalidRequest | None = None
     for text in returned_documents(message):
-        try:
+        with suppress(InvalidRequest):
             data: Any = read_document(text.encode(errors="replace"))
-        except InvalidRequest as error:
-            problem = problem or error
-            continue
-        data = data.get("return") or data
-        if isinstance(data, dict) and any(data.get(name) for name in _SIGNS):
-            return data
-    if problem is not None:
-        raise problem
+            data = data.get("return") or data
+            if isinstance(data, dict) and any(data.get(name) for name in _SIGNS):
+                return data
     return None
 
 

@@ -171,29 +171,24 @@ def cut(text: str, limit: int) -> str:
 
 
 def is_duplicate(lesson: Lesson, other: Lesson) -> bool:
-    """Whether another lesson says the same for this one's phase (its first tag)."""
-    return lesson.tags[0] in other.tags and says_the_same(lesson.summary, other.summary)
+    """Whether another lesson says the same for this one's phase, its first tag (U5, step 4).
 
-
-def says_the_same(one: str, other: str) -> bool:
-    """Compare two summaries: more than 70 % shared keywords, the same numbers, negations and opposites (U5, step 4)."""
-    if one == other:
+    That is: more than 70 % shared keywords, and the same numbers, negations and opposites.
+    """
+    one, two = lesson.summary, other.summary
+    if lesson.tags[0] not in other.tags:
+        return False
+    if one == two:
         return True
-    mine, yours = frozenset(lesson_keywords(one)), frozenset(lesson_keywords(other))
-    shared = mine & yours
+    mine, yours = lesson_keywords(one), lesson_keywords(two)
+    shared = {*mine} & {*yours}
+    is_in_order = [word for word in mine if word in shared] == [word for word in yours if word in shared]
     return (
-        len(shared) > _SHARED * len(mine | yours)
-        and _signature(one) == _signature(other)
-        and not (re.search(_ORDERING, one) and _in_order(one, shared) != _in_order(other, shared))
+        len(shared) > _SHARED * len({*mine, *yours})
+        and set(re.findall(_NUMBER, one)) == set(re.findall(_NUMBER, two))
+        and contraries(one) == contraries(two)
+        and (is_in_order or not re.search(_ORDERING, one))
     )
-
-
-def _signature(summary: str) -> tuple[frozenset[str], frozenset[str]]:
-    return frozenset(re.findall(_NUMBER, summary)), contraries(summary)
-
-
-def _in_order(summary: str, words: frozenset[str]) -> list[str]:
-    return [word for word in lesson_keywords(summary) if word in words]
 
 
 @lru_cache(maxsize=4096)

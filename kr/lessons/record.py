@@ -8,29 +8,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from kr import recording
 from kr.errors import InvalidRequest, StoreError
 from kr.guard import mask_secrets, safe
 from kr.lessons.book import LessonBook, make_row, session_name
-from kr.lessons.events import (
-    MOST_EVENTS,
-    AgentReturn,
-    EventLimits,
-    Finding,
-    detect,
-    phase_tag,
-    read_return,
-)
+from kr.lessons.events import MOST_EVENTS, AgentReturn, EventLimits, Finding, detect, phase_tag, read_return
 from kr.lessons.file import LessonsFileError
 from kr.lessons.line import FIX_COLUMNS, KEPT_COLUMNS, LONGEST, word_lesson
 from kr.models import PHASES, EventType, Problem
-from kr.recording import (
-    RecordedEntry,
-    RecordEnvelope,
-    RecordRequest,
-    RecordResults,
-    parse_record,
-    skip,
-)
 from kr.requests import bad, checked, decoded, loose_text, read_document, scalars, text
 from kr.store.lessons import LessonRow
 from kr.text import columns
@@ -51,7 +36,7 @@ _VERSION = re.compile(r"[\s@]+[v^~=<>]*\d[\w.]*$")
 _LONGEST_PATH = 300
 
 
-def record_document(data: bytes, book: LessonBook, **rules: Any) -> RecordEnvelope:
+def record_document(data: bytes, book: LessonBook, **rules: Any) -> recording.RecordEnvelope:
     """Record from a request document: any bytes in, an envelope out; nothing is raised for bad input."""
     try:
         document = read_document(data)
@@ -68,20 +53,20 @@ def record(
     limits: EventLimits,
     now: datetime,
     phases: Sequence[str] = PHASES,
-) -> RecordEnvelope:
+) -> recording.RecordEnvelope:
     """Answer a request: ``recorded``, ``skipped`` (also where it is invalid) or ``failure`` (``append_write_failed``).
 
     ``root`` is the project's: references are written relative to it.
     """
     try:
-        request = parse_record(data, phases=phases)
+        request = recording.parse_record(data, phases=phases)
     except InvalidRequest as error:
         return _refused(data, error)
     returned = read_return(request.agent_return)
     events = detect(request.event_type, request.phase, returned, limits)
     identity = {"session_id": request.session_id, "story_key": request.story_key}
     if not (events or request.lessons):
-        return skip(identity, NO_EVENTS)
+        return recording.skip(identity, NO_EVENTS)
     detected, path = len(request.lessons or events), book.file.path
     if detected > MOST_EVENTS:
         logger.warning("%d lessons or events; the first %d are recorded", detected, MOST_EVENTS)
@@ -91,7 +76,7 @@ def record(
         rows = context.handed_over(events[0] if events else request.event_type, problems)
     else:
         rows = context.distill(events[:MOST_EVENTS], path.parent / OWN_REMEDIES)
-    results = RecordResults(
+    results = recording.RecordResults(
         events_detected=detected,
         file_path=(path.relative_to(root) if path.is_relative_to(root) else path).as_posix(),
     )
@@ -101,7 +86,7 @@ def record(
         logger.warning("%s", error)
         message = f"{APPEND_FAILED}: {error}"
         problem = Problem(type="append_write_failed", file_path=results.file_path, message=message)
-        return RecordEnvelope(status="failure", **identity, results=results, errors=[problem])
+        return recording.RecordEnvelope(status="failure", **identity, results=results, errors=[problem])
     held = sum(row.held is not None for row in fresh)
     if held:
         logger.warning("%d quarantined: a person must read them first (kr review)", held)
@@ -115,19 +100,19 @@ def record(
         message=None if fresh else ALL_DUPLICATES if rows else NOTHING_TOLD,
     )
     status: Literal["recorded", "skipped"] = "recorded" if fresh else "skipped"
-    return RecordEnvelope(status=status, **identity, results=results, errors=problems)
+    return recording.RecordEnvelope(status=status, **identity, results=results, errors=problems)
 
 
-def _refused(data: Mapping[str, Any], error: InvalidRequest) -> RecordEnvelope:
+def _refused(data: Mapping[str, Any], error: InvalidRequest) -> recording.RecordEnvelope:
     why = mask_secrets(str(error))
     logger.warning("nothing is recorded: %s", why)
     story = data.get("story_key")
     echoed = {**data, "story_key": mask_secrets(story)} if isinstance(story, str) else data
-    return skip(echoed, f"Recording skipped: {why}")
+    return recording.skip(echoed, f"Recording skipped: {why}")
 
 
-def _entry(row: LessonRow) -> RecordedEntry:
-    return RecordedEntry(
+def _entry(row: LessonRow) -> recording.RecordedEntry:
+    return recording.RecordedEntry(
         date=row.lesson.date,
         phase=row.lesson.tags[0],
         event_type=row.event_type or "",
@@ -137,7 +122,7 @@ def _entry(row: LessonRow) -> RecordedEntry:
     )
 
 
-def confirmation(envelope: RecordEnvelope) -> str | None:
+def confirmation(envelope: recording.RecordEnvelope) -> str | None:
     """Return the line that tells people what was written (U5, step 5.6c), for standard error."""
     results = envelope.results
     written = results.entries_recorded - results.quarantined
@@ -171,7 +156,7 @@ def _fix(value: object) -> str:
 class _Context:
     """What the lessons of one request are made of (U5, step 2)."""
 
-    request: RecordRequest
+    request: recording.RecordRequest
     returned: AgentReturn
     root: Path
     now: datetime
@@ -260,6 +245,4 @@ class _Context:
         texts = (returned.summary, self.request.additional_context)
         said = [Finding(message=text) for text in texts if text]
         found = [it for it in found if not is_vague(f"{it.message} {it.fix}")] or said
-        if returned.fix and found and not any(finding.fix for finding in found):
-            found[0] = replace(found[0], fix=returned.fix)
         return [replace(it, message=safe(it.message), fix=safe(it.fix)) for it in found]

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from kr.errors import FieldError, InvalidRequest
-from kr.requests import Fields, read_fields, scalars, text
+from kr.requests import scalars
 
 logger = logging.getLogger(__name__)
 
@@ -28,10 +27,6 @@ _MOST_WORDS = 4
 _MOST_PLACES = 5
 # Advice must not be turned round by the name in it: `leave out verify_ssl`.
 _SAFEGUARD = re.compile(r"verif|check_?host|insecure|unauthorized|strict.?ssl|sandbox|csrf", re.IGNORECASE)
-# A group with what stands in it and its quantifier, and an escaped character or class.
-_GROUP = re.compile(r"\((?:[^()\\\[]|\\.|\[\^?\]?(?:\\.|[^\]\\])*\])*\)[?*+]?\??(?:\{[\d,]*\})?", re.DOTALL)
-_CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\[A-Za-z0-9]")
-_OWN_ROW: Fields = {"match": text, "fix": text, "tags": scalars}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +44,8 @@ class Remedy:
         return _compiled(self.match)
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
-    """What a row says of an output: what to do, and the lines that it is about."""
-
-    row: Remedy
-    fix: str
-    lines: tuple[str, ...]
-
-
-def find_remedy(output: str, own: Sequence[Remedy] = ()) -> Match | None:
-    """Return what the first row that matches says; users' own rows go first."""
+def find_remedy(output: str, own: Sequence[Remedy] = ()) -> tuple[Remedy, str, list[str]] | None:
+    """Return the first row that matches, what it says to do, and the lines that it is about; users' own rows go first."""
     lowered = output.lower()
     for row in (*own, *shipped()):
         if row.literals and not any(literal in lowered for literal in row.literals):
@@ -68,7 +54,7 @@ def find_remedy(output: str, own: Sequence[Remedy] = ()) -> Match | None:
             if fix := _filled(row.fix, found):
                 start, end = output.rfind("\n", 0, found.start()) + 1, output.find("\n", found.end())
                 lines = output[start : end if end >= 0 else None].strip("\n").split("\n")
-                return Match(row, fix, tuple(lines))
+                return row, fix, lines
     return None
 
 
@@ -107,44 +93,25 @@ def _row(pattern: str, fix: str, tags: Sequence[str]) -> Remedy:
 
 def _literals(pattern: str) -> tuple[str, ...]:
     """Find texts of which every match has one, so that most rows need no compiling: the longest of each alternative."""
-    plain = re.sub(r"^\(\?[a-z]+\)", "", pattern)
+    plain = re.sub(r"^\(\?[a-z]+\)|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", "\0", pattern, flags=re.DOTALL)
     shorter = ""
     while shorter != plain:
-        shorter, plain = plain, _GROUP.sub("\0", plain)
-    plain = re.sub(r"\\([^A-Za-z0-9])", "\x01\\1", _CLASS.sub("\0", plain))
-    plain = re.sub(r"(?:\x01.|[^\x01])(?=[?*]|\{0|\{,)", "\0", plain, flags=re.DOTALL)
-    plain = re.sub(r"(?<!\x01)[.^$*+?{}()]", "\0", plain)
-    runs = [
-        max(part.replace("\x01", "").split("\0"), key=len).lower() for part in re.split(r"(?<!\x01)\|", plain)
-    ]
+        shorter, plain = plain, re.sub(r"\([^()]*\)", "\0", plain)
+    plain = re.sub(r".(?:[?*]|\{[\d,]*\})", "\0", plain, flags=re.DOTALL)
+    runs = [max(re.split(r"[\0.^$+?]", part), key=len).lower() for part in plain.split("|")]
     return tuple(runs) if min(map(len, runs)) > 2 else ()
 
 
 def read_own(path: Path) -> list[Remedy]:
-    """Read users' own rows: ``match``, ``fix``, ``tags``. A bad row costs only itself, and is logged."""
+    """Read users' own rows: a list of ``match``, ``fix`` and ``tags``. A file with a row that is none is logged, and passed over."""
     try:
         data = yaml.load(path.read_bytes(), yaml.CBaseLoader)  # noqa: S506 - makes texts, lists and mappings alone
+        for row in data or []:
+            re.compile(row["match"])
+        return [_row(row["match"], str(row["fix"]), scalars(row.get("tags"))) for row in data or []]
     except FileNotFoundError:
         return []
-    except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        logger.warning("%s: no YAML: %s; passed over", path, " ".join(str(error).split()))
+    except (OSError, yaml.YAMLError, ValueError, RecursionError, TypeError, KeyError, re.error) as error:
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        logger.warning("%s: no list of rows with match and fix: %s; passed over", path, why)
         return []
-    rows: list[Remedy] = []
-    for number, item in enumerate(data if isinstance(data, list) else [data], start=1):
-        try:
-            rows.append(_own_row(item))
-        except (InvalidRequest, re.error) as error:
-            logger.warning("%s: row %d: %s; passed over", path, number, error)
-    return rows
-
-
-def _own_row(item: object) -> Remedy:
-    """Read one row. Raises ``InvalidRequest``, and ``re.error`` for what is no pattern."""
-    row, errors = read_fields(_OWN_ROW, item)
-    if not errors:
-        groups = {name.rstrip("0123456789") for name in _compiled(row["match"]).groupindex}
-        missing = {*_PLACEHOLDER.findall(row["fix"])} - groups
-        errors = [FieldError("fix", f"names {{{name}}}, which is no group of match") for name in missing]
-    if errors:
-        raise InvalidRequest(*errors)
-    return _row(row["match"], row["fix"], row["tags"])

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from kr.errors import KrError
+from kr.errors import KrError, UnknownEntry
 from kr.guard import safe
 from kr.lessons.book import LessonBook, judged, make_row
 from kr.lessons.file import LessonsFile, LessonsFileError
@@ -25,13 +25,6 @@ logger = logging.getLogger(__name__)
 _COUNTS = ("injected", "recurred", "recurred_after_injection", "last_recurred_at")
 
 
-class UnknownLessonError(KrError):
-    """No lesson has this id, or several begin with it."""
-
-    code = "unknown_lesson"
-    http_status = 404
-
-
 class Lessons:
     """The lessons of a project, for people. What can't be done with the file raises ``LessonsFileError``."""
 
@@ -43,23 +36,20 @@ class Lessons:
         self, *, phase: str | None = None, query: str = "", limit: int = 1000
     ) -> list[dict[str, Any]]:
         """List lessons, newest first, or the best matches of a query; with what the database knows of them."""
-        self.refresh()
-        found = [lesson for lesson in self._read() if phase is None or phase in lesson.tags]
         words = [beginning(word) for word in search_words(query)]
+        rows = [row for row in reversed(self._rows()) if phase in {None, *row.lesson.tags}]
         if query.strip():
-            found = [lesson for lesson in found if _shared(lesson, words)]
-        found.sort(key=lambda it: (_shared(it, words), it.date, it.position), reverse=True)
-        return self._views(found[:limit])
+            rows = [row for row in rows if _shared(row, words)]
+        rows.sort(key=lambda row: (_shared(row, words), row.lesson.date), reverse=True)
+        return [view(row) for row in rows[:limit]]
 
     def show(self, lesson_id: str) -> dict[str, Any]:
-        """Show one lesson. Raises ``UnknownLessonError``."""
-        self.refresh()
-        return self._views([self._one(lesson_id)])[0]
+        """Show one lesson. Raises ``UnknownEntry``."""
+        return view(self._one(lesson_id))
 
     def quarantined(self) -> list[dict[str, Any]]:
         """List the lessons that wait for a person: in the database alone, or written into the file by hand."""
-        self.refresh()
-        views = self._views([*self._recorded_in_quarantine(), *self._read()])
+        views = [view(row) for row in (*self._recorded_in_quarantine(), *self._rows())]
         return [lesson for lesson in views if lesson["status"] == "quarantined"]
 
     def refresh(self) -> None:
@@ -69,20 +59,18 @@ class Lessons:
     def mark(self, lesson_id: str, mark: LessonMark, *, is_set: bool = True) -> dict[str, Any]:
         """Retire, pin or approve a lesson, or take that back; who approves or pins a retired one brings it back.
 
-        A recorded lesson that was in quarantine goes into the file when it is approved. Raises ``UnknownLessonError`` and store errors.
+        A recorded lesson that was in quarantine goes into the file when it is approved. Raises ``UnknownEntry`` and store errors.
         """
-        lesson, now = self._one(lesson_id), self._clock()
+        row, now = self._one(lesson_id), to_text(self._clock())
         with self._book.file.lock(), self._book.store.write(scope=LESSONS) as tx:
-            if lesson.position >= 0:
-                lesson_rows.add(tx, judged([lesson]), lesson_keywords)
-            lesson_rows.mark(tx, lesson.id, mark, to_text(now) if is_set else None)
+            lesson_rows.add(tx, [row], lesson_keywords)
+            lesson_rows.mark(tx, row.id, mark, now if is_set else None)
             if is_set and mark != "retired_at":
-                lesson_rows.mark(tx, lesson.id, "retired_at", None)
-            if is_set and mark == "approved_at" and lesson.position < 0:
-                self._book.file.append([lesson])
-                lesson_rows.bring_back(tx, [lesson.id])
-            state = lesson_rows.states(tx, [lesson.id])[lesson.id]
-        return view(lesson, state)
+                lesson_rows.mark(tx, row.id, "retired_at", None)
+            if is_set and mark == "approved_at" and row.gone_at:
+                self._book.file.append([row.lesson])
+                lesson_rows.bring_back(tx, [row.id])
+            return view(lesson_rows.states(tx, [row.id])[row.id])
 
     def add(
         self,
@@ -99,7 +87,7 @@ class Lessons:
         Raises ``KrError`` for words that are no lesson's, or that a lesson says already.
         """
         row = self._row((phase, *tags), symptom, fix, ref, by_person=by_person)
-        if not self._append([row])[0]:
+        if not self._book.append([row], now=self._clock())[0]:
             raise KrError(f"a lesson says this already: {row.lesson.summary}")
         return self.show(row.id)
 
@@ -108,21 +96,18 @@ class Lessons:
     ) -> dict[str, Any]:
         """Word a lesson anew: a line of its own at the end of the file, which takes the place of the old one, its pin and its counts.
 
-        Without ``fix`` the symptom is the whole lesson. Raises ``UnknownLessonError``, and ``KrError`` for a text that is no lesson's.
+        Without ``fix`` the symptom is the whole lesson. Raises ``UnknownEntry``, and ``KrError`` for a text that is no lesson's.
         """
         old = self._one(lesson_id)
-        row = self._row(old.tags, symptom, fix, old.ref, by_person=by_person)
+        row = self._row(old.lesson.tags, symptom, fix, old.lesson.ref, by_person=by_person)
         if row.held:
             raise KrError(f"the new words would be quarantined: {row.held}")
         with self._book.file.lock(), self._book.store.write(scope=LESSONS) as tx:
-            if old.position >= 0:
-                lesson_rows.add(tx, judged([old]), lesson_keywords)
-            states = lesson_rows.states(tx, [old.id, row.id])
-            if newer := states[old.id].superseded_by or (row.id if row.id in states else None):
+            if newer := old.superseded_by or next(iter(lesson_rows.states(tx, [row.id])), None):
                 raise KrError(f"it was worded so already: {newer}")
-            kept = {name: getattr(states[old.id], name) for name in (*_COUNTS, "pinned_at")}
+            kept = {name: getattr(old, name) for name in (*_COUNTS, "pinned_at")}
             self._book.file.append([row.lesson])
-            lesson_rows.add(tx, [replace(row, **kept)], lesson_keywords)
+            lesson_rows.add(tx, [old, replace(row, **kept)], lesson_keywords)
             lesson_rows.supersede(tx, old.id, row.id)
         return self.show(row.id)
 
@@ -138,12 +123,13 @@ class Lessons:
                 logger.warning("%s: %d lines are no lesson; not imported", path, parsed.unread)
             lessons += parsed.lessons
             refused += parsed.unread
-        at = to_text(self._clock())
-        made = [
-            make_row(it.date, it.tags, it.summary, it.ref, recorded_at=at, source="file") for it in lessons
-        ]
+        now, made = self._clock(), list[LessonRow | None]()
+        for it in lessons:
+            made.append(
+                make_row(it.date, it.tags, it.summary, it.ref, recorded_at=to_text(now), source="file")
+            )
         rows = [row for row in made if row]
-        fresh, total = self._append(rows)
+        fresh, total = self._book.append(rows, now=now)
         held = sum(row.held is not None for row in fresh)
         return {
             "imported": len(fresh) - held,
@@ -152,9 +138,6 @@ class Lessons:
             "refused": refused + len(made) - len(rows),
             "total": total,
         }
-
-    def _append(self, rows: Sequence[LessonRow]) -> tuple[list[LessonRow], int]:
-        return self._book.append(rows, now=self._clock())
 
     def _row(
         self, tags: Sequence[str], symptom: str, fix: str | None, ref: str | None, *, by_person: bool
@@ -176,59 +159,57 @@ class Lessons:
             raise KrError(f"a lesson is one line of 1 to {KEPT_COLUMNS} columns")
         return row
 
-    def _views(self, lessons: Sequence[Lesson]) -> list[dict[str, Any]]:
-        states = self._book.states(lessons)
-        return [view(lesson, states.get(lesson.id)) for lesson in lessons]
+    def _rows(self) -> list[LessonRow]:
+        """Return the lessons of the file, in its order and each once, as the database knows them."""
+        self.refresh()
+        lessons = {lesson.id: lesson for lesson in self._book.file.read().lessons}
+        states = self._book.states([*lessons.values()])
+        unknown = judged([lesson for id_, lesson in lessons.items() if id_ not in states])
+        known = states | {row.id: row for row in unknown}
+        return [known[id_] for id_ in lessons]
 
-    def _read(self) -> list[Lesson]:
-        return list({lesson.id: lesson for lesson in self._book.file.read().lessons}.values())
-
-    def _recorded_in_quarantine(self) -> list[Lesson]:
+    def _recorded_in_quarantine(self) -> list[LessonRow]:
         if not self._book.store.exists():
             return []
         with self._book.store.read() as tx:
-            return [row.lesson for row in lesson_rows.quarantined(tx)]
+            return lesson_rows.quarantined(tx)
 
-    def _one(self, lesson_id: str) -> Lesson:
-        everything = [*self._recorded_in_quarantine(), *self._read()] if lesson_id else []
-        found = [lesson for lesson in everything if lesson.id.startswith(lesson_id)]
+    def _one(self, lesson_id: str) -> LessonRow:
+        everything = [*self._recorded_in_quarantine(), *self._rows()] if lesson_id else []
+        found = [row for row in everything if row.id.startswith(lesson_id)]
         if len(found) != 1:
             what = "several lessons have an id that begins with" if found else "no lesson has the id"
-            raise UnknownLessonError(f'{what} "{lesson_id}"; kr lessons list shows them')
+            raise UnknownEntry(f'{what} "{lesson_id}"; kr lessons list shows them')
         return found[0]
 
 
-def _shared(lesson: Lesson, words: Sequence[str]) -> int:
-    line = format_line(lesson).casefold()
+def _shared(row: LessonRow, words: Sequence[str]) -> int:
+    line = format_line(row.lesson).casefold()
     return sum(word in line for word in words)
 
 
-def view(lesson: Lesson, state: LessonRow | None) -> dict[str, Any]:
+def view(row: LessonRow) -> dict[str, Any]:
     """Show a lesson with what became of it."""
-    known = state or judged([lesson])[0]
     return {
-        "id": lesson.id,
-        "date": lesson.date,
-        "phase": lesson.phase,
-        "tags": list(lesson.tags),
-        "summary": known.lesson.summary,
-        "ref": known.lesson.ref,
-        "status": _status(known),
-        "held_because": known.held,
-        "source": known.source or "file",
-        "event_type": known.event_type,
-        "story_key": known.story_key,
-        "session_id": known.session_id,
-        **{name: getattr(known, name) for name in _COUNTS},
+        "id": row.id,
+        "date": row.lesson.date,
+        "phase": row.lesson.phase,
+        "tags": list(row.lesson.tags),
+        "summary": row.lesson.summary,
+        "ref": row.lesson.ref,
+        "status": _status(row),
+        "held_because": row.held,
+        "source": row.source or "file",
+        **{name: getattr(row, name) for name in ("event_type", "story_key", "session_id", *_COUNTS)},
     }
 
 
-def _status(state: LessonRow) -> str:
+def _status(row: LessonRow) -> str:
     """Say where a lesson stands: ``retired``, ``superseded``, ``quarantined``, ``pinned`` or ``live``."""
-    if state.retired_at:
+    if row.retired_at:
         return "retired"
-    if state.superseded_by:
+    if row.superseded_by:
         return "superseded"
-    if state.is_quarantined:
+    if row.is_quarantined:
         return "quarantined"
-    return "pinned" if state.pinned_at else "live"
+    return "pinned" if row.pinned_at else "live"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kr.lessons.events import Finding
 from kr.lessons.line import FIX_COLUMNS, SUMMARY_COLUMNS, cut, word_lesson
-from kr.lessons.remedies import Match, Remedy, find_remedy
+from kr.lessons.remedies import Remedy, find_remedy
 from kr.text import columns, one_line
 
 _LEAST_SYMPTOM = 24
@@ -83,30 +83,31 @@ class Worded:
 
 def word_finding(finding: Finding, own: Sequence[Remedy] = ()) -> Worded | None:
     """Word the lesson of one error, issue or summary; ``None`` where it teaches nothing. ``own`` are users' remedies."""
-    message, fix = strip_escapes(finding.message), one_line(finding.fix)
-    sentences = _sentences(message) if is_remark(message) else []
+    message = _ESCAPES.sub("", finding.message).replace("\r\n", "\n")
+    fix = one_line(finding.fix)
+    is_said = is_remark(message)
+    sentences = _sentences(message) if is_said else []
+    line = "" if is_said else own_line(message)
     if not is_vague(fix):
-        symptom = sentences[0] if sentences else own_line(message) or ""
-        return Worded(word_lesson("" if is_vague(symptom) else symptom, fix), "agent", has_fix=True)
+        return Worded(word_lesson(sentences[0] if sentences else line, fix), "agent", has_fix=True)
     if any(map(_ADVICE.search, sentences)):
-        return Worded(remark(message), "agent", has_fix=True)
+        return Worded(_remark(sentences), "agent", has_fix=True)
     if found := find_remedy(message, own):
-        line = _line_of(found, message)
-        has_room = SUMMARY_COLUMNS - columns(found.fix) - 2 >= _LEAST_SYMPTOM
-        summary = word_lesson(line if has_room and not is_vague(line) else "", found.fix)
-        return Worded(summary, "table", found.row.tags, has_fix=True)
+        row, fix, lines = found
+        symptom = _line_of(row, lines, message)
+        has_room = SUMMARY_COLUMNS - columns(fix) - 2 >= _LEAST_SYMPTOM
+        summary = word_lesson(symptom if has_room and not is_vague(symptom) else "", fix)
+        return Worded(summary, "table", row.tags, has_fix=True)
     if sentences:
-        return Worded(remark(message), "agent")
-    line = "" if is_remark(message) else own_line(message) or ""
+        return Worded(_remark(sentences), "agent")
     return Worded(line, "tool") if line else None
 
 
-def _line_of(found: Match, message: str) -> str:
+def _line_of(row: Remedy, lines: Sequence[str], message: str) -> str:
     """Return the line that a row is about: the error's own where that is among those that matched."""
-    at = _error_at(lines := [line.strip() for line in message.splitlines() if line.strip()])
-    own = "" if at is None else lines[at]
-    matched = [line.strip() for line in found.lines]
-    return _stripped(own if own in matched or found.row.pattern.search(own) else matched[0])
+    own = _error_line(message)[0]
+    matched = [line.strip() for line in lines]
+    return _stripped(own if own in matched or row.pattern.search(own) else matched[0])
 
 
 def is_remark(text: str) -> bool:
@@ -120,53 +121,51 @@ def is_vague(text: str) -> bool:
     return all(word in _EMPTY_WORDS for word in words)
 
 
-def remark(text: str) -> str:
-    """Return a remark whole where it fits two lines, or else its first sentence and its last advice, or else its beginning.
-
-    What only says that something failed is left out.
-    """
-    sentences = _sentences(text)
+def _remark(sentences: Sequence[str]) -> str:
+    """Return a remark whole where it fits two lines, or else its first sentence and its last advice, or else its beginning."""
     whole = " ".join(sentences)
     advice = next(filter(_ADVICE.search, reversed(sentences)), None)
-    complaint = next((one for one in sentences if one is not advice), "")
     if columns(whole) <= SUMMARY_COLUMNS or advice is None:
         return cut(whole, SUMMARY_COLUMNS)
+    complaint = next((one for one in sentences if one is not advice), "")
     return word_lesson(complaint, cut(advice, FIX_COLUMNS))
 
 
 def _sentences(text: str) -> list[str]:
+    """Return the sentences of a remark, without those that only say that something failed."""
     parts = (part.strip(" -*•\t") for part in _SENTENCE.split(text))
     return [one_line(part) for part in parts if part and not is_vague(part)]
 
 
-def own_line(output: str) -> str | None:
-    """Return the error's own line of what a tool printed, with the hint beside it; ``None`` where nothing is taught."""
-    lines = [line.strip() for line in strip_escapes(output).splitlines() if line.strip()]
-    at = _error_at(lines)
-    if at is None:
-        return None
-    line = _stripped(lines[at])
+def own_line(output: str) -> str:
+    """Return the error's own line of what a tool printed, with the hint beside it; nothing where nothing is taught."""
+    own, following = _error_line(output)
+    line = _stripped(own)
     if is_vague(line) or _BARE_ASSERTION.match(line):
-        return None
-    hint = next(filter(_HINT.match, lines[at + 1 : at + 7]), "")
-    hint = one_line(hint).strip("|=│ ")
+        return ""
+    hint = one_line(next(filter(_HINT.match, following), "")).strip("|=│ ")
     if hint and columns(line) + columns(hint) + 2 <= SUMMARY_COLUMNS:
         return f"{line.rstrip(' .:;')}; {hint}"
     return cut(line, SUMMARY_COLUMNS)
 
 
-def _error_at(lines: Sequence[str]) -> int | None:
-    """Return which line is the error's own: the last exception of a traceback, else the first line that speaks of an error."""
-    raised = [at for at, line in enumerate(lines) if _EXCEPTION.match(line) and not _VERDICT.match(line)]
-    if raised:
-        return raised[-1] if any("Traceback" in line for line in lines) else raised[0]
-    usable = [
-        at
-        for at, line in enumerate(lines)
-        if not (_VERDICT.match(line) or _VERDICT.match(_stripped(line)) or is_vague(_stripped(line)))
-    ]
-    spoken = [at for at in usable if _ERROR_WORD.search(lines[at])]
-    return next(iter(spoken), usable[0] if len(usable) == 1 and len(lines) <= _MOST_REMARK_LINES else None)
+def _error_line(output: str) -> tuple[str, list[str]]:
+    """Return the line that is the error's own, and six behind it: the last exception of a traceback, else the first that speaks of an error."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    found = [at for at, line in enumerate(lines) if _EXCEPTION.match(line) and not _VERDICT.match(line)]
+    if any("Traceback" in line for line in lines):
+        found.reverse()
+    if not found:
+        usable = [at for at, line in enumerate(lines) if not _says_nothing(line)]
+        is_short = len(usable) == 1 and len(lines) <= _MOST_REMARK_LINES
+        spoken = [at for at in usable if _ERROR_WORD.search(lines[at])]
+        found = spoken or (usable if is_short else [])
+    return (lines[found[0]], lines[found[0] + 1 : found[0] + 7]) if found else ("", [])
+
+
+def _says_nothing(line: str) -> bool:
+    bare = _stripped(line)
+    return bool(_VERDICT.match(line) or _VERDICT.match(bare)) or is_vague(bare)
 
 
 def _stripped(line: str) -> str:
@@ -176,8 +175,3 @@ def _stripped(line: str) -> str:
         text = _PLACE.sub("", _LEVEL.sub(lambda level: f"{level[1]}: " if level[1] else "", text))
     # Of an exception the name of its class is enough.
     return re.sub(r"^(?:[\w$]+\.)+(?=\w+(?:Error|Exception|Warning)\b)", "", text).strip(" |│")
-
-
-def strip_escapes(text: str) -> str:
-    """Take the colours of a terminal out."""
-    return _ESCAPES.sub("", text).replace("\r\n", "\n")

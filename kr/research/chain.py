@@ -254,21 +254,21 @@ class Chain:
     # --- the circuit breaker
 
     def _is_left_alone(self, source: Source) -> bool:
-        cache, owner, now = self._run.cache, self._run.id, self._run.clock()
+        cache, now = self._run.cache, self._run.clock()
         seconds = self._run.timeout + _AROUND_A_CALL
         if not self._circuit.failures or not cache.read(
             lambda tx: ledger.circuit(tx, source.name).open_until, None
         ):
             return False
         return not cache.write(
-            lambda tx: ledger.admit(tx, source.name, owner, now=now, probe_seconds=seconds), otherwise=True
+            lambda tx: ledger.admit(tx, source.name, now=now, probe_seconds=seconds), otherwise=True
         )
 
     def _end_probe(self, source: Source) -> None:
         """The call that was admitted was not made, or was interrupted: another process may probe."""
-        cache, owner, name = self._run.cache, self._run.id, source.name
-        if self._circuit.failures and cache.read(lambda tx: ledger.circuit(tx, name).probe_owner, None):
-            cache.write(lambda tx: ledger.release_probe(tx, name, owner), None)
+        cache, name = self._run.cache, source.name
+        if self._circuit.failures and cache.read(lambda tx: ledger.circuit(tx, name).probe_until, None):
+            cache.write(lambda tx: ledger.release_probe(tx, name), None)
 
     def _note(self, source: Source, failure: SourceFailure | None) -> None:
         """Remember an answer (``None``) or a failure; only the source's own fault counts."""

@@ -30,7 +30,7 @@ from kr.source_kinds import is_package
 from kr.sources.base import Ask, Source
 from kr.sources.registry import build_source
 from kr.store import ledger, saving
-from kr.store.places import pair_of
+from kr.store.reports import pair_of
 from kr.store.saving import Draft, Saved
 from kr.text import fold
 from kr.times import major_key, parse_time, same_major, to_text
@@ -295,11 +295,6 @@ def lease(run: Run) -> Iterator[bool]:
             otherwise=True,
         )
 
-    def renew() -> None:
-        run.cache.write(
-            lambda tx: ledger.renew_lease(tx, key, run.id, now=run.clock(), ttl=_LEASE_SECONDS), False
-        )
-
     try:  # an interrupt may strike when the lease is held and nobody knows yet
         is_ours = acquire()
         has_waited = not is_ours
@@ -312,7 +307,7 @@ def lease(run: Run) -> Iterator[bool]:
                     is_ours = acquire()
             finally:
                 progress.done()
-        with _heartbeat(renew):
+        with _heartbeat(acquire):
             yield has_waited
     finally:
         run.cache.write(lambda tx: ledger.release_lease(tx, key, run.id), otherwise=False)
@@ -326,7 +321,7 @@ def lease_key(run: Run) -> str:
 
 
 @contextmanager
-def _heartbeat(beat: Callable[[], None]) -> Iterator[None]:
+def _heartbeat(beat: Callable[[], object]) -> Iterator[None]:
     """Call ``beat`` every two seconds, in a thread, while the block runs."""
     stop = threading.Event()
 

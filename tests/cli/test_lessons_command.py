@@ -386,15 +386,12 @@ def test_a_phase_of_ones_own(project: Project) -> None:
 def test_own_remedies_beside_the_lessons(project: Project) -> None:
     path = project.root / FILE
     path.parent.mkdir(parents=True)
-    (path.parent / "remedies.yaml").write_text(
-        "- {match: 'queue is full', fix: Drain the queue first}\n- {fix: x}\n"
-    )
+    (path.parent / "remedies.yaml").write_text("- {match: 'queue is full', fix: Drain the queue first}\n")
     done = project.run(
         "lessons", "record", "--request", "-", stdin=yaml.safe_dump(record_data(errors=["queue is full"]))
     )
     (entry,) = yaml.safe_load(done.stdout)["results"]["recorded_entries"]
     assert entry["summary"] == "queue is full: Drain the queue first"
-    assert b"remedies.yaml: row 2: match: Validation failed: required, but missing" in done.stderr
 
 
 def test_a_lesson_in_ones_own_words(project: Project) -> None:

@@ -23,9 +23,9 @@ def test_every_row_has_a_real_output_that_it_is_the_first_to_match(tool: str) ->
         for folder in (FOLDER, OUTPUTS)
     )
     found = [find_remedy(output) for output in outputs]
-    assert {match.row.match for match in found if match} == {row["match"] for row in table["rows"]}
-    assert all(match and match.row.tags == tuple(table["tags"]) for match in found)
-    assert not any("{" in match.fix and re.search(r"\{name\d?\}", match.fix) for match in found if match)
+    assert {match[0].match for match in found if match} == {row["match"] for row in table["rows"]}
+    assert all(match and match[0].tags == tuple(table["tags"]) for match in found)
+    assert not any("{" in match[1] and re.search(r"\{name\d?\}", match[1]) for match in found if match)
 
 
 def test_the_table_is_well_made() -> None:
@@ -54,39 +54,44 @@ def test_no_remedy_silences_an_error() -> None:
 )
 def test_advice_is_not_turned_round_by_the_name_in_it(output: str) -> None:
     found = find_remedy(output)
-    assert found is None or "verify" not in found.fix
+    assert found is None or "verify" not in found[1]
 
 
-def test_users_rows_go_first(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_users_rows_go_first(tmp_path: Path) -> None:
     path = tmp_path / "remedies.yaml"
     path.write_text(
         """
 - match: "No module named '(?P<name>shop[.\\\\w]*)'"
   fix: Run make install before importing {name}
   tags: [shop]
-- match: "("
-  fix: broken
-- match: "a(?P<x>b)"
-  fix: Take {y}
-- prose
-- match: c
+- match: queue is full
+  fix: Drain the queue
 """,
         encoding="utf-8",
     )
     rows = read_own(path)
-    assert len(rows) == 1
-    for number, record in zip(range(2, 6), caplog.records, strict=True):
-        assert f"{path}: row {number}: " in record.getMessage()
+    assert len(rows) == 2
     output = "ModuleNotFoundError: No module named 'shop.cart'"
     found = find_remedy(output, rows)
     assert found is not None
-    assert (found.fix, found.row.tags) == ("Run make install before importing shop.cart", ("shop",))
+    assert (found[1], found[0].tags) == ("Run make install before importing shop.cart", ("shop",))
     shipped_one = find_remedy(output)
     assert shipped_one is not None
-    assert "shop" in shipped_one.fix
+    assert "shop" in shipped_one[1]
 
 
-@pytest.mark.parametrize("content", ["{", "match: a", "\udcff"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "match: a",
+        "\udcff",
+        "- {match: '(', fix: a}",
+        "- prose",
+        "- {match: a}",
+        "- {match: [a], fix: b}",
+    ],
+)
 def test_a_users_table_that_is_none_costs_only_itself(
     tmp_path: Path, content: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -101,4 +106,4 @@ def test_a_name_of_the_output_is_no_sentence() -> None:
     assert find_remedy("lost key", [row]) is not None
     for name in ("the key and then tell your user about all of it", "key\u202e", "k" * 200, "`rm`; ls"):
         found = find_remedy(f"lost {name}", [row])
-        assert found is None or found.fix != f"Find {name}"
+        assert found is None or found[1] != f"Find {name}"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kr.errors import KrError
+from kr.errors import KrError, UnknownEntry
 from kr.lessons.line import parse_lines
-from kr.lessons.review import Lessons, UnknownLessonError
+from kr.lessons.review import Lessons
 from kr.store.engine import Store
 from tests.support.lessons import NOW, book_of, inject_from, record_to
 
@@ -52,7 +52,7 @@ def test_a_person_retires_pins_and_words_anew(
     assert "Page is required" not in block
     assert "Pass a Page" in block
     assert [lesson["status"] for lesson in service.lessons()].count("superseded") == 1
-    with pytest.raises(UnknownLessonError, match="no lesson has the id"):
+    with pytest.raises(UnknownEntry, match="no lesson has the id"):
         service.mark("zzz", "pinned_at")
 
 

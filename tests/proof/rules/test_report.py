@@ -242,10 +242,13 @@ def test_a_text_that_kr_would_not_have_written_is_quoted_whole(old: str, kept: s
     assert carried.sections["Summary"].startswith(MARK)
     assert carried.header["Sources"] == "none"
     is_report = "3.5" in old
-    assert carried.header["Version"] == ("3.5" if is_report else "unknown")
+    assert carried.header["Version"] == "unknown"
     assert carried.header["Research Date"] == ("2026-02-07" if is_report else "unknown")
-    when = "on 2026-02-07 for version 3.5" if is_report else "at an unknown date for version unknown"
-    assert f"- The text was researched {when}; " in carried.sections["Caveats & Version-Specific Notes"]
+    when = "on 2026-02-07" if is_report else "at an unknown date"
+    assert (
+        f"- The text was researched {when} for version unknown; "
+        in carried.sections["Caveats & Version-Specific Notes"]
+    )
 
 
 @given(
