@@ -14,7 +14,7 @@ from kr.frameworks import framework_key
 from kr.lessons.book import LessonBook, judged, session_name
 from kr.lessons.file import LessonsFileError
 from kr.lessons.line import LINE_COLUMNS, LONGEST, fit_summary, lesson_keywords
-from kr.models import PHASES, Envelope, InjectedLesson, InjectResults, Lesson, Problem, to_plain
+from kr.models import PHASES, Envelope, InjectResults, Lesson, Problem, to_plain
 from kr.requests import LessonsInject, LessonsInjectRequest
 from kr.store import lessons as lesson_rows
 from kr.store import lookup
@@ -278,16 +278,16 @@ def _results(phase: str, lessons: Sequence[Lesson], chosen: Sequence[LessonRow])
         injected_count=len(chosen),
         injection_block=block(phase, [row.lesson for row in chosen]) if chosen else "",
         lessons=[
-            InjectedLesson(
-                id=row.id,
-                summary=row.lesson.summary,
-                ref=row.lesson.ref,
-                tags=list(row.lesson.tags),
-                date=row.lesson.date,
-                source=row.source or "file",
-                story_key=row.story_key,
-                session_id=row.session_id,
-            )
+            {
+                "id": row.id,
+                "summary": row.lesson.summary,
+                "ref": row.lesson.ref,
+                "tags": list(row.lesson.tags),
+                "date": row.lesson.date,
+                "source": row.source or "file",
+                "story_key": row.story_key,
+                "session_id": row.session_id,
+            }
             for row in chosen
         ],
     )
