@@ -15,8 +15,8 @@ from kr.cli.common import common, emit, facts_view, kr_command, open_app
 from kr.errors import ConfigError, KrError
 from kr.research.persona import fitting_persona
 from kr.settings import Settings, load_settings
+from kr.settings.model import render_config
 from kr.settings.project import CONFIG, Project, find_project, main_checkout, read_config
-from kr.settings.template import render_config
 from kr.settings.trust import guarded, is_trusted, shown
 from kr.settings.trust import trust as trust_file
 from kr.store import entries
