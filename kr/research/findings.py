@@ -98,8 +98,12 @@ class Findings:
         entry, notes = saved.entry, [*notes, *saved.warnings]
         self._saved_here[entry.id, saved.revision] = by
         if saved.is_beside:
+            stays = f"{entry.id} was written by {entry.written_by}, and stays; this text is its revision {saved.revision}"
+            is_confirmed = entry.confidence == "high"
             notes.append(
-                f"{entry.id} was written by {entry.written_by}, and stays; this text is its revision {saved.revision}"
+                f"{stays}. Others confirmed it: say what verified yours, or its sources"
+                if is_confirmed
+                else stays
             )
         cache = Cache(self._store, self._service.settings.knowledge_research, self._clock)
         related = [it for it in cache.alike(query) if it.id != entry.id]

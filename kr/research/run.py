@@ -42,6 +42,7 @@ SAVE_HINT = (
 OFFERED = "candidates: use: ID takes one of results.related, if_unsure: research has it researched; rate what worked"
 """What an answer says that offers candidates."""
 
+OTHER_WORDS = "related: what others found out about it, in other words; use: ID takes one"
 INSTALLED_ALONE = "its report was made of installed documentation alone, and may miss the question"
 """What a hit says that serves such a report, until somebody said that it worked."""
 
@@ -190,10 +191,19 @@ class Run:
             why = f": {ratings.note}" if ratings.note else ""
             self.notes.append(f"{entry.id} was rated wrong by {ratings.wrong}{why}")
         results = replace(results_of(found, entry), cache_hit=True)
+        if entry.is_installed_excerpt:
+            results = self.with_findings(results)
         is_chosen = found.match is not None and found.match.tier == "use"
         return self.answer(
             "cache-hit", results, found.report, lambda tx: self._touch(tx, entry, is_chosen=is_chosen)
         )
+
+    def with_findings(self, results: ResearchResults) -> ResearchResults:
+        """Name the framework's findings, where nothing better than documentation answers and none shares a word."""
+        if results.related or not (others := self.cache.findings(self.query)):
+            return results
+        self.notes.append(OTHER_WORDS)
+        return replace(results, related=others)
 
     def _touch(self, tx: Transaction, entry: Entry, *, is_chosen: bool) -> bool:
         """Note the access, and how a request worded it that chose the entry; False when the entry went meanwhile."""

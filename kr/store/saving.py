@@ -47,13 +47,18 @@ class Draft:
         """Whether the text takes the place of an entry's: nobody's words are overwritten.
 
         Only a finding replaces a finding, and only a person's replaces a person's; a placeholder replaces nothing but a placeholder.
+        What another session confirmed gives way to no text that names neither a source nor what verified it.
         """
         if self.origin == "placeholder":
             return entry.origin == "placeholder"
         if entry.origin != "finding":
             return True
-        is_persons = (entry.written_by or "").startswith("person:")
-        return self.origin == "finding" and (not is_persons or (self.written_by or "").startswith("person:"))
+        if self.origin != "finding" or (self.written_by or "").startswith("person:"):
+            return self.origin == "finding"
+        is_confirmed = entry.confidence == "high" and self.written_by != entry.written_by
+        return not (entry.written_by or "").startswith("person:") and not (
+            is_confirmed and self.confidence == "low"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
