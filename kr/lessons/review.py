@@ -169,9 +169,7 @@ class Lessons:
         return [known[id_] for id_ in lessons]
 
     def _recorded_in_quarantine(self) -> list[LessonRow]:
-        if not self._book.store.exists():
-            return []
-        with self._book.store.read() as tx:
+        with self._book.store.read_if_exists() as tx:
             return lesson_rows.quarantined(tx)
 
     def _one(self, lesson_id: str) -> LessonRow:
