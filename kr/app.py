@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kr.errors import FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
 from kr.models import to_plain
-from kr.requests import read_document
 from kr.research.cache import Clock
 from kr.research.decide import with_confidence
 from kr.research.service import Progress, ResearchService
@@ -103,8 +102,9 @@ class App:
         """Say what the cache would answer to a research request, and why. Raises ``InvalidRequest``."""
         from kr.research.explain import explain  # heavy
 
-        data = self.research.whole(read_document(request)) if isinstance(request, bytes) else request
-        return explain(self.store, data, self.research.rules, now=self.clock())
+        return explain(
+            self.store, self.research.whole(request), self.settings.knowledge_research, now=self.clock()
+        )
 
     def stats(self) -> dict[str, Any]:
         from kr.stats import collect  # heavy
@@ -126,13 +126,13 @@ class App:
     def check_sources(self, *, timeout: float = 20.0) -> "Iterator[Diagnosis]":
         """Ask each configured source and model one cheap question; nothing is charged or kept."""
         from kr.doctor import check_sources  # heavy
-        from kr.research.llm import Model  # heavy
         from kr.research.miss import configured_sources  # heavy
+        from kr.sources.llm import complete  # heavy
 
-        model = Model(self.settings, self.environ)
-        models = [("llm", lambda: model.write("Answer with one word.", "Say yes.", timeout=timeout))]
+        model = self.settings.knowledge_research.llm
+        ask = partial(complete, model, self.environ, "Answer with one word.", "Say yes.", timeout=timeout)
         sources = configured_sources(self.settings, self.environ)
-        return check_sources(sources, models if model.name else [], timeout=timeout)
+        return check_sources(sources, [("llm", ask)] if model.model else [], timeout=timeout)
 
     @contextmanager
     def lessons(self, **waits: float) -> "Iterator[Lessons]":
@@ -250,7 +250,7 @@ class App:
         self.import_on_first_use()
         return Catalog(
             store=self.store,
-            limits=self.research.rules.limits,
+            config=self.settings.knowledge_research,
             clock=self.clock,
             export=self._export_after_change,
         )
@@ -274,8 +274,8 @@ class App:
         from kr.project import needs  # heavy
 
         self.import_on_first_use()
-        folder, limits = self._cwd / (project or "."), self.research.rules.limits
-        return needs(folder, self.store, limits, self.clock(), names=names, environ=self.environ)
+        config, folder = self.settings.knowledge_research, self._cwd / (project or ".")
+        return needs(folder, self.store, config, self.clock(), names=names, environ=self.environ)
 
     def warm_up(
         self, project: Path | None = None, *, names: Sequence[str] = (), **run: Any
@@ -283,10 +283,9 @@ class App:
         """Research what the cache lacks of a project's frameworks, within one budget; ``run`` as in ``research_needs``."""
         from kr.project import research_needs  # heavy
 
-        ask = partial(self.research.question, session_id=f"warm-{new_id()}")
-        return research_needs(
-            self.warm(project, names=names), ask, **{"max_calls": None, "limit": None, **run}
-        )
+        found, session_id = self.warm(project, names=names), f"warm-{new_id()}"
+        options = {"max_calls": None, "limit": None, **run}
+        return research_needs(found, self.research.document, session_id=session_id, **options)
 
     def workflows(self) -> "Workflows":
         from kr.workflows.operations import Operations  # heavy

@@ -12,12 +12,13 @@ from typing import Any
 from kr.errors import UnknownEntry
 from kr.frameworks import framework_key
 from kr.models import Entry, ShownStatus
-from kr.research.decide import MARKED, Limits, judge
+from kr.research.decide import MARKED, judge
+from kr.settings.model import KnowledgeResearch
 from kr.store import archive as archived_rows
 from kr.store import entries as entry_rows
 from kr.store import lookup, reports, saving, wordings
 from kr.store import search as text_search
-from kr.store.archive import Archived, ArchiveReason, nowhere, unknown_entry
+from kr.store.archive import Archived, ArchiveReason, unknown_entry
 from kr.store.engine import Store, Transaction
 from kr.store.saving import Saved
 from kr.store.search import passage_of
@@ -40,7 +41,7 @@ class Catalog:
     """
 
     store: Store
-    limits: Limits
+    config: KnowledgeResearch
     clock: Callable[[], datetime]
     export: Callable[[], list[str]]
 
@@ -218,7 +219,8 @@ class Catalog:
     def _key(self, entry_id: str) -> str:
         """Take any text as an id; where there is no database, nothing has one, and none is made to find out."""
         if not self.store.exists():
-            raise nowhere(entry_id)
+            with self.store.read_if_exists() as tx:
+                raise unknown_entry(tx, entry_id)
         return _text(entry_id)
 
     def _restored(self, restored: Saved) -> dict[str, Any]:
@@ -234,7 +236,7 @@ class Catalog:
         }
 
     def _judged(self, entry: Entry, now: datetime, wrong: set[str]) -> tuple[ShownStatus, tuple[str, ...]]:
-        verdict = judge(entry, UNKNOWN_VERSION, self.limits, now)
+        verdict = judge(entry, UNKNOWN_VERSION, self.config, now)
         is_fresh, reasons = verdict.status == "fresh" and entry.status == "fresh", verdict.reasons
         if entry.sha256 is None and not self.store.files.read(entry.path):
             is_fresh, reasons = False, (*reasons, MISSING_REPORT)

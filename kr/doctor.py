@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kr.errors import KrError, ReportUnwritable, SourceFailure, SourceNotAsked, StoreError
-from kr.models import Entry, Query
+from kr.models import Entry, Learned, Query
 from kr.report import origin_of, parse_report
 from kr.settings.project import tracked_name
 from kr.sources.base import Ask, Source
@@ -348,7 +348,7 @@ def check_sources(
     query = Query(
         framework="react", framework_version="unknown", topic="state", tags=("state",), question=question
     )
-    ask = Ask(query=query, repository="facebook/react")
+    ask = Ask(query=query, known=Learned(repository="facebook/react"))
     for source in sources:
         if isinstance(source, Folder):  # about its own subject: that it can be read is all that is asked
             yield _answer(source.name, source.check)

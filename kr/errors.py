@@ -176,11 +176,6 @@ class SourceFailure(KrError):
     code = "source_unavailable"
     http_status = 502
 
-    library_id: str | None = None
-    library_versions: tuple[str, ...] = ()
-    repository: str | None = None
-    """What the source learned about the framework before it failed: the next source, or request, may need it."""
-
     def __init__(
         self, reason: str, *, said: str = "", retry_after: float | None = None, is_fault: bool = True
     ) -> None:

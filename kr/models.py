@@ -176,23 +176,17 @@ NO_RATINGS = Ratings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatchRules:
-    """The settings that decide which entry is served: ``floor`` is the least tier; without ``fuzzy`` equal topics alone."""
-
-    mode: CacheMatch = "sure"
-    floor: Tier = "framework+tags"
-    fuzzy: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """Why an entry is served. ``topic_overlap`` is the share of keywords in common, 0.0 to 1.0."""
+    """Why an entry answered. ``topic_overlap`` is the share of keywords in common, 0.0 to 1.0."""
 
-    entry: Entry
     tier: Tier
     topic_overlap: float
-    shared_tags: tuple[str, ...]
-    score: float | None = None
+    shared_tags: list[str]
+    entry_status: EntryStatus
+    origin: Origin
+    worked: int
+    wrong: int
+    score: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,17 +204,6 @@ class Related:
     wrong: int
     score: float
     note: str | None = optional()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerConfig:
-    """An MCP server over HTTP or as a process, variables expanded. All but the command may hold secrets and is not shown."""
-
-    url: str | None = field(default=None, repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    command: str | None = None
-    args: tuple[str, ...] = field(default=(), repr=False)
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,23 +226,18 @@ class Answer:
     url: str | None = None
     version: str | None = None
     """The version that the documentation is of, where the source knows it."""
-    library_id: str | None = None
-    """The Context7 id that was used, to be remembered for the framework."""
-    library_versions: tuple[str, ...] = ()
-    """The versions that Context7 lists for the library; remembered too."""
-    repository: str | None = None
-    """``owner/repo`` on GitHub, where the answer names it; remembered too."""
     is_gap: bool = False
     """The passages are the nearest that there are, but lack the rare words of the question: no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """What a source knows of a framework, kept to spare a later search: ``library_id`` and its versions, ``owner/repo``."""
+    """What a source learned of a framework, kept to spare a later search: its Context7 id and listed versions, its ``owner/repo``."""
 
     library_id: str | None = None
-    library_versions: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
     repository: str | None = None
+    learned_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,20 +291,6 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatchView:
-    """Why an entry answered."""
-
-    tier: Tier
-    topic_overlap: float
-    shared_tags: list[str]
-    entry_status: EntryStatus
-    origin: Origin
-    worked: int
-    wrong: int
-    score: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchResults:
     """The ``results`` of a research. ``lru_evicted`` is -1 when the capacity guard failed.
 
@@ -335,23 +299,23 @@ class ResearchResults:
     absolute path of the report.
     """
 
-    cache_hit: bool
-    cache_entry_id: str | None
-    report_path: str | None
-    confidence: Confidence | None
-    sources_consulted: list[SourceAttempt]
-    budget_remaining: int
-    degradation_notes: list[str]
-    index_updated: bool
-    index_count: int
-    lru_evicted: int
-    match: MatchView | None
-    related: list[Related]
-    candidate_report: dict[str, str] | None
-    lessons: list[dict[str, str | None]]
-    auto_archived: int
-    report: str | None
-    report_file: str | None
+    cache_hit: bool = False
+    cache_entry_id: str | None = None
+    report_path: str | None = None
+    confidence: Confidence | None = None
+    sources_consulted: list[SourceAttempt] = field(default_factory=list)
+    budget_remaining: int = 0
+    degradation_notes: list[str] = field(default_factory=list)
+    index_updated: bool = False
+    index_count: int = 0
+    lru_evicted: int = 0
+    match: Match | None = None
+    related: list[Related] = field(default_factory=list)
+    candidate_report: dict[str, str] | None = None
+    lessons: list[dict[str, str | None]] = field(default_factory=list)
+    auto_archived: int = 0
+    report: str | None = None
+    report_file: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

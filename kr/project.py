@@ -11,7 +11,8 @@ from kr.frameworks import is_usual_name
 from kr.models import Envelope
 from kr.packages.model import UNKNOWN, Dependency
 from kr.packages.versions import find_dependencies, fitting, version_of
-from kr.research.decide import Limits, judge
+from kr.research.decide import judge
+from kr.settings.model import KnowledgeResearch
 from kr.store import entries as entry_rows
 from kr.store.engine import Store, Transaction
 from kr.text import fold
@@ -73,7 +74,13 @@ _WHY_SKIPPED = ("beyond the limit of this run", "the budget of this run is spent
 
 
 def needs(
-    project: Path, store: Store, limits: Limits, now: datetime, *, names: Sequence[str] = (), environ: Environ
+    project: Path,
+    store: Store,
+    config: KnowledgeResearch,
+    now: datetime,
+    *,
+    names: Sequence[str] = (),
+    environ: Environ,
 ) -> list[Row]:
     """List the direct dependencies, or ``names``, with what the cache holds for each: ``{framework, version, fresh, stale, state}``.
 
@@ -96,7 +103,7 @@ def needs(
         # Without a text a look-up would find nothing to serve, and remove it.
         is_lost = entry.sha256 is None and not store.files.read(entry.path)
         if need is not None and entry.origin != "placeholder" and not is_lost:
-            is_fresh = judge(entry, need["version"], limits, now).status == "fresh"
+            is_fresh = judge(entry, need["version"], config, now).status == "fresh"
             need["fresh" if is_fresh else "stale"] += 1
     for need in wanted.values():
         need["state"] = "fresh" if need["fresh"] else "stale" if need["stale"] else "missing"
@@ -128,8 +135,9 @@ def _by_name(
 
 def research_needs(
     found: Sequence[Row],
-    ask: Callable[..., Envelope],
+    ask: Callable[[Mapping[str, Any]], Envelope],
     *,
+    session_id: str,
     max_calls: int | None,
     limit: int | None,
     tell: Callable[[str], None],
@@ -151,8 +159,9 @@ def research_needs(
             continue
         framework, version = need["framework"], need["version"]
         tell(f"[{number}/{len(asked)}] {framework} {version}")
-        about = {"framework_version": version, "topic": TOPIC, "tag": _TAGS, "max_calls": left}
-        envelope = ask(framework, _QUESTION.format(framework=framework), **about)
+        about = {"framework": framework, "framework_version": version, "topic": TOPIC, "tags": _TAGS}
+        question = _QUESTION.format(framework=framework)
+        envelope = ask({**about, "question": question, "session_id": session_id, "max_calls": left})
         results, notes = envelope.results, [problem.message for problem in envelope.errors]
         row = {**need, "status": envelope.status, **empty}
         is_answered = False

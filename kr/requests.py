@@ -199,7 +199,10 @@ def framework_name(value: object) -> str:
 
 def question(value: object) -> str:
     """Take a question; it may have lines."""
-    return short_text(text(value).strip(), LONGEST_QUESTION)
+    taken = short_text(text(value).strip(), LONGEST_QUESTION)
+    if not any(map(str.isalnum, taken)):
+        raise bad("must hold a letter or a digit")
+    return taken
 
 
 def decoded(value: object) -> object:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from kr.errors import KrError
-from kr.store import copying, entries, ledger, saving
+from kr.store import backup, entries, ledger, saving
 from kr.store.engine import Store
 from kr.store.ledger import SourceCall
 from kr.store.saving import Draft
@@ -280,7 +280,7 @@ def move(folder: Path, url: str) -> bool:
     there, back = Store(url, folder / "there"), Store(f"sqlite:///{folder}/back.db", folder / "back")
     for source, target in ((old, there), (there, back)):
         start = time.perf_counter()
-        rows = copying.copy(source, target, lambda *_: None).rows
+        rows = backup.copy(source, target, lambda *_: None).rows
         print(
             f"  {sum(rows.values())} rows in {time.perf_counter() - start:.1f} s to {target.location.partition(':')[0]}"
         )

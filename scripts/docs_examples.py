@@ -20,14 +20,15 @@ _WIDTH = 80
 _NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 _PACKAGE = '{"dependencies": {"react": "^18.3.0", "vue": "3.5.4", "fastapi": "^0.115.0"}}'
-_FRAMEWORK, _QUESTION = (
-    "fastapi",
-    "How do I close a database session after each request when it comes from a dependency?",
-)
+_ASKED = {
+    "framework": "fastapi",
+    "framework_version": "0.115",
+    "question": "How do I close a database session after each request when it comes from a dependency?",
+}
 
 
 def _research(app: App) -> str:
-    answer = app.research.question(_FRAMEWORK, _QUESTION, framework_version="0.115", include_report=True)
+    answer = app.research.document(_ASKED, include_report=True)
     return research.research_view(to_plain(answer), is_whole=False)
 
 
@@ -37,17 +38,16 @@ def _lessons(app: App) -> str:
 
 
 def _explain(app: App) -> str:
-    asked = app.research.question_data(_FRAMEWORK, _QUESTION, framework_version="0.115")
-    return research.explained_view(app.explain(asked))
+    return research.explained_view(app.explain(_ASKED))
 
 
 def _inject(app: App) -> str:
     asked = {"story_key": "0-0", "session_id": "terminal", "lessons_inject": {"phase": "e2e-inspection"}}
-    return lessons.injection_view(to_plain(app.research.inject_data(asked)))
+    return lessons.injection_view(to_plain(app.research.inject(asked)))
 
 
 _SHOWN: dict[str, dict[str, Callable[[App], str]]] = {
-    "explain": {f'kr explain {_FRAMEWORK} "{_QUESTION}"': _explain},
+    "explain": {f'kr explain fastapi "{_ASKED["question"]}"': _explain},
     "lessons": {
         "kr lessons list --phase dev-execution --limit 2": _lessons,
         "kr lessons inject --phase e2e-inspection": _inject,
@@ -68,7 +68,7 @@ _SHOWN: dict[str, dict[str, Callable[[App], str]]] = {
         )
     },
     "archive": {"kr archive list --limit 3": lambda app: entries.archive_view(app.catalog.archive(limit=3))},
-    "research": {f'kr research {_FRAMEWORK} "{_QUESTION}"': _research},  # last: it counts as a request
+    "research": {f'kr research fastapi "{_ASKED["question"]}"': _research},  # last: it counts as a request
 }
 """For each command's page, command lines and what makes their output."""
 

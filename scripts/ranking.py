@@ -83,14 +83,7 @@ def request_of(ask: dict[str, Any], if_unsure: str) -> dict[str, Any]:
 def complete(app: App, ask: dict[str, Any]) -> dict[str, Any]:
     """Fill in what a need at a terminal leaves out."""
     said = {name: value for name, value in ask.items() if value}
-    data = app.research.question_data(
-        ask["framework"],
-        ask["question"],
-        framework_version=ask.get("framework_version") or "unknown",
-        topic=ask.get("topic"),
-        tag=tuple(ask.get("tags") or ()),
-    )
-    return {**data["research_query"], **said}
+    return {**app.research.whole({"framework_version": "unknown", **said})["research_query"], **said}
 
 
 def judged(path: Path, *, command_line: bool) -> Iterator[tuple[str, bool, bool, bool, bool, int]]:

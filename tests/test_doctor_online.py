@@ -47,7 +47,7 @@ def test_a_source_without_a_server_says_which_setting_is_missing(project: Projec
     project.run("init")
     assert sources(project) == (
         1,
-        {"context7": ("warning", "not configured (knowledge_research.servers.context7)")},
+        {"context7": ("warning", "not configured: knowledge_research.servers has no server of this name")},
     )
 
 
@@ -56,5 +56,5 @@ def test_a_key_of_a_model_that_no_header_can_carry_is_told(project: Project) -> 
     server = '{"base_url": "http://127.0.0.1:9/v1", "model": "m", "api_key_env": "MODEL_KEY"}'
     project.env |= {"KR_LLM": server, "MODEL_KEY": "“sk-1”"}
     _, told = sources(project)
-    why = "the key in MODEL_KEY holds characters that no header can carry"
+    why = "the API key has characters that no header can carry"
     assert told["llm"] == ("warning", f"the language model: {why}")

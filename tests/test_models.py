@@ -1,4 +1,4 @@
-from kr.models import Problem, Related, ServerConfig, to_plain
+from kr.models import Problem, Related, to_plain
 from kr.recording import RecordedEntry, RecordEnvelope, RecordResults, skip
 
 
@@ -27,10 +27,3 @@ def test_fields_that_are_merely_empty_stay() -> None:
     )  # fmt: skip
     assert to_plain(found)["question"] is None
     assert "note" not in to_plain(found)
-
-
-def test_a_server_shows_no_secret() -> None:
-    server = ServerConfig(
-        url="https://u:p@h", headers={"Authorization": "secret"}, env={"KEY": "secret"}, command="c"
-    )
-    assert repr(server) == "ServerConfig(command='c')"

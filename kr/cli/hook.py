@@ -131,7 +131,7 @@ def _warn(problem: str) -> None:
 
 def _inject(app: "App", event: Start, phase: str, identity: dict[str, str]) -> dict[str, Any] | None:
     task = {"phase": phase, "query": event.query, "files": list(event.files)}
-    envelope = app.research.inject_data({**identity, "lessons_inject": task})
+    envelope = app.research.inject({**identity, "lessons_inject": task})
     for problem in envelope.errors:
         _warn(problem.message)
     block = envelope.results["injection_block"] if envelope.status == "success" else ""

@@ -106,7 +106,7 @@ def inject(
                 "session_id": session_id or f"terminal-{uuid.uuid4().hex}",
                 "lessons_inject": {"phase": phase, **need},
             }
-            envelope = app.research.inject_data(data)
+            envelope = app.research.inject(data)
     value = to_plain(envelope)
     emit(value, ctx, injection_view)
     return 1 if value["status"] == "failure" else 0

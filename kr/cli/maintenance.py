@@ -141,14 +141,12 @@ def copy(ctx: click.Context, /, source: str, target: str) -> None:
     FROM and TO are files, or URLs as in KR_DATABASE_URL (a password is better kept in ~/.pgpass: others see what is typed here).
     Everything goes over in one transaction, and every row of both sides is compared. Reports are written again as kr answers.
     """
-    from kr.store import copying  # heavy
-
     with (
         open_app(ctx, only_reads=True) as app,
         store_of(source, app.store.folder) as old,
         store_of(target, app.store.folder) as new,
     ):
-        copied = copying.copy(old, new, lambda table, number: logger.info("%s: %d rows", table, number))
+        copied = backups.copy(old, new, lambda table, number: logger.info("%s: %d rows", table, number))
         value = {"from": old.location, "to": new.location, "rows": copied}
         emit(value, ctx, _copied)
 

@@ -33,7 +33,7 @@ _question_parameters = together(
         "--framework-version", help="Version in use. Default: read from the project's dependency files."
     ),
     click.option("--topic", help="What it is about, in a few words. Default: from the question."),
-    click.option("--tag", multiple=True, help="A tag to match other requests by; may be repeated."),
+    click.option("--tag", "tags", multiple=True, help="A tag to match other requests by; may be repeated."),
 )
 
 
@@ -50,7 +50,7 @@ def _check_form(
     if framework is not None:
         raise click.UsageError("--request holds the whole question: leave FRAMEWORK and QUESTION out.")
     if options:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in options)
+        names = ", ".join(_named(name, is_typed=True) for name in options)
         raise click.UsageError(f"{names} cannot be combined with --request: put it into the document.")
 
 
@@ -68,7 +68,11 @@ def _check_form(
 @click.option("--session-id", help="The session that the story belongs to. Default: a new one.")
 @click.option("--max-calls", type=click.IntRange(min=0), help="Calls to sources at most; 0 asks none.")
 @click.option(
-    "--timeout", type=click.IntRange(min=1), metavar="SECONDS", help="Time that one source may take."
+    "--timeout",
+    "timeout_seconds",
+    type=click.IntRange(min=1),
+    metavar="SECONDS",
+    help="Time that one source may take.",
 )
 @click.option("--refresh", is_flag=True, help="Research again, whatever the cache holds.")
 @click.option("--use", metavar="ID", help="Answer with this entry; the question is kept with it.")
@@ -121,7 +125,9 @@ def command(
         if document is not None:
             envelope = answer_request(document, partial(app.research.document, **answer))
         else:
-            envelope = app.research.question(str(framework), str(question), **answer, **options)
+            envelope = app.research.document(
+                {"framework": framework, "question": question, **options}, **answer
+            )
     value = to_plain(envelope)
     emit(value, ctx, partial(research_view, is_whole=is_whole, is_typed=document is None))
     return 1 if value["status"] == "failure" else 0
@@ -250,10 +256,8 @@ def explain(
     _check_form(framework, question, document, options, "explain")
     with open_app(ctx, only_reads=True) as app:
         try:
-            if document is None:
-                value = app.explain(app.research.question_data(str(framework), str(question), **options))
-            else:
-                value = app.explain(read_request(document))
+            typed = {"framework": framework, "question": question, **options}
+            value = app.explain(typed if document is None else read_request(document))
         except InvalidRequest as error:
             told = "; ".join(
                 f"{_named(it.field, document is None)}: {_brief(it.message)}" for it in error.fields

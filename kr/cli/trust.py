@@ -32,7 +32,7 @@ def trust(ctx: click.Context, /, *, yes: bool) -> int:
     file = project.file
     if file is None:
         raise KrError("there is no kr.yaml here or above: nothing needs to be trusted")
-    settings = [f"line {file.lines[path]}: {shown(path, one)}" for path, one in guarded(project, environ)]
+    settings = [shown(path, one) for path, one in guarded(project, environ)]
     value: dict[str, Any] = {"file": str(file.path), "settings": settings, "trusted": True}
     if settings and not is_trusted(project, environ):
         value["trusted"] = yes or _agrees(file.path, settings)

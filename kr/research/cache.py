@@ -16,12 +16,11 @@ from kr.errors import (
     StoreUnwritable,
 )
 from kr.frameworks import lookup_keys, same_framework
-from kr.models import NO_RATINGS, Entry, Match, MatchRules, Query, Ratings, Related, Tier
+from kr.models import Entry, Match, Query, Related, Tier
 from kr.research.decide import (
     MORE,
     Candidate,
     JudgedEntry,
-    Limits,
     choose,
     judge_all,
     judge_row,
@@ -31,7 +30,7 @@ from kr.research.decide import (
     rank,
     related_of,
 )
-from kr.settings import Settings
+from kr.settings.model import KnowledgeResearch
 from kr.store import entries, lookup, quarantine, reports
 from kr.store.engine import ALONE, Store, Transaction
 from kr.store.entries import keywords_key, question_key, topic_key
@@ -54,48 +53,29 @@ _LASTING = (StoreBusy, StoreCorrupt, StoreTooNew)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """The settings that decide what is served."""
-
-    limits: Limits
-    match: MatchRules
-    aliases: Aliases
-
-
-def rules_of(settings: Settings) -> Rules:
-    config = settings.knowledge_research
-    limits = Limits(
-        ttl_days=config.cache_ttl_days,
-        archive_after_days=config.archive_after_days,
-        max_age_days=config.max_age_days,
-    )
-    match = MatchRules(
-        mode=config.cache_match, floor=config.cache_match_floor, fuzzy=config.cache_fuzzy_match
-    )
-    return Rules(limits=limits, match=match, aliases=config.aliases)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
     """What the cache holds for a request: an exact entry, candidates, or neither (a miss).
 
-    ``match`` is the entry that is served, or stale, or refused, and ``report`` its text (without a match that of the first
-    candidate, where it is worth reading); ``related`` are the candidates, best first. ``is_hit``: the match is served.
-    ``is_refused``: it is a placeholder or was rated wrong. ``best``: the first candidate, where its text is worth reading unasked.
+    ``known`` is the entry that is served, or stale, or refused, ``match`` says why, and ``report`` is its text (without an
+    entry that of the first candidate, where it is worth reading); ``related`` are the candidates, best first. ``is_hit``: the
+    entry is served. ``best``: the first candidate, where its text is worth reading unasked.
     """
 
+    known: JudgedEntry | None = None
     match: Match | None = None
     report: str | None = None
-    ratings: Ratings = NO_RATINGS
     is_hit: bool = False
-    is_refused: bool = False
     related: tuple[Related, ...] = ()
     best: Entry | None = None
 
     @property
+    def entry(self) -> Entry | None:
+        return self.known.entry if self.known else None
+
+    @property
     def is_stale(self) -> bool:
         """Whether an entry for this very request is there, which is to be researched again."""
-        return self.match is not None and not self.is_hit and not self.is_refused
+        return self.known is not None and not self.is_hit and self.known.refusal is None
 
     @property
     def is_offer(self) -> bool:
@@ -105,10 +85,7 @@ class Lookup:
     @property
     def baseline(self) -> str | None:
         """The stale report that a new research stands on, if nothing better is found: only one of the same topic."""
-        is_of_topic = self.match is not None and self.match.tier in {
-            "framework+topic+tags",
-            "framework+topic",
-        }
+        is_of_topic = self.match is not None and self.match.tier.startswith("framework+topic")
         return self.report if is_of_topic and self.is_stale else None
 
 
@@ -118,18 +95,14 @@ class Cache:
     It keeps the first ``problem`` of the database, for the answer; a request goes on without what could not be had.
     """
 
-    def __init__(self, store: Store, rules: Rules, clock: Clock) -> None:
+    def __init__(self, store: Store, config: KnowledgeResearch, clock: Clock) -> None:
         self.store = store
         self.problem: StoreError | None = None
-        self._rules = rules
+        self.can_write = True
+        self._config = config
         self._clock = clock
         self._is_closed = False
-        self._is_read_only = False
         self._reported: set[str] = set()
-
-    @property
-    def can_write(self) -> bool:
-        return not self._is_closed and not self._is_read_only
 
     def attempt(self, action: Callable[[], T], otherwise: T) -> T:
         """Run ``action``, or give ``otherwise`` where the database can't serve, now or since earlier in the request."""
@@ -166,7 +139,7 @@ class Cache:
                 self.note(error)
             else:
                 logger.warning("%s", error)
-                self._is_read_only = True
+                self.can_write = False
         except StoreError as error:
             self.note(error)
         return otherwise
@@ -177,11 +150,11 @@ class Cache:
         self._reported.add(str(error))
         self.problem = self.problem or error
         self._is_closed = self._is_closed or isinstance(error, _LASTING)
-        self._is_read_only = self._is_read_only or isinstance(error, StoreUnwritable)
+        self.can_write = self.can_write and not isinstance(error, (*_LASTING, StoreUnwritable))
 
     def look_up(self, query: Query, aliases: Aliases | None = None) -> Lookup:
         """Find the entry that is served, and the candidates where none is. One whose report is nowhere is removed."""
-        under = self._rules.aliases if aliases is None else aliases
+        under = self._config.aliases if aliases is None else aliases
         return self.attempt(lambda: self._look_up(query, under), Lookup())
 
     def use(self, query: Query, entry_id: str, tier: Tier = "use", score: float | None = None) -> Lookup:
@@ -190,48 +163,48 @@ class Cache:
 
     def alike(self, query: Query) -> list[Related]:
         """Return the entries that may say the same as one for this query, best first."""
-        keys = lookup_keys(query.framework, self._rules.aliases)
 
         def read(tx: Transaction) -> list[Related]:
-            ranked = self._candidates(tx, query, keys, self._rules.aliases)
+            ranked = self._candidates(tx, query, self._config.aliases)
             alike = [it for it in ranked if it.may_say_the_same]
             return [related_of(it, text) for it, text in zip(alike, _texts_of(tx, alike), strict=True)]
 
         return self.read(read, [])
 
-    def findings(self, query: Query) -> tuple[Related, ...]:
+    def findings(self, query: Query) -> list[Related]:
         """Return the framework's findings, the last accessed first, for a need whose words none of them shares; none where they are many.
 
         Whoever asks knows what other words mean. Of many findings the words have to choose.
         """
-        keys = lookup_keys(query.framework, self._rules.aliases)
-        none: list[Found] = []
+        aliases = self._config.aliases
+        keys, none = lookup_keys(query.framework, aliases), list[Found]()
         rows = self.read(lambda tx: lookup.findings(tx, keys, most=_FEW_FINDINGS + 1), none)
-        if len(rows) > _FEW_FINDINGS:
-            return ()
-        known = [it for it in self._judge(rows, query, self._rules.aliases) if it.refusal is None]
-        return tuple(related_of(Candidate(it, 0.0, 0, 0), "") for it in known[:MORE])
+        known = [it for it in self._judge(rows, query, aliases) if it.refusal is None]
+        is_few = len(rows) <= _FEW_FINDINGS
+        return [related_of(Candidate(it, 0.0, 0, 0), "") for it in known[:MORE]] if is_few else []
 
     def report_of_best(self, found: Lookup) -> str | None:
         """Return the text of the best candidate, where it is worth reading unasked; an edit of its file is taken in first."""
         best = found.best
-        if best is None or (found.match is None and found.report is not None):
+        if best is None or (found.known is None and found.report is not None):
             return found.report
         return self.attempt(lambda: reports.read_report(self.store, best), None)
 
     def _look_up(self, query: Query, aliases: Aliases) -> Lookup:
-        keys, match = lookup_keys(query.framework, aliases), self._rules.match
-        question = question_key(query.question)
+        keys, question = lookup_keys(query.framework, aliases), question_key(query.question)
         with self.store.read() as tx:
-            if match.mode == "seed":
+            if self._config.cache_match == "seed":
                 rows = lookup.framework(tx, keys, question=question)
             else:
                 topic, keywords = topic_key(query.topic), keywords_key(query.topic)
                 rows = lookup.served(tx, keys, topic=topic, question=question, keywords=keywords)
-            known = self._judge(rows, query, aliases)
-            chosen = choose(query, known, match)
+            chosen = choose(query, self._judge(rows, query, aliases), self._config)
             is_hit = chosen is not None and chosen[0].is_servable
-            ranked = self._beside(tx, query, keys, aliases, chosen[0] if chosen and is_hit else None)
+            served = chosen[0].entry if chosen and is_hit else None
+            may_offer = served is None or served.is_installed_excerpt
+            ranked = self._candidates(tx, query, aliases) if may_offer else []
+            # Beside an excerpt of installed documentation stand the findings.
+            ranked = [it for it in ranked if served is None or it.known.entry.is_written]
             texts = _texts_of(tx, ranked)
             offers = [(it, text) for it, text in zip(ranked, texts, strict=True) if text]
             related = tuple(related_of(it, text) for it, text in offers)
@@ -256,7 +229,7 @@ class Cache:
                 raise InvalidRequest(FieldError("config_overrides.use", why))
         if found[0].origin == "placeholder":
             return Lookup()
-        known = judge_row(found, query.framework_version, self._rules.limits, self._clock())
+        known = judge_row(found, query.framework_version, self._config, self._clock())
         return self._found(query, known, tier, None, score=score, is_hit=True)
 
     def _found(
@@ -274,20 +247,14 @@ class Cache:
         self._mark(known)
         if report is None:
             report = reports.read_report(self.store, entry)
-            entry = (
-                self.read(lambda tx: entries.get(tx, entry.id), None) or entry
-            )  # its file may have been edited
+            edited = self.read(lambda tx: entries.get(tx, entry.id), None)  # its file may have been
+            known = replace(known, entry=edited or entry)
         if report is None:
             logger.info("%s: there is no report to be read at %s", entry.id, entry.path)
             reports.drop_lost(self.store, entry)
             return Lookup()
-        return Lookup(
-            match=match_of(query, entry, tier, score),
-            report=report,
-            ratings=known.ratings,
-            is_hit=is_hit,
-            is_refused=known.refusal is not None,
-        )
+        match = match_of(query, known, tier, score)
+        return Lookup(known=known, match=match, report=report, is_hit=is_hit)
 
     def _mark(self, known: JudgedEntry) -> None:
         """Store that an entry is stale, where its row does not say so yet."""
@@ -300,33 +267,26 @@ class Cache:
                 timeout=HIT_TIMEOUT,
             )
 
-    def _candidates(
-        self, tx: Transaction, query: Query, keys: Sequence[str], aliases: Aliases
-    ) -> list[Candidate]:
-        if not self._rules.match.fuzzy:
+    def _candidates(self, tx: Transaction, query: Query, aliases: Aliases) -> list[Candidate]:
+        if not self._config.cache_fuzzy_match:
             return []
-        name = frozenset(tokens(query.framework))
-        words = search_words(query.topic, " ".join(query.tags), query.question, but=name)
-        found = lookup.candidates(tx, keys, words)
+        keys = lookup_keys(query.framework, aliases)
+        found = lookup.candidates(tx, keys, words_of(query))
         scores = {row[0].id: bm25 for row, bm25 in found}
         known = self._judge([row for row, _ in found], query, aliases)
         ranked = rank(query, [(it, scores[it.entry.id]) for it in known])
         return offered(ranked, most=most_offered(lookup.count(tx, keys))) if ranked else []
 
-    def _beside(
-        self, tx: Transaction, query: Query, keys: Sequence[str], aliases: Aliases, served: JudgedEntry | None
-    ) -> list[Candidate]:
-        """Return the candidates where nothing is served, and the findings beside an excerpt of installed documentation."""
-        if served is None:
-            return self._candidates(tx, query, keys, aliases)
-        if not served.entry.is_installed_excerpt:
-            return []
-        return [it for it in self._candidates(tx, query, keys, aliases) if it.known.entry.is_written]
-
     def _judge(self, rows: Sequence[Found], query: Query, aliases: Aliases) -> list[JudgedEntry]:
         # Aliases may part what the shipped table joins.
         own = [row for row in rows if same_framework(row[0].framework, query.framework, aliases)]
-        return judge_all(own, query.framework_version, self._rules.limits, self._clock())
+        return judge_all(own, query.framework_version, self._config, self._clock())
+
+
+def words_of(query: Query) -> list[str]:
+    """Return the words by which a query's candidates are searched for."""
+    name = frozenset(tokens(query.framework))
+    return search_words(query.topic, " ".join(query.tags), query.question, but=name)
 
 
 def _texts_of(tx: Transaction, candidates: Sequence[Candidate]) -> list[str]:

@@ -107,55 +107,6 @@ class Budget:
             self._run.cache.write(lambda tx: ledger.renew(tx, self._run.id, now=self._run.clock()), 0)
 
 
-class Breaker:
-    """Leaves a source alone that failed ``failures`` times in a row (0: never), until its pause is over and a probe succeeds."""
-
-    def __init__(self, run: Run, *, timeout: float) -> None:
-        self._run = run
-        self._config = run.service.settings.knowledge_research.circuit_breaker
-        self._probe_seconds = timeout + _AROUND_A_CALL
-
-    def is_open(self, source: str) -> bool:
-        cache, owner, now, seconds = self._run.cache, self._run.id, self._run.clock(), self._probe_seconds
-        if not self._config.failures or not cache.read(
-            lambda tx: ledger.circuit(tx, source).open_until, None
-        ):
-            return False
-        return not cache.write(
-            lambda tx: ledger.admit(tx, source, owner, now=now, probe_seconds=seconds), otherwise=True
-        )
-
-    def give_back(self, source: str) -> None:
-        """The call that was admitted was not made, or was interrupted: another process may probe."""
-        cache, owner = self._run.cache, self._run.id
-        if self._config.failures and cache.read(lambda tx: ledger.circuit(tx, source).probe_owner, None):
-            cache.write(lambda tx: ledger.release_probe(tx, source, owner), None)
-
-    def note(self, source: str, failure: SourceFailure | None) -> None:
-        """Remember an answer (``None``) or a failure; only the source's own fault counts."""
-        cache, config, now = self._run.cache, self._config, self._run.clock()
-        if not config.failures:
-            return
-        if isinstance(failure, SourceNotAsked):
-            self.give_back(source)
-        elif failure is not None and failure.is_fault:
-            cache.write(
-                lambda tx: ledger.record_failure(
-                    tx,
-                    source,
-                    failure.reason,
-                    now=now,
-                    failures=config.failures,
-                    pause_seconds=config.pause_seconds,
-                    retry_after=failure.retry_after,
-                ),
-                None,
-            )
-        elif cache.read(lambda tx: ledger.circuit(tx, source).failures, 0):
-            # It works: that it does not know a framework is no failure of the source.
-            cache.write(lambda tx: ledger.record_success(tx, source), None)
-
-
 @dataclass(slots=True, kw_only=True)
 class Result:
     """What the sources gave. ``ended``: what stopped the chain. ``gap``: the first answer that does not cover the question."""
@@ -165,17 +116,20 @@ class Result:
     attempts: list[SourceAttempt] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     ended: Literal["budget", "deadline"] | None = None
-    learned: Learned = field(default_factory=Learned)
+    learned: Learned | None = None
 
 
 class Chain:
-    """Asks sources. ``covers`` tells whether an answer covers the question."""
+    """Asks sources. ``covers`` tells whether an answer covers the question.
+
+    A source that failed so many times in a row is left alone (0: never), until its pause is over and a probe succeeds.
+    """
 
     def __init__(self, run: Run, covers: Callable[[Answer], bool]) -> None:
         self.budget = Budget(run)
         self.result = Result()
         self._run = run
-        self._breaker = Breaker(run, timeout=run.timeout)
+        self._circuit = run.config.circuit_breaker
         self._covers = covers
 
     def ask_in_order(
@@ -185,12 +139,17 @@ class Chain:
 
         ``waiting`` is how many may be asked after the chain: a source gets at most its share of the time that is left.
         """
+
+        def learn(learned: Learned) -> None:
+            self.result.learned = learned
+
+        ask = replace(ask, learn=learn)
         last = fallback if fallback and fallback.name not in {source.name for source in sources} else None
         left = len(sources) + waiting + (last is not None)
         for source in sources:
             if self._is_settled_for(source) or not self.ask(source, ask, share=left):
                 self.result.attempts.append(SourceAttempt(source=source.name, status="skipped"))
-            ask = replace(ask, repository=ask.repository or self.result.learned.repository)
+            ask = replace(ask, known=self.result.learned or ask.known)
             left -= 1
         if last is not None and not self._is_settled_for(last):
             self.ask(last, ask, share=left)
@@ -210,31 +169,32 @@ class Chain:
         except BaseException:
             # Interrupted: what was held must not stay held until it expires.
             self.budget.give_back()
-            self._breaker.give_back(source.name)
+            self._end_probe(source)
             raise
 
     def _ask(self, source: Source, ask: Ask, share: int) -> bool:
         cancellation.check()
         if not self._may_ask(source):
             return False
-        if self._breaker.is_open(source.name):
-            self._add_failure(source, SourceFailure("circuit open", is_fault=False), 0.0)
+        started = time.monotonic()
+        if self._is_left_alone(source):
+            self._settle(source, "unavailable", started, reason="circuit open")
             return True
         logger.info("asking %s", source.name)
         progress = self._run.service.progress
         progress.asking(source.name)
-        started = time.monotonic()
         try:
             answer = self._answer_of(source, ask, share)
         except SourceFailure as failure:
             cancellation.check()  # then it was broken off, and is not to blame
             if isinstance(failure, SourceNotAsked) and not source.is_charged:
                 return False  # a folder that is about another framework
-            self._breaker.note(source.name, failure)
-            self._add_failure(source, failure, time.monotonic() - started)
+            self._note(source, failure)
+            is_late = isinstance(failure, SourceTimeout)
+            self._settle(source, "timeout" if is_late else "unavailable", started, reason=failure.reason)
         else:
-            self._breaker.note(source.name, None)
-            self._add_answer(source, answer, time.monotonic() - started)
+            self._note(source, None)
+            self._take(source, answer, started)
         finally:
             progress.done()
         return True
@@ -256,54 +216,80 @@ class Chain:
             return False
         return True
 
-    def _add_answer(self, source: Source, answer: Answer, seconds: float) -> None:
-        result = self.result
-        logger.info("%s answered in %.1f s: %s", source.name, seconds, answer.url)
-        outcome: SourceOutcome = "success"
-        reason = None
+    def _take(self, source: Source, answer: Answer, started: float) -> None:
         if self._covers(answer):
-            result.answer = answer
-        else:
-            reason = _GAP
-            result.gap = result.gap or answer
-            result.notes.append(f"{source.name}: {_GAP}")
-            # Who was asked and charged has answered; a look into the installed files that found nothing is none.
-            outcome = "success" if source.is_charged else "unavailable"
-        repository = answer.repository or result.learned.repository
-        self._learn(answer.library_id, answer.library_versions, repository)
-        self._settle(
-            source,
-            outcome,
-            seconds,
-            charged=source.is_charged,
-            url=answer.url,
-            reason=reason,
-            answer_tokens=sum(tokens_of(passage.text) for passage in answer.passages),
-        )
-
-    def _add_failure(self, source: Source, failure: SourceFailure, seconds: float) -> None:
-        logger.info("%s: %s", source.name, failure.reason)
-        if failure.library_id or failure.repository:
-            self._learn(failure.library_id, failure.library_versions, failure.repository)
-        self.result.notes.append(f"{source.name}: {failure.reason}")
-        outcome: SourceOutcome = "timeout" if isinstance(failure, SourceTimeout) else "unavailable"
-        self._settle(source, outcome, seconds, reason=failure.reason)
-
-    def _learn(self, library_id: str | None, versions: tuple[str, ...], repository: str | None) -> None:
-        self.result.learned = Learned(library_id=library_id, library_versions=versions, repository=repository)
+            self.result.answer = answer
+            self._settle(source, "success", started, answer=answer)
+            return
+        self.result.gap = self.result.gap or answer
+        # Who was asked and charged has answered; a look into the installed files that found nothing is none.
+        outcome: SourceOutcome = "success" if source.is_charged else "unavailable"
+        self._settle(source, outcome, started, answer=answer, reason=_GAP)
 
     def _settle(
         self,
         source: Source,
         outcome: SourceOutcome,
-        seconds: float,
+        started: float,
         *,
-        charged: bool = False,
-        url: str | None = None,
-        **call: Any,
+        answer: Answer | None = None,
+        reason: str | None = None,
     ) -> None:
-        self.result.attempts.append(SourceAttempt(source=source.name, status=outcome, url=url))
-        took = round(seconds * 1000)
+        url, name, took = answer.url if answer else None, source.name, time.monotonic() - started
+        how = "answered" if answer else "gave no answer"
+        logger.info("%s %s in %.1f s: %s", name, how, took, reason or url)
+        self.result.attempts.append(SourceAttempt(source=name, status=outcome, url=url))
+        if reason is not None:
+            self.result.notes.append(f"{name}: {reason}")
         self.budget.settle(
-            charged=charged, source=source.name, outcome=outcome, duration_ms=took, url=url, **call
+            charged=answer is not None and source.is_charged,
+            source=name,
+            outcome=outcome,
+            duration_ms=round(took * 1000),
+            url=url,
+            reason=reason,
+            answer_tokens=sum(tokens_of(it.text) for it in answer.passages) if answer else None,
         )
+
+    # --- the circuit breaker
+
+    def _is_left_alone(self, source: Source) -> bool:
+        cache, now = self._run.cache, self._run.clock()
+        seconds = self._run.timeout + _AROUND_A_CALL
+        if not self._circuit.failures or not cache.read(
+            lambda tx: ledger.circuit(tx, source.name).open_until, None
+        ):
+            return False
+        return not cache.write(
+            lambda tx: ledger.admit(tx, source.name, now=now, probe_seconds=seconds), otherwise=True
+        )
+
+    def _end_probe(self, source: Source) -> None:
+        """The call that was admitted was not made, or was interrupted: another process may probe."""
+        cache, name = self._run.cache, source.name
+        if self._circuit.failures and cache.read(lambda tx: ledger.circuit(tx, name).probe_until, None):
+            cache.write(lambda tx: ledger.release_probe(tx, name), None)
+
+    def _note(self, source: Source, failure: SourceFailure | None) -> None:
+        """Remember an answer (``None``) or a failure; only the source's own fault counts."""
+        cache, circuit, now = self._run.cache, self._circuit, self._run.clock()
+        if not circuit.failures:
+            return
+        if isinstance(failure, SourceNotAsked):
+            self._end_probe(source)
+        elif failure is not None and failure.is_fault:
+            cache.write(
+                lambda tx: ledger.record_failure(
+                    tx,
+                    source.name,
+                    failure.reason,
+                    now=now,
+                    failures=circuit.failures,
+                    pause_seconds=circuit.pause_seconds,
+                    retry_after=failure.retry_after,
+                ),
+                None,
+            )
+        elif cache.read(lambda tx: ledger.circuit(tx, source.name).failures, 0):
+            # It works: that it does not know a framework is no failure of the source.
+            cache.write(lambda tx: ledger.record_success(tx, source.name), None)

@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from math import log1p
-from typing import Literal
+from typing import Literal, Protocol
 
 from kr.models import (
     NO_RATINGS,
     PLACEHOLDER,
     TIERS,
+    CacheMatch,
     Confidence,
     Entry,
     EntryStatus,
     Match,
-    MatchRules,
     Query,
     Ratings,
     Related,
@@ -66,13 +66,21 @@ Freshness = Literal["fresh", "stale", "archived"]
 MARKED = "marked stale"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Ages in days; None: no limit."""
+class Rules(Protocol):
+    """The settings that decide which entry is served; ages in days, None: no limit."""
 
-    ttl_days: int = 30
-    archive_after_days: int = 60
-    max_age_days: int | None = None
+    @property
+    def cache_ttl_days(self) -> int: ...
+    @property
+    def archive_after_days(self) -> int: ...
+    @property
+    def max_age_days(self) -> int | None: ...
+    @property
+    def cache_match(self) -> CacheMatch: ...
+    @property
+    def cache_match_floor(self) -> Tier: ...
+    @property
+    def cache_fuzzy_match(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,26 +96,24 @@ class Verdict:
     needs_marking: bool = False
 
 
-def judge(entry: Entry, version: str, limits: Limits, now: datetime) -> Verdict:
-    """Judge an entry for a request for ``version`` at ``now``, which must carry a time zone (rule 3.3).
+def judge(entry: Entry, version: str, rules: Rules, now: datetime) -> Verdict:
+    """Judge an entry for a request for ``version`` at ``now``, which carries a time zone (rule 3.3).
 
     Ages are whole days between UTC dates, and every limit means "more than". An unreadable date makes it stale.
     """
-    if now.tzinfo is None:
-        raise ValueError("now must carry a time zone")
     now = now.astimezone(UTC)
     accessed = parse_time(entry.last_accessed)
-    longest = min(limits.ttl_days, limits.archive_after_days)
+    longest = min(rules.cache_ttl_days, rules.archive_after_days)
     is_other_version = not same_major(entry.framework_version, version)
     found = (
         _mark(entry),
         f"version {entry.framework_version}, asked for {version}" if is_other_version else None,
         _over("last accessed", entry.last_accessed, longest, now.date()),
-        _over("researched", entry.researched_at or entry.created, limits.max_age_days, now.date()),
+        _over("researched", entry.researched_at or entry.created, rules.max_age_days, now.date()),
         _hard_end(entry.fresh_until, now),
     )
     reasons = tuple(reason for reason in found if reason)
-    if accessed and accessed.date() < oldest_live(now.date(), limits.archive_after_days):
+    if accessed and accessed.date() < oldest_live(now.date(), rules.archive_after_days):
         return Verdict("archived", reasons)
     if not reasons:
         return Verdict("fresh", reasons)
@@ -168,19 +174,19 @@ class JudgedEntry:
         return None
 
 
-def judge_row(found: tuple[Entry, Ratings, bool], version: str, limits: Limits, now: datetime) -> JudgedEntry:
+def judge_row(found: tuple[Entry, Ratings, bool], version: str, rules: Rules, now: datetime) -> JudgedEntry:
     """Judge an entry for a version, and give it the status that it has now; past its time it is stale, and no more."""
     entry, ratings, is_wording = found
-    verdict = judge(entry, version, limits, now)
+    verdict = judge(entry, version, rules, now)
     status: EntryStatus = "fresh" if verdict.status == "fresh" else "stale"
     return JudgedEntry(replace(entry, status=status), verdict, ratings, is_wording)
 
 
 def judge_all(
-    found: Iterable[tuple[Entry, Ratings, bool]], version: str, limits: Limits, now: datetime
+    found: Iterable[tuple[Entry, Ratings, bool]], version: str, rules: Rules, now: datetime
 ) -> list[JudgedEntry]:
     """Judge entries for a version; ``archived`` ones are left out."""
-    known = [judge_row(it, version, limits, now) for it in found]
+    known = [judge_row(it, version, rules, now) for it in found]
     return of_own_major([it for it in known if it.verdict.status != "archived"], version)
 
 
@@ -196,20 +202,22 @@ def of_own_major(known: Sequence[JudgedEntry], version: str) -> list[JudgedEntry
     ]
 
 
-def choose(query: Query, known: Sequence[JudgedEntry], rules: MatchRules) -> tuple[JudgedEntry, Tier] | None:
+def choose(query: Query, known: Sequence[JudgedEntry], rules: Rules) -> tuple[JudgedEntry, Tier] | None:
     """Return the entry that is served, or that a new research stands on, and by what it matches.
 
     What may be served goes first, then a finding before what sources say, then the better tier, then what was accessed last.
     Seed 000 knows no findings: there the tier alone decides.
     """
+
+    def order(pair: tuple[JudgedEntry, Tier]) -> tuple[bool, bool, int]:
+        it, tier = pair
+        goes_behind = rules.cache_match == "sure" and not it.entry.is_written
+        return not it.is_servable, goes_behind, _ORDER.index(tier)
+
     matching = [(it, tier) for it in known if (tier := tier_of(query, it, rules)) is not None]
     matching.sort(key=lambda pair: pair[0].entry.id)
     matching.sort(key=lambda pair: pair[0].entry.last_accessed, reverse=True)
-    if rules.mode == "seed":
-        matching.sort(key=lambda pair: _ORDER.index(pair[1]))
-    else:
-        matching.sort(key=lambda pair: (not pair[0].entry.is_written, _ORDER.index(pair[1])))
-    matching.sort(key=lambda pair: not pair[0].is_servable)
+    matching.sort(key=order)
     return matching[0] if matching else None
 
 
@@ -222,29 +230,26 @@ _ORDER: tuple[Tier, ...] = (
 )
 
 
-def tier_of(query: Query, known: JudgedEntry, rules: MatchRules) -> Tier | None:
+def tier_of(query: Query, known: JudgedEntry, rules: Rules) -> Tier | None:
     """Return by what an entry is served for a request; None where somebody has to judge."""
     entry = known.entry
     is_same = same_topic(query.topic, entry.topic)
-    if rules.mode == "seed" and rules.fuzzy:
+    if rules.cache_match == "seed" and rules.cache_fuzzy_match:
         tier = _tier_of_seed(query, entry, is_same=is_same)
-        if tier is not None and TIERS.index(tier) <= TIERS.index(rules.floor):
+        if tier is not None and TIERS.index(tier) <= TIERS.index(rules.cache_match_floor):
             return tier
-        return "framework+wording" if known.is_wording and not _same_question(query, entry) else None
+        # The entry's own question counts for none of F1's tiers; one that somebody confirmed does.
+        is_own = same_topic(query.question, entry.question or "")
+        return "framework+wording" if known.is_wording and not is_own else None
     if is_same:
         return "framework+topic+tags" if shared_tags(query.tags, entry.tags) else "framework+topic"
-    if not rules.fuzzy:
+    if not rules.cache_fuzzy_match:
         return None
     if known.is_wording:
         return "framework+wording"
     if not entry.is_installed_excerpt and _same_keywords(query, entry):
         return "framework+keywords"
     return None
-
-
-def _same_question(query: Query, entry: Entry) -> bool:
-    """Whether the wording is the entry's own question, which counts for none of F1's tiers; one that somebody confirmed does."""
-    return same_topic(query.question, entry.question or "")
 
 
 def _tier_of_seed(query: Query, entry: Entry, *, is_same: bool) -> Tier | None:
@@ -296,14 +301,18 @@ def _tag_stems(tag: str) -> tuple[str, ...]:
     return tuple(stem(token) for token in tokens(tag)) or (tag_key(tag),)
 
 
-def match_of(query: Query, entry: Entry, tier: Tier, score: float | None = None) -> Match:
+def match_of(query: Query, known: JudgedEntry, tier: Tier, score: float | None = None) -> Match:
     """Say why an entry is served."""
+    entry = known.entry
     is_same = same_topic(query.topic, entry.topic)
     return Match(
-        entry=entry,
         tier=tier,
-        topic_overlap=1.0 if is_same else overlap(query.topic, entry.topic),
-        shared_tags=shared_tags(query.tags, entry.tags),
+        topic_overlap=1.0 if is_same else round(overlap(query.topic, entry.topic), 4),
+        shared_tags=list(shared_tags(query.tags, entry.tags)),
+        entry_status=entry.status,
+        origin=entry.origin,
+        worked=known.ratings.worked,
+        wrong=known.ratings.wrong,
         score=score,
     )
 
@@ -372,7 +381,10 @@ def rank(query: Query, found: Sequence[tuple[JudgedEntry, float]]) -> list[Candi
         score += 6 * fuzz.token_set_ratio(asked, own, processor=utils.default_process) / 100
         score += 4 * fuzz.token_sort_ratio(query.topic, entry.topic, processor=utils.default_process) / 100
         score += len(shared_tags(query.tags, entry.tags))
-        score = WITHDRAWN if known.ratings.withdraws(entry) else score + _standing(known)
+        # What an entry's writer and its ratings add.
+        score += _FINDING if entry.is_written else _INSTALLED if entry.is_installed_excerpt else 0.0
+        score += _WORKED * log1p(known.ratings.worked)
+        score = WITHDRAWN if known.ratings.withdraws(entry) else score
         ranked.append(Candidate(known, round(score, 2), shared, len(words)))
     ranked.sort(key=lambda it: it.known.entry.id)
     ranked.sort(key=lambda it: it.known.entry.last_accessed, reverse=True)
@@ -382,12 +394,6 @@ def rank(query: Query, found: Sequence[tuple[JudgedEntry, float]]) -> list[Candi
 
 def _need_words(framework: str, *texts: str) -> set[str]:
     return {stem(word) for word in search_words(*texts, but=frozenset(tokens(framework)))}
-
-
-def _standing(known: JudgedEntry) -> float:
-    """Return what an entry's writer and its ratings add to its score."""
-    kind = _FINDING if known.entry.is_written else _INSTALLED if known.entry.is_installed_excerpt else 0.0
-    return kind + _WORKED * log1p(known.ratings.worked)
 
 
 def related_of(candidate: Candidate, report: str) -> Related:
@@ -422,50 +428,26 @@ def most_offered(entries: int) -> int:
     return MORE if entries > _MANY else FEW
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """How a request ended. ``index_count`` None: the live entries are counted then. ``text`` is the report's."""
-
-    is_fresh_hit: bool = False
-    is_offer: bool = False
-    attempts: tuple[SourceAttempt, ...] = ()
-    has_budget_ended: bool = False
-    """A source was not asked because the budget was empty."""
-    is_answered: bool = False
-    """A source of the chain answered the question; installed documentation is none."""
-    is_written: bool = True
-    """Both the report and its row are in the database."""
-    entry_id: str | None = None
-    path: str | None = None
-    confidence: Confidence | None = None
-    match: Match | None = None
-    ratings: Ratings = NO_RATINGS
-    related: tuple[Related, ...] = ()
-    index_updated: bool = False
-    index_count: int | None = None
-    lru_evicted: int = 0
-    auto_archived: int = 0
-    text: str | None = None
-
-
 def with_confidence(text: str, confidence: Confidence) -> str:
     """Return a report whose header has the confidence that its entry has now: ratings change it, the text stays."""
     head, section, rest = text.partition("\n## ")
     return _OWN_CONFIDENCE.sub(rf"\g<1>{confidence}", head, count=1) + section + rest
 
 
-def research_status(outcome: Outcome) -> ResearchStatus:
-    """Return the first status of the table that holds (F1, "Return Value"), for a request that was not refused."""
-    if outcome.is_fresh_hit:
-        return "cache-hit"
-    if outcome.is_offer:
-        return "candidates"
-    if not outcome.is_answered:
-        return "budget-exhausted" if outcome.has_budget_ended else "degraded"
-    if not outcome.is_written:
+def research_status(
+    attempts: Sequence[SourceAttempt], *, is_answered: bool, is_written: bool, has_budget_ended: bool
+) -> ResearchStatus:
+    """Return the first status of the table that holds (F1, "Return Value"), where sources were to be asked.
+
+    ``is_answered``: a source of the chain answered the question; installed documentation is none. ``is_written``: report and
+    row are in the database. ``has_budget_ended``: a source was not asked because the budget was empty.
+    """
+    if not is_answered:
+        return "budget-exhausted" if has_budget_ended else "degraded"
+    if not is_written:
         return "partial"
     # The chain stops at the first answer, so whatever failed was asked before it.
-    asked = {row.status for row in outcome.attempts if not is_package(row.source)}
+    asked = {row.status for row in attempts if not is_package(row.source)}
     if "timeout" in asked:
         return "timeout"
     return "partial" if "unavailable" in asked else "success"

@@ -6,12 +6,11 @@ from typing import Any
 
 from kr.errors import FieldError, InvalidRequest
 from kr.frameworks import lookup_keys, same_framework
-from kr.models import Entry, MatchRules, Query, to_plain
+from kr.models import Query, to_plain
 from kr.requests import ResearchRequest, parse_request
-from kr.research.cache import Rules
+from kr.research.cache import words_of
 from kr.research.decide import (
     JudgedEntry,
-    Limits,
     choose,
     judge_row,
     match_of,
@@ -21,17 +20,18 @@ from kr.research.decide import (
     rank,
     tier_of,
 )
+from kr.settings.model import KnowledgeResearch
 from kr.store import lookup, search
-from kr.store.engine import Store, Transaction
+from kr.store.engine import Store
 from kr.store.entries import question_key
-from kr.store.lookup import Found
-from kr.text import search_words, tokens
 
 _MOST_RANKED = 200
 _SHOWN = ("id", "topic", "question", "origin", "framework_version", "last_accessed")
 
 
-def explain(store: Store, data: Mapping[str, Any], rules: Rules, *, now: datetime) -> dict[str, Any]:
+def explain(
+    store: Store, data: Mapping[str, Any], config: KnowledgeResearch, *, now: datetime
+) -> dict[str, Any]:
     """Judge every entry of the framework for a research request, given as plain data.
 
     ``outcome`` is ``hit``, ``stale`` (it would be researched again), ``candidates`` or ``miss``. Each of ``considered``, best
@@ -42,115 +42,93 @@ def explain(store: Store, data: Mapping[str, Any], rules: Rules, *, now: datetim
     if not isinstance(request, ResearchRequest):
         raise InvalidRequest(FieldError("mode", "only a research request can be explained"))
     query = request.research_query
+    keys, version = lookup_keys(query.framework, config.aliases), query.framework_version
     with store.read_if_exists() as tx:
-        rows, scores = _read(tx, query, rules)
-    judged = [judge_row(row, query.framework_version, rules.limits, now) for row in rows]
-    in_time = [it for it in judged if it.verdict.status != "archived"]
-    known = of_own_major(in_time, query.framework_version)
-    chosen = choose(query, known, rules.match)
-    ranked = rank(query, [(it, scores.get(it.entry.id, 0.0)) for it in known])
-    fitting = [it for it in ranked if it.known.entry.id in scores]
-    offers = [it.known.entry.id for it in offered(fitting, most=most_offered(len(rows)))]
-    ordered: list[tuple[JudgedEntry, float | None]] = [(it.known, it.score) for it in ranked]
-    ordered += [(it, None) for it in known if it.entry.origin == "placeholder"]
-    considered = [_row(query, it, score, rules.match, chosen, offers=offers) for it, score in ordered]
-    considered.sort(key=lambda row: chosen is None or row["id"] != chosen[0].entry.id)
-    considered += [_left_out(it, rules.limits) for it in judged if it not in known]
+        rows = lookup.framework(tx, keys, question=question_key(query.question))
+        may_rank = config.cache_fuzzy_match
+        found = search.rank(tx, keys, words_of(query), most=_MOST_RANKED) if may_rank else {}
+    own = [row for row in rows if same_framework(row[0].framework, query.framework, config.aliases)]
+    judged = [judge_row(row, version, config, now) for row in own]
+    known = of_own_major([it for it in judged if it.verdict.status != "archived"], version)
+    chosen = choose(query, known, config)
+    ranked = rank(query, [(it, found.get(it.entry.id, 0.0)) for it in known])
+    fitting = [it for it in ranked if it.known.entry.id in found]
+    offers = [it.known.entry.id for it in offered(fitting, most=most_offered(len(own)))]
+    scores = {it.known.entry.id: it.score for it in ranked}
+    # What would be served stands first, then what ranks, then placeholders and what is left out.
+    judged.sort(key=lambda it: -scores.get(it.entry.id, float("-inf")))
+    judged.sort(key=lambda it: (chosen is None or it is not chosen[0], it not in known))
+    considered = []
+    for it in judged:
+        refused = _refused(query, it, chosen, config, offers=offers) if it in known else _left_out(it)
+        considered.append(_row(query, it, config, score=scores.get(it.entry.id), refused=refused))
     return {
-        **_decision(chosen, offers, _why_nothing(rows, scores, rules.match)),
-        "query": {**to_plain(query), "tags": list(query.tags)},
+        **_decision(chosen, offers, has_entries=bool(own)),
+        "query": to_plain(query),
         "considered": considered,
     }
 
 
-def _read(tx: Transaction, query: Query, rules: Rules) -> tuple[list[Found], dict[str, float]]:
-    """Return the entries of the framework, and the ``bm25`` of those that share a word."""
-    keys = lookup_keys(query.framework, rules.aliases)
-    rows = [
-        row
-        for row in lookup.framework(tx, keys, question=question_key(query.question))
-        if same_framework(row[0].framework, query.framework, rules.aliases)
-    ]
-    name = frozenset(tokens(query.framework))
-    words = search_words(query.topic, " ".join(query.tags), query.question, but=name)
-    return rows, search.rank(tx, keys, words, most=_MOST_RANKED) if rules.match.fuzzy else {}
-
-
-def _why_nothing(rows: Collection[Found], scores: Mapping[str, float], rules: MatchRules) -> str:
-    if not rows:
-        return "no entry has this framework"
-    if not rules.fuzzy:
-        return "no topic is equal, and cache_fuzzy_match is off"
-    return "no entry has enough in common with it" if scores else "no entry shares a word with it"
-
-
 def _decision(
-    chosen: tuple[JudgedEntry, str] | None, offers: Collection[str], nothing: str
+    chosen: tuple[JudgedEntry, str] | None, offers: Collection[str], *, has_entries: bool
 ) -> dict[str, Any]:
-    if chosen is not None:
+    if chosen is not None and (chosen[0].is_servable or chosen[0].refusal is None):
         known, tier = chosen
-        entry_id = known.entry.id
-        if known.is_servable:
-            return {"outcome": "hit", "entry_id": entry_id, "decision": f"{entry_id} would be served: {tier}"}
-        if known.refusal is None:
+        told = f"{known.entry.id} would be served: {tier}"
+        if not known.is_servable:
             why = ", ".join(known.verdict.reasons)
-            decision = f"would be researched again; {entry_id} is stale: {why}"
-            return {"outcome": "stale", "entry_id": entry_id, "decision": decision}
+            told = f"would be researched again; {known.entry.id} is stale: {why}"
+        outcome = "hit" if known.is_servable else "stale"
+        return {"outcome": outcome, "entry_id": known.entry.id, "decision": told}
     refused = chosen[0].entry.id if chosen else None
     if offers:
-        decision = f"nothing is served by itself; {next(iter(offers))} would be offered first"
-        return {"outcome": "candidates", "entry_id": refused, "decision": decision}
-    return {"outcome": "miss", "entry_id": refused, "decision": f"would be researched: {nothing}"}
+        told = f"nothing is served by itself; {next(iter(offers))} would be offered first"
+        return {"outcome": "candidates", "entry_id": refused, "decision": told}
+    why = "no entry has enough in common with it" if has_entries else "no entry has this framework"
+    return {"outcome": "miss", "entry_id": refused, "decision": f"would be researched: {why}"}
 
 
 def _row(
-    query: Query,
-    known: JudgedEntry,
-    score: float | None,
-    rules: MatchRules,
-    chosen: tuple[JudgedEntry, str] | None,
-    *,
-    offers: Collection[str],
+    query: Query, known: JudgedEntry, config: KnowledgeResearch, *, score: float | None, refused: str | None
 ) -> dict[str, Any]:
-    entry = known.entry
-    tier = tier_of(query, known, rules)
-    match = match_of(query, entry, tier or "use")
-    refused = known.refusal if tier else _why_no_tier(rules, is_offered=entry.id in offers)
-    if refused is None and known.verdict.status != "fresh":
-        refused = f"stale: {', '.join(known.verdict.reasons)}"
-    if refused is None and chosen is not None and chosen[0].entry.id != entry.id:
-        refused = f"{chosen[0].entry.id} goes before it"
+    tier = tier_of(query, known, config)
+    match = match_of(query, known, tier or "use")
     return {
-        **_shown(entry),
+        **{name: getattr(known.entry, name) for name in _SHOWN},
+        "tags": list(known.entry.tags),
         "tier": tier,
         "score": score,
-        "topic_overlap": round(match.topic_overlap, 4),
-        "shared_tags": list(match.shared_tags),
-        "worked": known.ratings.worked,
-        "wrong": known.ratings.wrong,
+        "topic_overlap": match.topic_overlap,
+        "shared_tags": match.shared_tags,
+        "worked": match.worked,
+        "wrong": match.wrong,
         "freshness": known.verdict.status,
         "reasons": list(known.verdict.reasons),
         "refused": refused,
     }
 
 
-def _why_no_tier(rules: MatchRules, *, is_offered: bool) -> str:
-    if not rules.fuzzy:
-        return "another topic, and cache_fuzzy_match is off"
-    below = f"below cache_match_floor, {rules.floor}"
-    why = below if rules.mode == "seed" else "another topic, question and keywords"
-    if is_offered:
-        return f"{why}: it is offered, not served"
-    return f"{why}, and too little in common, or others fit better: it is not offered either"
+def _left_out(known: JudgedEntry) -> str:
+    if known.verdict.status == "archived":
+        return f"counts as archived: {', '.join(known.verdict.reasons)}"
+    return "its topic has an entry of the version that is asked for"
 
 
-def _left_out(known: JudgedEntry, limits: Limits) -> dict[str, Any]:
-    days, status = limits.archive_after_days, known.verdict.status
-    why = "its topic has an entry of the version that is asked for"
-    if status == "archived":
-        why = f"not accessed for more than {days} days: counts as archived"
-    return {**_shown(known.entry), "freshness": status, "reasons": [*known.verdict.reasons], "refused": why}
-
-
-def _shown(entry: Entry) -> dict[str, Any]:
-    return {**{name: getattr(entry, name) for name in _SHOWN}, "tags": list(entry.tags)}
+def _refused(
+    query: Query,
+    known: JudgedEntry,
+    chosen: tuple[JudgedEntry, str] | None,
+    config: KnowledgeResearch,
+    *,
+    offers: Collection[str],
+) -> str | None:
+    """Say why an entry is not served; None where it is."""
+    if tier_of(query, known, config) is None:
+        is_seed = config.cache_match == "seed" and config.cache_fuzzy_match
+        why = "below cache_match_floor" if is_seed else "another topic, question and keywords"
+        how = "it is offered, not served" if known.entry.id in offers else "it is not offered either"
+        return f"{why}: {how}"
+    if known.refusal is None and known.verdict.status != "fresh":
+        return f"stale: {', '.join(known.verdict.reasons)}"
+    is_behind = chosen is not None and chosen[0] is not known
+    return known.refusal or (f"{chosen[0].entry.id} goes before it" if chosen and is_behind else None)

@@ -1,7 +1,7 @@
 """A finding as a report: header and sections are kr's, the texts stand as they were written. Pure."""
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 
 from kr.findings import Finding
@@ -48,14 +48,11 @@ _HEADER_LINE = re.compile(rf"\s*\*\*(?:{'|'.join(HEADER)}):\*\*")
 def cleaned(finding: Finding) -> Finding:
     """Take secrets, hidden characters and comments out of everything that others will read."""
     changed: dict[str, object] = {}
-    for name in ("question", "answer", "caveats", "verified_by", "topic"):
-        if (text := getattr(finding, name)) is not None:
-            changed[name] = mask_secrets(clean(without_comments(text)))
-    for name in ("code", "framework", "framework_version", "session_id"):
-        if (text := getattr(finding, name)) is not None:
-            changed[name] = mask_secrets(clean(text))
-    for name in ("sources", "tags"):
-        changed[name] = tuple(mask_secrets(clean(without_comments(text))) for text in getattr(finding, name))
+    for name, value in ((it.name, getattr(finding, it.name)) for it in fields(finding)):
+        if isinstance(value, tuple):
+            changed[name] = tuple(mask_secrets(clean(without_comments(text))) for text in value)
+        elif isinstance(value, str):  # code may be HTML, whose comments are part of it
+            changed[name] = mask_secrets(clean(value if name == "code" else without_comments(value)))
     return replace(finding, **changed)  # type: ignore[arg-type]
 
 
@@ -140,7 +137,7 @@ def contained(text: str) -> str:
             missing = indent - _indent(line) if line.strip() else 0
             lines.append(" " * missing + line)
             continue
-        if _UNDERLINE.match(line) and lines and lines[-1].strip() and "|" not in lines[-1]:
+        if _UNDERLINE.match(line) and lines and lines[-1].strip():
             lines.append("")  # a rule, no heading
         lines.append(_harmless(line))
     return "\n".join([*lines, *([" " * indent + fence] if fence else [])]).strip("\n")

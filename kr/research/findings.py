@@ -1,13 +1,11 @@
 """Findings and ratings: what an agent or a person found out and proved goes back in, and what waits for a person."""
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kr.errors import FieldError, InvalidRequest, KrError, UnknownEntry
+from kr.errors import FieldError, InvalidRequest, UnknownEntry
 from kr.findings import (
     MOST_TOKENS,
     Finding,
@@ -21,7 +19,7 @@ from kr.frameworks import framework_key
 from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
 from kr.models import Confidence, Entry, Query, Writer, agent, to_plain
 from kr.report import DETAILS, INSTALLED_DOCS_LAST, SUMMARY, read_confidence
-from kr.requests import parse, read_document, shown
+from kr.requests import parse, read_document
 from kr.research.cache import Cache
 from kr.research.finding_text import cleaned, render_finding
 from kr.store import entries, lookup, new_id, quarantine, reports, requests, saving, wordings
@@ -40,8 +38,6 @@ if TYPE_CHECKING:
 _HELD = "held-"
 """How the ids of findings that wait begin."""
 SAME_PROCESS = "it counts as the word of the session that saved the text through this process: another process's word confirms it"
-_ADDRESS = re.compile(r"https?://\w\S*|package:[@\w].*")
-_LINE = re.compile(r"(?:(?::\d+){1,2}|#L?\d[\w-]*)$")
 
 
 class Findings:
@@ -70,10 +66,8 @@ class Findings:
             given, notes = parse(Finding, document), list[str]()
             _check_length(given)
             finding = cleaned(given)
-            if _masked(finding) > _masked(given):
-                notes.append(f"what may be a secret was taken out: {SECRET} stands in its place")
-            if has_invisible(_all_texts(given)):
-                notes.append("control characters, or others that nobody sees, were taken out")
+            if has_invisible(_all_texts(given)) or SECRET in _all_texts(finding):
+                notes.append("what may be a secret, or what nobody sees, was taken out")
             by = writer or agent(finding.session_id)
             if reasons := reasons_to_hold(_all_texts(finding)):
                 return self._hold(finding, by, reasons)
@@ -86,12 +80,7 @@ class Findings:
     def _save(self, finding: Finding, by: Writer, notes: list[str]) -> SaveEnvelope:
         now, known = self._clock(), self._named(finding)
         query = self._query(finding, known)
-        vague = [it for it in finding.sources if not _is_source(it, self._service.folders)]
-        if vague:
-            what = "a URL, a file of the project, or package:NAME"
-            notes.append(f"counts for nothing, as it is no source ({what}): {', '.join(map(shown, vague))}")
-        has_source = len(vague) < len(finding.sources)
-        confidence: Confidence = "medium" if has_source or finding.verified_by else "low"
+        confidence: Confidence = "medium" if finding.sources or finding.verified_by else "low"
         is_same_major = known is not None and same_major(known.framework_version, query.framework_version)
         draft = Draft(
             framework=query.framework,
@@ -111,7 +100,7 @@ class Findings:
             notes.append(
                 f"{entry.id} was written by {entry.written_by}, and stays; this text is its revision {saved.revision}"
             )
-        cache = Cache(self._store, self._service.rules, self._clock)
+        cache = Cache(self._store, self._service.settings.knowledge_research, self._clock)
         related = [it for it in cache.alike(query) if it.id != entry.id]
         self._log(finding, by, now, status="saved", entry_id=entry.id, topic=query.topic)
         notes += self._export()
@@ -213,7 +202,7 @@ class Findings:
         def write(tx: Transaction) -> tuple[RateResults, bool]:
             entry = entries.get(tx, entry_id)
             if entry is None:
-                raise _not_rated(tx, entry_id)
+                raise unknown_entry(tx, entry_id)
             if entry.origin == "placeholder":
                 why = f"{entry.id} is a placeholder: it says nothing that could work; `kr save` what you find out"
                 raise InvalidRequest(FieldError("id", why))
@@ -267,17 +256,6 @@ class Findings:
         return held
 
 
-def _is_source(text: str, folders: Iterable[Path]) -> bool:
-    """Whether a source can be looked at: a URL, a package, or a file in one of the project's folders, with its line or not."""
-    if _ADDRESS.fullmatch(text):
-        return True
-    try:
-        places = [(folder.resolve(), (folder / _LINE.sub("", text)).resolve()) for folder in folders]
-        return any(place.is_file() and place.is_relative_to(folder) for folder, place in places)
-    except (OSError, ValueError):  # no path at all
-        return False
-
-
 def _texts(finding: Finding) -> list[str]:
     return [finding.answer, finding.code or "", finding.caveats or ""]
 
@@ -292,21 +270,11 @@ def _check_length(finding: Finding) -> None:
         raise InvalidRequest(FieldError("answer", problem))
 
 
-def _masked(finding: Finding) -> int:
-    return sum(text.count(SECRET) for text in _texts(finding))
-
-
 def _all_texts(finding: Finding) -> str:
     """Return all that others will read."""
     more = (finding.framework, finding.framework_version, finding.session_id, finding.question)
     rest = (finding.topic, finding.verified_by, *finding.tags, *finding.sources)
     return "\n\n".join([*_texts(finding), *(text or "" for text in (*more, *rest))])
-
-
-def _not_rated(tx: Transaction, entry_id: str) -> KrError:
-    if quarantine.get(tx, entry_id) is not None:
-        return UnknownEntry(f"{entry_id} waits for a person and is served to nobody: it can't be rated")
-    return unknown_entry(tx, entry_id)
 
 
 def _rate(
@@ -332,7 +300,10 @@ def _rate(
         for it in wordings.ratings_of(tx, entry)
     )
     if entry.is_written:
-        entries.set_confidence(tx, entry.id, "high" if is_confirmed else _unconfirmed(tx, entry))
+        # By itself a text has the confidence that its header says, but never high, which others alone can make it.
+        said = read_confidence(reports.text_of(tx, entry.sha256) or "")
+        own: Confidence = "low" if said in {None, "low"} else "medium"
+        entries.set_confidence(tx, entry.id, "high" if is_confirmed else own)
     found = lookup.one(tx, entry.id)
     if found is None:
         raise UnknownEntry(f"{entry.id} went meanwhile")
@@ -373,22 +344,9 @@ def _words_of(*texts: str) -> set[str]:
     return {word for text in texts for word in keywords(text)}
 
 
-def _unconfirmed(tx: Transaction, entry: Entry) -> Confidence:
-    """Return the confidence that a text has by itself: what its header says, but never high, which others alone can make it."""
-    said = read_confidence(reports.text_of(tx, entry.sha256) or "")
-    return "low" if said in {None, "low"} else "medium"
-
-
 def _held_item(held: Quarantined) -> dict[str, Any]:
-    return {
-        "id": held.id,
-        "at": held.at,
-        "framework": held.framework,
-        "question": held.question,
-        "written_by": held.written_by,
-        "reasons": list(held.reasons),
-        "finding": held.request,
-    }
+    shown = to_plain(held)
+    return {"finding": shown.pop("request"), **shown}
 
 
 def _wrong_item(tx: Transaction, entry_id: str) -> dict[str, Any]:

@@ -13,24 +13,24 @@ from kr import cancellation
 from kr.errors import KrError, ReportUnwritable, StoreError
 from kr.frameworks import framework_key
 from kr.guard import reasons_to_hold
-from kr.models import ResearchEnvelope, SourceAttempt
+from kr.models import Entry, Learned, ResearchEnvelope, ResearchResults, ResearchStatus, SourceAttempt
 from kr.packages.installed import find_installed
 from kr.packages.versions import find_dependencies, package_aliases
 from kr.report import INSTALLED_DOCS_LAST
 from kr.research.cache import Lookup
 from kr.research.chain import Chain, Result
-from kr.research.decide import Outcome
-from kr.research.llm import Author, Model
+from kr.research.decide import research_status
+from kr.research.llm import Author, choose
 from kr.research.persona import Persona, chosen_persona
 from kr.research.report import Report, build_report
-from kr.research.run import Run, outcome_of
+from kr.research.run import Run, results_of
 from kr.settings import Settings
 from kr.settings.model import CustomSource
 from kr.source_kinds import is_package
 from kr.sources.base import Ask, Source
 from kr.sources.registry import build_source
 from kr.store import ledger, saving
-from kr.store.places import pair_of
+from kr.store.reports import pair_of
 from kr.store.saving import Draft, Saved
 from kr.text import fold
 from kr.times import major_key, parse_time, same_major, to_text
@@ -60,7 +60,6 @@ class Miss:
         self._settings = run.service.settings
         self._config = run.service.settings.knowledge_research
         self._environ = run.service.environ
-        self._model = Model(self._settings, self._environ)
 
     def perform(self, found: Lookup) -> ResearchEnvelope:
         """Answer a request; ``found`` is what the cache holds for it, which may not be served.
@@ -78,15 +77,18 @@ class Miss:
             found = run.cache.look_up(run.query)
             if run.may_serve(found):
                 return run.serve(found)
-            if has_waited and _was_written_meanwhile(run, found):
-                return run.answer(self._share(found))
-            taken = self._model.choose(run, found.related) if found.is_offer else None
+            if has_waited and found.entry and _was_written_meanwhile(run, found.entry):
+                run.notes.append("another agent researched this at the same moment; its report is shared")
+                skipped = [SourceAttempt(source=source.name, status="skipped") for source in self._sources()]
+                results = replace(results_of(found, found.entry), sources_consulted=skipped)
+                return run.answer("degraded", results, found.report)
+            taken = choose(run, found.related) if found.is_offer else None
             return run.serve(taken) if taken else self._research(found)
 
     def _look_further(self, found: Lookup) -> Lookup:
         """Import an index that waits beside an empty database, and look under the names that the project gives its packages."""
         run, base = self._run, self._settings.knowledge_base
-        if found.match is not None or found.related:
+        if found.known is not None or found.related:
             return found
         if has_export(base) and run.cache.attempt(
             lambda: import_on_first_use(run.cache.store, base, now=run.clock()), otherwise=False
@@ -98,26 +100,21 @@ class Miss:
             for folder in reversed(run.service.folders)
         ]
         aliases = {name: package for names in named for name, package in names.items()}
-        if aliases and found.match is None and not found.related:
-            found = run.cache.look_up(run.query, {**aliases, **run.service.rules.aliases})
+        if aliases and found.known is None and not found.related:
+            found = run.cache.look_up(run.query, {**aliases, **self._config.aliases})
         return found
-
-    def _share(self, found: Lookup) -> Outcome:
-        """Return what another process has just found out, although it is no fresh answer."""
-        self._run.notes.append("another agent researched this at the same moment; its report is shared")
-        skipped = (SourceAttempt(source=source.name, status="skipped") for source in self._sources())
-        return replace(outcome_of(found), attempts=tuple(skipped))
 
     def _research(self, found: Lookup) -> ResearchEnvelope:
         run = self._run
-        author = Author(run, self._model, self._load_persona())  # step 4
+        author = Author(run, self._load_persona())  # step 4
         chain = Chain(run, author.covers)
         with _heartbeat(chain.budget.renew):
             result = self._ask_sources(found, chain)  # step 5
             synthesis = author.write(result.answer or result.gap)
-            if result.answer is None and (again := run.cache.look_up(run.query)).is_hit:
+            again = run.cache.look_up(run.query) if result.answer is None else None
+            if again and again.is_hit and again.entry:
                 # A fresh report, or somebody else's luck meanwhile: a placeholder must not take the place of that.
-                return run.serve(again) if run.may_serve(again) else run.answer(self._keep(again, result))
+                return run.serve(again) if run.may_serve(again) else self._keep(again, again.entry, result)
             report = build_report(  # step 6
                 run.query,
                 answer=result.answer or result.gap,
@@ -129,17 +126,49 @@ class Miss:
                 sources={attempt.source for attempt in result.attempts},
             )
             saved = self._save(found, report)  # steps 7 and 8
-        outcome = _outcome(found, result, report, saved)
-        if not outcome.is_answered and not outcome.related and (others := run.cache.findings(run.query)):
-            run.notes.append(OTHER_WORDS)
-            outcome = replace(outcome, related=others)
-        return run.answer(outcome)
+        return self._answer(found, result, report, saved)
 
-    def _keep(self, found: Lookup, result: Result) -> Outcome:
+    def _keep(self, found: Lookup, entry: Entry, result: Result) -> ResearchEnvelope:
         """Nothing answered a request for a new research: the fresh report stays as it is, and is returned."""
-        outcome = outcome_of(found)
-        self._run.notes.append(f"{outcome.entry_id} could not be researched again; its report is unchanged")
-        return replace(outcome, attempts=tuple(result.attempts), has_budget_ended=result.ended == "budget")
+        self._run.notes.append(f"{entry.id} could not be researched again; its report is unchanged")
+        results = replace(results_of(found, entry), sources_consulted=result.attempts)
+        status: ResearchStatus = "budget-exhausted" if result.ended == "budget" else "degraded"
+        return self._run.answer(status, results, found.report)
+
+    def _answer(self, found: Lookup, result: Result, report: Report, saved: Saved | None) -> ResearchEnvelope:
+        status = research_status(
+            result.attempts,
+            is_answered=result.answer is not None and not is_package(result.answer.source),
+            is_written=saved is not None,
+            has_budget_ended=result.ended == "budget",
+        )
+        results = ResearchResults(
+            confidence=report.confidence,
+            sources_consulted=result.attempts,
+            match=found.match,
+            related=[it for it in found.related if saved is None or it.id != saved.entry.id],
+        )
+        text, entry = report.text, found.entry
+        if saved is not None:
+            # A placeholder or a known text leaves the entry and its history untouched.
+            is_as_it_was = saved.is_beside and saved.revision == saved.entry.revision
+            results = replace(
+                results,
+                cache_entry_id=saved.entry.id,
+                report_path=None if saved.is_beside else saved.entry.path,
+                index_updated=not is_as_it_was,
+                lru_evicted=saved.lru_evicted,
+                auto_archived=saved.auto_archived,
+            )
+        elif entry is not None and entry.is_written and report.origin == "baseline" and found.report:
+            # Nobody's words are overwritten: the stale finding is given as it stands.
+            results = replace(results_of(found, entry), sources_consulted=result.attempts)
+            text = found.report
+        if status in {"budget-exhausted", "degraded"} and not results.related:
+            others = self._run.cache.findings(self._run.query)
+            self._run.notes += [OTHER_WORDS] if others else []
+            results = replace(results, related=others)
+        return self._run.answer(status, results, text)
 
     def _load_persona(self) -> Persona:
         home = Path(self._environ.get("HOME") or "/nonexistent")
@@ -155,7 +184,9 @@ class Miss:
 
     def _ask_sources(self, found: Lookup, chain: Chain) -> Result:
         run, result, ask = self._run, chain.result, self._prepare()
-        local_docs = None if _has_lasting_baseline(found) else self._local_docs()
+        # A stale report stands in where nothing answers; a copy of installed documentation is read anew instead.
+        is_copy = found.entry is not None and found.entry.is_installed_excerpt
+        local_docs = None if found.baseline is not None and not is_copy else self._local_docs()
         fallback = self._config.fallback_if_mcp_unavailable
         last = _source(fallback, self._settings, self._environ) if fallback else None
         chain.ask_in_order(self._sources(), ask, fallback=last, waiting=int(local_docs is not None))
@@ -172,35 +203,20 @@ class Miss:
                 result.notes.append(f"question_not_covered: {used}")
             elif result.ended != "budget":
                 result.notes.append(f"all_sources_unavailable: {used}")
-        learned = result.learned
-        if learned.library_id or learned.repository:
-            run.cache.write(
-                lambda tx: ledger.learn_library(
-                    tx,
-                    run.query.framework,
-                    library_id=learned.library_id,
-                    versions=learned.library_versions,
-                    repository=learned.repository,
-                    now=run.clock(),
-                ),
-                None,
-            )
+        if learned := result.learned:
+            framework = run.query.framework
+            run.cache.write(lambda tx: ledger.learn_library(tx, framework, learned, now=run.clock()), None)
         run.notes += result.notes
         return result
 
     def _prepare(self) -> Ask:
         run, framework = self._run, self._run.query.framework
-        ask = Ask(query=run.query, own_repository=self._repository)
-        known = run.cache.read(lambda tx: ledger.library(tx, framework), None)
-        if known is None:
-            return ask
+        known = run.cache.read(lambda tx: ledger.library(tx, framework), None) or Learned()
         # What was learned long ago may list no version that came since: it is searched for anew.
         learned = parse_time(known.learned_at or "")
         if learned is None or run.started - learned > _LIBRARY_IDS_LAST:
-            return replace(ask, repository=known.repository)
-        return replace(
-            ask, library_id=known.library_id, library_versions=known.versions, repository=known.repository
-        )
+            known = Learned(repository=known.repository)
+        return Ask(query=run.query, known=known, own_repository=self._repository)
 
     def _repository(self) -> str | None:
         """Return the framework's ``owner/repo``: configured, or named by the installed package."""
@@ -226,7 +242,7 @@ class Miss:
     def _save(self, found: Lookup, report: Report) -> Saved | None:
         """Write and index the report; None where it is not kept. A failure is noted and degrades the answer."""
         run = self._run
-        is_of_finding = found.match is not None and found.match.entry.is_written
+        is_of_finding = found.entry is not None and found.entry.is_written
         if not run.cache.can_write or (report.origin == "baseline" and is_of_finding):
             return None
         if reasons := reasons_to_hold(
@@ -279,11 +295,6 @@ def lease(run: Run) -> Iterator[bool]:
             otherwise=True,
         )
 
-    def renew() -> None:
-        run.cache.write(
-            lambda tx: ledger.renew_lease(tx, key, run.id, now=run.clock(), ttl=_LEASE_SECONDS), False
-        )
-
     try:  # an interrupt may strike when the lease is held and nobody knows yet
         is_ours = acquire()
         has_waited = not is_ours
@@ -296,7 +307,7 @@ def lease(run: Run) -> Iterator[bool]:
                     is_ours = acquire()
             finally:
                 progress.done()
-        with _heartbeat(renew):
+        with _heartbeat(acquire):
             yield has_waited
     finally:
         run.cache.write(lambda tx: ledger.release_lease(tx, key, run.id), otherwise=False)
@@ -310,7 +321,7 @@ def lease_key(run: Run) -> str:
 
 
 @contextmanager
-def _heartbeat(beat: Callable[[], None]) -> Iterator[None]:
+def _heartbeat(beat: Callable[[], object]) -> Iterator[None]:
     """Call ``beat`` every two seconds, in a thread, while the block runs."""
     stop = threading.Event()
 
@@ -327,12 +338,6 @@ def _heartbeat(beat: Callable[[], None]) -> Iterator[None]:
         thread.join(timeout=_BEAT_SECONDS)
 
 
-def _has_lasting_baseline(found: Lookup) -> bool:
-    """Whether a stale report stands in where nothing answers; a copy of installed documentation is read anew instead."""
-    is_copy = found.match is not None and found.match.entry.is_installed_excerpt
-    return found.baseline is not None and not is_copy
-
-
 def _what_serves(run: Run, found: Lookup, result: Result) -> str:
     """Say what the answer is made of where no source answered."""
     if result.answer is not None:
@@ -345,11 +350,8 @@ def _what_serves(run: Run, found: Lookup, result: Result) -> str:
     return "using stale cache" if found.baseline is not None else "no cached content available"
 
 
-def _was_written_meanwhile(run: Run, found: Lookup) -> bool:
+def _was_written_meanwhile(run: Run, entry: Entry) -> bool:
     """Whether a research that was waited for ended without a fresh answer: its report is ours all the same."""
-    if found.match is None:
-        return False
-    entry = found.match.entry
     if pair_of(entry.framework, entry.topic) != pair_of(run.query.framework, run.query.topic):
         return False
     # A stale entry is not touched by look-ups: it was accessed when it was written.
@@ -360,7 +362,7 @@ def _was_written_meanwhile(run: Run, found: Lookup) -> bool:
 def _draft(run: Run, found: Lookup, report: Report, now: datetime) -> Draft:
     # A report that was carried over keeps the version and the time that its text is of; one of another major
     # version stands in for the one that was asked for, and must not take the place of its own entry.
-    old = found.match.entry if report.origin == "baseline" and found.match else None
+    old = found.entry if report.origin == "baseline" else None
     asked = run.query.framework_version
     is_same = old is not None and same_major(old.framework_version, asked)
     return Draft(
@@ -374,37 +376,4 @@ def _draft(run: Run, found: Lookup, report: Report, now: datetime) -> Draft:
         fresh_until=to_text(now + INSTALLED_DOCS_LAST) if report.origin == "installed" else None,
         researched_at=(old.researched_at or old.created) if old else None,
         question=run.query.question,
-    )
-
-
-def _outcome(found: Lookup, result: Result, report: Report, saved: Saved | None) -> Outcome:
-    outcome = Outcome(
-        attempts=tuple(result.attempts),
-        has_budget_ended=result.ended == "budget",
-        is_answered=result.answer is not None and not is_package(result.answer.source),
-        is_written=saved is not None,
-        confidence=report.confidence,
-        match=found.match,
-        ratings=found.ratings,
-        related=tuple(it for it in found.related if saved is None or it.id != saved.entry.id),
-        text=report.text,
-    )
-    if saved is not None:
-        # A placeholder or a known text leaves the entry and its history untouched.
-        is_as_it_was = saved.is_beside and saved.revision == saved.entry.revision
-        return replace(
-            outcome,
-            entry_id=saved.entry.id,
-            path=None if saved.is_beside else saved.entry.path,
-            index_updated=not is_as_it_was,
-            index_count=saved.index_count,
-            lru_evicted=saved.lru_evicted,
-            auto_archived=saved.auto_archived,
-        )
-    if found.match is None or not found.match.entry.is_written or report.origin != "baseline":
-        return outcome
-    # Nobody's words are overwritten: the stale finding is given as it stands.
-    entry = found.match.entry
-    return replace(
-        outcome, entry_id=entry.id, path=entry.path, confidence=entry.confidence, text=found.report
     )

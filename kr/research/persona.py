@@ -26,44 +26,28 @@ LOAD_FAILED = "persona_load_failed: using lean persona"
 
 _MAX_CHARS = 262_144
 _MAX_TEXT = 2000
-_MAX_PRINCIPLES = 20
 _BMAD_ID = re.compile(r"bmad:([a-z0-9][a-z0-9-]{0,63}):agents:([a-z0-9][a-z0-9-]{0,63})", re.IGNORECASE)
 _SKILLS = (".claude/skills", ".agents/skills", ".agent/skills")
 _OLDER = ("_bmad", ".bmad", "bmad")
 _FRONT_MATTER = re.compile(r"\A\s*---[ \t]*\n(.{0,16384}?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
-_AGENT = re.compile(r"<agent\b([^<>]{0,4096})>")
-_ATTRIBUTE = re.compile(r"""\b(name|title)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_AGENT_NAME = re.compile(r"""<agent\b[^<>]{0,4096}?\bname\s*=\s*["']([^"']*)["']""")
 _SECTION = re.compile(r"^#{1,3}[ \t]([^\n]{1,80})$", re.MULTILINE)
-_PRINCIPLE_MARKS = re.compile(r"\s*\n\s*(?:[-*•]|\d+[.)])?\s*|\s*\|\s*|(?<=[.!?;])\s+[-*•]\s+|\A\s*[-*•]\s+")
-_TEXTS = ("title", "role", "identity", "communication_style")
-_ELEMENTS = ("role", "identity", "communication_style", "principles")
+_TRAITS = ("role", "identity", "communication_style", "principles")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Persona:
-    """Who judges. ``source`` names the file it was read from, or ``built-in``. All texts are single lines."""
+    """Who judges; ``traits`` are lines such as ``role: Architect``."""
 
     name: str
-    title: str = ""
-    role: str = ""
-    identity: str = ""
-    communication_style: str = ""
-    principles: tuple[str, ...] = ()
-    source: str = "built-in"
+    traits: tuple[str, ...]
 
 
 LEAN_PERSONA = Persona(
     name=LEAN,
-    title="Technical researcher",
-    role="Researches frameworks for other agents and reports what the sources say",
-    identity="Careful with versions, short in words, and honest about what was not found",
-    communication_style="Plain and factual; facts first, then their source",
-    principles=(
-        "The official documentation of the version in use goes before any other source",
-        "Every statement names its source",
-        "Confidence says what was verified and what was only found once",
-        "A gap is told as a gap, never filled with a guess",
-        "Working code goes before description",
+    traits=(
+        "role: researches frameworks for other agents and reports what the sources say",
+        "principles: every statement names its source; a gap is told as a gap, never filled with a guess",
     ),
 )
 
@@ -82,14 +66,12 @@ def fitting_persona(project_root: Path, home: Path) -> str:
     return LEAN if note else DEFAULT_PERSONA
 
 
-def load_persona(persona_id: str | None, project_root: Path, home: Path) -> tuple[Persona, str | None]:
+def load_persona(persona_id: str, project_root: Path, home: Path) -> tuple[Persona, str | None]:
     """Return the persona of ``bmad:<module>:agents:<name>``, a file in the project or ``lean``, else the lean one with a note."""
-    wanted = (persona_id or LEAN).strip()
-    if wanted.casefold() in {"", LEAN}:
+    if persona_id.strip().casefold() == LEAN:
         return LEAN_PERSONA, None
-    for path in _candidates(wanted, project_root, home):
-        text = _read(path) or ""
-        if persona := parse_persona(text, _customizations(path, project_root), str(path)):
+    for path in _candidates(persona_id.strip(), project_root, home):
+        if persona := parse_persona(_read(path), _customizations(path, project_root)):
             return persona, None
     return LEAN_PERSONA, LOAD_FAILED
 
@@ -118,83 +100,60 @@ def _customizations(path: Path, project_root: Path) -> Iterator[dict[str, Any]]:
     skill = path.parent.name
     files = (path.parent / "customize.toml", custom / f"{skill}.toml", custom / f"{skill}.user.toml")
     for file in files if path.name == "SKILL.md" else ():
-        if not file.exists():
-            continue
-        text = _read(file)
         try:
-            agent = tomllib.loads(text or "").get("agent")
+            agent = tomllib.loads(_read(file)).get("agent")
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             logger.warning("%s was passed over: it is not valid TOML: %s", file, error)
             continue
-        if text is None:
-            logger.warning("%s was passed over: it can't be read as a text file", file)
         if isinstance(agent, dict):
             yield agent
 
 
-def parse_persona(text: str, customizations: Iterable[Mapping[str, Any]], source: str) -> Persona | None:
+def parse_persona(text: str, customizations: Iterable[Mapping[str, Any]]) -> Persona | None:
     """Read a persona's file: an ``<agent>`` with a ``<persona>`` (BMAD 6.0 to 6.2.0), or a skill with its sections (6.2.1 on).
 
     Of the customizations scalars replace and arrays append. None where the file has no persona.
     """
-    text = strip_invisible(text[:_MAX_CHARS])
-    agent = _AGENT.search(text)
-    attributes = {name: one or other for name, one, other in _ATTRIBUTE.findall(agent[1] if agent else "")}
-    fields: dict[str, Any] = {**_front_matter(text), **_sections(text), **attributes, **_elements(text)}
-    # Lists of the skill's own text are replaced, lists of customizations grow.
+    text = strip_invisible(text)
     merged: dict[str, Any] = {}
     for customization in customizations:
         for key, value in customization.items():
             held = merged.get(key)
             merged[key] = [*held, *value] if isinstance(held, list) and isinstance(value, list) else value
-    return _persona({**fields, **merged}, source)
-
-
-def _persona(fields: Mapping[str, Any], source: str) -> Persona | None:
-    name = _line(fields.get("name"))
-    principles = _principles(fields.get("principles"))
-    texts = {key: _line(fields.get(key)) for key in _TEXTS}
-    if not name or not (principles or texts["role"] or texts["identity"]):
-        return None
-    return Persona(name=name, principles=principles, source=source, **texts)
+    named = _AGENT_NAME.search(text)
+    own = {"name": named[1] if named else _front_name(text), **_sections(text), **_elements(text)}
+    fields = {key: _line(value) for key, value in {**own, **merged}.items() if key in {"name", *_TRAITS}}
+    traits = tuple(f"{key}: {fields[key]}" for key in _TRAITS if fields.get(key))
+    name = fields["name"]
+    return Persona(name=name, traits=traits) if name and traits else None
 
 
 def _line(value: object) -> str:
-    if isinstance(value, list):
-        value = " ".join(item for item in value if isinstance(item, str))
-    return one_line(value, _MAX_TEXT) if isinstance(value, str) else ""
+    """Return a text, or the texts of a list, as one line."""
+    texts = value if isinstance(value, list) else [value]
+    return one_line(" ".join(text for text in texts if isinstance(text, str)), _MAX_TEXT)
 
 
-def _principles(value: object) -> tuple[str, ...]:
-    items = [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, str)]
-    parts = (part for item in items for part in _PRINCIPLE_MARKS.split(re.sub(r"[ \t]+", " ", item)))
-    lines = (one_line(part, _MAX_TEXT) for part in parts)
-    return tuple(dict.fromkeys(line for line in lines if line))[:_MAX_PRINCIPLES]
-
-
-def _front_matter(text: str) -> dict[str, Any]:
+def _front_name(text: str) -> object:
     found = _FRONT_MATTER.match(text)
     try:
         data = yaml.safe_load(found[1]) if found else None
     except (yaml.YAMLError, ValueError, RecursionError):
-        return {}
-    return {key: data[key] for key in ("name", "title") if key in data} if isinstance(data, dict) else {}
+        return None
+    return data.get("name") if isinstance(data, dict) else None
 
 
 def _sections(text: str) -> dict[str, str]:
     parts = _SECTION.split(text)
-    found = {
-        heading.strip(" \t#").casefold().replace(" ", "_"): body.strip()
-        for heading, body in zip(parts[1::2], parts[2::2], strict=True)
-    }
-    return {key: body for key, body in found.items() if key in _ELEMENTS and body}
+    names = (heading.strip(" \t#").casefold().replace(" ", "_") for heading in parts[1::2])
+    return dict(zip(names, parts[2::2], strict=True))
 
 
 def _elements(text: str) -> dict[str, str]:
     """Read the elements of ``<persona>``. Not as XML: a bare ``&`` or ``<tool>`` in the prose is common."""
     persona = _between(text, "persona")
-    found = {name: _between(persona, name) for name in _ELEMENTS}
-    return {name: re.sub(r"<[^<>]*>", "\n", body) for name, body in found.items() if body.strip()}
+    found = {name: _between(persona, name) for name in _TRAITS}
+    return {name: re.sub(r"<[^<>]*>", " ", body) for name, body in found.items() if body.strip()}
 
 
 def _between(text: str, name: str) -> str:
@@ -203,12 +162,12 @@ def _between(text: str, name: str) -> str:
     return inner if end else ""
 
 
-def _read(path: Path) -> str | None:
-    """Return the text of a regular file, at most 256 KiB of it; ``None`` where it can't be read as UTF-8."""
+def _read(path: Path) -> str:
+    """Return the text of a regular file, at most 256 KiB of it; empty where it can't be read as UTF-8."""
     try:
         if not path.is_file():
-            return None
+            return ""
         with path.open("rb") as file:
             return file.read(_MAX_CHARS).decode("utf-8-sig")
     except (OSError, ValueError):
-        return None
+        return ""

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from kr.errors import FieldError, InvalidRequest, StoreError
+from kr.errors import InvalidRequest, StoreError
 from kr.models import (
     Envelope,
     Problem,
@@ -22,12 +22,11 @@ from kr.requests import (
     Mode,
     framework_name,
     parse_request,
+    question,
     read_document,
-    read_fields,
-    text,
     with_overrides,
 )
-from kr.research.cache import Clock, rules_of
+from kr.research.cache import Clock
 from kr.research.run import Run
 from kr.settings import Settings
 from kr.store import new_id, requests
@@ -78,105 +77,51 @@ class ResearchService:
         self.cwd = Path(cwd)
         self.progress = progress
         self.clock = clock
-        self.rules = rules_of(settings)
         self._unread: tuple[str, ...] = ()
         """The project's dependency files that could not be read, where a version was looked for in vain."""
         self._phases = settings.knowledge_research.all_phases
 
-    def document(self, data: bytes, *, overrides: Mapping[str, Any] = _NOTHING, **answer: Any) -> Envelope:
-        """Answer a request document of either mode; ``overrides`` win over its ``config_overrides``. ``answer``: see there."""
+    def document(
+        self, document: bytes | Mapping[str, Any], *, overrides: Mapping[str, Any] = _NOTHING, **answer: Any
+    ) -> Envelope:
+        """Answer a request of either mode, as bytes or as plain data, flat or whole; ``answer``: see there.
+
+        ``overrides`` win over the request's own ``config_overrides``.
+        """
         try:
-            document = self.whole(read_document(data))
+            data = self.whole(document)
         except InvalidRequest as error:
             return self._refuse(error.read, validation_problems(error.fields))
-        return self.answer(with_overrides(document, overrides) if overrides else document, **answer)
+        return self.answer(with_overrides(data, overrides) if overrides else data, **answer)
 
-    def whole(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+    def whole(self, document: bytes | Mapping[str, Any]) -> Mapping[str, Any]:
         """Make F1's request of a flat one, which has framework and question at its top; another document stays as it is (rule 3.1).
 
-        What it leaves out is derived, as at a terminal.
+        What it leaves out is derived. Raises ``InvalidRequest`` for bytes that can't be read.
         """
-        is_flat = "research_query" not in document and ("framework" in document or "question" in document)
-        if not is_flat or document.get("mode") not in (None, "research"):
-            return document
-        query = {name: document[name] for name in _QUERY_FIELDS if document.get(name)}
-        overrides = {name: document[name] for name in _OVERRIDE_FIELDS if name in document}
+        data = read_document(document) if isinstance(document, bytes) else document
+        is_flat = "research_query" not in data and ("framework" in data or "question" in data)
+        if not is_flat or data.get("mode") not in (None, "research"):
+            return data
+        query = {name: data[name] for name in _QUERY_FIELDS if data.get(name)}
+        overrides = {name: data[name] for name in _OVERRIDE_FIELDS if name in data}
         moved = {*_QUERY_FIELDS, *_OVERRIDE_FIELDS, "mode"}
-        rest = {name: value for name, value in document.items() if name not in moved and value is not None}
+        rest = {name: value for name, value in data.items() if name not in moved and value is not None}
         identity = {"story_key": "0-0", "session_id": f"request-{new_id()}"}
         whole = {**identity, **rest, "mode": "research", "research_query": self._filled(query)}
         return with_overrides(whole, overrides)
 
     def _filled(self, query: Mapping[str, Any]) -> dict[str, Any]:
-        known = {
-            name: query[name] for name in ("framework_version", "topic") if isinstance(query.get(name), str)
-        }
+        """Derive the version, the topic and the tags that a question leaves out."""
         try:
-            framework, question = text(query.get("framework")), text(query.get("question"))
-            derived = self.question_data(framework, question, **known)["research_query"]
-        except (Bad, InvalidRequest):
+            framework, asked = framework_name(query.get("framework")), question(query.get("question"))
+        except Bad:
             # The validation names what is missing, and nothing that would have been derived from it.
             return {"framework_version": UNKNOWN_VERSION, "topic": "unknown", "tags": ["unknown"], **query}
-        return {**derived, **query}
-
-    def question(
-        self,
-        framework: str,
-        question: str,
-        *,
-        include_report: bool = False,
-        max_tokens: int | None = None,
-        story_key: str = "0-0",
-        session_id: str | None = None,
-        max_calls: int | None = None,
-        timeout: int | None = None,
-        overrides: Mapping[str, Any] = _NOTHING,
-        **more: Any,
-    ) -> Envelope:
-        """Answer a framework and a question; what is not said is derived (``more``: see ``question_data``)."""
-        said = {
-            "story_key": story_key,
-            "session_id": session_id or f"terminal-{new_id()}",
-            "config_overrides": {"max_calls": max_calls, "timeout_seconds": timeout, **overrides},
-        }
-        try:
-            data = self.question_data(framework, question, **more)
-        except InvalidRequest as error:
-            typed = {"framework": framework, "question": question}
-            given = {"mode": "research", "research_query": typed, **said}
-            return self._refuse(given, validation_problems(error.fields))
-        return self.answer({**data, **said}, include_report=include_report, max_tokens=max_tokens)
-
-    def question_data(
-        self,
-        framework: str,
-        question: str,
-        *,
-        framework_version: str | None = None,
-        topic: str | None = None,
-        tag: tuple[str, ...] = (),
-    ) -> dict[str, Any]:
-        """Make the request that a framework and a question stand for. Raises ``InvalidRequest`` where one of them says nothing."""
-        _, wrong = read_fields({"framework": framework_name}, {"framework": framework}, "research_query.")
-        if not any(map(str.isalnum, question)):
-            wrong.append(
-                FieldError("research_query.question", "Validation failed: must hold a letter or a digit")
-            )
-        if wrong:
-            raise InvalidRequest(*wrong)
-        topic = derive_topic(framework, question) if topic is None else topic
-        return {
-            "story_key": "0-0",
-            "mode": "research",
-            "session_id": "terminal",
-            "research_query": {
-                "framework": framework,
-                "framework_version": framework_version or self.version_of(framework),
-                "topic": topic,
-                "tags": list(tag) or list(derive_tags(framework, topic)),
-                "question": question,
-            },
-        }
+        topic = query.get("topic") or derive_topic(framework, asked)
+        version = query.get("framework_version") or self.version_of(framework)
+        tags = [*derive_tags(framework, str(topic))]
+        return {"framework_version": version, "topic": topic, "tags": tags, **query}
 
     def version_of(self, framework: str) -> str:
         """Return the version of a framework that the project uses, or ``unknown``."""
@@ -205,22 +150,18 @@ class ResearchService:
         found = find_installed(framework, self.folders, self.environ)
         return tuple(dict.fromkeys(name for package in found for name in package.requires))
 
-    def inject(self, data: bytes, more: Mapping[str, Any] = _NOTHING) -> Envelope:
-        """Answer a document of mode lessons-inject; ``more`` is put over its ``lessons_inject``."""
+    def inject(self, document: bytes | Mapping[str, Any], more: Mapping[str, Any] = _NOTHING) -> Envelope:
+        """Answer a request of mode lessons-inject, as bytes or as plain data; ``more`` is put over its ``lessons_inject``."""
         try:
-            document = read_document(data)
+            data = read_document(document) if isinstance(document, bytes) else document
         except InvalidRequest as error:
             return self._refuse(error.read, validation_problems(error.fields), mode="lessons-inject")
-        wanted = document.get("lessons_inject")
-        if more and isinstance(wanted, Mapping):
-            return self.inject_data({**document, "lessons_inject": {**wanted, **more}})
-        return self.inject_data(document)
-
-    def inject_data(self, data: Mapping[str, Any]) -> Envelope:
-        """Answer a request of mode lessons-inject, given as plain data."""
         if data.get("mode") == "research":
             wrong = 'Invalid mode: "research"; allowed here: lessons-inject'
             return self._refuse(data, [Problem(type="validation_error", field="mode", message=wrong)])
+        wanted = data.get("lessons_inject")
+        if more and isinstance(wanted, Mapping):
+            data = {**data, "lessons_inject": {**wanted, **more}}
         return self.answer(data, default_mode="lessons-inject")
 
     def answer(

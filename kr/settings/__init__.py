@@ -1,13 +1,14 @@
 """The configuration of one invocation: found, merged, expanded and checked.
 
 The user's own file lies below the project's, key by key; ``KR_*`` variables override both, and what the command line names
-overrides all. Everything that is wrong is told in one ``ConfigError``, each line with file or variable, key and what is allowed.
+overrides all. The first wrong value is a ``ConfigError`` that names file or variable, key and what is allowed.
 """
 
 import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import eq
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,6 @@ from kr.settings.model import (
     Invalid,
     KnowledgeResearch,
     RoleMapping,
-    Server,
     kinds_of,
     read_section,
 )
@@ -35,7 +35,7 @@ from kr.settings.project import (
     read_config,
     user_folder,
 )
-from kr.settings.trust import guarded, is_trusted, leave_out
+from kr.settings.trust import guarded, is_trusted
 from kr.text import KeyPath, Tree, nearest, read_json, show_path
 
 if TYPE_CHECKING:
@@ -93,21 +93,20 @@ def load_settings(
     environ: Mapping[str, str],
     cwd: "StrPath",
 ) -> Settings:
-    """Read the configuration; paths of the arguments are relative to ``cwd``. Raises ``ConfigError``, one line per wrong value."""
+    """Read the configuration; paths of the arguments are relative to ``cwd``. Raises ``ConfigError`` for the first wrong value."""
     here, given = Path(cwd), None if knowledge_base is None else Path(knowledge_base)
     project = find_project(config=None if config is None else Path(config), environ=environ, cwd=here)
     written = _Written(project, environ)
     written.add_files()
     written.add_variables()
     written.expand_variables()
-    base = _knowledge_base(written, given, here)
-    roles = _at(written.data, _PERSONA[:1]) or {}
+    roles = _mapping(written.data, _PERSONA[:1])
     if isinstance(persona := roles.get(_PERSONA[1]), str):
         roles[_PERSONA[1]] = written.fill(persona, _PERSONA, project.root)
     written.warn_of_unknown_keys()
     return Settings(
         **vars(written.checked()),
-        knowledge_base=base,
+        knowledge_base=_knowledge_base(written, given, here),
         project_root=project.root,
         config_file=project.file.path if project.file else None,
         # A base that is named holds its own database: with another's index its reports would seem lost.
@@ -120,32 +119,31 @@ def load_settings(
 
 def _knowledge_base(written: "_Written", given: Path | None, cwd: Path) -> Path:
     """Return the folder, absolute and resolved; it need not exist, and is not made."""
-    base = _named_base(written, given, cwd)
-    nearest = next((place for place in (base, *base.parents) if os.path.lexists(place)), base)
-    if os.path.lexists(nearest) and not nearest.is_dir():
+    try:
+        base = _named_base(written, given, cwd)
+        nearest = next((place for place in (base, *base.parents) if os.path.lexists(place)), base)
+        is_none = os.path.lexists(nearest) and not nearest.is_dir()
+    except (OSError, ValueError, RuntimeError):  # a NUL, a loop of links
+        raise written.error(_BASE, "must be the path of a folder") from None
+    if is_none:
         raise ConfigError(f"{base}: can't be the knowledge base: {nearest} is no folder; name one with --kb")
     return base
 
 
 def _named_base(written: "_Written", given: Path | None, cwd: Path) -> Path:
     project, environ = written.project, written.environ
-    try:
-        if given is not None:
-            return locate(given, environ, cwd).resolve()
-        value = (_at(written.data, _BASE[:1]) or {}).get(_BASE[1])
-        base = cwd if _BASE in written.variables else project.base
-        if base is None:
-            raise ConfigError(
-                "there is no project here and no home folder (HOME): name the knowledge base with --kb"
-            )
-        text = value if isinstance(value, str) and value.strip() else project.default
-        filled = written.fill(text, _BASE, project.base or cwd)
-        place = locate(Path(filled), environ, base).resolve()
-    except (OSError, ValueError, RuntimeError):  # a NUL, a loop of links
-        written.problems.append((_BASE, "must be the path of a folder"))
-        return cwd
-    is_default = text == project.default and _BASE not in written.variables
-    if is_default and project.default != "." and not project.holds(place):
+    if given is not None:
+        return locate(given, environ, cwd).resolve()
+    value = _mapping(written.data, _BASE[:1]).get(_BASE[1])
+    is_variable = _BASE in written.variables
+    base = cwd if is_variable else project.base
+    if base is None:
+        raise ConfigError(
+            "there is no project here and no home folder (HOME): name the knowledge base with --kb"
+        )
+    text = value if isinstance(value, str) and value.strip() else project.default
+    place = locate(Path(written.fill(text, _BASE, project.base or cwd)), environ, base).resolve()
+    if text == project.default != "." and not is_variable and not project.holds(place):
         why = f"a link leads out of the project, to {place}"
         raise ConfigError(
             f"{base / text}: can't be the knowledge base: {why}; if it is yours, name it with --kb"
@@ -154,17 +152,16 @@ def _named_base(written: "_Written", given: Path | None, cwd: Path) -> Path:
 
 
 class _Written:
-    """What files and variables say, as nested text, with the place of every key and all that is wrong."""
+    """What files and variables say, as nested text, and where each key got its value."""
 
     def __init__(self, project: Project, environ: Mapping[str, str]) -> None:
         self.project = project
         self.environ = environ
         self.data: dict[str, Tree] = {}
-        self.origins: dict[KeyPath, str] = {}
-        self.variables: set[KeyPath] = set()
-        self.problems: list[tuple[KeyPath, str]] = []
+        self.variables: dict[KeyPath, str] = {}
         self.warnings: list[str] = []
         self.left_out: list[str] = []
+        self._files: list[ConfigFile] = []
 
     def add_files(self) -> None:
         """Lay the project's file over the user's own. Raises ``ConfigError``."""
@@ -181,49 +178,44 @@ class _Written:
 
     def _add(self, file: ConfigFile) -> None:
         self.data = _merged(self.data, file.data)
-        self.origins |= {path: f"{file.path}, line {line}" for path, line in file.lines.items() if path}
+        self._files.insert(0, file)
 
     def _leave_out_untrusted(self, file: ConfigFile) -> None:
         settings = list(guarded(self.project, self.environ))
         if not settings or is_trusted(self.project, self.environ):
             return
         for path, _ in settings:
-            place = f"{file.path}, line {file.lines[path]}: {show_path(path)}"
-            self.left_out.append(f"{place} is left out until you trust this file: `kr trust` shows it")
-            leave_out(file, path)
+            self.left_out.append(
+                f"{file.path}: {show_path(path)} is left out until you trust this file: `kr trust` shows it"
+            )
+            del _mapping(file.data, path[:-1])[str(path[-1])]
         self.warnings += self.left_out
 
     def add_variables(self) -> None:
-        """Lay ``KR_*`` over the files; an inner key comes after the outer one that it belongs to."""
+        """Lay ``KR_*`` over the files; an inner key comes after the outer one that it belongs to. Raises ``ConfigError``."""
         names = (name for name in self.environ if name.startswith("KR_") and name not in OWN_NAMES)
         for name in sorted(names, key=lambda name: (name.count("__"), name)):
             if not (text := self.environ[name].strip()):
                 continue
             path = path_of(name)
-            self.variables.add(path)
-            self.origins = {key: place for key, place in self.origins.items() if key[: len(path)] != path}
-            self.origins[path] = name
+            self.variables[path] = name
+            mapping = self.data
+            for depth, step in enumerate(path[:-1], start=1):
+                if mapping.get(str(step)) is None:
+                    mapping[str(step)] = {}
+                inner = mapping[str(step)]
+                if not isinstance(inner, dict):
+                    raise self.error(path, f"can't be set, for {show_path(path[:depth])} is not a mapping")
+                mapping = inner
             try:
-                self._put(path, _value_of(text))
-            except ValueError as error:
-                self.problems.append((path, str(error)))
-
-    def _put(self, path: KeyPath, value: Tree) -> None:
-        """Set a key, in mappings that are made where nothing is. Raises ``ValueError`` where something else is."""
-        mapping = self.data
-        for depth, step in enumerate(path[:-1], start=1):
-            if mapping.get(str(step)) is None:
-                mapping[str(step)] = {}
-            inner = mapping[str(step)]
-            if not isinstance(inner, dict):
-                raise ValueError(f"can't be set, for {show_path(path[:depth])} is not a mapping")  # noqa: TRY004
-            mapping = inner
-        mapping[str(path[-1])] = value
+                mapping[str(path[-1])] = _value_of(text)
+            except ValueError as error:  # whose cause could quote a secret
+                raise self.error(path, str(error)) from None
 
     def expand_variables(self) -> None:
         """Expand ``${NAME}`` and ``${NAME:-default}``.
 
-        A URL without its variable is a problem; a header or variable is left out, as servers answer without a key too.
+        A URL without its variable is an error; a header or variable is left out, as servers answer without a key too.
         """
         for mapping, path in list(_expandable(self.data)):
             key = str(path[-1])
@@ -232,10 +224,10 @@ class _Written:
             if not missing:
                 mapping[key] = expanded
             elif key in _URLS:
-                self.problems.append((path, needs))
+                raise self.error(path, needs)
             else:
-                del mapping[key]
                 self.warnings.append(f"{self._sentence(path, needs)}; it is left out")
+                del mapping[key]
 
     def fill(self, text: str, path: KeyPath, root: Path) -> str:
         """Put paths in the place of ``{project-root}`` and ``{output_folder}``."""
@@ -243,44 +235,50 @@ class _Written:
         filled = fill(text, root, lambda: output_folder(root, written, self.environ, self.warnings.append))
         if unknown := re.search(r"\{[A-Za-z_-]+\}", filled):
             told = "only {project-root} and {output_folder} are expanded"
-            self.problems.append((path, f"holds {unknown[0]}; {told}"))
+            raise self.error(path, f"holds {unknown[0]}; {told}")
         return filled
 
     def database_url(self) -> str | None:
-        return self.environ.get("KR_DATABASE_URL", "").strip() or None
+        url = self.environ.get("KR_DATABASE_URL", "").strip() or None
+        if url is not None and not url.startswith(_DATABASES):  # it may hold a password
+            raise ConfigError("KR_DATABASE_URL: must begin with sqlite:/// or postgresql://")
+        return url
 
     def warn_of_unknown_keys(self) -> None:
-        """Name what may be a slip. Beside kr's own section other programs have keys too."""
-        for path, known in _unknown(Configuration, self.data, ()):
-            if path[0] == MAIN_SECTION:
-                hint = "".join(f"; did you mean {near}?" for near in nearest(str(path[-1]), known))
-                self.warnings.append(self._sentence(path, f"is not a setting of kr{hint}"))
+        """Name what may be a slip in kr's own section: beside it other programs have keys too."""
+        known = kinds_of(KnowledgeResearch)
+        for key in _mapping(self.data, (MAIN_SECTION,)):
+            if key not in known:
+                hint = "".join(f"; did you mean {near}?" for near in nearest(key, known))
+                self.warnings.append(self._sentence((MAIN_SECTION, key), f"is not a setting of kr{hint}"))
 
     def checked(self) -> Configuration:
-        """Return the sections. Raises ``ConfigError`` with all that is wrong."""
-        url = self.database_url()
-        if url is not None and not url.startswith(_DATABASES):  # it may hold a password
-            self.origins["database_url",] = "KR_DATABASE_URL"
-            self.problems.append((("database_url",), "must begin with sqlite:/// or postgresql://"))
-        configuration = Configuration()
+        """Return the sections. Raises ``ConfigError``."""
         try:
-            configuration = read_section(Configuration, self.data)
-        except Invalid as error:
-            known = {path for path, _ in self.problems}
-            self.problems += [(path, message) for path, message in error.problems if path not in known]
-        if self.problems:
-            raise ConfigError("\n".join(self._sentence(path, message) for path, message in self.problems))
-        return configuration
+            return read_section(Configuration, self.data)
+        except Invalid as invalid:
+            raise self.error(invalid.path, invalid.message) from None
+
+    def error(self, path: KeyPath, message: str) -> ConfigError:
+        return ConfigError(self._sentence(path, message))
 
     def _sentence(self, path: KeyPath, message: str) -> str:
-        return f"{self._origin(path)}: {show_path(path)} {message}"
+        """Name the variable or the file that a key got its value from, the key, and what is wrong with it."""
+        # A variable's key is around the key, or within it.
+        names = [name for key, name in self.variables.items() if all(map(eq, key, path))]
+        files = [str(file.path) for file in self._files if _holds(file.data, path)]
+        origin = next(iter([*reversed(names), *files]), "the configuration")
+        return f"{origin}: {show_path(path)} {message}"
 
-    def _origin(self, path: KeyPath) -> str:
-        """Say where a key got its value: its own place, that of a key within it, or that of the key around it."""
-        within = (place for key, place in self.origins.items() if key[: len(path)] == path)
-        around = (self.origins.get(path[:length]) for length in range(len(path) - 1, 0, -1))
-        file = self.project.file.path if self.project.file else "the environment"
-        return self.origins.get(path) or next(within, None) or next(filter(None, around), str(file))
+
+def _holds(data: Tree, path: KeyPath) -> bool:
+    for step in path:
+        if not isinstance(data, dict):  # a list, or what is wrong
+            return True
+        if str(step) not in data:
+            return False
+        data = data[str(step)]
+    return True
 
 
 def _merged(below: Tree, above: Tree, path: KeyPath = ()) -> Any:
@@ -319,25 +317,24 @@ def _expandable(data: Tree) -> Iterator[tuple[dict[str, Tree], KeyPath]]:
     """Yield the texts in which variables expand, each as its mapping and path."""
     yield from _texts(data, (MAIN_SECTION, "web_search"))
     yield from _texts(data, (MAIN_SECTION, "llm"))
-    servers = _at(data, (MAIN_SECTION, "servers"))
-    for name in servers or ():
+    for name in _mapping(data, (MAIN_SECTION, "servers")):
         server = (MAIN_SECTION, "servers", name)
         for path in (server, (*server, "headers"), (*server, "env")):
             yield from _texts(data, path)
 
 
 def _texts(data: Tree, path: KeyPath) -> Iterator[tuple[dict[str, Tree], KeyPath]]:
-    mapping = _at(data, path) or {}
+    mapping = _mapping(data, path)
     for key, value in mapping.items():
         if isinstance(value, str) and (key in _URLS or path[-1] in {"headers", "env"}):
             yield mapping, (*path, key)
 
 
-def _at(data: Tree, path: KeyPath) -> dict[str, Tree] | None:
-    """Return the mapping at a path; None where there is none."""
+def _mapping(data: Tree, path: KeyPath) -> dict[str, Tree]:
+    """Return the mapping at a path; an empty one where there is none."""
     for step in path:
         data = data.get(str(step)) if isinstance(data, dict) else None
-    return data if isinstance(data, dict) else None
+    return data if isinstance(data, dict) else {}
 
 
 def _expand(text: str, environ: Mapping[str, str]) -> tuple[str, list[str]]:
@@ -350,17 +347,3 @@ def _expand(text: str, environ: Mapping[str, str]) -> tuple[str, list[str]]:
         return environ.get(found[1]) or found[2] or ""
 
     return re.sub(_VARIABLE, value, text), missing
-
-
-def _unknown(section: type, tree: Tree, path: KeyPath) -> Iterator[tuple[KeyPath, list[str]]]:
-    """Yield the path of each key that the section does not know, with those that it knows."""
-    kinds = kinds_of(section)
-    for key, value in tree.items() if isinstance(tree, dict) else ():
-        kind, here = kinds.get(key), (*path, key)
-        if kind is None:
-            yield here, list(kinds)
-        elif here == (MAIN_SECTION, "servers"):
-            for name, server in value.items() if isinstance(value, dict) else ():
-                yield from _unknown(Server, server, (*here, name))
-        elif kind.section is not None:
-            yield from _unknown(kind.section, value, here)

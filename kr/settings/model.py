@@ -19,11 +19,12 @@ _LONGEST_SHOWN = 60
 
 
 class Invalid(Exception):
-    """What was written is not allowed: paths below the key that was read, each with what follows the key's name."""
+    """What was written is not allowed: the path below the key that was read, and what follows the key's name."""
 
-    def __init__(self, *problems: tuple[KeyPath, str]) -> None:
-        super().__init__("; ".join(message for _, message in problems))
-        self.problems = problems
+    def __init__(self, message: str, path: KeyPath = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Kind:
             return self.read(value)
         except (ValueError, TypeError, KeyError, AttributeError):
             seen = "" if self.is_secret else f", not {_shown(value)}"
-            raise Invalid(((), f"must be {self.allowed}{seen}")) from None
+            raise Invalid(f"must be {self.allowed}{seen}") from None
 
 
 def _shown(value: Tree) -> str:
@@ -108,23 +109,20 @@ def mapping_of(member: Kind, allowed: str, *, name: str = r".*\S.*") -> Kind:
 
 
 def _read_all(readers: Mapping[Any, Callable[[Any], Any]], written: Mapping[Any, Tree]) -> dict[Any, Any]:
-    """Read a value with each reader. Raises ``Invalid`` with all that is wrong."""
+    """Read a value with each reader. Raises ``Invalid``."""
     values: dict[Any, Any] = {}
-    problems: list[tuple[KeyPath, str]] = []
     for step, reader in readers.items():
         try:
             values[step] = reader(written[step])
         except Invalid as error:
-            problems += [((step, *path), message) for path, message in error.problems]
-    if problems:
-        raise Invalid(*problems)
+            raise Invalid(error.message, (step, *error.path)) from None
     return values
 
 
 def read_section(section: type[S], value: Tree) -> S:
     """Read a mapping as one of the sections below; unknown keys are ignored. Raises ``Invalid``."""
     if value is not None and not isinstance(value, dict):
-        raise Invalid(((), "must be a mapping"))  # what stands there may be a secret
+        raise Invalid("must be a mapping")  # what stands there may be a secret
     written = value or {}
     readers = {key: kind for key, kind in kinds_of(section).items() if key in written}
     return section(**_read_all(readers, written))
@@ -161,9 +159,8 @@ TEXT = or_null(text())
 URL = or_null(text("an http or https URL", r"https?://[^\s/]\S*", is_secret=True))
 VARIABLE = or_null(text("the name of an environment variable", r"[A-Za-z_]\w*", is_secret=True))
 WORD = text("a word of small letters, digits and dashes", r"[a-z][a-z0-9_-]{0,39}")
-REPOSITORY = text(
-    "owner/repo as on GitHub", r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}"
-)
+REPOSITORY_NAME = r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}"
+REPOSITORY = text("owner/repo as on GitHub", REPOSITORY_NAME)
 SECRET = text("text of one line", r".*", is_secret=True)
 SECRET_LINES = Kind("text without NUL", _lines, is_secret=True)
 HEADERS = mapping_of(SECRET, "header names to texts of one line", name=r"[!#$%&'*+.^_`|~\w-]+")
@@ -179,7 +176,7 @@ class CircuitBreaker:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class WebSearch:
+class SearchProvider:
     """The provider of web searches."""
 
     provider: Literal["auto", "searxng", "brave", "tavily", "duckduckgo"] = setting(
@@ -198,10 +195,6 @@ class ModelServer:
     model: str | None = setting(None, TEXT, "The model's name.")
     api_key_env: str | None = setting(None, VARIABLE, "The environment variable that holds its key.")
 
-    def key_of(self, environ: Mapping[str, str]) -> str | None:
-        """Return the server's key, where the environment has it."""
-        return environ.get(self.api_key_env) if self.api_key_env else None
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Server:
@@ -218,7 +211,7 @@ class Server:
         """Raise ``Invalid`` where the keys don't go together."""
         is_mixed = (self.args or self.env) if self.url else self.headers
         if (self.url is None) == (self.command is None) or is_mixed:
-            raise Invalid(((), "must have either url (and headers) or command (and args and env)"))
+            raise Invalid("must have either url (and headers) or command (and args and env)")
 
 
 def _read_servers(value: Mapping[str, Any] | None) -> dict[str, Server]:
@@ -246,7 +239,7 @@ class CustomSource:
         """Raise ``Invalid`` where the keys don't go together."""
         is_tool, is_folder = bool(self.server and self.tool), self.folder is not None
         if is_tool == is_folder or not self.name or self.name in SOURCES or (is_folder and self.server):
-            raise Invalid(((), f"must be {_OWN}, with a name that is not taken"))
+            raise Invalid(f"must be {_OWN}, with a name that is not taken")
 
 
 _OWN = "{name, server, tool, argument} or {name, folder, framework}"
@@ -327,7 +320,7 @@ class KnowledgeResearch:
         Kind("a mapping of names to servers", _read_servers, is_secret=True, section=Server),
         "MCP servers as in mcpServers; one named here replaces the default of that name, null removes it.",
     )
-    web_search: WebSearch = section(WebSearch, "The provider of web searches.")
+    web_search: SearchProvider = section(SearchProvider, "The provider of web searches.")
     synthesis: Literal["excerpt", "llm"] = setting(
         "excerpt",
         choice("excerpt", "llm"),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kr.errors import BrokenYaml, ConfigError
-from kr.text import KeyPath, Tree, digest
+from kr.text import Tree, digest
 
 CONFIG = "kr.yaml"
 MAIN_SECTION = "knowledge_research"
@@ -50,11 +50,10 @@ def tracked_name(path: Path) -> Path | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigFile:
-    """A configuration as it was read: all scalars are the text that was written, ``lines`` count from 1."""
+    """A configuration as it was read: all scalars are the text that was written."""
 
     path: Path
     data: dict[str, Tree]
-    lines: dict[KeyPath, int]
     sha256: str
 
 
@@ -65,15 +64,14 @@ def read_config(path: Path) -> ConfigFile:
     data = _read(path)
     encoding = "utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8-sig"
     try:
-        tree, places = read_yaml(data.decode(encoding))
+        tree, _ = read_yaml(data.decode(encoding))
     except UnicodeDecodeError as exc:
         raise ConfigError(f"{path}: is not UTF-8 text (byte {exc.start})") from exc
     except BrokenYaml as exc:
         raise ConfigError(f"{path}: is not valid YAML: {exc}") from exc
     if tree is not None and not isinstance(tree, dict):
         raise ConfigError(f"{path}: must be a mapping of keys to values")
-    lines = {key: place.line for key, place in places.items()}
-    return ConfigFile(path=path, data=tree or {}, lines=lines, sha256=digest(data))
+    return ConfigFile(path=path, data=tree or {}, sha256=digest(data))
 
 
 def _read(path: Path) -> bytes:
@@ -114,7 +112,11 @@ def find_project(*, config: Path | None, environ: Mapping[str, str], cwd: Path) 
         file: ConfigFile | None = read_config(locate(named, environ, cwd))
     else:
         file = next(_own_files(cwd.resolve()), None)
-    root = _root_of(file.path) if file is not None else _find_root(cwd.resolve())
+    if file is not None:  # the folder above ``_bmad``, or the one that holds the file
+        above = (folder.parent for folder in file.path.parents if folder.name == "_bmad")
+        root: Path | None = next(above, file.path.parent).resolve()
+    else:
+        root = _find_root(cwd.resolve())
     if root is None:
         data = user_folder(environ, "XDG_DATA_HOME", ".local/share")
         return Project(root=cwd.resolve(), base=data / "kr" if data else None, default=".")
@@ -161,12 +163,6 @@ def _start_of(path: Path, size: int) -> bytes:
             return stream.read(size)
     except OSError:
         return b""
-
-
-def _root_of(file: Path) -> Path:
-    """Return the folder above ``_bmad``, or the folder that holds the file."""
-    folder = next((folder.parent for folder in file.parents if folder.name == "_bmad"), file.parent)
-    return folder.resolve()
 
 
 def _find_root(start: Path) -> Path | None:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from kr.errors import KrError
-from kr.settings.project import MAIN_SECTION, ConfigFile, Project, fill, locate, output_folder, user_folder
+from kr.settings.project import MAIN_SECTION, Project, fill, locate, output_folder, user_folder
 from kr.source_kinds import DEFAULT_SERVERS
 from kr.text import KeyPath, Tree, digest, show_path
 
@@ -84,17 +84,6 @@ def _outer(project: Project, folder: str, start: Path, environ: Mapping[str, str
 def shown(path: KeyPath, value: Tree) -> str:
     """Show a setting as it is read, in one line and in ASCII: aliases, folded text and look-alike letters hide nothing."""
     return f"{show_path(path)}: {json.dumps(value)}"
-
-
-def leave_out(file: ConfigFile, setting: KeyPath) -> None:
-    """Take a setting out of what was read."""
-    data: Tree = file.data
-    for step in setting[:-1]:
-        data = data.get(str(step)) if isinstance(data, dict) else None
-    if isinstance(data, dict):
-        del data[str(setting[-1])]
-    for path in [path for path in file.lines if path[: len(setting)] == setting]:
-        del file.lines[path]
 
 
 def is_trusted(project: Project, environ: Mapping[str, str]) -> bool:

@@ -1,11 +1,10 @@
 """What every research source does: it takes a question, and returns passages or raises ``SourceFailure``."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from kr.errors import SourceNotAsked
-from kr.models import Answer, Query
+from kr.models import Answer, Learned, Query
 
 MAX_QUESTION = 4_000
 """Characters of a question that are sent."""
@@ -13,15 +12,14 @@ MAX_QUESTION = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """One question to one source, with what an earlier request learned about the framework.
+    """One question to one source, with what is ``known`` about the framework; ``learn`` takes what the source learns, answer or not.
 
     ``own_repository`` looks the framework's repository up in the settings and the project: only a source that needs it calls it.
     """
 
     query: Query
-    library_id: str | None = None
-    library_versions: tuple[str, ...] = ()
-    repository: str | None = None
+    known: Learned = field(default_factory=Learned)
+    learn: Callable[[Learned], None] = lambda _: None
     own_repository: Callable[[], str | None] = lambda: None
 
 
@@ -42,19 +40,3 @@ class Source(Protocol):
         Raises ``SourceFailure`` (``SourceTimeout`` where no answer came in time), and nothing else. Whatever ends it, no process, socket
         or file is left behind.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class NotConfigured:
-    """Stands in the chain for a source that has no server: it says so when it is asked."""
-
-    name: str
-    setting: str
-
-    @property
-    def is_charged(self) -> bool:
-        """Whether an answer costs a call."""
-        return True
-
-    def ask(self, ask: Ask, *, timeout: float) -> Answer:  # noqa: ARG002 - the protocol's parameters
-        raise SourceNotAsked(f"not configured ({self.setting})")

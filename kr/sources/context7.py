@@ -5,30 +5,31 @@ of a known failure.
 """
 
 import re
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import ClassVar, Literal
 
 from kr.errors import SourceFailure
-from kr.models import Answer, Passage, ServerConfig
+from kr.frameworks import same_framework
+from kr.models import Answer, Learned, Passage
+from kr.settings.model import REPOSITORY_NAME, Server
 from kr.sources.base import MAX_QUESTION, Ask
 from kr.sources.mcp_client import McpSession, ToolText, converse
 from kr.sources.reasons import one_line
+from kr.text import fold
+from kr.times import major
 
 _TOKENS = 10_000
 """What the older query tool is asked for; it has to be given a number."""
-_REPUTATION = {"high": 3, "medium": 2, "low": 1}
 _NO_OWNERS = frozenset({"websites", "llmstxt", "npm", "packages", "docs"})
 _ID = re.compile(r"/[\w.@~+-]+(?:/[\w.@~+-]+){1,4}", re.ASCII)
-_GITHUB = re.compile(r"/([A-Za-z0-9][A-Za-z0-9-]{0,38})/([A-Za-z0-9._-]{1,100})")
-_VERSION = re.compile(r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?([.\w+-]*)", re.ASCII)
-_WANTED = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?")
+_VERSION = re.compile(r"v?\d{1,9}[.\w+-]*", re.ASCII)
+_RELEASE = re.compile(r"v?[\d.]+")
 _FIELD = re.compile(r"(?m)^[ \t]*- ([A-Z][^:\n]{0,60}):[ \t]*(.*)$")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_BLOCK = re.compile(r"^### +(\S.*)\n(?:[ \t]*\n){0,2}Source: (\S+)[ \t]*$", re.MULTILINE)
+"""How a block of documentation begins: its title, and where it is from."""
 _RULE = "-" * 32
-"""The line between two blocks of documentation."""
+"""The line between two blocks."""
 _UNKNOWN_LIBRARY = re.compile(
     r'not[ _]finalized|library_not_found|^(?:No libraries found|Library (?:".{0,200}"|\S+) not found|No documentation'
     r"|Documentation not found|The library you are trying to access does not exist)"
@@ -39,25 +40,17 @@ _UNKNOWN_LIBRARY = re.compile(
 class Context7:
     """A Context7 server, hosted or local. Resolve and query together are one call of the budget."""
 
-    server: ServerConfig
+    server: Server | None
     name: ClassVar[str] = "context7"
     is_charged: ClassVar[bool] = True
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
-        """Answer for the requested major where it is listed; a remembered ``library_id`` that is unknown by now is searched again."""
-        chosen: list[Library] = []
+        """Answer for the requested major where it is listed; a remembered library that is unknown by now is searched again."""
 
         async def dialogue(session: McpSession) -> Answer:
-            return await _Research(session, ask, chosen).answer()
+            return await _Research(session, ask).answer()
 
-        try:
-            return converse(self.server, dialogue, timeout=timeout)
-        except SourceFailure as failure:
-            # The library is known now, though it did not answer: DeepWiki can ask about its repository.
-            for library in chosen:
-                failure.library_id, failure.library_versions = library.id, library.versions
-                failure.repository = repository_of(library.id)
-            raise
+        return converse(self.server, dialogue, timeout=timeout)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,20 +59,7 @@ class Library:
 
     id: str
     title: str
-    reputation: str = ""
-    benchmark: float = 0.0
-    snippets: int = 0
     versions: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Docs:
-    """Documentation of a library; ``listed`` are the versions that the server offered in place of an unknown one."""
-
-    passages: tuple[Passage, ...]
-    library_id: str
-    version: str | None
-    listed: tuple[str, ...] = ()
 
 
 class _UnknownLibrary(SourceFailure):
@@ -87,38 +67,26 @@ class _UnknownLibrary(SourceFailure):
 
 
 class _Research:
-    """One question in one session; ``chosen`` takes the library that a search chose."""
+    """One question in one session."""
 
-    def __init__(self, session: McpSession, ask: Ask, chosen: list[Library]) -> None:
+    def __init__(self, session: McpSession, ask: Ask) -> None:
         self._session = session
         self._ask = ask
-        self._chosen = chosen
 
     async def answer(self) -> Answer:
-        docs = await self._remembered() or await self._searched()
-        return Answer(
-            source=Context7.name,
-            passages=docs.passages,
-            url=f"https://context7.com{docs.library_id}",
-            version=docs.version,
-            library_id=docs.library_id,
-            library_versions=docs.listed,
-            repository=repository_of(docs.library_id),
-        )
+        return await self._remembered() or await self._searched()
 
-    async def _remembered(self) -> _Docs | None:
-        known = self._ask.library_id
-        if known is None or not is_library_id(known):
+    async def _remembered(self) -> Answer | None:
+        known = self._ask.known
+        if known.library_id is None or not is_library_id(known.library_id):
             return None
-        library_id, version = split_version(known)
-        listed = self._ask.library_versions
+        library_id, version = split_version(known.library_id)
         try:
-            docs = await self._fetch(library_id, version or self._version_among(listed))
+            return await self._fetch(library_id, version, known.versions)
         except _UnknownLibrary:
             return None
-        return replace(docs, listed=docs.listed or listed)
 
-    async def _searched(self) -> _Docs:
+    async def _searched(self) -> Answer:
         query = self._ask.query
         reply = await self._call(
             self._session.choose("resolve-library-id"),
@@ -127,30 +95,33 @@ class _Research:
         libraries = [] if reply.is_error else parse_libraries(reply.text)
         if not libraries:
             raise _failed(read_failure(reply.text))
-        library = choose_library(query.framework, libraries)
+        library = next((one for one in libraries if fits(query.framework, one)), None)
         if library is None:
             raise SourceFailure(f"no library fits {query.framework}", is_fault=False)
-        library = replace(library, id=split_version(library.id)[0])
-        self._chosen.append(library)
-        docs = await self._fetch(library.id, self._version_among(library.versions))
-        return replace(docs, listed=docs.listed or library.versions)
+        library_id, _ = split_version(library.id)
+        # Though it may not answer, DeepWiki can ask about its repository.
+        self._learn(library_id, library.versions)
+        return await self._fetch(library_id, None, library.versions)
 
-    async def _fetch(self, library_id: str, version: str | None) -> _Docs:
-        """Ask for documentation. For a missing version one on offer is taken, then none; a redirect is followed once."""
+    def _learn(self, library_id: str, versions: tuple[str, ...]) -> None:
+        repository = repository_of(library_id)
+        self._ask.learn(Learned(library_id=library_id, versions=versions, repository=repository))
+
+    async def _fetch(self, library_id: str, version: str | None, listed: tuple[str, ...]) -> Answer:
+        """Ask for documentation: of a version that is gone without one, and once more where a redirect leads."""
+        version = version or choose_version(self._ask.query.framework_version, listed)
         may_follow = True
-        offered: tuple[str, ...] = ()
         while True:
             reply = await self._query(f"{library_id}/{version}" if version else library_id)
             passages = () if reply.is_error else parse_documentation(reply.text)
             if passages:
+                self._learn(library_id, listed)
                 last = replace(passages[-1], is_cut=reply.is_cut)
-                return _Docs((*passages[:-1], last), library_id, version, offered)
+                url = f"https://context7.com{library_id}"
+                return Answer(source=Context7.name, passages=(*passages[:-1], last), url=url, version=version)
             failure = read_failure(reply.text)
             if failure.kind == "unknown_tag" and version:
-                # The list that came with the id is out of date; what is offered now takes its place.
-                is_first, offered = not offered, failure.versions or offered
-                wanted = self._version_among(offered)
-                version = wanted if is_first and wanted != version else None
+                version = None
             elif failure.kind == "redirected" and may_follow and failure.target:
                 library_id, its_version = split_version(failure.target)
                 version = its_version or version
@@ -175,9 +146,6 @@ class _Research:
         known = {name: value for name, value in arguments.items() if not taken or name in taken}
         return await self._session.call(tool, known)
 
-    def _version_among(self, listed: Sequence[str]) -> str | None:
-        return choose_version(self._ask.query.framework_version, listed)
-
 
 # --- libraries ---
 
@@ -193,61 +161,26 @@ def parse_libraries(text: str) -> list[Library]:
                 Library(
                     id=library_id,
                     title=fields.get("Title", "").strip(),
-                    reputation=fields.get("Source Reputation", "").strip().lower(),
-                    benchmark=_number(fields.get("Benchmark Score", "")),
-                    snippets=int(_number(fields.get("Code Snippets", ""))),
-                    versions=_versions(fields.get("Versions", "")),
+                    versions=tuple(
+                        filter(_VERSION.fullmatch, re.split(r"[,\s]+", fields.get("Versions", "")))
+                    ),
                 )
             )
     return found
 
 
-def _versions(text: str) -> tuple[str, ...]:
-    listed = (version.strip() for version in text.split(","))
-    return tuple(version for version in listed if _VERSION.fullmatch(version))
-
-
-def _number(text: str) -> float:
-    found = re.match(r"\s*(\d{1,9}(?:\.\d{1,9})?)", text)
-    return float(found[1]) if found else 0.0
-
-
-def choose_library(framework: str, libraries: Iterable[Library]) -> Library | None:
-    """Take the best library that is ``framework``: by reputation, benchmark, number of snippets, the server's order."""
-    fitting = [library for library in libraries if fits(framework, library)]
-    return max(
-        fitting,
-        key=lambda one: (_REPUTATION.get(one.reputation, 0), one.benchmark, one.snippets),
-        default=None,
-    )
-
-
 def fits(framework: str, library: Library) -> bool:
-    """Whether a library is the framework: case, spaces, ``-_.`` and ``.js`` are no difference, ``+`` and ``#`` are (C, C++, C#).
+    """Whether a library is the framework by its title, its id, or the last part of that.
 
-    ``owner/repo`` fits the same id; ``@vue/reactivity`` the same title or id, or ``reactivity`` of an owner named like the scope.
+    ``@vue/reactivity`` fits ``reactivity`` of an owner whose name begins like the scope.
     """
-    wanted = _names_of(framework)
-    if wanted & (_names_of(library.title) | _names_of(library.id) | _names_of(library.id.rpartition("/")[2])):
+    last, owner = library.id.split("/")[:-3:-1]
+    if library.id.strip("/") == framework.strip() or same_framework(framework, library.title):
         return True
-    scoped = re.fullmatch(r"@([^/]+)/([^/]+)", framework.strip())
-    if scoped is None:
-        return False
-    owner, last = library.id.split("/")[-2:]
-    return bool(_names_of(scoped[2]) & _names_of(last)) and _squash(owner).startswith(_squash(scoped[1]))
-
-
-def _names_of(name: str) -> frozenset[str]:
-    """Return the spellings under which a name is known: without separators, and without a suffix ``.js``."""
-    squashed = _squash(name)
-    found = {squashed}
-    if squashed.endswith("js") and len(squashed) > 4:
-        found.add(squashed[:-2])
-    return frozenset(found - {""})
-
-
-def _squash(name: str) -> str:
-    return re.sub(r"[\s._-]+", "", unicodedata.normalize("NFKC", name).casefold()).strip("/@")
+    scope, is_scoped, name = framework.strip().rpartition("/")
+    if is_scoped:
+        return fold(owner).startswith(fold(scope.removeprefix("@"))) and same_framework(name, last)
+    return same_framework(framework, last)
 
 
 def choose_version(wanted: str, versions: Sequence[str]) -> str | None:
@@ -255,19 +188,13 @@ def choose_version(wanted: str, versions: Sequence[str]) -> str | None:
 
     A release goes before a pre-release; None where none is of the major.
     """
-    asked = _WANTED.search(wanted)
-    if asked is None:
-        return None
-    exact = tuple(int(part or 0) for part in asked.groups())
 
-    def rank(listed: re.Match[str]) -> tuple[bool, bool, int, int]:
-        minor, patch = int(listed[2] or 0), int(listed[3] or 0)
-        is_release = not listed[4]
-        return is_release and (exact[0], minor, patch) == exact, is_release, minor, patch
+    def rank(listed: str) -> tuple[bool, bool, list[int]]:
+        numbers = [int(number) for number in re.findall(r"\d{1,9}", listed)]
+        return listed.removeprefix("v") == wanted.removeprefix("v"), bool(_RELEASE.fullmatch(listed)), numbers
 
-    found = [listed for version in versions if (listed := _VERSION.fullmatch(version))]
-    of_major = [listed for listed in found if int(listed[1]) == exact[0]]
-    return max(of_major, key=rank)[0] if of_major else None
+    asked = major(wanted)
+    return max((it for it in versions if asked is not None and major(it) == asked), key=rank, default=None)
 
 
 def is_library_id(text: str) -> bool:
@@ -285,10 +212,9 @@ def split_version(library_id: str) -> tuple[str, str | None]:
 
 def repository_of(library_id: str) -> str | None:
     """Return ``owner/repo`` when the id is a GitHub path; ``/websites/``, ``/llmstxt/`` and their like are none."""
-    found = _GITHUB.fullmatch(library_id)
-    if found is None or found[1].lower() in _NO_OWNERS or found[2] in {".", ".."}:
-        return None
-    return f"{found[1]}/{found[2]}"
+    name = library_id.removeprefix("/")
+    is_shelf = name.partition("/")[0].lower() in _NO_OWNERS
+    return name if re.fullmatch(REPOSITORY_NAME, name) and not is_shelf else None
 
 
 # --- documentation ---
@@ -299,45 +225,16 @@ def parse_documentation(text: str) -> tuple[Passage, ...]:
 
     Without a block, a text that begins with a title and holds code is taken as it is: nobody reports a failure so.
     """
-    lines = text.replace("\r\n", "\n").split("\n")
-    starts = list(_starts(lines))
-    passages = (_passage(lines[at:stop]) for at, stop in pairwise([*starts, len(lines)]))
-    found = tuple(passage for passage in passages if passage is not None)
+    _, *parts = _BLOCK.split(text.replace("\r\n", "\n"))
+    found = []
+    for title, source, block in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        body = block.strip("\n").rstrip().removesuffix(_RULE).rstrip()
+        url = source if re.fullmatch(r"https?://[^\s<>\"]{1,2000}", source) else None
+        if body.strip():
+            found.append(Passage(text=body, title=title.strip(), url=url))
     bare = text.strip()
     is_bare = re.match(r"### +\S", bare) and len(re.findall(r"(?m)^ {0,3}(?:```|~~~)", bare)) > 1
-    return found or ((Passage(text=bare),) if is_bare else ())
-
-
-def _starts(lines: Sequence[str]) -> Iterator[int]:
-    """Yield where blocks start: at a title with a source below it, outside of code. A rule above it ends code that nobody closed."""
-    fence, is_below_rule = "", False
-    for at, line in enumerate(lines):
-        if (not fence or is_below_rule) and _is_start(lines, at):
-            fence = ""
-            yield at
-        elif mark := _FENCE.match(line):
-            if not fence:
-                fence = mark[1]
-            elif mark[1].startswith(fence) and not line[mark.end() :].strip():
-                fence = ""
-        is_below_rule = line.rstrip() == _RULE or (is_below_rule and not line.strip())
-
-
-def _is_start(lines: Sequence[str], at: int) -> bool:
-    if not re.match(r"### +\S", lines[at]):
-        return False
-    following = next((line for line in lines[at + 1 : at + 4] if line.strip()), "")
-    return following.startswith("Source: ")
-
-
-def _passage(lines: Sequence[str]) -> Passage | None:
-    source_at = next(at for at in range(1, len(lines)) if lines[at].strip())
-    body = "\n".join(lines[source_at + 1 :]).strip("\n").rstrip().removesuffix(_RULE).rstrip()
-    if not body.strip():
-        return None
-    source = lines[source_at].removeprefix("Source: ").strip()
-    url = source if re.fullmatch(r"https?://[^\s<>\"]{1,2000}", source) else None
-    return Passage(text=body, title=lines[0].lstrip("#").strip(), url=url)
+    return tuple(found) or ((Passage(text=bare),) if is_bare else ())
 
 
 # --- failures ---
@@ -345,12 +242,11 @@ def _passage(lines: Sequence[str]) -> Passage | None:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a text that is no documentation means. ``target`` is a redirect's new id, ``versions`` are offered for an unknown one."""
+    """What a text that is no documentation means. ``target`` is a redirect's new id."""
 
     kind: Literal["unknown_library", "unknown_tag", "redirected", "other"]
     said: str
     target: str | None = None
-    versions: tuple[str, ...] = ()
 
 
 def read_failure(text: str) -> Failure:
@@ -359,8 +255,7 @@ def read_failure(text: str) -> Failure:
         target = found[1].rstrip(".,;")
         return Failure("redirected", line, target=target if is_library_id(target) else None)
     if re.match(r'Tag ".{0,200}" not found', line):
-        offered = re.search(r"Available tags: ([^\n]{1,4000})", text)
-        return Failure("unknown_tag", line, versions=_versions(offered[1] if offered else ""))
+        return Failure("unknown_tag", line)
     said = re.search(r'"message"\s*:\s*"((?:[^"\\]|\\.){1,400})"', text)
     is_unknown = _UNKNOWN_LIBRARY.search(line) is not None
     return Failure("unknown_library" if is_unknown else "other", one_line(said[1]) if said else line)

@@ -3,36 +3,35 @@
 import re
 from dataclasses import dataclass
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 from kr.errors import SourceFailure, SourceNotAsked
-from kr.models import Answer, ServerConfig
+from kr.models import Answer
+from kr.settings.model import REPOSITORY_NAME, Server
 from kr.sources.base import MAX_QUESTION, Ask
 from kr.sources.mcp_client import McpSession, converse
 from kr.sources.mcp_tool import passages
 from kr.sources.reasons import one_line
 
-_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")
-_VIEW = re.compile(r"[\s*_>-]*View this search on DeepWiki:\**\s*<?(\S+?)>?[\s*_]*", re.IGNORECASE)
-_PAGES = re.compile(r"[\s#*_]*Wiki pages you might want to explore:?[\s*_]*", re.IGNORECASE)
-_ITEM = re.compile(r"\s*(?:[-*+]|\d+\.)\s.*")
+_VIEW = re.compile(
+    r"View this search on DeepWiki:\W*(https://(?:www\.)?deepwiki\.com/[^\s<>*]+?)[*_>]*\s*$", re.MULTILINE
+)
+_NAVIGATION = re.compile(
+    r"^[\s#*_>-]*(?:Wiki pages you might want to explore|View this search on DeepWiki)\b", re.MULTILINE
+)
 _ERROR = re.compile(
     r"(?:Error(?: (?:processing|fetching|calling|executing|asking)\b[^\n:]{0,80})?:|Repository not found\b)"
-)
-_BRIEF_ERROR = re.compile(
-    r"(?:rate limit|too many requests|unauthorized|forbidden|not found|internal server error|service unavailable"
-    r"|bad gateway|gateway time-?out|an error occurred|timed? ?out)",
+    r"|(?=.{0,199}\Z)(?:rate limit|too many requests|unauthorized|forbidden|not found|internal server error"
+    r"|service unavailable|bad gateway|gateway time-?out|an error occurred|timed? ?out)",
     re.IGNORECASE,
 )
-_BRIEF = 200
-"""Characters of a line that may be an error without a flag."""
+"""An error without a flag: by its first words, or one short line that begins like one."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeepWiki:
     """DeepWiki's question tool, by either of the names that it had."""
 
-    server: ServerConfig
+    server: Server | None
     name: ClassVar[str] = "deepwiki"
     is_charged: ClassVar[bool] = True
 
@@ -54,8 +53,8 @@ class DeepWiki:
 
 def repository_for(ask: Ask) -> str | None:
     """Return ``owner/repo`` as configured, installed or learned, else the framework's own name, when it is well formed."""
-    for candidate in (ask.own_repository(), ask.repository, ask.query.framework):
-        if candidate is not None and _REPOSITORY.fullmatch(candidate.strip()):
+    for candidate in (ask.own_repository(), ask.known.repository, ask.query.framework):
+        if candidate is not None and re.fullmatch(REPOSITORY_NAME, candidate.strip()):
             return candidate.strip()
     return None
 
@@ -63,8 +62,7 @@ def repository_for(ask: Ask) -> str | None:
 def read_answer(text: str, repository: str, *, is_error: bool, is_cut: bool = False) -> Answer:
     """Make an answer of the tool's text. Raises ``SourceFailure`` for an error, flagged or not: older servers flag none."""
     stripped = text.strip()
-    is_brief = len(stripped) < _BRIEF and "\n" not in stripped
-    if is_error or _ERROR.match(stripped) or (is_brief and _BRIEF_ERROR.match(stripped)):
+    if is_error or _ERROR.match(stripped):
         is_unknown = re.search(r"repository not found", stripped, re.IGNORECASE) is not None
         raise SourceFailure("an error", said=stripped, is_fault=not is_unknown)
     body, url = split_navigation(stripped)
@@ -76,24 +74,5 @@ def read_answer(text: str, repository: str, *, is_error: bool, is_cut: bool = Fa
 
 def split_navigation(text: str) -> tuple[str, str | None]:
     """Take the list of pages and the link off the end of an answer; return the rest, and the link where it is DeepWiki's own."""
-    lines = text.rstrip().split("\n")
-    end, url = len(lines), None
-    for at in range(len(lines) - 1, -1, -1):
-        line = lines[at]
-        if view := _VIEW.fullmatch(line):
-            url = url or _own_url(view[1])
-            end = at
-        elif _PAGES.fullmatch(line):
-            end = at
-        elif line.strip() and not _ITEM.fullmatch(line):
-            break
-    return "\n".join(lines[:end]).rstrip(), url
-
-
-def _own_url(text: str) -> str | None:
-    try:
-        parts = urlsplit(text)
-    except ValueError:
-        return None
-    is_own = parts.scheme == "https" and parts.netloc in {"deepwiki.com", "www.deepwiki.com"}
-    return text if is_own else None
+    view = _VIEW.search(text)
+    return _NAVIGATION.split(text, maxsplit=1)[0].rstrip(), view[1] if view else None

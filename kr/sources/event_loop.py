@@ -7,6 +7,7 @@ caller goes on at its deadline even when the loop does not come back.
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Generic, TypeVar
 
@@ -74,14 +75,14 @@ class _Job(Generic[T]):
         self._is_cancelled = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._scope: anyio.CancelScope | None = None
-        self._values: list[T] = []
-        self._error: BaseException | None = None
+        self._done: Future[T] = Future()
 
     def run(self) -> None:
         try:
             asyncio.run(self._main())
         except BaseException as error:  # noqa: BLE001  # the thread's end: the caller's thread raises it
-            self._error = error
+            if not self._done.done():
+                self._done.set_exception(error)
         finally:
             with self._lock:
                 self._loop = None
@@ -95,7 +96,7 @@ class _Job(Generic[T]):
                 self._loop, self._scope = loop, scope
                 if self._is_cancelled:
                     scope.cancel()
-            self._values.append(await self._work())
+            self._done.set_result(await self._work())
 
     def cancel(self) -> None:
         """Have the work stopped, if it still runs."""
@@ -106,8 +107,6 @@ class _Job(Generic[T]):
                     self._loop.call_soon_threadsafe(self._scope.cancel)
 
     def result(self) -> T:
-        if self._values:
-            return self._values[0]
-        if self._error is not None:
-            raise self._error
+        if self._done.done():
+            return self._done.result()
         raise SourceTimeout(f"no answer within {self._timeout:.3g} s")

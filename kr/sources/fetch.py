@@ -3,18 +3,19 @@
 Nothing of the environment is used: no proxy, no netrc, no cookies. Callers run this within a deadline (``event_loop.run``).
 """
 
+import codecs
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import httpx2
 
-from kr.errors import SourceFailure, SourceTimeout
+from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.sources.addresses import CheckedTransport, FetchRefused, Network
-from kr.sources.decoding import decode, media_type
 from kr.sources.reasons import connection_reason, retry_after_seconds, status_reason
 
 MAX_PAGE = 5 * 1024 * 1024
@@ -29,6 +30,17 @@ _MAX_URL = 8192
 _ACCEPT = "text/html, application/xhtml+xml, text/markdown;q=0.9, text/plain;q=0.8, application/json;q=0.5"
 _HEADERS = {"User-Agent": "kr (knowledge cache for coding agents)", "Accept-Encoding": "gzip"}
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_TEXT = re.compile(
+    r"text/(?!css|(?:x-)?(?:java|ecma)script|event-stream)[\w.+-]+|application/(?:json|markdown|xhtml\+xml|[\w.+-]+\+json)"
+)
+_BINARY = re.compile(rb"%PDF-|\x89PNG|GIF8[79]a|\xff\xd8\xff|PK\x03\x04|\x1f\x8b")
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_IN_HEADER = re.compile(r"""(?i);\s*charset\s*=\s*["']?([\w:.-]{1,40})""")
+_IN_PAGE = re.compile(rb"""(?i)<meta\b[^>]{0,300}?charset\s*=\s*["']?([\w:.-]{1,40})""")
+# Python has codecs that are no charset (punycode) or unsafe (utf-7): these are what pages are written in.
+_CHARSETS = re.compile(
+    r"cp125\d|cp8\d\d|cp9\d\d|iso8859-\d+|koi8-[rut]|gb\w+|big5\w*|shift_jis|euc_\w+|mac-\w+|tis-620"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +119,8 @@ async def ask_json(
 
     Raises ``SourceTimeout`` and ``SourceFailure``, named ``name``, without address, header or answer. Redirects are not followed.
     """
+    if not all(value.isascii() and value.isprintable() for value in headers.values()):
+        raise SourceNotAsked(f"{name}: the API key has characters that no header can carry")
     sent = {"Accept": "application/json", **headers}
     content = None
     if body is not None:
@@ -159,24 +173,19 @@ async def fetch_page(url: str, *, network: Network) -> Page:
 
 def checked_url(url: str) -> httpx2.URL:
     """Parse an address, plainly of an HTTP server; its host is checked when it is connected to. Raises ``FetchRefused``."""
-    if len(url) > _MAX_URL:
-        raise FetchRefused("the address is too long")
-    if not url.isprintable() or any(char.isspace() or char == "\\" for char in url):
-        raise FetchRefused("the address has characters that no address has")
+    is_plain = len(url) <= _MAX_URL and url.isprintable() and not re.search(r"[\s\\]", url)
     try:
-        parsed = httpx2.URL(url)
-        port = parsed.port
+        parsed = httpx2.URL(url if is_plain else "http://[")
+        is_good = parsed.port is None or 0 < parsed.port < 65536
     except (httpx2.InvalidURL, ValueError, TypeError) as error:
         raise FetchRefused("the address is not valid") from error
     if parsed.scheme not in {"http", "https"}:
         raise FetchRefused("the address is neither http nor https")
     if parsed.userinfo or "@" in re.split(r"[/?#]", url.partition("://")[2], maxsplit=1)[0]:
         raise FetchRefused("the address has a user name in it")
-    if port is not None and not 0 < port < 65536:
-        raise FetchRefused("the address has no valid port")
     host = parsed.host.rstrip(".")
-    if not host:
-        raise FetchRefused("the address has no host")
+    if not host or not is_good:
+        raise FetchRefused("the address is not valid")
     return parsed.copy_with(host=host)
 
 
@@ -185,13 +194,12 @@ def _next(current: httpx2.URL, reply: Reply) -> httpx2.URL:
     location = reply.headers.get("location", "")
     if not location:
         raise SourceFailure(f"HTTP {reply.status} without a location")
-    if len(location) > _MAX_URL or not location.isprintable() or "\\" in location:
-        raise FetchRefused("the redirect's address is not valid")
     try:
         joined = str(current.join(location))
     except (httpx2.InvalidURL, ValueError, TypeError) as error:
         raise FetchRefused("the redirect's address is not valid") from error
-    target = checked_url(joined)
+    # Joining may have hidden what an address may not hold.
+    target = checked_url(joined if location.isprintable() and "\\" not in location else location)
     if current.scheme == "https" and target.scheme == "http":
         raise FetchRefused("a redirect from https to http")
     return target
@@ -209,3 +217,42 @@ def _page(url: httpx2.URL, reply: Reply) -> Page:
         where = " in the first 5 MiB, all that was read" if reply.is_cut else ""
         raise SourceFailure(f"the page is empty{where}")
     return Page(url=str(url), media_type=kind, text=text, is_cut=reply.is_cut)
+
+
+# --- what a page's bytes are: text or not, and in which characters
+
+
+def media_type(content_type: str, data: bytes) -> str | None:
+    """Tell the media type of a page that is text, HTML, Markdown or JSON, by header or first bytes; None for all else."""
+    declared = content_type.partition(";")[0].strip().lower()
+    if not declared:
+        declared = (
+            "text/html" if re.search(rb"(?i)<(?:!doctype\s+html|html|head|body)\b", data[:2048]) else ""
+        )
+    is_marked = data.startswith(tuple(mark for mark, _ in _MARKS))
+    is_binary = _BINARY.match(data) or (b"\0" in data[:8192] and not is_marked)
+    return declared if _TEXT.fullmatch(declared) and not is_binary else None
+
+
+def decode(data: bytes, content_type: str, *, is_cut: bool = False) -> str:
+    """Decode a page: a byte order mark decides, then valid UTF-8, then what the header or the page declares.
+
+    What no charset can read becomes U+FFFD. ``is_cut`` drops a character that the end cuts in two.
+    """
+    for mark, name in _MARKS:
+        if data.startswith(mark):
+            return data.removeprefix(mark).decode(name, "replace")
+    with suppress(UnicodeError):
+        return codecs.getincrementaldecoder("utf-8")("strict").decode(data, final=not is_cut)
+    in_page = _IN_PAGE.search(data[:4096])
+    labels = [*_IN_HEADER.findall(content_type[:1000]), *([in_page[1].decode()] if in_page else [])]
+    return data.decode(next(filter(None, map(_charset, labels)), "cp1252"), "replace")
+
+
+def _charset(label: str) -> str | None:
+    try:
+        name = codecs.lookup(label).name
+    except (LookupError, ValueError):
+        return None
+    # On the web Latin-1 means Windows' (WHATWG Encoding, 4.2).
+    return name if name != "iso8859-1" and _CHARSETS.fullmatch(name) else None

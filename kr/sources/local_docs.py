@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from kr.documents.index import cache_folder
 from kr.documents.library import folder_index, package_index
@@ -57,7 +58,6 @@ class LocalDocs:
             source=self.name,
             passages=_passages(ranking),
             version=package.version,
-            repository=package.repository,
             is_gap=ranking.is_gap,
         )
 
@@ -104,11 +104,7 @@ class Folder:
     folder: Path
     framework: str | None
     environ: Mapping[str, str]
-
-    @property
-    def is_charged(self) -> bool:
-        """Whether an answer costs a call."""
-        return False
+    is_charged: ClassVar[bool] = False
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:  # noqa: ARG002 - the index of a folder is made in seconds
         """Return the best passages, secrets masked.

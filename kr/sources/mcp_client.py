@@ -7,25 +7,29 @@ headers of a bad answer and bounds no JSON: hooks of its HTTP client note the on
 import logging
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, field
-from typing import TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, TextIO, TypeVar, cast
 from urllib.request import getproxies, proxy_bypass
 
 import anyio
 import httpx2
 import mcp_types
+from anyio.abc import ByteReceiveStream, ByteSendStream, ObjectReceiveStream, ObjectSendStream, Process
+from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp import MCPError
 from mcp.client import Client
+from mcp.client.stdio import get_default_environment
 from mcp.client.streamable_http import streamable_http_client
+from mcp.os.posix.utilities import terminate_posix_process_tree
+from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
-from kr.models import ServerConfig
+from kr.settings.model import Server
 from kr.sources.addresses import CheckedTransport, Network
 from kr.sources.event_loop import run
-from kr.sources.mcp_process import process_transport
 from kr.sources.reasons import (
     connection_reason,
     credentials_of,
@@ -37,6 +41,9 @@ from kr.sources.reasons import (
     status_reason,
     without_secrets,
 )
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
 
 for _name in ("client", "mcp"):
     logging.getLogger(_name).setLevel(logging.CRITICAL + 1)  # what they log is reported as a reason instead
@@ -120,13 +127,13 @@ class _Noted:
         return failure
 
 
-def converse(server: ServerConfig, dialogue: Dialogue[T], *, timeout: float) -> T:
+def converse(server: Server | None, dialogue: Dialogue[T], *, timeout: float) -> T:
     """Hold ``dialogue`` with ``server`` within ``timeout`` seconds; leaves no connection and no process.
 
     Raises ``SourceFailure`` with a line that repeats no secret of the configuration, or ``SourceTimeout``.
     """
-    if not server.url and not server.command:
-        raise SourceNotAsked("no server is configured")
+    if server is None:
+        raise SourceNotAsked("not configured: knowledge_research.servers has no server of this name")
     answers: list[T] = []
     with tempfile.TemporaryFile("w+", errors="replace") as errors:
         noted = _Noted(cast("TextIO", errors))
@@ -146,7 +153,7 @@ def converse(server: ServerConfig, dialogue: Dialogue[T], *, timeout: float) -> 
     return answers[0]
 
 
-async def _session(server: ServerConfig, dialogue: Dialogue[T], noted: _Noted, answers: list[T]) -> None:
+async def _session(server: Server, dialogue: Dialogue[T], noted: _Noted, answers: list[T]) -> None:
     with anyio.CancelScope() as scope:
         async with _client(server, noted) as client:
             try:
@@ -174,7 +181,7 @@ async def _list_tools(client: Client) -> dict[str, frozenset[str]]:
 
 
 @asynccontextmanager
-async def _client(server: ServerConfig, noted: _Noted) -> AsyncIterator[Client]:
+async def _client(server: Server, noted: _Noted) -> AsyncIterator[Client]:
     if server.url:
         async with (
             _http_client(server, noted) as http,
@@ -189,7 +196,7 @@ async def _client(server: ServerConfig, noted: _Noted) -> AsyncIterator[Client]:
         yield client
 
 
-def _http_client(server: ServerConfig, noted: _Noted) -> httpx2.AsyncClient:
+def _http_client(server: Server, noted: _Noted) -> httpx2.AsyncClient:
     """Return the HTTP client of a session: its addresses are checked, its answers bounded and noted. A proxy resolves names itself."""
 
     async def note(response: httpx2.Response) -> None:
@@ -246,7 +253,7 @@ def _note(response: httpx2.Response, noted: _Noted) -> None:
         noted.status = f"{status_reason(status)}, a redirect to {host} that is not followed"
 
 
-def _failure(error: Exception, noted: _Noted, server: ServerConfig) -> SourceFailure:
+def _failure(error: Exception, noted: _Noted, server: Server) -> SourceFailure:
     """Say in a few words why there is no answer: what was noted on the way tells more than the SDK's own error."""
     if noted.failure is not None:
         return noted.failure
@@ -294,7 +301,7 @@ def _last_line(errors: TextIO) -> str:
     return lines[-1] if lines else ""
 
 
-def _harmless(failure: SourceFailure, server: ServerConfig) -> SourceFailure:
+def _harmless(failure: SourceFailure, server: Server) -> SourceFailure:
     """Return a failure whose reason is one line without secrets, with what the server said in quotation marks."""
     secrets = secrets_of(server)
     words = f"; it says {quoted(without_secrets(failure.said, secrets))}" if failure.said.strip() else ""
@@ -302,3 +309,70 @@ def _harmless(failure: SourceFailure, server: ServerConfig) -> SourceFailure:
     shown = copy(failure)
     shown.reason, shown.args = reason, (reason,)
     return shown
+
+
+# --- a server as a child process: bounded, and gone with all its children when the session is left. The SDK's own transport leaves
+# a process behind that is cancelled while it starts, takes four seconds to stop a stubborn one, and bounds no line.
+
+_OWN_ACCORD, _TERMINATED = 0.5, 0.5
+"""Seconds that a process gets to end once its input is closed, and once it was told to terminate."""
+
+_GONE = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError)
+
+
+@asynccontextmanager
+async def process_transport(server: Server, errors: TextIO) -> AsyncIterator["TransportStreams"]:
+    """Start the server's command, its standard error going to ``errors``; leaving stops it."""
+    command = [server.command or "", *server.args]
+    env = {**get_default_environment(), **server.env}
+    with anyio.CancelScope(shield=True):  # cancelled while it starts, it would be left behind
+        process = await anyio.open_process(command, env=env, stderr=errors, start_new_session=True)
+    into, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outgoing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
+    try:
+        async with anyio.create_task_group() as tasks, into, incoming, outgoing, from_session:
+            if process.stdout is not None and process.stdin is not None:  # both are pipes
+                tasks.start_soon(_read_messages, process.stdout, into)
+                tasks.start_soon(_write_messages, process.stdin, from_session)
+            try:
+                yield incoming, outgoing
+            finally:
+                tasks.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _stop(process)
+
+
+async def _read_messages(
+    stdout: ByteReceiveStream, into: ObjectSendStream[SessionMessage | Exception]
+) -> None:
+    """Hand on the messages of a process until its output ends. Lines that are none are passed over: package runners print some."""
+    lines = BufferedByteReceiveStream(stdout)
+    with suppress(anyio.EndOfStream, anyio.IncompleteRead, *_GONE):
+        while True:
+            try:
+                line = await lines.receive_until(b"\n", MAX_MESSAGE)
+            except anyio.DelimiterNotFound as error:
+                raise SourceFailure("the answer is larger than 8 MiB") from error
+            with suppress(ValueError):
+                message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                await into.send(SessionMessage(message))
+    await into.aclose()
+
+
+async def _write_messages(stdin: ByteSendStream, from_session: ObjectReceiveStream[SessionMessage]) -> None:
+    with suppress(*_GONE):  # a process that is gone is noticed by the end of its output
+        async for item in from_session:
+            line = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+            await stdin.send(line)
+
+
+async def _stop(process: Process) -> None:
+    """Close its input, then terminate, then kill it with all its children; every wait is bounded."""
+    if process.stdin is not None:
+        with suppress(*_GONE):
+            await process.stdin.aclose()
+    with anyio.move_on_after(_OWN_ACCORD):
+        await process.wait()
+    await terminate_posix_process_tree(process, _TERMINATED)
+    await process.aclose()

@@ -1,11 +1,13 @@
 """A tool of any MCP server as a source of one's own: its text is the answer."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from kr.documents.text import markdown_sections
 from kr.errors import SourceFailure
 from kr.guard import mask_secrets
-from kr.models import Answer, Passage, ServerConfig
+from kr.models import Answer, Passage
+from kr.settings.model import Server
 from kr.sources.base import MAX_QUESTION, Ask
 from kr.sources.mcp_client import McpSession, converse
 
@@ -14,15 +16,11 @@ from kr.sources.mcp_client import McpSession, converse
 class McpTool:
     """Asks ``tool`` with the question as ``argument``; a framework and a version go along where the tool takes them by these names."""
 
-    server: ServerConfig
+    server: Server | None
     name: str
     tool: str
     argument: str
-
-    @property
-    def is_charged(self) -> bool:
-        """Whether an answer costs a call."""
-        return True
+    is_charged: ClassVar[bool] = True
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
         """Return the tool's text, secrets masked. Raises ``SourceFailure`` where it is an error or empty."""

@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from urllib.parse import parse_qsl, urlsplit
 
-from kr.models import ServerConfig
+from kr.settings.model import Server
 from kr.text import one_line as text_line
 from kr.text import strip_invisible
 
@@ -38,13 +38,13 @@ def quoted(text: str) -> str:
     return f'"{one_line(bare.replace("](", "] ("), limit=MAX_QUOTED)}"'
 
 
-def secrets_of(server: ServerConfig) -> tuple[str, ...]:
+def secrets_of(server: Server) -> tuple[str, ...]:
     """Return everything of a server's configuration that no message may repeat, longest first."""
     values = [*server.headers.values(), *server.env.values(), *_secret_arguments(server.args)]
     return _with_words([*values, *_secrets_of_url(server.url or "")], _SHORTEST_SECRET)
 
 
-def credentials_of(server: ServerConfig) -> tuple[str, ...]:
+def credentials_of(server: Server) -> tuple[str, ...]:
     """Return what is surely a credential, longest first: a text may hold an ordinary header's value, but never one of these."""
     named = [*server.headers.items(), *server.env.items()]
     values = [value for name, value in named if _SECRET_NAME.search(name)]

@@ -1,8 +1,8 @@
 """The research source ``web_search``: a search, then the pages of its first results (F1, step 5c)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import anyio
 import httpx2
@@ -12,12 +12,11 @@ from kr.documents.rank import question_of, rank_texts
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.extras import how_to_install
 from kr.models import Answer, Passage, Query
+from kr.settings.model import SearchProvider
 from kr.sources.addresses import Network
 from kr.sources.base import Ask
 from kr.sources.event_loop import in_thread, run
 from kr.sources.fetch import ask_json, checked_url, fetch_page
-
-ProviderName = Literal["searxng", "brave", "tavily", "duckduckgo"]
 
 _MAX_ANSWER = 2 * 1024 * 1024
 """Bytes of a provider's answer."""
@@ -32,13 +31,8 @@ _MAX_SEARCH = 400
 """Characters of a search, which is what Brave and Tavily take."""
 
 _SEARCH_SECONDS = 30.0
-_PAGE_SECONDS = 30.0
+_PAGE_SECONDS = 15.0
 """Seconds that a search, and the pages together, are waited for, however long the source may take."""
-
-_ENOUGH = 2
-"""Pages that can confirm one another; once they are there, the others get ``_GRACE`` seconds more."""
-
-_GRACE = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +41,15 @@ class Result:
     title: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WebSearch:
-    """Reads the pages of the first three results of a search, all at once; ``url`` is the provider's, and may be private."""
+    """Reads the pages of the first three results of a search, all at once; the provider's own address may be private."""
 
     name: ClassVar[str] = "web_search"
     is_charged: ClassVar[bool] = True
-    provider: ProviderName | Literal["auto"] = "auto"
-    url: str | None = field(default=None, repr=False)
-    api_key: str | None = field(default=None, repr=False)
-    api_key_env: str | None = None
-    allow_private_addresses: bool = False
+
+    def __init__(self, config: SearchProvider, environ: Mapping[str, str]) -> None:
+        self._config = config
+        self._key = environ.get(config.api_key_env or "", "").strip()
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
         """Answer from pages that could be read. Raises ``SourceFailure``; that no page could be read is no fault of the provider."""
@@ -65,66 +57,58 @@ class WebSearch:
         return Answer(source=self.name, passages=_ranked(passages, ask.query), url=passages[0].url)
 
     async def _answer(self, query: Query) -> Sequence[Passage]:
-        results = await self._search(search_query(query))
-        return await _read(results[:_MAX_PAGES], Network(allow_private=self.allow_private_addresses))
-
-    async def _search(self, words: str) -> Sequence[Result]:
-        provider = choose_provider(self.provider, self.url, self.api_key, self.api_key_env)
+        provider = self.provider
         try:
             with anyio.fail_after(_at_most(_SEARCH_SECONDS)):
-                if provider == "duckduckgo":
-                    return await _duckduckgo(words, is_configured=self.provider != "auto")
-                return await self._ask_provider(provider, words)
+                found = await self._search(provider, search_query(query))
         except TimeoutError as error:
             raise SourceTimeout(f"{provider} gave no answer in time") from error
+        network = Network(allow_private=self._config.allow_private_addresses)
+        return await _read(usable(found, provider)[:_MAX_PAGES], network)
 
-    async def _ask_provider(self, provider: ProviderName, words: str) -> Sequence[Result]:
+    @property
+    def provider(self) -> str:
+        """Where ``auto`` leaves it open: a url is SearXNG's; a key is Tavily's where its variable says so, else Brave's."""
+        if self._config.provider != "auto":
+            return self._config.provider
+        if self._config.url:
+            return "searxng"
+        if self._key:
+            return "tavily" if "TAVILY" in (self._config.api_key_env or "").upper() else "brave"
+        return "duckduckgo"
+
+    async def _search(self, provider: str, words: str) -> Sequence[Any]:
+        """Return the results as the provider gives them. Raises ``SourceFailure``."""
+        if provider == "duckduckgo":
+            return await _duckduckgo(words)
+        if not self._key and provider != "searxng":
+            raise SourceNotAsked(f"{provider} needs an API key: set web_search.api_key_env")
+        method, headers, body, hints = "GET", {}, None, {}
         match provider:
             case "searxng":
                 url = self._target(None, "/search", {"q": words, "format": "json"})
                 hints = {403: " (does the instance allow the format json?)"}
-                found = await self._get(provider, url, {}, hints)
             case "brave":
-                headers = {"X-Subscription-Token": self._key(provider)}
                 query = {"q": words[:_MAX_SEARCH], "count": str(_ASKED_FOR)}
                 url = self._target("https://api.search.brave.com", "/res/v1/web/search", query)
-                found = await self._get(provider, url, headers)
-                if isinstance(found, dict) and found.get("type") == "search":
-                    found.setdefault("web", {"results": []})  # left out when nothing was found
-                found = found.get("web") if isinstance(found, dict) else None
+                headers = {"X-Subscription-Token": self._key}
             case _:
-                found = await ask_json(
-                    provider,
-                    "POST",
-                    self._target("https://api.tavily.com", "/search", {}),
-                    max_bytes=_MAX_ANSWER,
-                    headers={"Authorization": f"Bearer {self._key(provider)}"},
-                    body={"query": words[:_MAX_SEARCH], "max_results": _ASKED_FOR},
-                )
+                method, url = "POST", self._target("https://api.tavily.com", "/search", {})
+                headers = {"Authorization": f"Bearer {self._key}"}
+                body = {"query": words[:_MAX_SEARCH], "max_results": _ASKED_FOR}
+        found = await ask_json(
+            provider, method, url, max_bytes=_MAX_ANSWER, headers=headers, body=body, hints=hints
+        )
+        if provider == "brave" and isinstance(found, dict):  # ``web`` is left out when nothing was found
+            found = found.get("web", {"results": []} if found.get("type") == "search" else None)
         if not isinstance(found, dict) or not isinstance(found.get("results"), list):
             raise SourceFailure(f"{provider}: the answer is not of the documented shape")
-        return usable(found["results"], provider)
-
-    async def _get(
-        self,
-        provider: str,
-        url: httpx2.URL,
-        headers: Mapping[str, str],
-        hints: Mapping[int, str] | None = None,
-    ) -> Any:
-        return await ask_json(provider, "GET", url, max_bytes=_MAX_ANSWER, headers=headers, hints=hints or {})
-
-    def _key(self, provider: str) -> str:
-        key = (self.api_key or "").strip()
-        if not key:
-            raise SourceNotAsked(f"{provider} needs an API key: set web_search.api_key_env")
-        if not key.isascii() or not key.isprintable():
-            raise SourceNotAsked(f"{provider}: the API key has characters that no key has")
-        return key
+        results: list[Any] = found["results"]
+        return results
 
     def _target(self, default: str | None, path: str, query: Mapping[str, str]) -> httpx2.URL:
         """Return the URL of a request to the configured address, or to the provider's own."""
-        base = (self.url or "").strip() or default
+        base = (self._config.url or "").strip() or default
         if base is None:
             raise SourceNotAsked("searxng needs its address: set web_search.url")
         try:
@@ -133,19 +117,6 @@ class WebSearch:
             raise SourceNotAsked(f"web_search.url: {error.reason}") from error
         folder = url.path.rstrip("/").removesuffix("/search")
         return url.copy_with(path=folder + path).copy_merge_params(dict(query))
-
-
-def choose_provider(
-    provider: ProviderName | Literal["auto"], url: str | None, api_key: str | None, api_key_env: str | None
-) -> ProviderName:
-    """Choose where ``auto`` leaves it open: a url is SearXNG's; a key is Tavily's where its variable says so, else Brave's."""
-    if provider != "auto":
-        return provider
-    if url:
-        return "searxng"
-    if api_key:
-        return "tavily" if "TAVILY" in (api_key_env or "").upper() else "brave"
-    return "duckduckgo"
 
 
 def _at_most(seconds: float) -> float:
@@ -160,14 +131,14 @@ def search_query(query: Query) -> str:
     return " ".join(f"{query.framework} {version} {query.question}".split())
 
 
-def usable(items: Sequence[object], provider: str, *, address: str = "url") -> Sequence[Result]:
+def usable(items: Sequence[object], provider: str) -> Sequence[Result]:
     """Keep the results that lead to different pages of the web. Raises ``SourceFailure`` when none does."""
     if not items:
         raise SourceFailure(f"{provider} found nothing", is_fault=False)
     kept: dict[str, Result] = {}
     for item in items:
-        url = item.get(address) if isinstance(item, dict) else None
-        title = item.get("title") if isinstance(item, dict) else None
+        found = item if isinstance(item, dict) else {}
+        url, title = found.get("url") or found.get("href"), found.get("title")
         if isinstance(url, str) and url.lower().startswith(("http://", "https://")):
             clean = " ".join(title[:1000].split())[:200] if isinstance(title, str) else ""
             kept.setdefault(url.partition("#")[0], Result(url, clean))
@@ -176,45 +147,37 @@ def usable(items: Sequence[object], provider: str, *, address: str = "url") -> S
     return tuple(kept.values())
 
 
-async def _duckduckgo(words: str, *, is_configured: bool) -> Sequence[Result]:
+async def _duckduckgo(words: str) -> Sequence[Any]:
     """Search through the package ``ddgs``, without a key."""
     try:
         from ddgs import DDGS  # heavy: an extra that need not be installed
-        from ddgs.exceptions import DDGSException, RatelimitException, TimeoutException  # heavy
+        from ddgs.exceptions import TimeoutException  # heavy
     except ImportError as error:
-        why = "" if is_configured else "no search provider is configured, and "
-        how = how_to_install("duckduckgo")
-        raise SourceNotAsked(f"{why}DuckDuckGo needs the package ddgs. This installs it: {how}") from error
+        needs = "DuckDuckGo, which is asked where no other provider is configured, needs the package ddgs"
+        raise SourceNotAsked(f"{needs}. This installs it: {how_to_install('duckduckgo')}") from error
 
-    def search() -> list[dict[str, Any]]:
+    def search() -> list[Any]:
         with DDGS(timeout=15) as client:
             return list(client.text(words, max_results=_ASKED_FOR, backend="duckduckgo"))
 
     try:
-        found = await in_thread(search)
+        return await in_thread(search)
     except TimeoutException as error:
         raise SourceTimeout("duckduckgo gave no answer in time") from error
-    except RatelimitException as error:
-        raise SourceFailure("duckduckgo: too many requests") from error
-    except DDGSException as error:
-        if "No results" in str(error):
-            raise SourceFailure("duckduckgo found nothing", is_fault=False) from error
-        raise SourceFailure("duckduckgo: the search failed") from error
     except Exception as error:  # of a package that speaks with strangers
+        if "No results" in str(error):
+            return []
         raise SourceFailure(f"duckduckgo: the search failed ({type(error).__name__})") from error
-    return usable(found, "duckduckgo", address="href")
 
 
 async def _read(results: Sequence[Result], network: Network) -> Sequence[Passage]:
     """Read the pages at the same time, and return those that could be read. Raises ``SourceFailure`` when none could."""
     outcomes: dict[int, Passage | SourceFailure] = {}
-    with anyio.move_on_after(_at_most(_PAGE_SECONDS)) as scope:
 
-        async def read(index: int, result: Result) -> None:
-            outcomes[index] = await _page(result, network)
-            if sum(isinstance(one, Passage) for one in outcomes.values()) == _ENOUGH:
-                scope.deadline = min(scope.deadline, anyio.current_time() + _GRACE)
+    async def read(index: int, result: Result) -> None:
+        outcomes[index] = await _page(result, network)
 
+    with anyio.move_on_after(_at_most(_PAGE_SECONDS)):
         async with anyio.create_task_group() as tasks:
             for index, result in enumerate(results):
                 tasks.start_soon(read, index, result)

@@ -156,8 +156,3 @@ def unknown_entry(tx: Transaction, entry_id: str, *, in_archive: bool = False) -
     command = "kr archive list" if in_archive else "kr entries list"
     hint = f"nearest: {alike}" if alike else f"{command} shows them"
     return UnknownEntry(f"no {what} has the id {shown}; {hint}")
-
-
-def nowhere(entry_id: str) -> UnknownEntry:
-    """Say that nothing has this id, since there is no database."""
-    return UnknownEntry(f'no entry has the id "{one_line(entry_id, _LONGEST_ID)}"; there is no database yet')

@@ -1,23 +1,27 @@
 """A SQLite database seen from outside: what stands in its place, whether it is sound, copies, and how one comes back.
 
 Each operation holds the write lock, where this user may lock at all: then nobody writes, checkpoints or closes meanwhile,
-and the file can be read without changing a byte of it.
+and the file can be read without changing a byte of it. ``copy`` moves a knowledge base to another database, of either kind.
 """
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, Literal
+
+from sqlalchemy import Boolean, Table
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreForeign, StoreTooNew, StoreUnwritable
 from kr.store import entries, migrate, search
 from kr.store.engine import Store, Transaction
 from kr.store.lock import file_lock
-from kr.store.sql import SCHEMA_VERSION
+from kr.store.schema import metadata
+from kr.store.sql import OF_FOLDER, SCHEMA_KEY, SCHEMA_VERSION, insert_into
 from kr.store.sqlite import (
     Connection,
     connect,
@@ -35,6 +39,7 @@ NOT_OURS = "is not kr's: drop it with sqlite3, unless you made it"
 """How a sentence of ``check`` ends that is about something sound, which only its owner can judge."""
 _WAIT_SECONDS = 60.0
 _MOST_PROBLEMS = 20
+_PAGE = 500
 _COMPANIONS = ("-wal", "-shm", "-journal")
 _OBJECTS = (
     "SELECT type, lower(name) FROM sqlite_master WHERE sql IS NOT NULL "
@@ -226,9 +231,9 @@ def _problems(connection: Connection) -> Iterator[str]:
 
 
 def _wrong_texts(texts: Iterable[tuple[Any, Any]]) -> Iterator[str]:
-    for sha256, text in texts:
-        if digest(str(text)) != sha256:
-            yield f"report_texts: the text {str(sha256)[:12]} is not the one that was written"
+    for key, text in texts:
+        if digest(str(text)) != key:
+            yield f"report_texts: the text {str(key)[:12]} is not the one that was written"
 
 
 def _unlike(connection: Connection) -> Iterator[str]:
@@ -250,12 +255,10 @@ def _require_backup(path: Path, source: Path) -> None:
     if path.exists() and path.samefile(source):
         raise StoreError(f"{source}: is the database itself")
     found = inspect(source, is_locked=True)
-    if found.state == "newer":
-        raise StoreTooNew(str(found.problem))
-    if found.state == "foreign":
-        raise StoreError(f"{found.problem}; nothing was changed")
     if found.state not in {"current", "older"}:
-        raise StoreCorrupt(found.problem or f"{source}: is no database of kr; nothing was changed")
+        kinds = {"newer": StoreTooNew, "foreign": StoreForeign}
+        why = found.problem or f"{source}: is no database of kr"
+        raise kinds.get(found.state, StoreCorrupt)(f"{why}; nothing was changed")
     if problems := check(source, is_locked=True):
         raise StoreCorrupt(f"{source}: is not sound ({problems[0]}); nothing was changed")
 
@@ -271,3 +274,67 @@ def _move_aside(path: Path, moment: str) -> Path:
 def _free_name(folder: Path, stem: str, end: str) -> Path:
     names = (f"{stem}{end}" if number == 1 else f"{stem}-{number}{end}" for number in count(1))
     return next(folder / name for name in names if not (folder / name).exists())
+
+
+def copy(source: Store, target: Store, tell: Callable[[str, int], None]) -> dict[str, int]:
+    """Copy everything into an empty database, and compare; ``tell`` is given a table and how many of its rows are over there.
+
+    Returns how many rows each table holds. Report files stay where they are: kr writes them as it answers. Raises ``StoreError``
+    where there is nothing to copy, or the target holds something.
+    """
+    if source.location == target.location:
+        raise StoreError(f"{source.location}: is the database itself")
+    if not source.exists():
+        raise StoreError(f"{source.location}: there is no database to copy")
+    rows: dict[str, int] = {}
+    with source.read() as old, target.write() as new:
+        for table in metadata.sorted_tables:
+            name = str(table.name)
+            if any(_pages(new, table)):
+                raise StoreError(f"{target.location}: is not empty ({table.name}); copy into a new database")
+            rows[name] = 0
+            for page in _pages(old, table):
+                new.execute_many(insert_into(table.name, table.columns.keys()), page)
+                rows[name] += len(page)
+                tell(name, rows[name])
+            if _digest(old, table) != _digest(new, table):
+                raise StoreError(f"{table.name}: its rows are not the same in {target.location}")
+        _restore_numbers(new)
+        search.refill(new, entries.all(new))
+    return rows
+
+
+def _pages(tx: Transaction, table: Table) -> Iterator[list[dict[str, Any]]]:
+    """Give the rows of a table in the order of its keys, some hundred at a time; of ``meta`` what is no fact about a database or folder."""
+    keys, names = table.primary_key.columns.keys(), table.columns.keys()
+    is_truth = {it.name for it in table.columns if isinstance(it.type, Boolean)}
+    listed, where, after = ", ".join(keys), "", dict[str, Any]()
+    while found := tx.rows(
+        f"SELECT {', '.join(names)} FROM {table.name} {where} ORDER BY {listed} LIMIT {_PAGE}", **after
+    ):
+        rows = [{name: bool(row[name]) if name in is_truth else row[name] for name in names} for row in found]
+        where = f"WHERE ({listed}) > ({', '.join(f':{key}' for key in keys)})"
+        after = {key: rows[-1][key] for key in keys}
+        if table.name == "meta":
+            rows = [it for it in rows if not str(it["key"]).startswith((SCHEMA_KEY, OF_FOLDER))]
+        if rows:
+            yield rows
+
+
+def _digest(tx: Transaction, table: Table) -> str:
+    found = sha256()
+    for page in _pages(tx, table):
+        for row in page:
+            found.update(repr([*row.values()]).encode(errors="surrogatepass"))
+    return found.hexdigest()
+
+
+def _restore_numbers(tx: Transaction) -> None:
+    """Have PostgreSQL give out the numbers after those that were copied; SQLite does so by itself."""
+    if tx.connection.dialect != "postgresql":
+        return
+    for table in metadata.sorted_tables:
+        column = table.autoincrement_column
+        if column is not None:
+            sequence = f"pg_get_serial_sequence('{table.name}', '{column.name}')"
+            tx.rows(f"SELECT setval({sequence}, max({column.name})) FROM {table.name} HAVING count(*) > 0")

@@ -4,12 +4,12 @@ Leases and reservations expire by time alone: their holder renews them while it 
 """
 
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
 from kr.frameworks import framework_key
+from kr.models import Learned
 from kr.store.engine import Transaction
 from kr.store.sql import insert_into, record_of, texts_of
 from kr.times import to_text
@@ -44,13 +44,11 @@ class Reservation:
     id: str | None = None
 
 
-_OF_STORY = "session_id = :session AND story_key = :story"
-_SPENT = f"SELECT count(*) FROM source_calls WHERE {_OF_STORY} AND charged"
-_RESERVE = insert_into("reservations", ("id", "session_id", "story_key", "owner", "expires_at"))
-
-
 def spent(tx: Transaction, session_id: str, story_key: str) -> int:
-    return int(tx.value(_SPENT, session=session_id, story=story_key))
+    statement = (
+        "SELECT count(*) FROM source_calls WHERE session_id = :session AND story_key = :story AND charged"
+    )
+    return int(tx.value(statement, session=session_id, story=story_key))
 
 
 def reserve(
@@ -64,7 +62,7 @@ def reserve(
     ttl: float = RESERVATION_SECONDS,
 ) -> Reservation:
     """Reserve a call of a story's ``limit`` (None: a budget of its own) for ``owner``, for ``ttl`` seconds."""
-    tx.lock(_story(session_id, story_key))
+    tx.lock(f"story {session_id} {story_key}")
     tx.execute("DELETE FROM reservations WHERE expires_at <= :now", now=to_text(now))
     if limit is not None:
         charged = spent(tx, session_id, story_key)
@@ -74,25 +72,25 @@ def reserve(
             return Reservation(outcome="in_flight")
     reservation = uuid.uuid4().hex
     tx.execute(
-        _RESERVE,
+        "INSERT INTO reservations (id, session_id, story_key, owner, expires_at) VALUES (:id, :session, :story, :owner, :end)",
         id=reservation,
-        session_id=session_id,
-        story_key=story_key,
+        session=session_id,
+        story=story_key,
         owner=owner,
-        expires_at=_end(now, ttl),
+        end=_end(now, ttl),
     )
     return Reservation(outcome="granted", id=reservation)
 
 
 def reserved(tx: Transaction, session_id: str, story_key: str) -> int:
     """Return the reservations of a story; expired ones leave with the next ``reserve``."""
-    statement = f"SELECT count(*) FROM reservations WHERE {_OF_STORY}"
+    statement = "SELECT count(*) FROM reservations WHERE session_id = :session AND story_key = :story"
     return int(tx.value(statement, session=session_id, story=story_key))
 
 
 def settle(tx: Transaction, reservation: str | None, call: SourceCall) -> None:
     """Write a call down, and give back what was held for it. It counts even if its reservation has expired."""
-    tx.lock(_story(call.session_id, call.story_key))
+    tx.lock(f"story {call.session_id} {call.story_key}")
     tx.execute("DELETE FROM reservations WHERE id = :id", id=reservation)
     tx.insert("source_calls", call)
 
@@ -122,25 +120,8 @@ def acquire_lease(tx: Transaction, key: str, owner: str, *, now: datetime, ttl: 
     return bool(taken)
 
 
-def renew_lease(tx: Transaction, key: str, owner: str, *, now: datetime, ttl: float) -> bool:
-    """Prolong a lease. False when it expired or is another's: the work it stood for may be done twice."""
-    changed = tx.execute(
-        "UPDATE leases SET expires_at = :end WHERE key = :key AND owner = :owner AND expires_at > :now",
-        end=_end(now, ttl),
-        key=key,
-        owner=owner,
-        now=to_text(now),
-    )
-    return bool(changed)
-
-
 def release_lease(tx: Transaction, key: str, owner: str) -> bool:
     return bool(tx.execute("DELETE FROM leases WHERE key = :key AND owner = :owner", key=key, owner=owner))
-
-
-def _story(session_id: str, story_key: str) -> str:
-    """Name what of a story's budget is read and then written."""
-    return f"story {session_id} {story_key}"
 
 
 def _end(now: datetime, ttl: float) -> str:
@@ -151,7 +132,7 @@ def _end(now: datetime, ttl: float) -> str:
 class Circuit:
     """A source's breaker. ``failures`` are in a row; ``open_until`` is None while it never opened.
 
-    After a pause one owner asks the source (``probe_owner``), and the others wait for what becomes of that.
+    After a pause one asks the source, and the others wait for what becomes of that, until ``probe_until`` at most.
     """
 
     source: str
@@ -159,7 +140,6 @@ class Circuit:
     opened_times: int = 0
     open_until: str | None = None
     last_error: str | None = None
-    probe_owner: str | None = None
     probe_until: str | None = None
 
 
@@ -178,17 +158,15 @@ def circuit(tx: Transaction, source: str) -> Circuit:
     return Circuit(source=source) if row is None else record_of(Circuit, row)
 
 
-def admit(tx: Transaction, source: str, owner: str, *, now: datetime, probe_seconds: float) -> bool:
-    """Return whether a source may be asked now. After a pause one owner makes the probe, for ``probe_seconds`` at most."""
+def admit(tx: Transaction, source: str, *, now: datetime, probe_seconds: float) -> bool:
+    """Return whether a source may be asked now. After a pause one makes the probe, for ``probe_seconds`` at most."""
     tx.lock(f"source {source}")
     found, moment = circuit(tx, source), to_text(now)
     if found.open_until is None:
         return True
-    is_probed = found.probe_owner != owner and moment < (found.probe_until or "")
-    if moment < found.open_until or is_probed:
+    if moment < max(found.open_until, found.probe_until or ""):
         return False
-    probing = replace(found, probe_owner=owner, probe_until=_end(now, probe_seconds))
-    tx.upsert("circuits", probing, "source")
+    tx.upsert("circuits", replace(found, probe_until=_end(now, probe_seconds)), "source")
     return True
 
 
@@ -216,58 +194,34 @@ def record_failure(
         pause = min(pause_seconds * 2.0 ** min(opened - 1, 30), _LONGEST_PAUSE)
         if asks_for_pause and retry_after is not None:
             pause = min(retry_after, _LONGEST_RETRY_AFTER)
-        found = replace(
-            found, opened_times=opened, open_until=_end(now, pause), probe_owner=None, probe_until=None
-        )
+        found = replace(found, opened_times=opened, open_until=_end(now, pause), probe_until=None)
     tx.upsert("circuits", found, "source")
     return found
 
 
-def release_probe(tx: Transaction, source: str, owner: str) -> None:
-    tx.execute(
-        "UPDATE circuits SET probe_owner = NULL, probe_until = NULL WHERE source = :source AND probe_owner = :owner",
-        source=source,
-        owner=owner,
-    )
+def release_probe(tx: Transaction, source: str) -> None:
+    tx.execute("UPDATE circuits SET probe_until = NULL WHERE source = :source", source=source)
 
 
 def record_success(tx: Transaction, source: str) -> None:
     tx.execute("DELETE FROM circuits WHERE source = :source", source=source)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Library:
-    """What was learned about a framework: its Context7 id and listed versions, its GitHub ``owner/repo``."""
-
-    library_id: str | None = None
-    versions: tuple[str, ...] = ()
-    repository: str | None = None
-    learned_at: str | None = None
-
-
-def library(tx: Transaction, framework: str) -> Library | None:
+def library(tx: Transaction, framework: str) -> Learned | None:
     """Return what is known of a framework (whichever of its names)."""
     row = tx.row("SELECT * FROM libraries WHERE framework_key = :key", key=framework_key(framework))
-    return None if row is None else record_of(Library, row, versions=texts_of(row["versions"]))
+    return None if row is None else record_of(Learned, row, versions=texts_of(row["versions"]))
 
 
-def learn_library(
-    tx: Transaction,
-    framework: str,
-    *,
-    now: datetime,
-    library_id: str | None = None,
-    versions: Sequence[str] = (),
-    repository: str | None = None,
-) -> None:
-    """Remember what is given; None leaves what was known. ``versions`` belong to ``library_id``."""
-    if library_id is None and repository is None:
+def learn_library(tx: Transaction, framework: str, learned: Learned, *, now: datetime) -> None:
+    """Remember what was learned; None leaves what was known. ``versions`` belong to ``library_id``."""
+    if learned.library_id is None and learned.repository is None:
         return
-    known = library(tx, framework) or Library()
-    learned = Library(
-        library_id=library_id or known.library_id,
-        versions=known.versions if library_id is None else tuple(versions),
-        repository=repository or known.repository,
+    known = library(tx, framework) or Learned()
+    learned = Learned(
+        library_id=learned.library_id or known.library_id,
+        versions=known.versions if learned.library_id is None else learned.versions,
+        repository=learned.repository or known.repository,
         learned_at=to_text(now),
     )
     tx.upsert("libraries", learned, "framework_key", framework_key=framework_key(framework))

@@ -72,9 +72,6 @@ class Row:
     def __iter__(self) -> Iterator[Any]:
         return iter(self._values)
 
-    def __len__(self) -> int:
-        return len(self._values)
-
     def keys(self) -> list[str]:
         return [*self._index]
 

@@ -11,11 +11,11 @@ from kr.errors import EntryConflict, ReportUnwritable, StoreConflict, StoreError
 from kr.frameworks import framework_key
 from kr.models import PLACEHOLDER, Confidence, Entry, EntryStatus, Origin
 from kr.slugs import Name
-from kr.store import archive, entries, places, reports, wordings
+from kr.store import archive, entries, reports, wordings
 from kr.store.archive import Archived
 from kr.store.engine import Store, Transaction
 from kr.store.entries import STALE_BASELINE
-from kr.store.places import pair_of
+from kr.store.reports import pair_of
 from kr.store.requests import Need
 from kr.text import digest, tag_key
 from kr.times import major_key, parse_time, same_major, to_text
@@ -220,7 +220,7 @@ def name_of(tx: Transaction, live: Entry) -> Name:
     """Return where a live entry's text goes: its own path, unless something else stands there."""
     if not tx.files.is_blocked(live.path):
         return Name(live.id, live.path)
-    return Name(live.id, places.free_name(tx, live.framework, live.topic, live.framework_version).path)
+    return Name(live.id, reports.free_name(tx, live.framework, live.topic, live.framework_version).path)
 
 
 def _new_name(tx: Transaction, draft: Draft) -> Name:
@@ -229,10 +229,10 @@ def _new_name(tx: Transaction, draft: Draft) -> Name:
         former = row.entry
         if same_major(former.framework_version, draft.framework_version):
             name = Name(former.id, former.path)
-            if places.is_free(tx, name, pair_of(draft.framework, draft.topic)):
+            if reports.is_free(tx, name, pair_of(draft.framework, draft.topic)):
                 return name
             break
-    return places.free_name(tx, draft.framework, draft.topic, draft.framework_version)
+    return reports.free_name(tx, draft.framework, draft.topic, draft.framework_version)
 
 
 def remove(store: Store, entry_ids: Sequence[str], now: datetime) -> list[Archived] | None:
@@ -269,8 +269,8 @@ def restore_archived(
             )
         moved = tuple(_archive(tx, it, now) for it in live)
         text, about = _own_text(tx, entry), (entry.framework, entry.topic, entry.framework_version)
-        if not places.is_free(tx, Name(entry.id, entry.path), pair_of(*about[:2]), text):
-            entry = replace(entry, path=places.free_name(tx, *about).path)
+        if not reports.is_free(tx, Name(entry.id, entry.path), pair_of(*about[:2]), text):
+            entry = replace(entry, path=reports.free_name(tx, *about).path)
         is_baseline = entry.stale_reason == STALE_BASELINE
         return replace(_put_back(tx, entry, text, now, is_baseline=is_baseline), archived=moved)
 

@@ -83,11 +83,8 @@ def keep(
 
 def prove(tx: Transaction, entry_id: str, question: str) -> None:
     """Have a wording serve by itself: the entry worked for who asked so."""
-    tx.execute(
-        "UPDATE wordings SET proved = true WHERE entry_id = :id AND question_key = :question",
-        id=entry_id,
-        question=question_key(question),
-    )
+    changed = "UPDATE wordings SET proved = true WHERE entry_id = :id AND question_key = :question"
+    tx.execute(changed, id=entry_id, question=question_key(question))
 
 
 def doubt(tx: Transaction, entry_id: str) -> None:

@@ -17,9 +17,9 @@ from kr.models import Entry
 from kr.store import archive, entries, wordings
 from kr.store.engine import Store, Transaction
 from kr.store.lock import file_lock
-from kr.store.places import pair_of
+from kr.store.reports import pair_of
 from kr.store.requests import Need
-from kr.text import Tree, counted
+from kr.text import Tree
 from kr.times import to_text
 from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
 from kr.transfer.place import Outcome, Placer
@@ -78,11 +78,11 @@ class Imported:
 
     def log_problems(self) -> None:
         """Warn of what was not imported."""
-        problems = [*map(str, self.unreadable), *map(str, self.refused)]
-        for line in problems[:_MOST_SHOWN]:
-            log.warning("%s", line)
-        if (more := len(problems) - _MOST_SHOWN) > 0:
-            log.warning("%s", counted(more, "more warning"))
+        problems = [*self.unreadable, *self.refused]
+        for problem in problems[:_MOST_SHOWN]:
+            log.warning("%s", problem)
+        if len(problems) > _MOST_SHOWN:
+            log.warning("… and %d more", len(problems) - _MOST_SHOWN)
 
 
 def import_on_first_use(store: Store, knowledge_base: Path, *, now: datetime) -> bool:
@@ -96,11 +96,11 @@ def import_on_first_use(store: Store, knowledge_base: Path, *, now: datetime) ->
         if not _is_first_use(store):
             return False
         # Who is interrupted leaves a part: the next one goes on, whatever is in the database by then.
-        _note_first_use(store, _BEGUN)
+        store.change(lambda tx: tx.note(_FIRST_IMPORT, _BEGUN))
         result = import_yaml(store, knowledge_base, [knowledge_base], now=now, adopts=True)
         result.log_problems()
         is_in_vain = bool(result.unreadable) and not result.has_changed
-        _note_first_use(store, "" if is_in_vain else to_text(now))
+        store.change(lambda tx: tx.note(_FIRST_IMPORT, "" if is_in_vain else to_text(now)))
         return not is_in_vain
 
 
@@ -108,10 +108,6 @@ def _is_first_use(store: Store) -> bool:
     with store.read() as tx:
         noted = tx.fact(_FIRST_IMPORT)
         return noted == _BEGUN or (not noted and entries.count(tx) == 0)
-
-
-def _note_first_use(store: Store, value: str) -> None:
-    store.change(lambda tx: tx.note(_FIRST_IMPORT, value))
 
 
 def import_yaml(

@@ -26,8 +26,7 @@ from kr.store import archive, entries, reports
 from kr.store.engine import Transaction
 from kr.store.entries import of_major
 from kr.store.files import ReportFiles
-from kr.store.places import holders, is_free, pair_of, wanted_names
-from kr.store.reports import ingest_edit
+from kr.store.reports import holders, ingest_edit, is_free, pair_of, wanted_names
 from kr.store.saving import name_of
 from kr.times import UNKNOWN_VERSION, from_text, major_key, parse_time, to_text
 from kr.transfer.read_index import BadItem, Item

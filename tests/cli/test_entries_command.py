@@ -66,7 +66,7 @@ def test_looking_makes_no_database_where_none_is(tmp_path: Path) -> None:
             lambda name: app.catalog.restore_revision(name, 1),
             lambda name: app.catalog.remove([name]),
         ):
-            with pytest.raises(UnknownEntry, match='"vue-slots"; there is no database yet'):
+            with pytest.raises(UnknownEntry, match='no entry has the id "vue-slots"'):
                 look("vue-slots")
     assert not project.base.exists()
 

@@ -71,7 +71,7 @@ def error(project: Project, *arguments: str, stdin: str = "") -> dict[str, str]:
 class TestSave:
     def test_what_nobody_sees_is_taken_out_with_a_note(self, project: Project) -> None:
         value = told(project, *SAVE, "--file", "-", stdin=f"\x1b[31m{ANSWER}\u202e\r\n")
-        assert value["results"]["notes"] == ["control characters, or others that nobody sees, were taken out"]
+        assert value["results"]["notes"] == ["what may be a secret, or what nobody sees, was taken out"]
         assert told(project, *SAVE, "--file", "-", stdin=f"{ANSWER}\r\n")["results"]["notes"] == []
 
     def test_a_file_that_is_far_too_large_is_told_as_that(self, project: Project) -> None:
@@ -79,28 +79,6 @@ class TestSave:
         done = project.run(*SAVE, "--file", "large.md")
         assert (done.returncode, done.stdout) == (1, b"")
         assert b"large.md: is larger than 1 MiB; a finding has at most 1200 tokens" in done.stderr
-
-    @pytest.mark.parametrize(
-        ("source", "confidence"),
-        [
-            ("https://zod.dev", "medium"),
-            ("package:zod@4", "medium"),
-            ("src/strict.ts:3", "medium"),
-            ("not a url", "low"),
-            ("https://", "low"),
-            ("../outside.ts", "low"),
-            ("src", "low"),
-        ],
-    )
-    def test_what_can_not_be_looked_at_is_no_source(
-        self, project: Project, source: str, confidence: str
-    ) -> None:
-        (project.root / "src").mkdir()
-        (project.root / "src/strict.ts").write_text("z.strictObject({})")
-        (project.root.parent / "outside.ts").write_text("")
-        results = told(project, *SAVE, "--answer", ANSWER, "--source", source)["results"]
-        assert results["confidence"] == confidence
-        assert any(source in note for note in results["notes"]) is (confidence == "low")
 
     def test_code_from_a_file_has_its_language(self, project: Project) -> None:
         (project.root / "strict.ts").write_text("z.strictObject({})\n")

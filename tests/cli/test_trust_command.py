@@ -25,14 +25,14 @@ def test_what_is_left_out_is_named_once(project: Project) -> None:
     done = project.run("entries", "list", "--format", "json")
     told = done.stderr.decode()
     assert told.count("llm.base_url is left out") == told.count("web_search.api_key_env is left out") == 1
-    assert "line 3: knowledge_research.llm.base_url is left out" in told
+    assert "knowledge_research.llm.base_url is left out" in told
 
 
 def test_on_a_pipe_it_takes_a_yes(project: Project) -> None:
     done = project.run("trust", "--format", "json")
     value = json.loads(done.stdout)
     assert (done.returncode, value["trusted"]) == (1, False)
-    assert 'line 3: knowledge_research.llm.base_url: "http://evil.example"' in value["settings"]
+    assert 'knowledge_research.llm.base_url: "http://evil.example"' in value["settings"]
     assert b"kr trust --yes" in done.stderr
     assert b"left out" in project.run("entries", "list").stderr
     assert project.run("trust", "--yes").returncode == 0
@@ -49,7 +49,7 @@ def test_at_a_terminal_it_shows_the_lines_and_asks(project: Project, key: str, s
     command = [sys.executable, "-m", "kr", "trust"]
     with at_terminal(command, project.root, project.environ(TERM="xterm"), columns=200) as terminal:
         shown = terminal.wait_for("Trust this file, as it is now?")
-        assert 'line 3: knowledge_research.llm.base_url: "http://e\\u0475il.example"' in shown
+        assert 'knowledge_research.llm.base_url: "http://e\\u0475il.example"' in shown
         terminal.press(f"{key}\n")
         terminal.read_all()
     assert terminal.status == status

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from kr.stats import spared
-from kr.store import copying, counts, saving
+from kr.store import backup, counts, saving
 from kr.store.engine import Store
 from kr.times import to_text
 from tests.support.postgresql import Databases
@@ -129,7 +129,7 @@ def server(database: Path, postgresql: Databases) -> str:
     """The same rows on PostgreSQL."""
     url = postgresql.clean()
     with Store(None, database.parent) as old, Store(url, database.parent) as new:
-        copying.copy(old, new, lambda *_: None)
+        backup.copy(old, new, lambda *_: None)
     return url
 
 

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.models import TIERS, Entry, MatchRules, Query, Ratings
+from kr.models import TIERS, Entry, Query, Ratings
 from kr.research.decide import (
     JudgedEntry,
-    Limits,
     choose,
     judge_all,
     most_offered,
@@ -19,10 +18,11 @@ from kr.research.decide import (
     rank,
     tier_of,
 )
+from kr.settings.model import KnowledgeResearch
 from kr.times import to_text
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
-SURE = MatchRules()
+SURE = KnowledgeResearch()
 WORDS = ("virtual", "scrolling", "lists", "routes", "slots", "cache")
 TAGS = st.lists(st.sampled_from(("lists", "routing", "state", "Caching")), max_size=3, unique=True)
 TOPICS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
@@ -47,7 +47,7 @@ def entry(topic: str = "virtual scrolling", **changes: Any) -> Entry:
 
 
 def known(one: Entry, ratings: Ratings = Ratings(), *, is_wording: bool = False) -> JudgedEntry:  # noqa: B008 - frozen
-    (found,) = judge_all([(one, ratings, is_wording)], "3.5", Limits(), NOW)
+    (found,) = judge_all([(one, ratings, is_wording)], "3.5", KnowledgeResearch(), NOW)
     return found
 
 
@@ -80,10 +80,10 @@ def test_a_known_wording_is_served_whatever_the_topic() -> None:
 
 
 def test_without_fuzzy_matching_an_equal_topic_alone_is_served() -> None:
-    rules = MatchRules(fuzzy=False)
-    assert tier_of(query("Virtual Scrolling"), known(entry()), rules) == "framework+topic+tags"
-    assert tier_of(query("virtual scrolls"), known(entry()), rules) is None
-    assert tier_of(query("other"), known(entry(), is_wording=True), rules) is None
+    config = KnowledgeResearch(cache_fuzzy_match=False)
+    assert tier_of(query("Virtual Scrolling"), known(entry()), config) == "framework+topic+tags"
+    assert tier_of(query("virtual scrolls"), known(entry()), config) is None
+    assert tier_of(query("other"), known(entry(), is_wording=True), config) is None
 
 
 def test_an_excerpt_of_installed_documentation_serves_an_equal_topic_or_wording_alone() -> None:
@@ -102,18 +102,18 @@ def test_seed_mode_serves_as_seed_000_has_it(
     is_topic = len(mine & theirs) / max(len(mine), len(theirs)) >= 0.7
     is_tag = bool({tag.casefold() for tag in asked_tags} & {tag.casefold() for tag in held_tags})
     expected = {(True, True): 0, (True, False): 1, (False, True): 2}.get((is_topic, is_tag))
-    rules = MatchRules(mode="seed", floor=floor)
-    found = tier_of(query(asked, tuple(asked_tags)), known(entry(held, tags=tuple(held_tags))), rules)
+    config = KnowledgeResearch(cache_match="seed", cache_match_floor=floor)
+    found = tier_of(query(asked, tuple(asked_tags)), known(entry(held, tags=tuple(held_tags))), config)
     is_served = expected is not None and expected <= TIERS.index(floor)
     assert found == (TIERS[expected] if is_served and expected is not None else None)
 
 
 def test_seed_mode_is_not_moved_by_the_entrys_own_question_but_by_a_wording_that_somebody_confirmed() -> None:
-    rules = MatchRules(mode="seed", floor="framework+topic+tags")
+    config = KnowledgeResearch(cache_match="seed", cache_match_floor="framework+topic+tags")
     own = known(entry(question="How?"), is_wording=True)
-    assert tier_of(query("routes", ("routing",)), own, rules) is None
+    assert tier_of(query("routes", ("routing",)), own, config) is None
     confirmed = known(entry(question="What?"), is_wording=True)
-    assert tier_of(query("routes", ("routing",)), confirmed, rules) == "framework+wording"
+    assert tier_of(query("routes", ("routing",)), confirmed, config) == "framework+wording"
 
 
 @given(st.permutations(range(4)))
@@ -131,12 +131,13 @@ def test_what_may_be_served_goes_first_then_the_tier_then_the_last_access(order:
 
 
 @pytest.mark.parametrize(
-    ("rules", "served"), [(SURE, "vue-2"), (MatchRules(mode="seed", floor="framework+topic"), "vue-1")]
+    ("config", "served"),
+    [(SURE, "vue-2"), (KnowledgeResearch(cache_match="seed", cache_match_floor="framework+topic"), "vue-1")],
 )
-def test_a_finding_goes_before_an_excerpt_of_the_same_topic(rules: MatchRules, served: str) -> None:
+def test_a_finding_goes_before_an_excerpt_of_the_same_topic(config: KnowledgeResearch, served: str) -> None:
     excerpt = entry(number=1, fresh_until=to_text(NOW + timedelta(hours=20)))
     finding = entry("rows that are drawn late", number=2, origin="finding", question="How?")
-    chosen = choose(query(), [known(excerpt), known(finding, is_wording=True)], rules)
+    chosen = choose(query(), [known(excerpt), known(finding, is_wording=True)], config)
     assert chosen is not None
     assert chosen[0].entry.id == served
 

@@ -58,8 +58,8 @@ def rate(app: App, outcome: str, session: str = "b", by: Writer | None = None, *
 def ask(app: App, question: str = QUESTION, session: str = "c", **more: Any) -> dict[str, Any]:
     """Ask as an agent does, and return the answer with the text."""
     said = {"if_unsure": "candidates", **more}
-    told = app.research.question("zod", question, session_id=session, include_report=True, overrides=said)
-    return to_plain(told)
+    asked = {"framework": "zod", "question": question, "session_id": session, **said}
+    return to_plain(app.research.document(asked, include_report=True))
 
 
 def text(app: App, entry_id: str = ID) -> str:
@@ -115,7 +115,7 @@ class TestWhatIsSaved:
     def test_a_finding_costs_its_reader_little(self, app: App) -> None:
         """One of usual size is an answer of at most 600 tokens, envelope and all (rule 11)."""
         saved(app, code="x = 1\n" * 60, caveats="It bites where " * 15, verified_by="npm test")
-        asked = app.research.question("zod", QUESTION, include_report=True)
+        asked = app.research.document({"framework": "zod", "question": QUESTION}, include_report=True)
         assert tokens_of(str(to_plain(asked))) < 600
 
     def test_what_may_say_the_same_is_named(self, app: App) -> None:
@@ -507,7 +507,7 @@ class TestWhatWaits:
 
     def test_it_cannot_be_used_or_rated(self, app: App) -> None:
         held = save(app, self.ORDER)["results"]["id"]
-        with pytest.raises(UnknownEntry, match="waits for a person"):
+        with pytest.raises(UnknownEntry, match="no entry has the id"):
             app.rate_report(held, {"outcome": "worked"})
         used = ask(app, use=held)
         assert used["status"] == "failure"
@@ -583,7 +583,7 @@ class TestWhatAStrangerFound:
     def test_what_was_taken_out_is_told(self, app: App) -> None:
         told = saved(app, "Set password = hunter2hunter2 in the file.")
         assert "hunter2hunter2" not in text(app)
-        assert told["notes"] == ["what may be a secret was taken out: <secret> stands in its place"]
+        assert told["notes"] == ["what may be a secret, or what nobody sees, was taken out"]
 
     def test_nobody_says_himself_who_wrote_it(self, app: App) -> None:
         sections = "\n\n".join(f"## {name}\n\nIt is so." for name in SECTIONS[:-1])

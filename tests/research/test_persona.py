@@ -68,56 +68,56 @@ BASE = {
 
 
 def test_the_older_format() -> None:
-    assert parse_persona(AGENT, [], "a.md") == Persona(
+    principles = (
+        "- Channel expert lean architecture wisdom: choose what scales - User journeys drive decisions. "
+        "- Boring technology. - Design simple solutions."
+    )
+    assert parse_persona(AGENT, []) == Persona(
         name="Winston",
-        title="Architect",
-        role="System Architect + Technical Design Leader",
-        identity="Senior architect with expertise in distributed systems.",
-        communication_style="Speaks in calm, pragmatic tones.",
-        principles=(
-            "Channel expert lean architecture wisdom: choose what scales - User journeys drive decisions.",
-            "Boring technology.",
-            "Design simple solutions.",
+        traits=(
+            "role: System Architect + Technical Design Leader",
+            "identity: Senior architect with expertise in distributed systems.",
+            "communication_style: Speaks in calm, pragmatic tones.",
+            f"principles: {principles}",
         ),
-        source="a.md",
     )
 
 
 def test_the_older_format_with_a_persona_that_is_no_xml() -> None:
     broken = AGENT.replace("distributed systems", "systems & <tools>")
-    persona = parse_persona(broken, [], "a.md")
+    persona = parse_persona(broken, [])
     assert persona is not None
-    assert persona.role == "System Architect + Technical Design Leader"
-    assert persona.principles[-1] == "Design simple solutions."
+    assert persona.traits[0] == "role: System Architect + Technical Design Leader"
+    assert persona.traits[-1].endswith("Design simple solutions.")
 
 
 def test_principles_as_elements() -> None:
     text = '<agent name="W"><persona><principles><p>One.</p>\n<p>Two.</p></principles></persona></agent>'
-    persona = parse_persona(text, [], "a.md")
-    assert persona is not None
-    assert persona.principles == ("One.", "Two.")
+    assert parse_persona(text, []) == Persona(name="W", traits=("principles: One. Two.",))
 
 
 def test_the_newer_format_without_customization() -> None:
-    persona = parse_persona(SKILL, [], "s")
-    assert persona is not None
-    assert persona.name == "bmad-agent-architect"
-    assert persona.identity == "Senior architect with *calm* judgement."
-    assert persona.principles == ("Boring technology.", "Developer productivity is architecture.")
+    assert parse_persona(SKILL, []) == Persona(
+        name="bmad-agent-architect",
+        traits=(
+            "identity: Senior architect with *calm* judgement.",
+            "communication_style: Pragmatic.",
+            "principles: - Boring technology. - Developer productivity is architecture.",
+        ),
+    )
 
 
 def test_overrides_replace_scalars_and_append_arrays() -> None:
     team = {"role": "Team architect", "principles": ["Ours."]}
     user = {"name": "Me", "principles": ["Mine."]}
-    persona = parse_persona(SKILL, [BASE, team, user], "s")
-    assert persona == Persona(
+    assert parse_persona(SKILL, [BASE, team, user]) == Persona(
         name="Me",
-        title="System Architect",
-        role="Team architect",
-        identity="Channels Fowler.",
-        communication_style="Calm.",
-        principles=("Boring technology.", "Rule of three.", "Ours.", "Mine."),
-        source="s",
+        traits=(
+            "role: Team architect",
+            "identity: Channels Fowler.",
+            "communication_style: Calm.",
+            "principles: Boring technology. Rule of three. Ours. Mine.",
+        ),
     )
 
 
@@ -139,15 +139,15 @@ def test_overrides_replace_scalars_and_append_arrays() -> None:
     ],
 )
 def test_what_is_no_persona_is_none(text: str) -> None:
-    assert parse_persona(text, [], "s") is None
-    assert parse_persona(text, [{"name": 3, "principles": 4}], "s") is None
+    assert parse_persona(text, []) is None
+    assert parse_persona(text, [{"name": 3, "principles": 4}]) is None
 
 
 def test_texts_are_single_visible_lines() -> None:
     text = AGENT.replace("calm,", "calm\u202e,\x1b[31m").replace("Boring", "Boring\n   ")
-    persona = parse_persona(text, [], "s")
+    persona = parse_persona(text, [])
     assert persona is not None
-    for shown in (persona.communication_style, *persona.principles):
+    for shown in persona.traits:
         assert shown.isprintable()
 
 
@@ -155,13 +155,13 @@ def test_texts_are_single_visible_lines() -> None:
 def test_no_text_crashes_the_reader(text: str) -> None:
     for wrapped in (text, f"---\n{text}\n---\n{text}", f'<agent name="{text}"><persona>{text}</persona>'):
         for customizations in ([], [BASE]):
-            persona = parse_persona(wrapped, customizations, "s")
+            persona = parse_persona(wrapped, customizations)
             assert persona is None or persona.name
 
 
 def test_the_lean_persona_has_principles() -> None:
     assert LEAN_PERSONA.name == "lean"
-    assert LEAN_PERSONA.principles
+    assert LEAN_PERSONA.traits
 
 
 QUERY = Query(

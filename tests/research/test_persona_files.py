@@ -50,24 +50,20 @@ def test_the_newest_layout_is_taken(root: Path, home: Path) -> None:
         persona, note = load_persona(DEFAULT_PERSONA, root, home)
         assert persona.name == base.name
         assert note is None
-        assert persona.source.startswith(str(base))
     assert fitting_persona(root, home) == DEFAULT_PERSONA
 
 
-@pytest.mark.parametrize(
-    ("content", "told"), [(b"[agent\n", "is not valid TOML: "), (b"\xff", "can't be read")]
-)
 def test_an_override_that_is_no_toml_is_passed_over_with_a_warning(
-    root: Path, home: Path, caplog: pytest.LogCaptureFixture, content: bytes, told: str
+    root: Path, home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     _skill(root / ".claude" / "skills", "Winston")
     custom = root / "_bmad" / "custom" / "bmad-agent-architect.toml"
     custom.parent.mkdir(parents=True)
-    custom.write_bytes(content)
+    custom.write_text("[agent\n")
     persona, note = load_persona(DEFAULT_PERSONA, root, home)
     assert (persona.name, note) == ("Winston", None)
     (message,) = (record.getMessage() for record in caplog.records)
-    assert message.startswith(f"{custom} was passed over: it {told}")
+    assert message.startswith(f"{custom} was passed over: it is not valid TOML: ")
 
 
 def test_overrides_of_the_project_are_merged(root: Path, home: Path) -> None:
@@ -78,7 +74,7 @@ def test_overrides_of_the_project_are_merged(root: Path, home: Path) -> None:
     (custom / "bmad-agent-architect.user.toml").write_text('[agent]\nprinciples = ["Mine."]\n')
     persona, _ = load_persona(DEFAULT_PERSONA, root, home)
     assert persona.name == "Team"
-    assert persona.principles == ("Boring technology.", "Ours.", "Mine.")
+    assert persona.traits[-1] == "principles: Boring technology. Ours. Mine."
 
 
 def test_a_broken_file_gives_way_to_the_next(root: Path, home: Path) -> None:
@@ -96,8 +92,8 @@ def test_nothing_there_is_the_lean_persona_with_a_note(root: Path, home: Path) -
     assert fitting_persona(root, home) == "lean"
 
 
-@pytest.mark.parametrize("persona_id", ["lean", " Lean ", "", None])
-def test_the_lean_persona_asked_for_has_no_note(persona_id: str | None, root: Path, home: Path) -> None:
+@pytest.mark.parametrize("persona_id", ["lean", " Lean "])
+def test_the_lean_persona_asked_for_has_no_note(persona_id: str, root: Path, home: Path) -> None:
     assert load_persona(persona_id, root, home) == (LEAN_PERSONA, None)
 
 
@@ -105,7 +101,7 @@ def test_a_file_in_the_project(root: Path, home: Path) -> None:
     (root / "personas").mkdir()
     (root / "personas" / "me.md").write_text("---\nname: me\n---\n\n## Principles\n\n- Short.\n")
     persona, note = load_persona("personas/me.md", root, home)
-    assert (persona.name, persona.principles, note) == ("me", ("Short.",), None)
+    assert (persona.name, persona.traits, note) == ("me", ("principles: - Short.",), None)
     assert load_persona(str(root / "personas" / "me.md"), root, home)[1] is None
 
 

@@ -246,13 +246,13 @@ def test_a_question_that_never_reached_a_source_says_nothing_about_it(world: Wor
     assert world.ask(topic="fifth", tags=["fifth"])["results"]["degradation_notes"][0] == (
         "deepwiki: circuit open"
     )
-    (before,) = world.project.sql("SELECT failures, opened_times, open_until, probe_owner FROM circuits")
+    (before,) = world.project.sql("SELECT failures, opened_times, open_until, probe_until FROM circuits")
     assert before[:2] == (3, 1)
 
     # Its pause over, a question that is not asked is no probe: it closes nothing and leaves the probe to another.
     world.project.clock.pass_days(61 / 86400)
     world.ask(framework="nobody-knows", topic="sixth", tags=["sixth"])
-    assert world.project.sql("SELECT failures, opened_times, open_until, probe_owner FROM circuits") == [
+    assert world.project.sql("SELECT failures, opened_times, open_until, probe_until FROM circuits") == [
         before
     ]
     world.ask(topic="seventh", tags=["seventh"])

@@ -260,7 +260,7 @@ class TestKnowledgeBasePath:
     def test_other_placeholders_are_refused(self, folder: Path) -> None:
         file = write(folder / "kr.yaml", "knowledge_research:\n  knowledge_base_path: '{planning}/kb'\n")
         assert refused(folder) == (
-            f"{file}, line 2: knowledge_research.knowledge_base_path holds {{planning}}; "
+            f"{file}: knowledge_research.knowledge_base_path holds {{planning}}; "
             "only {project-root} and {output_folder} are expanded"
         )
 

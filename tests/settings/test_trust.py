@@ -75,7 +75,7 @@ def test_what_a_cloned_repository_starts_expands_and_calls_is_left_out_and_named
     names = "llm.base_url llm.api_key_env web_search.url web_search.api_key_env"
     for name in [*names.split(), "web_search.allow_private_addresses", "servers.context7"]:
         [line] = [line for line in left_out if f"knowledge_research.{name} is left out" in line]
-        assert line.startswith(f"{file}, line ")
+        assert line.startswith(f"{file}: ")
         assert "kr trust" in line
     assert "hush" not in "".join(settings.warnings)
 
@@ -199,7 +199,7 @@ def test_a_projects_server_gets_no_header_of_the_users(project: Path, home: Path
 
 def test_a_wrong_value_of_the_users_own_file_names_it(project: Path, home: Path) -> None:
     own = write(home / ".config/kr/kr.yaml", {"max_entries": "many"})
-    with pytest.raises(ConfigError, match=f"^{own}, line 2: knowledge_research.max_entries must be"):
+    with pytest.raises(ConfigError, match=f"^{own}: knowledge_research.max_entries must be"):
         load(project, home)
 
 

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.errors import SourceFailure
-from kr.models import Answer, Query, ServerConfig
+from kr.models import Answer, Learned, Query
+from kr.settings.model import Server
 from kr.sources.base import Ask
 from kr.sources.context7 import (
     Context7,
     Library,
-    choose_library,
     choose_version,
     fits,
     is_library_id,
@@ -28,18 +28,22 @@ REDIRECT = "Library /vuejs/old has been redirected to this library: /vuejs/docs.
 NO_TAG = 'Tag "v3.5.1" not found for library "/vuejs/docs". Available tags: v2.7.16'
 NO_LIBRARY = 'Library "/vuejs/old" not found. Please check the library ID.'
 
+LEARNED: list[Learned] = []
+"""What the last question taught, the newest last."""
+
 
 def ask(framework: str = "vue", version: str = "3.x", library_id: str | None = None) -> Ask:
     query = Query(
         framework=framework, framework_version=version, topic="options", tags=("cli",), question=QUESTION
     )
-    return Ask(query=query, library_id=library_id)
+    return Ask(query=query, known=Learned(library_id=library_id), learn=LEARNED.append)
 
 
 def run(scenario: Scenario, asked: Ask) -> tuple[Answer | SourceFailure, list[Call]]:
+    LEARNED.clear()
     with context7_server(scenario) as server:
         try:
-            result: Answer | SourceFailure = Context7(ServerConfig(url=server.url)).ask(asked, timeout=20)
+            result: Answer | SourceFailure = Context7(Server(url=server.url)).ask(asked, timeout=20)
         except SourceFailure as failure:
             result = failure
         return result, server.calls()
@@ -57,12 +61,8 @@ def test_the_framework_is_resolved_and_its_documentation_asked_for() -> None:
     ]
     assert isinstance(answer, Answer)
     assert len(answer.passages) == 2
-    assert (answer.url, answer.library_id, answer.version, answer.repository) == (
-        "https://context7.com/vuejs/docs",
-        "/vuejs/docs",
-        "v3.5.1",
-        "vuejs/docs",
-    )
+    assert (answer.url, answer.version) == ("https://context7.com/vuejs/docs", "v3.5.1")
+    assert (LEARNED[-1].library_id, LEARNED[-1].repository) == ("/vuejs/docs", "vuejs/docs")
 
 
 def test_a_text_that_was_cut_says_so() -> None:
@@ -82,21 +82,21 @@ def test_a_remembered_library_is_one_call() -> None:
     answer, calls = run(Scenario(), ask(library_id="/vuejs/docs"))
     assert [call.tool for call in calls] == ["query-docs"]
     assert isinstance(answer, Answer)
-    assert answer.library_id == "/vuejs/docs"
+    assert LEARNED[-1].library_id == "/vuejs/docs"
 
 
 def test_a_remembered_library_that_is_gone_is_resolved_again() -> None:
     answer, calls = run(Scenario(docs=[NO_LIBRARY, DOCS]), ask(library_id="/vuejs/old"))
     assert [call.tool for call in calls] == ["query-docs", "resolve-library-id", "query-docs"]
     assert isinstance(answer, Answer)
-    assert answer.library_id == "/vuejs/docs"
+    assert LEARNED[-1].library_id == "/vuejs/docs"
 
 
 def test_a_redirect_is_followed_and_remembered() -> None:
     answer, calls = run(Scenario(docs=[REDIRECT, DOCS]), ask(library_id="/vuejs/old"))
     assert queried(calls) == ["/vuejs/old", "/vuejs/docs"]
     assert isinstance(answer, Answer)
-    assert answer.library_id == "/vuejs/docs"
+    assert LEARNED[-1].library_id == "/vuejs/docs"
 
 
 def test_a_redirect_is_followed_once_in_each_attempt() -> None:
@@ -169,20 +169,20 @@ def test_a_server_that_only_knows_the_older_protocol_answers() -> None:
 def test_a_rate_limit_is_met_once() -> None:
     with context7_server(Scenario(raw=Raw(status=429, headers={"retry-after": "30"}))) as server:
         with pytest.raises(SourceFailure) as caught:
-            Context7(ServerConfig(url=server.url)).ask(ask(), timeout=20)
+            Context7(Server(url=server.url)).ask(ask(), timeout=20)
         assert caught.value.retry_after == 30.0
         assert len(server.requests()) == 1
 
 
 def test_over_stdio_it_is_the_same_server() -> None:
     command, args = stdio_command("context7", Scenario())
-    answer = Context7(ServerConfig(command=command, args=args)).ask(ask(), timeout=30)
-    assert answer.library_id == "/vuejs/docs"
+    Context7(Server(command=command, args=args)).ask(ask(), timeout=30)
+    assert LEARNED[-1].library_id == "/vuejs/docs"
 
 
 def test_no_server_configured_is_no_fault() -> None:
     with pytest.raises(SourceFailure) as caught:
-        Context7(ServerConfig()).ask(ask(), timeout=1)
+        Context7(None).ask(ask(), timeout=1)
     assert not caught.value.is_fault
 
 
@@ -198,17 +198,11 @@ def test_a_list_of_libraries_is_read() -> None:
         library(
             "/vuejs/docs",
             "Vue.js",
-            reputation="high",
-            benchmark=91.5,
-            snippets=2512,
             versions=("v3.5.1", "v2.7.16"),
         ),
         library(
             "/vercel/next.js",
             "Next.js",
-            reputation="high",
-            benchmark=92.0,
-            snippets=3200,
             versions=("v15.1.8", "v14.3.0-canary.87"),
         ),
     ]
@@ -261,31 +255,6 @@ def test_the_same_framework_fits(framework: str, found: Library) -> None:
 )
 def test_something_else_does_not_fit(framework: str, found: Library) -> None:
     assert not fits(framework, found)
-
-
-def test_the_best_fitting_library_is_chosen_over_a_better_one_that_does_not_fit() -> None:
-    chosen = choose_library("vue", parse_libraries(LIBRARIES))
-    assert chosen is not None
-    assert chosen.id == "/vuejs/docs"
-
-
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ({"reputation": "high"}, {"reputation": "medium", "benchmark": 99.0}),
-        ({"reputation": "low"}, {"benchmark": 99.0, "snippets": 9}),
-        ({"benchmark": 90.0}, {"benchmark": 80.0, "snippets": 9999}),
-        ({"snippets": 20}, {"snippets": 10}),
-        ({}, {}),
-    ],
-)
-def test_reputation_then_benchmark_then_snippets_decide(
-    first: dict[str, Any], second: dict[str, Any]
-) -> None:
-    better, worse = library("/a/vue", **first), library("/b/vue", **second)
-    assert choose_library("vue", [better, worse]) == better
-    if first != second:
-        assert choose_library("vue", [worse, better]) == better
 
 
 @pytest.mark.parametrize(

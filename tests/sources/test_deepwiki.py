@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.errors import SourceFailure
-from kr.models import Answer, Query, ServerConfig
+from kr.models import Answer, Learned, Query
+from kr.settings.model import Server
 from kr.sources.base import Ask
 from kr.sources.deepwiki import DeepWiki, read_answer, repository_for, split_navigation
 from tests.support.mcp_servers import WIKI, Call, Scenario, deepwiki_server
@@ -16,13 +17,13 @@ def ask(framework: str = "vue", repository: str | None = None) -> Ask:
     query = Query(
         framework=framework, framework_version="3.x", topic="options", tags=("cli",), question=QUESTION
     )
-    return Ask(query=query, repository=repository)
+    return Ask(query=query, known=Learned(repository=repository))
 
 
 @pytest.mark.parametrize("scenario", [Scenario(), Scenario(old_names=True), Scenario(legacy=True)])
 def test_the_question_tool_of_either_name_is_asked(scenario: Scenario) -> None:
     with deepwiki_server(scenario) as server:
-        answer = DeepWiki(ServerConfig(url=server.url)).ask(ask(repository="vuejs/core"), timeout=20)
+        answer = DeepWiki(Server(url=server.url)).ask(ask(repository="vuejs/core"), timeout=20)
         name = "ask_question" if scenario.old_names else "ask_wiki_question"
         assert server.calls() == [Call(name, {"repoName": "vuejs/core", "question": QUESTION})]
     assert answer.url == "https://deepwiki.com/search/how-to-repeat_1234"
@@ -40,14 +41,14 @@ def test_a_repository_that_is_not_indexed_is_no_fault(is_error: bool) -> None:
         deepwiki_server(Scenario(wiki=[NOT_INDEXED], is_error=is_error)) as server,
         pytest.raises(SourceFailure, match="Repository not found") as caught,
     ):
-        DeepWiki(ServerConfig(url=server.url)).ask(ask(repository="o/r"), timeout=20)
+        DeepWiki(Server(url=server.url)).ask(ask(repository="o/r"), timeout=20)
     assert not caught.value.is_fault
 
 
 def test_without_a_repository_nothing_is_asked() -> None:
     with deepwiki_server() as server:
         with pytest.raises(SourceFailure, match="no repository known for vue") as caught:
-            DeepWiki(ServerConfig(url=server.url)).ask(ask(), timeout=20)
+            DeepWiki(Server(url=server.url)).ask(ask(), timeout=20)
         assert server.requests() == []
     assert not caught.value.is_fault
 

@@ -60,7 +60,7 @@ def test_it_costs_nothing(tmp_path: Path) -> None:
 def test_a_real_package_answers_in_its_own_words(tmp_path: Path) -> None:
     install_click(tmp_path)
     found = answer("click", "How do I prompt for a password and hide the input?", tmp_path)
-    assert (found.version, found.repository, found.is_gap) == (version("click"), "pallets/click", False)
+    assert (found.version, found.is_gap) == (version("click"), False)
     assert "click.prompt" in titles(found)[:10]
     assert 0 < len(found.passages) <= MAX_PASSAGES
     for place in (sys.prefix, str(tmp_path), str(Path.home())):

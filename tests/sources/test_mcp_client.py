@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kr.errors import SourceFailure, SourceTimeout
-from kr.models import ServerConfig
+from kr.settings.model import Server
 from kr.sources.event_loop import THREAD
 from kr.sources.mcp_client import MAX_TEXT, McpSession, ToolText, converse
 from tests.support.mcp_servers import LIBRARIES, Raw, Scenario, context7_server, stdio_command
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 INTERRUPTED = """
 import asyncio, os, signal, sys
 from kr.sources.mcp_client import converse
-from kr.models import ServerConfig
+from kr.settings.model import Server
 
 class Stop(Exception):
     pass
@@ -31,7 +31,7 @@ def stop(number, frame):
     raise Stop
 
 signal.signal(signal.SIGTERM, stop)
-server = ServerConfig(url=sys.argv[2]) if sys.argv[1] == "url" else ServerConfig(command="/bin/sh", args=("-c", sys.argv[2]))
+server = Server(url=sys.argv[2]) if sys.argv[1] == "url" else Server(command="/bin/sh", args=("-c", sys.argv[2]))
 print("asking", flush=True)
 try:
     converse(server, lambda session: None, timeout=60)
@@ -44,11 +44,11 @@ async def resolve(session: McpSession) -> str:
     return (await session.call("resolve-library-id", {"query": "q", "libraryName": "vue"})).text
 
 
-def shell(script: str, *args: str, **more: str) -> ServerConfig:
-    return ServerConfig(command="/bin/sh", args=("-c", script, *args), env=more)
+def shell(script: str, *args: str, **more: str) -> Server:
+    return Server(command="/bin/sh", args=("-c", script, *args), env=more)
 
 
-def fails(server: ServerConfig, *, timeout: float = 20.0) -> SourceFailure:
+def fails(server: Server, *, timeout: float = 20.0) -> SourceFailure:
     with pytest.raises(SourceFailure) as caught:
         converse(server, resolve, timeout=timeout)
     return caught.value
@@ -96,7 +96,7 @@ def nothing_is_left() -> Iterator[None]:
 
 def test_a_server_process_answers_and_is_gone_afterwards() -> None:
     command, args = stdio_command("context7", Scenario())
-    assert converse(ServerConfig(command=command, args=args), resolve, timeout=30) == LIBRARIES
+    assert converse(Server(command=command, args=args), resolve, timeout=30) == LIBRARIES
 
 
 def test_lines_that_are_no_message_are_passed_over() -> None:
@@ -106,18 +106,18 @@ def test_lines_that_are_no_message_are_passed_over() -> None:
 
 
 def test_a_command_that_is_missing() -> None:
-    failure = fails(ServerConfig(command="kr-no-such-command"))
+    failure = fails(Server(command="kr-no-such-command"))
     assert failure.reason == "command not found: kr-no-such-command"
 
 
 def test_a_command_that_may_not_run(tmp_path: Path) -> None:
     file = tmp_path / "server"
     file.write_text("")
-    assert "Permission denied" in fails(ServerConfig(command=str(file))).reason
+    assert "Permission denied" in fails(Server(command=str(file))).reason
 
 
 def test_an_argument_that_cannot_be_passed() -> None:
-    failure = fails(ServerConfig(command="/bin/sh", args=("-c", "a\0b")))
+    failure = fails(Server(command="/bin/sh", args=("-c", "a\0b")))
     assert "not valid" in failure.reason
     assert not failure.is_fault
 
@@ -198,14 +198,14 @@ def test_a_redirect_to_another_origin_is_not_followed() -> None:
     with context7_server() as other:
         elsewhere = other.url.replace("127.0.0.1", "localhost") + "?key=hidden"
         with context7_server(Scenario(raw=Raw(status=307, headers={"location": elsewhere}))) as server:
-            failure = fails(ServerConfig(url=server.url, headers={"Authorization": "Bearer secret-1"}))
+            failure = fails(Server(url=server.url, headers={"Authorization": "Bearer secret-1"}))
         assert other.requests() == []
     assert failure.reason == "HTTP 307 Temporary Redirect, a redirect to localhost that is not followed"
 
 
 def test_a_redirect_to_itself_is_followed_five_times() -> None:
     with context7_server(Scenario(raw=Raw(status=307, headers={"location": "mcp"}))) as server:
-        assert fails(ServerConfig(url=server.url)).reason == "more than 5 redirects"
+        assert fails(Server(url=server.url)).reason == "more than 5 redirects"
         assert len(server.requests()) == 6
 
 
@@ -213,7 +213,7 @@ def test_a_redirect_within_the_origin_is_followed() -> None:
     with context7_server() as other:
         raw = Raw(status=307, headers={"location": other.url})
         with context7_server(Scenario(raw=raw)) as server:
-            assert converse(ServerConfig(url=server.url), resolve, timeout=20) == LIBRARIES
+            assert converse(Server(url=server.url), resolve, timeout=20) == LIBRARIES
 
 
 @pytest.mark.parametrize(
@@ -221,27 +221,27 @@ def test_a_redirect_within_the_origin_is_followed() -> None:
 )
 def test_metadata_addresses_are_refused(url: str) -> None:
     started = time.monotonic()
-    assert "metadata address" in fails(ServerConfig(url=url)).reason
+    assert "metadata address" in fails(Server(url=url)).reason
     assert time.monotonic() - started < 15
 
 
 @pytest.mark.parametrize(
     "server",
     [
-        ServerConfig(url="ftp://user:hidden@example.org/mcp"),
-        ServerConfig(url="http://[::1/hidden"),
-        ServerConfig(url="hidden"),
-        ServerConfig(url="http://127.0.0.1:1/", headers={"X": "hidden—é"}),
-        ServerConfig(url="http://127.0.0.1:99999/hidden"),
+        Server(url="ftp://user:hidden@example.org/mcp"),
+        Server(url="http://[::1/hidden"),
+        Server(url="hidden"),
+        Server(url="http://127.0.0.1:1/", headers={"X": "hidden—é"}),
+        Server(url="http://127.0.0.1:99999/hidden"),
     ],
 )
-def test_a_configuration_that_cannot_work_is_said_without_its_values(server: ServerConfig) -> None:
+def test_a_configuration_that_cannot_work_is_said_without_its_values(server: Server) -> None:
     assert "hidden" not in fails(server).reason
 
 
 def test_a_header_that_is_not_valid_is_not_repeated() -> None:
     with context7_server() as stand_in:
-        failure = fails(ServerConfig(url=stand_in.url, headers={"Authorization": "Bearer\nhidden"}))
+        failure = fails(Server(url=stand_in.url, headers={"Authorization": "Bearer\nhidden"}))
     assert failure.reason == "the server's URL, headers, command or environment are not valid"
     assert not failure.is_fault
 
@@ -249,13 +249,13 @@ def test_a_header_that_is_not_valid_is_not_repeated() -> None:
 def test_a_compressed_answer_is_refused() -> None:
     raw = Raw(headers={"content-type": "application/json", "content-encoding": "gzip"}, body="{}")
     with context7_server(Scenario(raw=raw)) as server:
-        assert "compressed" in fails(ServerConfig(url=server.url)).reason
+        assert "compressed" in fails(Server(url=server.url)).reason
 
 
 def test_a_stream_that_ends_early_is_a_failure() -> None:
     raw = Raw(headers={"content-type": "text/event-stream"}, body='data: {"jsonrpc"', cut=True, when="call")
     with context7_server(Scenario(raw=raw)) as server:
-        assert not isinstance(fails(ServerConfig(url=server.url)), SourceTimeout)
+        assert not isinstance(fails(Server(url=server.url)), SourceTimeout)
 
 
 def test_a_stream_over_the_limit_is_a_failure() -> None:
@@ -263,7 +263,7 @@ def test_a_stream_over_the_limit_is_a_failure() -> None:
         headers={"content-type": "text/event-stream"}, body=": " + "x" * 65536 + "\n", repeat=140, when="call"
     )
     with context7_server(Scenario(raw=raw)) as server:
-        assert fails(ServerConfig(url=server.url)).reason == "the answer is larger than 8 MiB"
+        assert fails(Server(url=server.url)).reason == "the answer is larger than 8 MiB"
 
 
 def test_a_text_over_the_limit_is_cut() -> None:
@@ -271,7 +271,7 @@ def test_a_text_over_the_limit_is_cut() -> None:
         return await session.call("resolve-library-id", {"query": "x", "libraryName": "x"})
 
     with context7_server(Scenario(resolve=["é" * 600_000])) as server:
-        found = converse(ServerConfig(url=server.url), ask, timeout=30)
+        found = converse(Server(url=server.url), ask, timeout=30)
     assert found.is_cut
     assert len(found.text.encode()) == MAX_TEXT
 
@@ -280,13 +280,13 @@ def test_a_slow_tool_is_a_timeout_within_the_time() -> None:
     with context7_server(Scenario(delay=30.0)) as server:
         started = time.monotonic()
         with pytest.raises(SourceTimeout, match=r"no answer within 0\.5 s"):
-            converse(ServerConfig(url=server.url), resolve, timeout=0.5)
+            converse(Server(url=server.url), resolve, timeout=0.5)
         assert time.monotonic() - started < 20
 
 
 def test_no_request_is_sent_after_the_end() -> None:
     with context7_server(Scenario(legacy=True)) as server:
-        converse(ServerConfig(url=server.url), resolve, timeout=20)
+        converse(Server(url=server.url), resolve, timeout=20)
         seen = len(server.requests())
         time.sleep(1.0)
         assert len(server.requests()) == seen
@@ -301,7 +301,7 @@ def test_a_failure_of_the_dialogue_comes_out_as_it_is() -> None:
         raise SourceFailure("nothing known", retry_after=3.0, is_fault=False)
 
     with context7_server() as server, pytest.raises(SourceFailure) as caught:
-        converse(ServerConfig(url=server.url), dialogue, timeout=20)
+        converse(Server(url=server.url), dialogue, timeout=20)
     assert (caught.value.reason, caught.value.retry_after, caught.value.is_fault) == (
         "nothing known",
         3.0,
@@ -314,10 +314,10 @@ def test_an_error_of_a_tool_is_told_as_one() -> None:
         return (await session.call("resolve-library-id", {})).is_error
 
     with context7_server() as server:
-        assert converse(ServerConfig(url=server.url), dialogue, timeout=20)
+        assert converse(Server(url=server.url), dialogue, timeout=20)
 
 
 def test_a_bad_status_of_the_handshake_is_forgotten_when_it_succeeded_after_all() -> None:
     raw = Raw(headers={"content-type": "text/event-stream"}, when="call")
     with context7_server(Scenario(legacy=True, raw=raw)) as server:
-        assert "without a response" in fails(ServerConfig(url=server.url)).reason
+        assert "without a response" in fails(Server(url=server.url)).reason

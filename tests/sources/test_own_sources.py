@@ -8,7 +8,7 @@ import pytest
 from kr.errors import SourceFailure, SourceNotAsked
 from kr.models import Query
 from kr.settings.model import KnowledgeResearch, read_section
-from kr.sources.base import Ask, NotConfigured
+from kr.sources.base import Ask
 from kr.sources.local_docs import Folder
 from kr.sources.registry import build_source
 from kr.text import Tree
@@ -138,4 +138,5 @@ def test_any_servers_tool_answers(tmp_path: Path) -> None:
 
 def test_a_tool_without_its_server_is_unavailable(tmp_path: Path) -> None:
     config = read_section(KnowledgeResearch, {"sources": [{"name": "wiki", "server": "acme", "tool": "t"}]})
-    assert isinstance(build_source(config.sources[0], config, {}, tmp_path), NotConfigured)
+    with pytest.raises(SourceNotAsked, match="no server of this name"):
+        build_source(config.sources[0], config, {}, tmp_path).ask(ask("anything"), timeout=1)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.models import ServerConfig
+from kr.settings.model import Server
 from kr.sources.reasons import (
     MAX_QUOTED,
     MAX_REASON,
@@ -44,36 +44,30 @@ def test_control_and_bidirectional_characters_go() -> None:
 
 @given(st.text(alphabet="abcdefgh0123-_", min_size=4, max_size=30))
 def test_no_secret_stays(secret: str) -> None:
-    server = ServerConfig(
-        url=f"https://{secret}:{secret}@example.org/mcp?key={secret}",
-        headers={"Authorization": f"Bearer {secret}"},
-        args=("--api-key", secret, f"--token={secret}"),
-        env={"KEY": secret},
-    )
-    for text in (
-        f"bad header 'Bearer {secret}'",
-        f"https://{secret}:{secret}@example.org/?key={secret}",
-        secret,
+    url = f"https://{secret}:{secret}@example.org/mcp?key={secret}"
+    args = ("--api-key", secret, f"--token={secret}")
+    for server in (
+        Server(url=url, headers={"Authorization": f"Bearer {secret}"}),
+        Server(command="npx", args=args, env={"KEY": secret}),
     ):
-        assert secret not in without_secrets(text, secrets_of(server)).replace("***", "")
+        for text in (
+            f"bad header 'Bearer {secret}'",
+            f"https://{secret}:{secret}@example.org/?key={secret}",
+            secret,
+        ):
+            assert secret not in without_secrets(text, secrets_of(server)).replace("***", "")
 
 
 def test_each_place_of_a_secret_is_known() -> None:
-    assert set(
-        secrets_of(
-            ServerConfig(
-                url="https://user1:pass1@h/x?a=query1",
-                headers={"Authorization": "Bearer head1"},
-                command="npx",
-                args=("-y", "package", "--api-key", "argument1", "--token=argument2"),
-                env={"A": "value1"},
-            )
-        )
-    ) >= {"user1", "pass1", "query1", "head1", "argument1", "argument2", "value1"}
+    remote = Server(url="https://user1:pass1@h/x?a=query1", headers={"Authorization": "Bearer head1"})
+    assert set(secrets_of(remote)) >= {"user1", "pass1", "query1", "head1"}
+    args = ("-y", "package", "--api-key", "argument1", "--token=argument2")
+    process = Server(command="npx", args=args, env={"A": "value1"})
+    assert set(secrets_of(process)) >= {"argument1", "argument2", "value1"}
 
 
 def test_ordinary_arguments_are_no_secrets() -> None:
-    assert secrets_of(ServerConfig(command="npx", args=("-y", "@upstash/context7-mcp"))) == ()
+    assert secrets_of(Server(command="npx", args=("-y", "@upstash/context7-mcp"))) == ()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from kr.errors import StoreError
 from kr.models import Lesson
-from kr.store import copying, entries, lessons, requests, saving, search, wordings
+from kr.store import backup, entries, lessons, requests, saving, search, wordings
 from kr.store.engine import Store
 from kr.store.lessons import LessonRow
 from kr.store.requests import Need, RequestRow
@@ -50,7 +50,7 @@ def old(tmp_path: Path) -> Store:
 
 
 def copied(source: Store, target: Store) -> dict[str, int]:
-    return copying.copy(source, target, lambda *_: None)
+    return backup.copy(source, target, lambda *_: None)
 
 
 def exported(store: Store, folder: Path) -> dict[str, bytes]:
@@ -79,7 +79,7 @@ def test_an_interrupted_copy_leaves_nothing_and_is_made_again(old: Store, store:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        copying.copy(old, store, stop)
+        backup.copy(old, store, stop)
     assert sql(store, "SELECT count(*) FROM entries") == [(0,)]
     assert copied(old, store)["archived_entries"] == 10
 

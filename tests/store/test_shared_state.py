@@ -1,5 +1,6 @@
 from datetime import datetime, timedelta
 
+from kr.models import Learned
 from kr.store import ledger
 from kr.store.engine import Store
 from kr.store.ledger import Circuit
@@ -17,10 +18,9 @@ def test_one_owner_holds_a_lease_until_it_lets_go_or_expires(store: Store) -> No
         assert ledger.acquire_lease(tx, "k", "a", now=NOW, ttl=10)
         assert not ledger.acquire_lease(tx, "k", "b", now=later(9), ttl=10)
         assert ledger.acquire_lease(tx, "other", "b", now=NOW, ttl=10)
-        assert ledger.renew_lease(tx, "k", "a", now=later(9), ttl=10)
-        assert not ledger.renew_lease(tx, "k", "b", now=later(9), ttl=10)
+        assert ledger.acquire_lease(tx, "k", "a", now=later(9), ttl=10)
         assert ledger.acquire_lease(tx, "k", "b", now=later(19), ttl=10)
-        assert not ledger.renew_lease(tx, "k", "a", now=later(19), ttl=10)
+        assert not ledger.acquire_lease(tx, "k", "a", now=later(19), ttl=10)
         assert not ledger.release_lease(tx, "k", "a")
         assert ledger.release_lease(tx, "k", "b")
         assert ledger.acquire_lease(tx, "k", "a", now=later(19), ttl=10)
@@ -39,9 +39,9 @@ def fail(store: Store, seconds: float, **changes: float) -> Circuit:
         )
 
 
-def admits(store: Store, seconds: float, owner: str = "a") -> bool:
+def admits(store: Store, seconds: float) -> bool:
     with store.write() as tx:
-        return ledger.admit(tx, "context7", owner, now=later(seconds), probe_seconds=30)
+        return ledger.admit(tx, "context7", now=later(seconds), probe_seconds=30)
 
 
 def test_a_breaker_opens_after_failures_in_a_row_and_doubles(store: Store) -> None:
@@ -75,14 +75,13 @@ def test_a_pause_that_is_asked_for_while_it_is_open_is_no_further_opening(store:
 def test_one_process_probes_a_half_open_breaker(store: Store) -> None:
     for _ in range(3):
         fail(store, 0)
-    assert admits(store, 60, "a")
-    assert not admits(store, 61, "b")
-    assert admits(store, 61, "a")
-    assert admits(store, 92, "b")
+    assert admits(store, 60)
+    assert not admits(store, 61)
+    assert admits(store, 92)
     with store.write() as tx:
         ledger.record_success(tx, "context7")
         assert ledger.circuit(tx, "context7") == Circuit(source="context7")
-    assert admits(store, 61, "b")
+    assert admits(store, 61)
 
 
 def test_a_source_that_names_its_pause_gets_it(store: Store) -> None:
@@ -100,10 +99,10 @@ def test_a_breaker_may_be_off(store: Store) -> None:
 def test_what_was_learned_about_a_framework_is_remembered(store: Store) -> None:
     with store.write() as tx:
         assert ledger.library(tx, "Click") is None
-        ledger.learn_library(tx, "Click", now=NOW)
+        ledger.learn_library(tx, "Click", Learned(), now=NOW)
         assert ledger.library(tx, "Click") is None
-        ledger.learn_library(tx, "Click", now=NOW, library_id="/pallets/click")
-        ledger.learn_library(tx, " click ", now=NOW, repository="pallets/click")
+        ledger.learn_library(tx, "Click", Learned(library_id="/pallets/click"), now=NOW)
+        ledger.learn_library(tx, " click ", Learned(repository="pallets/click"), now=NOW)
         known = ledger.library(tx, "CLICK")
     assert known is not None
     assert (known.library_id, known.repository) == ("/pallets/click", "pallets/click")

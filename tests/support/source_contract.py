@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 
-from kr.models import Query, ServerConfig
+from kr.models import Learned, Query
+from kr.settings.model import Server
 from kr.sources.base import Ask, Source
 from kr.sources.context7 import Context7
 from kr.sources.deepwiki import DeepWiki
-from kr.sources.web_search import WebSearch
 from tests.support import web_servers
 from tests.support.mcp_servers import Raw, Scenario, context7_server, deepwiki_server, refused_url
 
@@ -79,7 +79,7 @@ class Subject:
                 tags=("options",),
                 question="How do I make an option repeatable?",
             ),
-            repository="vuejs/core",
+            known=Learned(repository="vuejs/core"),
         )
     )
 
@@ -152,8 +152,8 @@ def _search(reply: web_servers.Reply | None = None) -> Iterator[str]:
         yield server.url
 
 
-def _server(url: str) -> ServerConfig:
-    return ServerConfig(url=url, headers={"Authorization": f"Bearer {SECRET}"})
+def _server(url: str) -> Server:
+    return Server(url=url, headers={"Authorization": f"Bearer {SECRET}"})
 
 
 SUBJECTS: list[Subject] = [
@@ -195,7 +195,9 @@ SUBJECTS: list[Subject] = [
     ),
     Subject(
         name="web_search",
-        source=lambda url: WebSearch(provider="brave", url=url, api_key=SECRET, allow_private_addresses=True),
+        source=lambda url: web_servers.web_search(
+            provider="brave", url=url, api_key=SECRET, allow_private_addresses=True
+        ),
         serve=_web_behaviours(),
     ),
 ]

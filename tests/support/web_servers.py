@@ -17,7 +17,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
+
+from kr.settings.model import SearchProvider
+from kr.sources.web_search import WebSearch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,3 +233,9 @@ def refused_url() -> str:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+def web_search(*, api_key: str = "", **settings: Any) -> WebSearch:
+    """Make the source for these settings, its key in a variable."""
+    config = SearchProvider(**{"api_key_env": "SEARCH_KEY" if api_key else None, **settings})
+    return WebSearch(config, {config.api_key_env or "": api_key})

@@ -3,18 +3,15 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import log1p
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.models import Entry, MatchRules, Query, Ratings, ResearchStatus, SourceAttempt
+from kr.models import Entry, Query, Ratings, ResearchStatus, SourceAttempt
 from kr.research.decide import (
     Candidate,
     JudgedEntry,
-    Limits,
-    Outcome,
     Verdict,
     choose,
     judge,
@@ -31,6 +28,7 @@ from kr.research.decide import (
     tier_of,
     with_confidence,
 )
+from kr.settings.model import KnowledgeResearch
 from kr.times import to_text
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
@@ -48,7 +46,7 @@ ENTRY = Entry(
 )
 INSTALLED = replace(ENTRY, fresh_until=to_text(NOW + timedelta(hours=20)))
 FINDING = replace(ENTRY, origin="finding")
-SURE, SEED = MatchRules(), MatchRules(mode="seed", floor="framework+topic")
+SURE, SEED = KnowledgeResearch(), KnowledgeResearch(cache_match="seed", cache_match_floor="framework+topic")
 
 
 def ago(days: float) -> str:
@@ -56,7 +54,7 @@ def ago(days: float) -> str:
 
 
 def known(one: Entry, ratings: Ratings | None = None, *, is_wording: bool = False) -> JudgedEntry:
-    [found] = judge_all([(one, ratings or Ratings(), is_wording)], "3", Limits(), NOW)
+    [found] = judge_all([(one, ratings or Ratings(), is_wording)], "3", KnowledgeResearch(), NOW)
     return found
 
 
@@ -70,8 +68,8 @@ def query(topic: str = "virtual scrolling", *tags: str, question: str = "How?") 
 def test_who_says_nothing_gets_the_limits_of_the_seed() -> None:
     ages = {30: "fresh", 31: "stale", 60: "stale", 61: "archived"}
     for days, status in ages.items():
-        assert judge(replace(ENTRY, last_accessed=ago(days)), "3", Limits(), NOW).status == status
-    assert judge(replace(ENTRY, created=ago(9_000)), "3", Limits(), NOW).status == "fresh"
+        assert judge(replace(ENTRY, last_accessed=ago(days)), "3", KnowledgeResearch(), NOW).status == status
+    assert judge(replace(ENTRY, created=ago(9_000)), "3", KnowledgeResearch(), NOW).status == "fresh"
 
 
 @pytest.mark.parametrize(
@@ -116,11 +114,11 @@ def test_who_says_nothing_gets_the_limits_of_the_seed() -> None:
 def test_marks_are_stored_once_and_for_the_major_that_they_are_about(
     entry: Entry, version: str, verdict: Verdict
 ) -> None:
-    assert judge(entry, version, Limits(), NOW) == verdict
+    assert judge(entry, version, KnowledgeResearch(), NOW) == verdict
 
 
 def test_a_limit_below_the_archives_counts() -> None:
-    short = Limits(ttl_days=30, archive_after_days=10)
+    short = KnowledgeResearch(cache_ttl_days=30, archive_after_days=10)
     assert judge(replace(ENTRY, last_accessed=ago(10)), "3", short, NOW).status == "fresh"
     assert judge(replace(ENTRY, last_accessed=ago(11)), "3", short, NOW).status == "archived"
     assert judge(replace(ENTRY, last_accessed="some day"), "3", short, NOW).status == "stale"
@@ -131,7 +129,7 @@ def test_an_entry_is_judged_with_the_status_that_it_has_now_and_archived_ones_ar
         (replace(ENTRY, id=f"vue-{days}", topic=f"t {days}", last_accessed=ago(days)), Ratings(), False)
         for days in (1, 31, 61)
     ]
-    found = judge_all(rows, "3", Limits(), NOW)
+    found = judge_all(rows, "3", KnowledgeResearch(), NOW)
     assert [(it.entry.id, it.entry.status, it.is_servable) for it in found] == [
         ("vue-1", "fresh", True),
         ("vue-31", "stale", False),
@@ -144,8 +142,8 @@ def test_where_a_topic_has_an_entry_of_the_major_that_is_asked_for_others_step_b
         for version, topic in (("2.7", "Slots"), ("3.1", "slots"), ("unknown", "slots"), ("2.6", "guards"))
     ]
     for version, ids in (("3", {"3.1", "unknown", "2.6"}), ("2", {"2.7", "unknown", "2.6"})):
-        assert {it.entry.id for it in judge_all(rows, version, Limits(), NOW)} == ids
-    assert len(judge_all(rows, "4", Limits(), NOW)) == 4
+        assert {it.entry.id for it in judge_all(rows, version, KnowledgeResearch(), NOW)} == ids
+    assert len(judge_all(rows, "4", KnowledgeResearch(), NOW)) == 4
 
 
 @pytest.mark.parametrize(
@@ -174,7 +172,7 @@ def test_what_is_served_to_nobody_says_why(entry: Entry, ratings: Ratings, refus
         (SEED, ["topic and tags", "topic", "finding by wording", "wording"]),
     ],
 )
-def test_of_several_that_match_the_better_one_is_served(rules: MatchRules, order: list[str]) -> None:
+def test_of_several_that_match_the_better_one_is_served(rules: KnowledgeResearch, order: list[str]) -> None:
     found = {
         "finding by wording": known(replace(FINDING, topic="else", question="?"), is_wording=True),
         "topic and tags": known(ENTRY),
@@ -204,7 +202,7 @@ def test_of_equals_the_last_accessed_is_served_then_the_first_by_id(order: list[
 
 
 @pytest.mark.parametrize("rules", [SURE, SEED])
-def test_what_may_not_be_served_is_what_research_stands_on(rules: MatchRules) -> None:
+def test_what_may_not_be_served_is_what_research_stands_on(rules: KnowledgeResearch) -> None:
     stale = known(replace(FINDING, status="stale"))
     fresh = known(replace(ENTRY, id="vue-2", tags=()))
     for given_entries in ([stale, fresh], [fresh, stale]):
@@ -217,11 +215,17 @@ def test_what_may_not_be_served_is_what_research_stands_on(rules: MatchRules) ->
 def test_the_seeds_third_tier_is_served_where_the_floor_allows() -> None:
     by_tag = known(replace(ENTRY, topic="routes"))
     asked = query("virtual scrolling", "lists")
-    assert tier_of(asked, by_tag, MatchRules(mode="seed", floor="framework+tags")) == "framework+tags"
+    assert (
+        tier_of(asked, by_tag, KnowledgeResearch(cache_match="seed", cache_match_floor="framework+tags"))
+        == "framework+tags"
+    )
     assert tier_of(asked, by_tag, SEED) is None
     assert tier_of(asked, by_tag, SURE) is None
-    assert tier_of(query("routes"), by_tag, MatchRules(mode="seed", fuzzy=False)) == "framework+topic"
-    assert tier_of(asked, by_tag, MatchRules(mode="seed", fuzzy=False)) is None
+    assert (
+        tier_of(query("routes"), by_tag, KnowledgeResearch(cache_match="seed", cache_fuzzy_match=False))
+        == "framework+topic"
+    )
+    assert tier_of(asked, by_tag, KnowledgeResearch(cache_match="seed", cache_fuzzy_match=False)) is None
 
 
 @pytest.mark.parametrize("shared", range(5, 11))
@@ -247,16 +251,11 @@ def test_shared_tags_are_the_requests_each_once_by_their_stems() -> None:
 
 def test_an_answer_says_why_it_was_served() -> None:
     asked = query("long virtual scrolling", "lists", "state")
-    match = match_of(asked, ENTRY, "framework+wording", 3.5)
-    assert (match.entry, match.tier, match.shared_tags, match.score) == (
-        ENTRY,
-        "framework+wording",
-        ("lists",),
-        3.5,
-    )
-    assert match.topic_overlap == pytest.approx(2 / 3)
+    match = match_of(asked, known(ENTRY), "framework+wording", 3.5)
+    assert (match.tier, match.shared_tags, match.score) == ("framework+wording", ["lists"], 3.5)
+    assert (match.topic_overlap, match.entry_status, match.origin) == (0.6667, "fresh", "excerpt")
     small = replace(ENTRY, topic="the of")
-    assert match_of(query("The OF"), small, "framework+topic").topic_overlap == 1.0
+    assert match_of(query("The OF"), known(small), "framework+topic").topic_overlap == 1.0
 
 
 # --- which are offered, and in which order
@@ -385,30 +384,19 @@ def test_a_report_shows_the_confidence_that_its_entry_has_now() -> None:
 # --- a research's status
 
 
-def outcome(*attempts: tuple[str, str], **changes: Any) -> Outcome:
-    rows = tuple(SourceAttempt(source=source, status=status) for source, status in attempts)  # type: ignore[arg-type]
-    return Outcome(attempts=rows, **changes)
+def status_of(
+    *attempts: tuple[str, str], is_answered: bool = False, is_written: bool = True, has_ended: bool = False
+) -> ResearchStatus:
+    rows = [SourceAttempt(source=source, status=status) for source, status in attempts]  # type: ignore[arg-type]
+    return research_status(rows, is_answered=is_answered, is_written=is_written, has_budget_ended=has_ended)
 
 
-@pytest.mark.parametrize(
-    ("ended", "status"),
-    [
-        (outcome(is_fresh_hit=True, is_offer=True), "cache-hit"),
-        (outcome(is_offer=True), "candidates"),
-        (outcome(("context7", "skipped"), has_budget_ended=True), "budget-exhausted"),
-        (outcome(("context7", "timeout")), "degraded"),
-        (
-            outcome(("context7", "timeout"), ("deepwiki", "success"), is_answered=True, is_written=False),
-            "partial",
-        ),
-        (
-            outcome(("context7", "timeout"), ("deepwiki", "unavailable"), ("a", "success"), is_answered=True),
-            "timeout",
-        ),
-        (outcome(("context7", "unavailable"), ("deepwiki", "success"), is_answered=True), "partial"),
-        (outcome(("local_docs", "unavailable"), ("context7", "success"), is_answered=True), "success"),
-        (outcome(("context7", "success"), is_answered=True), "success"),
-    ],
-)
-def test_the_status_is_the_first_row_of_the_table_that_holds(ended: Outcome, status: ResearchStatus) -> None:
-    assert research_status(ended) == status
+def test_the_status_is_the_first_row_of_the_table_that_holds() -> None:
+    timeout, unavailable, answered = ("a", "timeout"), ("b", "unavailable"), ("c", "success")
+    assert status_of(("a", "skipped"), has_ended=True) == "budget-exhausted"
+    assert status_of(timeout) == "degraded"
+    assert status_of(timeout, answered, is_answered=True, is_written=False) == "partial"
+    assert status_of(timeout, unavailable, answered, is_answered=True) == "timeout"
+    assert status_of(unavailable, answered, is_answered=True) == "partial"
+    assert status_of(("local_docs", "unavailable"), answered, is_answered=True) == "success"
+    assert status_of(answered, is_answered=True) == "success"
