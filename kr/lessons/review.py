@@ -13,7 +13,6 @@ from kr.lessons.book import LessonBook, judged, make_row
 from kr.lessons.file import LessonsFile, LessonsFileError
 from kr.lessons.line import KEPT_COLUMNS, format_line, lesson_keywords
 from kr.lessons.record import read_words
-from kr.models import Lesson
 from kr.store import lessons as lesson_rows
 from kr.store.engine import LESSONS
 from kr.store.lessons import LessonMark, LessonRow
@@ -112,29 +111,25 @@ class Lessons:
 
     def import_files(self, files: Sequence[Path]) -> dict[str, int]:
         """Append the lessons of other files that are not known yet, and count; none where one file can't be read."""
-        lessons: list[Lesson] = []
-        refused = 0
+        rows: list[LessonRow] = []
+        refused, now = 0, self._clock()
         for path in files:
             if not path.exists():
                 raise LessonsFileError(f"{path}: No such file or directory")
             parsed = LessonsFile(path.resolve()).read()
-            if parsed.unread:
-                logger.warning("%s: %d lines are no lesson; not imported", path, parsed.unread)
-            lessons += parsed.lessons
-            refused += parsed.unread
-        now, made = self._clock(), list[LessonRow | None]()
-        for it in lessons:
-            made.append(
-                make_row(it.date, it.tags, it.summary, it.ref, recorded_at=to_text(now), source="file")
-            )
-        rows = [row for row in made if row]
+            origin = {"recorded_at": to_text(now), "source": "file"}
+            made = [make_row(it.date, it.tags, it.summary, it.ref, **origin) for it in parsed.lessons]
+            rows += filter(None, made)
+            if lost := parsed.unread + made.count(None):
+                logger.warning("%s: %d lines are no lesson; not imported", path, lost)
+                refused += lost
         fresh, total = self._book.append(rows, now=now)
         held = sum(row.held is not None for row in fresh)
         return {
             "imported": len(fresh) - held,
             "duplicates": len(rows) - len(fresh),
             "quarantined": held,
-            "refused": refused + len(made) - len(rows),
+            "refused": refused,
             "total": total,
         }
 
