@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from kr.documents.rank import RARE
+from kr.documents.index import RARE
 from kr.errors import SourceFailure
 from kr.models import Answer, Query
 from kr.research.report import build_report

@@ -157,14 +157,11 @@ def _flatten(pre: HtmlElement) -> None:
 
 
 def _language(pre: HtmlElement) -> str:
-    for element in (pre, *islice(pre.iter("code"), 1), *islice(pre.iterancestors(), 3)):
-        declared = element.get("data-lang") or element.get("data-language") or ""
-        found = _LANGUAGE.search((element.get("class") or "")[:2000].lower())
-        name = declared.strip().lower() or (found[1] if found else "")
-        name = {"python3": "python", "ipython3": "python", "ipython": "python"}.get(name, name)
-        if name and name not in _NO_LANGUAGE and re.fullmatch(r"[a-z0-9][a-z0-9+#._-]{0,29}", name):
-            return name
-    return ""
+    around = (pre, *islice(pre.iter("code"), 1), *islice(pre.iterancestors(), 3))
+    marks = [f"lang-{one.get('data-lang') or one.get('data-language')} {one.get('class')}" for one in around]
+    names = _LANGUAGE.findall(" ".join(marks)[:4000].lower())
+    name = next((name for name in names if name not in _NO_LANGUAGE), "")
+    return re.sub(r"^i?python3?$", "python", name)
 
 
 class _Converter(MarkdownConverter):

@@ -1,29 +1,32 @@
-"""The index of documentation: a SQLite file with full-text search for a package at a version, or for a folder.
+"""The index of documentation: a SQLite file with full-text search for a package at a version, or for a folder; and how it is asked.
 
 It is made in one transaction: eight processes make it once, and one that is killed leaves nothing half. It is made anew when the files
-that it was made of changed. Where the user's cache folder can't be written it is held in memory.
+that it was made of changed. Where the user's cache folder can't be written it is held in memory. Asked, it gives the passages that fit a
+question best, by ``bm25``, and tells whether they leave the question open.
 """
 
 import hashlib
+import math
 import os
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kr.documents.text import Section
+from kr.documents.text import Section, joined, markdown_sections, restructured_to_markdown
+from kr.models import Query
+from kr.text import fenced, identifiers, search_words, searchable
 
 MAX_BYTES = 512 * 1024 * 1024
 """Of all indexes together; the least recently used go first."""
 
-_FORMAT = 7
+_FORMAT = 8
 """Of the files: another one is made anew."""
 
 _WAIT = 120.0  # seconds for another process that makes the same index
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _HUMPED = re.compile(r"\b[A-Za-z][a-z0-9]+[A-Z]\w*")
 _TABLE = """
 CREATE VIRTUAL TABLE passages USING fts5(
@@ -50,11 +53,10 @@ class Origin:
 
 def cache_folder(environ: Mapping[str, str]) -> Path | None:
     """Return the user's folder of indexes, ``$XDG_CACHE_HOME/kr/docs``; None for a user without a home."""
-    cache = environ.get("XDG_CACHE_HOME", "")
-    home = environ.get("HOME", "")
-    if Path(cache).is_absolute():
-        return Path(cache) / "kr" / "docs"
-    return Path(home) / ".cache" / "kr" / "docs" if home else None
+    cache, home = Path(environ.get("XDG_CACHE_HOME", "")), environ.get("HOME")
+    if not cache.is_absolute():
+        cache = Path(home or "", ".cache")
+    return cache / "kr" / "docs" if cache.is_absolute() else None
 
 
 def open_index(
@@ -117,17 +119,11 @@ def _is_new(connection: sqlite3.Connection, origin: Origin) -> bool:
 
 def bound(folder: Path, *, keep: Path | None = None, most: int = MAX_BYTES) -> None:
     """Remove the least recently used indexes until the others have at most ``most`` bytes."""
-    held: list[tuple[float, int, Path]] = []
-    for path in folder.glob("*.db"):
-        with suppress(OSError):
-            status = path.stat()
-            held.append((status.st_mtime, status.st_size, path))
-    size = sum(row[1] for row in held)
-    for _, own, path in sorted(held):
-        if size <= most:
-            return
-        if path != keep:
-            with suppress(OSError):
+    with suppress(OSError):  # another process removed one: then the next time
+        held = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in folder.glob("*.db"))
+        size = sum(own for _, own, _ in held)
+        for _, own, path in held:
+            if size > most and path != keep:
                 path.unlink()
                 size -= own
 
@@ -140,16 +136,202 @@ def fill(connection: sqlite3.Connection, sections: Iterable[Section]) -> None:
 
 
 def _row(one: Section) -> tuple[object, ...]:
-    words = split_words(one.name)
-    return one.name, words, one.signature, one.text, _parts(one), one.place, one.form, int(one.is_secondary)
+    # The words of the identifiers in a section that its text holds in one piece only: ``withoutEnlargement``.
+    parts = map(searchable, dict.fromkeys(_HUMPED.findall(f"{one.signature} {one.text}")))
+    words = searchable(one.name)
+    return (
+        one.name,
+        words,
+        one.signature,
+        one.text,
+        " ".join(parts),
+        one.place,
+        one.form,
+        int(one.is_secondary),
+    )
 
 
-def _parts(section: Section) -> str:
-    """Return the words of the identifiers in a section that its text holds in one piece only: ``withoutEnlargement``."""
-    held = _HUMPED.findall(f"{section.signature} {section.text}")
-    return " ".join(split_words(one) for one in dict.fromkeys(held))
+# --- asking ---
+
+_BEST = 5
+"""Passages of which at least one has to hold one of the question's rare words, or the question is left open."""
+
+RARE = 0.85
+"""The share of the question's words, those that the fewest passages hold first, that are its rare ones."""
+
+_MOST_ROWS = 80
+_OF_DEPENDENCY = 40
+_MOST_WORDS = 60
+_WEIGHTS = "3.0, 5.0, 1.5, 1.0, 0.5"  # name, its words, signature, text, words of identifiers in the text
+
+# What a passage's bm25 is multiplied by.
+_COVERAGE = 1.0
+"""Times the share of the question's rarity that the passage holds: one that has most of it goes before one that repeats a word."""
+_SECONDARY = 0.6
+_README = 1.2
+_SPELLED = 2.0
+_DEPENDENCY = 0.6
+
+_UNSEEN = 100
+"""Passages that a small package or folder is taken to have besides: a word of its only page is no common word."""
+
+_LEAST_OF_DEPENDENCY = 0.3
+"""Of the question's rarity: a dependency's passage that holds less is no answer to it."""
 
 
-def split_words(name: str) -> str:
-    """Return an identifier as its words: ``forbidExtraKeys`` and ``forbid_extra_keys`` are "forbid extra keys"."""
-    return " ".join(re.sub(r"[\W_]+", " ", _CAMEL.sub(" ", name)).split())
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is searched for: ``words`` without the small ones, ``spelled`` the last parts of the identifiers that the question writes as such."""
+
+    words: tuple[str, ...]
+    spelled: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, *texts: str) -> "Question":
+        """Read question, topic and tags: identifiers whole and in their parts, each word once."""
+        names = (name.removesuffix("()").rpartition(".")[2] for text in texts for name in identifiers(text))
+        return cls(words=tuple(search_words(*texts)[:_MOST_WORDS]), spelled=frozenset(names))
+
+
+def question_of(query: Query) -> Question:
+    """Read a request: its topic, its question and its tags."""
+    return Question.of(query.topic, query.question, *query.tags)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A passage of an index. ``held`` are the words of the question that it holds; ``score`` orders, and is no probability."""
+
+    section: Section
+    package: str
+    score: float
+    held: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """The passages, the best first.
+
+    ``rarest``: where among the question's words, the rarest first, the rarest one stands that the best passages hold: above 0 for the
+    rarest of all, 1 for the commonest, infinite where they hold none.
+    """
+
+    passages: tuple[Found, ...]
+    rarest: float
+
+    @property
+    def is_gap(self) -> bool:
+        """Whether the best passages hold none of the question's rare words: they are about something else."""
+        return self.rarest > RARE
+
+
+Holders = dict[str, frozenset[int]]
+"""Which passages hold each word of a question."""
+
+
+class Index:
+    """An open index and the name of the package or folder that it is of."""
+
+    def __init__(self, package: str, connection: sqlite3.Connection) -> None:
+        self._package = package
+        self._connection = connection
+
+    def size(self) -> int:
+        (last,) = self._connection.execute("SELECT coalesce(max(rowid), 0) FROM passages").fetchone()
+        return int(last)
+
+    def holders(self, question: Question) -> Holders:
+        """Return by word which passages hold it, by its stem."""
+        find = "SELECT rowid FROM passages WHERE passages MATCH ?"
+        return {
+            word: frozenset(rowid for (rowid,) in self._connection.execute(find, (f'"{word}"',)))
+            for word in question.words
+        }
+
+    def weighed(
+        self, question: Question, holders: Holders, rarity: dict[str, float], limit: int
+    ) -> Iterator[Found]:
+        """Yield the passages that hold any of the question's words, by their ``bm25``, with a score of what else tells for them."""
+        rank = f"bm25(passages, {_WEIGHTS})"
+        rows = self._connection.execute(
+            f"SELECT {rank}, rowid, name, text, place, signature, form, is_secondary "  # noqa: S608 - weights of ours
+            f"FROM passages WHERE passages MATCH ? ORDER BY {rank} LIMIT ?",
+            (" OR ".join(f'"{word}"' for word in question.words) or '""', limit),
+        )
+        for score, rowid, *columns in rows:
+            section = Section(*columns)
+            held = frozenset(word for word, passages in holders.items() if rowid in passages)
+            is_readme = section.form == "section" and section.name.lower().startswith("readme")
+            factors = (
+                1.0 + _COVERAGE * _share(held, rarity),
+                _SECONDARY if section.is_secondary else 1.0,
+                _README if is_readme else 1.0,
+                _SPELLED if section.name.rpartition(".")[2].casefold() in question.spelled else 1.0,
+            )
+            # The lower the bm25 the better.
+            yield Found(section=section, package=self._package, score=-score * math.prod(factors), held=held)
+
+
+def ask(own: Index, question: Question, dependencies: Iterable[Index] = ()) -> Ranking:
+    """Rank the passages of a package; its ``dependencies`` are asked where it does not know a word of the question at all.
+
+    They are taken one by one, and only then: an iterator opens no index that is not needed.
+    """
+    size, holders = own.size(), own.holders(question)
+    rarity = {word: math.log((size + _UNSEEN) / (len(rows) + 1)) for word, rows in holders.items()}
+    found = list(own.weighed(question, holders, rarity, _MOST_ROWS))
+    unknown = frozenset(word for word, rows in holders.items() if not rows)
+    for other in dependencies if unknown else ():
+        found += [
+            replace(one, score=one.score * _DEPENDENCY)
+            for one in other.weighed(question, other.holders(question), rarity, _OF_DEPENDENCY)
+            if one.held & unknown and _share(one.held, rarity) > _LEAST_OF_DEPENDENCY
+        ]
+    best = tuple(_once(sorted(found, key=lambda one: -one.score)))
+    return Ranking(passages=best, rarest=_rarest(best, rarity))
+
+
+def _rarest(best: Sequence[Found], rarity: dict[str, float]) -> float:
+    """Return ``Ranking.rarest``; the rarest of all is always among the rare ones."""
+    held = frozenset[str]().union(*(one.held for one in best[:_BEST]))
+    ordered = sorted(rarity, key=lambda word: -rarity[word])
+    places = (place for place, word in enumerate(ordered, 1) if word in held)
+    first = next(places, None)
+    return math.inf if first is None else 0.0 if first == 1 else first / len(ordered)
+
+
+def _share(held: Iterable[str], rarity: dict[str, float]) -> float:
+    return sum(rarity.get(word, 0.0) for word in held) / (sum(rarity.values()) or 1.0)
+
+
+def _once(found: Iterable[Found]) -> Iterator[Found]:
+    """Yield each text once: of what a package hands on under two names the better one stays."""
+    seen: set[tuple[str, str]] = set()
+    for one in found:
+        section = one.section
+        name = section.name.rpartition(".")[2] if section.form == "python" else section.name
+        key = (name, (section.text or section.signature)[:60])
+        if key not in seen:
+            seen.add(key)
+            yield one
+
+
+def markdown(section: Section) -> str:
+    """Return a passage as Markdown: a section as it is, a name with its signature as code above its docstring."""
+    if section.form == "section":
+        return section.text
+    if section.form == "typescript":
+        return fenced(section.signature, "ts")
+    signature = fenced(section.signature, "python") if section.signature else ""
+    return joined([signature, restructured_to_markdown(section.text)])
+
+
+def rank_texts(texts: Iterable[tuple[str, str, str]], question: Question) -> list[Section]:
+    """Cut texts, given as ``(title, address, Markdown)``, into sections and rank them; in their order where none has a word of the question."""
+    sections = [
+        one for title, place, text in texts for one in markdown_sections(text, place=place, title=title)
+    ]
+    with closing(sqlite3.connect(":memory:")) as connection:
+        fill(connection, sections)
+        ranking = ask(Index("", connection), question)
+    return [one.section for one in ranking.passages] or sections

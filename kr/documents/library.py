@@ -1,6 +1,5 @@
 """Which files of a package or folder are documentation, and their index. Links that lead out are not followed."""
 
-import hashlib
 import os
 import re
 import sqlite3
@@ -11,7 +10,8 @@ from pathlib import Path, PurePosixPath
 from kr.documents import npm, python
 from kr.documents.index import Origin, open_index
 from kr.documents.text import Section, sections
-from kr.packages.installed import InstalledPackage, contained, walk
+from kr.packages.installed import InstalledPackage
+from kr.text import digest
 
 MAX_DOCUMENT = 1024 * 1024
 """Bytes of one document that are read."""
@@ -19,6 +19,7 @@ MAX_DOCUMENT = 1024 * 1024
 MAX_SOURCE = 1_500_000
 """Bytes of a source; a longer one is none that somebody wrote, and is not read: its tree would take hundreds of megabytes."""
 
+_MOST_ENTRIES = 20_000
 MAX_DOCUMENTS = 2_000
 MAX_SOURCES = 1_500
 MAX_BYTES = 48 * 1024 * 1024
@@ -29,7 +30,7 @@ _ENDINGS = (*_MARKED, ".txt")
 _IN_FOLDERS = _MARKED | {".txt", ".html", ".htm"}
 _DOC_FOLDERS = frozenset({"doc", "docs", "documentation", "guide", "guides"})
 _SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "_build", "site-packages"})
-_LOCALES = frozenset({"locale", "locales", "i18n"})
+_LOCALES = re.compile(r"(?:^|/)(?:locales?|i18n)/")
 _DECLARATIONS = (".d.ts", ".d.mts", ".d.cts")
 _SOURCES = (".py", ".pyi", *_DECLARATIONS)
 _UNTELLING = re.compile(
@@ -62,7 +63,7 @@ def folder_index(folder: Path, cache: Path | None) -> sqlite3.Connection:
     places = map(PurePosixPath, walk(root, skipped=_SKIPPED_FOLDERS))
     files = [str(one) for one in places if one.suffix.lower() in _IN_FOLDERS and not one.name.startswith(".")]
     return _index(
-        f"folder-{root.name}-{_digest(str(root))[:20]}",
+        f"folder-{root.name}-{digest(str(root))[:20]}",
         [(root, files)],
         lambda: (it for file, text in _read(root, files) for it in sections(text, place=file, title=file)),
         cache,
@@ -86,20 +87,19 @@ def _index(
                 continue
             lines.append(f"{file}\0{status.st_size}")
             newest = max(newest, status.st_mtime)
-    return open_index(Origin(key=key, fingerprint=_digest("\n".join(lines)), changed_at=newest), make, cache)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+    return open_index(Origin(key=key, fingerprint=digest("\n".join(lines)), changed_at=newest), make, cache)
 
 
 def package_files(package: InstalledPackage) -> list[str]:
     """Choose a package's documents and sources, by their names."""
-    documents = [file for file in package.files if _is_document(file)]
+    skipped = frozenset({"node_modules", "test", "tests"})
+    files = [*walk(package.root, skipped=skipped)] if package.files is None else package.files
+    documents = [file for file in files if _is_document(file)]
     # What a translation says the README says too, and better; a licence is better than nothing.
     own = [file for file in documents if not _TRANSLATED.search(PurePosixPath(file.lower()).stem)]
     telling = [file for file in own or documents if not _UNTELLING.match(PurePosixPath(file).name)]
-    sources = _python_sources(package.files) if package.ecosystem == "python" else _declaration_files(package)
+    is_python = package.ecosystem == "python"
+    sources = _python_sources(files) if is_python else _declaration_files(files, package.version)
     return [*(telling or own or documents)[:MAX_DOCUMENTS], *sources[:MAX_SOURCES]]
 
 
@@ -125,43 +125,54 @@ def _is_document(file: str) -> bool:
     if not folded.endswith(_ENDINGS) and "readme" not in folded:
         return False
     path = PurePosixPath(folded)
-    is_readme = path.stem.startswith("readme")
     is_in_docs = not _DOC_FOLDERS.isdisjoint(path.parts[:-1])
-    if path.suffix in _MARKED or (is_readme and path.suffix in {"", ".txt"}):
-        return is_readme or is_in_docs or len(path.parts) == 1
-    return path.suffix == ".txt" and is_in_docs
+    if path.stem.startswith("readme"):
+        return path.suffix in {"", ".txt", *_MARKED}
+    return is_in_docs or (path.suffix in _MARKED and len(path.parts) == 1)
 
 
 def _python_sources(files: Iterable[str]) -> list[str]:
-    known = set(files)
-    chosen = [
-        file
-        for file in known
-        if python.is_read(file)
-        and (file.endswith(".py") or (file.endswith(".pyi") and file[:-1] not in known))
-    ]
+    chosen = _without_twins(filter(python.is_read, files), (".py", ".pyi"))
     return sorted(
         chosen, key=lambda file: ("/_" in f"/{file}".replace("/__init__", ""), file.count("/"), file)
     )
 
 
-def _declaration_files(package: InstalledPackage) -> list[str]:
+def _declaration_files(files: Iterable[str], version: str) -> list[str]:
     """Choose the declarations of a package's own major version; what it keeps of another one (``v3/`` in zod 4) would mislead."""
-    known = {file for file in package.files if not _LOCALES & {*PurePosixPath(file).parts[:-1]}}
-    own = re.search(r"\d+", package.version)
-    of_own = {
-        file for file in known if own and all(int(of) == int(own[0]) for of in _OF_MAJOR.findall(f"/{file}"))
-    }
-    known = of_own or known
+    known = [file for file in files if not _LOCALES.search(file)]
+    majors = set(re.findall(r"\d+", version)[:1])
+    of_own = [file for file in known if {*_OF_MAJOR.findall(f"/{file}")} <= majors]
     # Of twins for two module systems one is enough.
-    chosen = [
-        file
-        for file in known
-        if file.endswith(_DECLARATIONS)
-        and not (file.endswith((".d.mts", ".d.cts")) and re.sub(r"\.d\.[mc]ts$", ".d.ts", file) in known)
-        and not (file.endswith(".d.cts") and file.replace(".d.cts", ".d.mts") in known)
-    ]
-    return sorted(chosen, key=lambda file: (file.count("/"), file))
+    return sorted(_without_twins(of_own, _DECLARATIONS), key=lambda file: (file.count("/"), file))
+
+
+def _without_twins(files: Iterable[str], endings: Iterable[str]) -> Iterable[str]:
+    """Return the files with one of the endings; of those that only differ by it the one whose ending comes first."""
+    found: dict[str, str] = {}
+    known = list(files)
+    for ending in endings:
+        found = {file.removesuffix(ending): file for file in known if file.endswith(ending)} | found
+    return found.values()
+
+
+def walk(root: Path, *, skipped: frozenset[str]) -> Iterator[str]:
+    """Yield the files below ``root``, relative, with forward slashes; links to folders are not followed."""
+    count = 0
+    for folder, folders, files in os.walk(root, followlinks=False):
+        folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in skipped)
+        place = Path(folder).relative_to(root)
+        for file in sorted(files):
+            count += 1
+            if count > _MOST_ENTRIES:
+                return
+            yield (place / file).as_posix()
+
+
+def contained(path: Path, root: Path) -> Path | None:
+    """Return the real path of the regular file ``path`` when it lies in ``root`` (a real path), else None."""
+    real = Path(os.path.realpath(path))
+    return real if real.is_relative_to(root) and real.is_file() else None
 
 
 def _read(root: Path, files: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from kr.documents.text import Section, pieces
 
@@ -36,9 +37,7 @@ class _Module:
     imports: dict[str, str] = field(default_factory=dict)
     """Names of this module that come from elsewhere, and their whole dotted names there."""
     stars: list[str] = field(default_factory=list)
-    typing_imports: dict[str, str] = field(default_factory=dict)
-    """The same under ``if TYPE_CHECKING``: of these only what ``__all__`` lists can be imported from here, by a lazy ``__getattr__``."""
-    listed: frozenset[str] = frozenset()
+    listed: set[str] = field(default_factory=set)
     """What ``__all__`` lists."""
 
 
@@ -71,59 +70,62 @@ def _is_secondary(name: str) -> bool:
 
 
 def _read_module(place: str, text: str) -> _Module | None:
+    module = _Module(module_name(place), place, is_package="__init__.py" in place)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of escapes in a stranger's strings
             tree = ast.parse(text)
+        doc = ast.get_docstring(tree) or ""
+        module.sections += [Section(name=module.name, text=piece, place=place) for piece in pieces(doc)]
+        _read_body(module, tree.body, module.name, 0)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    module = _Module(module_name(place), place, is_package="__init__.py" in place)
-    if doc := ast.get_docstring(tree):
-        module.sections += [Section(name=module.name, text=piece, place=place) for piece in pieces(doc)]
-    try:
-        _read_imports(module, tree.body, module.imports)
-        _read_body(module, tree.body, module.name, 0)
-    except RecursionError:
-        return module  # what was read before it counts
-    lazy = {name: target for name, target in module.typing_imports.items() if name in module.listed}
-    module.imports = {**lazy, **module.imports}
     return module
+
+
+def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield statements, those under a condition or ``try`` too."""
+    for node in body:
+        match node:
+            case ast.If():
+                yield from _statements([*node.body, *node.orelse])
+            case ast.Try():
+                yield from _statements(node.body)
+            case _:
+                yield node
 
 
 def _read_body(module: _Module, body: Sequence[ast.stmt], prefix: str, depth: int) -> None:
     named: dict[str, _Named] = {}
-    for at, node in enumerate(body):
+    for node, after in pairwise([*_statements(body), ast.Pass()]):
         match node:
+            case ast.ImportFrom() if not depth:
+                _add_imports(module, node)
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 known = named.get(node.name)
                 # Of overloads and of a property's parts the one that is documented stands for all.
                 if known is None or (not ast.get_docstring(known) and ast.get_docstring(node)):
                     named[node.name] = node
-            case ast.If():
-                _read_body(module, [*node.body, *node.orelse], prefix, depth)
-            case ast.Try():
-                _read_body(module, node.body, prefix, depth)
-            case ast.Assign() | ast.AnnAssign():
-                _add_assigned(module, node, body[at + 1 : at + 2], prefix)
-    for name, node in named.items():
+            case ast.Assign(targets=[ast.Name(id="__all__")]) | ast.AnnAssign(target=ast.Name(id="__all__")):
+                constants = (one.value for one in ast.walk(node) if isinstance(one, ast.Constant))
+                module.listed |= {one for one in constants if isinstance(one, str)}
+            case ast.Assign(targets=[ast.Name(id=name), *_]) | ast.AnnAssign(target=ast.Name(id=name)):
+                match after:
+                    case ast.Expr(value=ast.Constant(value=str(text))) if not name.startswith("_"):
+                        signature = ast.unparse(node)[:_MAX_VALUE]
+                        _put(module, f"{prefix}.{name}", signature, inspect.cleandoc(text))
+    for name, definition in named.items():
         if not name.startswith("_"):
-            _add_definition(module, f"{prefix}.{name}", node, depth)
+            _add_definition(module, f"{prefix}.{name}", definition, depth)
 
 
-def _read_imports(module: _Module, body: Sequence[ast.stmt], into: dict[str, str]) -> None:
-    for node in body:
-        match node:
-            case ast.ImportFrom():
-                _add_imports(module, node, into)
-            case ast.If():
-                is_typing = ast.unparse(node.test).endswith("TYPE_CHECKING")
-                _read_imports(module, node.body, module.typing_imports if is_typing else into)
-                _read_imports(module, node.orelse, into)
-            case ast.Try():
-                _read_imports(module, node.body, into)
+def _add_definition(module: _Module, name: str, node: _Named, depth: int) -> None:
+    _put(module, name, _signature(node), ast.get_docstring(node) or "")
+    if isinstance(node, ast.ClassDef) and depth < _MOST_DEPTH:
+        _read_body(module, node.body, name, depth + 1)
 
 
-def _add_imports(module: _Module, node: ast.ImportFrom, into: dict[str, str]) -> None:
+def _add_imports(module: _Module, node: ast.ImportFrom) -> None:
     around = module.name.split(".")
     base = around[: len(around) - node.level + module.is_package] if node.level else []
     source = ".".join([*base, *([node.module] if node.module else [])])
@@ -131,79 +133,14 @@ def _add_imports(module: _Module, node: ast.ImportFrom, into: dict[str, str]) ->
         if alias.name == "*":
             module.stars.append(source)
         else:
-            into[alias.asname or alias.name] = f"{source}.{alias.name}"
-
-
-def _add_assigned(
-    module: _Module, node: ast.Assign | ast.AnnAssign, after: Sequence[ast.stmt], prefix: str
-) -> None:
-    """Take a constant or attribute that has a docstring of its own below it, and what ``__all__`` lists."""
-    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-    if not isinstance(target, ast.Name):
-        return
-    if target.id == "__all__" and node.value is not None:
-        module.listed = frozenset(
-            one.value
-            for one in ast.walk(node.value)
-            if isinstance(one, ast.Constant) and isinstance(one.value, str)
-        )
-    match after:
-        case [ast.Expr(value=ast.Constant(value=str(text)))] if not target.id.startswith("_"):
-            _put(module, f"{prefix}.{target.id}", ast.unparse(node)[:_MAX_VALUE], inspect.cleandoc(text))
-
-
-def _add_definition(module: _Module, name: str, node: _Named, depth: int) -> None:
-    of_parts = _take_annotated_docs(node)
-    doc = ast.get_docstring(node) or ""
-    _put(module, name, _signature(node), "\n\n".join([doc, *of_parts] if doc else of_parts))
-    if isinstance(node, ast.ClassDef) and depth < _MOST_DEPTH:
-        _read_body(module, node.body, name, depth + 1)
+            module.imports.setdefault(alias.asname or alias.name, f"{source}.{alias.name}")
 
 
 def _put(module: _Module, name: str, signature: str, doc: str) -> None:
+    shown = signature[:_MAX_SIGNATURE]
     for piece in list(pieces(doc)) or [""]:
-        module.sections.append(
-            Section(
-                name=name,
-                text=piece,
-                place=module.place,
-                signature=signature[:_MAX_SIGNATURE],
-                form="python",
-            )
-        )
-
-
-def _take_annotated_docs(node: _Named) -> list[str]:
-    """Take the texts of ``Annotated[..., Doc("…")]`` (PEP 727) out of parameters and attributes; return them as paragraphs of the docstring."""
-    made = node if not isinstance(node, ast.ClassDef) else _initializer(node)
-    described: list[tuple[str, ast.arg | ast.AnnAssign]] = []
-    if made is not None:
-        arguments = (*made.args.posonlyargs, *made.args.args, *made.args.kwonlyargs)
-        described += [(one.arg, one) for one in arguments]
-    if isinstance(node, ast.ClassDef):
-        body = [*node.body, *(made.body if made is not None else [])]
-        described += [(_attribute(one), one) for one in body if isinstance(one, ast.AnnAssign)]
-    docs: dict[str, None] = {}
-    for name, one in described:
-        match one.annotation:
-            case ast.Subscript(
-                value=ast.Name(id="Annotated") | ast.Attribute(attr="Annotated"),
-                slice=ast.Tuple(elts=[kind, *others]),
-            ):
-                one.annotation = kind
-                for other in others:
-                    match other:
-                        case ast.Call(args=[ast.Constant(value=str(text)), *_]) if name:
-                            docs.setdefault(f"`{name}`: {inspect.cleandoc(text)}")
-    return [*docs]
-
-
-def _attribute(node: ast.AnnAssign) -> str:
-    """Return the name of a public attribute, set in a class or on ``self``; else nothing."""
-    match node.target:
-        case ast.Name(id=name) | ast.Attribute(value=ast.Name(id="self"), attr=name):
-            return "" if name.startswith("_") else name
-    return ""
+        section = Section(name=name, text=piece, place=module.place, signature=shown, form="python")
+        module.sections.append(section)
 
 
 def _initializer(node: ast.ClassDef) -> ast.FunctionDef | None:
@@ -245,43 +182,28 @@ def _public_paths(modules: Sequence[_Module]) -> dict[str, str]:
     """
     known = {module.name: module for module in modules}
     defined = {section.name for module in modules for section in module.sections}
-    top = {
-        module.name: {one.name.removeprefix(f"{module.name}.") for one in module.sections}
-        for module in modules
-    }
+    for module in modules:
+        for star in (known[name] for name in module.stars if name in known):
+            names = (one.name.removeprefix(f"{star.name}.") for one in star.sections)
+            module.imports |= {name: f"{star.name}.{name}" for name in names if name not in module.imports}
     found: dict[str, str] = {}
     for module in modules:
-        if _is_secondary(module.name):
-            continue
-        of_stars = {name: f"{star}.{name}" for star in module.stars for name in top.get(star, ())}
-        for name, target in {**of_stars, **module.imports}.items():
-            is_public = not name.startswith("_") and "." not in name
-            if not is_public or not (module.is_package or name in module.listed):
-                continue
-            origin = _origin(target, known, defined, top)
-            if origin is not None:
-                path = f"{module.name}.{name}"
+        for name, target in () if _is_secondary(module.name) else module.imports.items():
+            is_meant = name in module.listed if module.listed else module.is_package
+            if is_meant and not name.startswith("_") and "." not in name:
+                origin, path = _origin(target, known, defined), f"{module.name}.{name}"
                 found[origin] = min(found.get(origin, origin), path, key=_order)
     return found
 
 
-def _origin(
-    name: str, known: Mapping[str, _Module], defined: set[str], top: Mapping[str, set[str]]
-) -> str | None:
-    """Return the whole name under which a name that is handed on is defined, or None where that is in another package."""
+def _origin(name: str, known: Mapping[str, _Module], defined: set[str]) -> str:
+    """Return the whole name under which a name that is handed on is defined, as far as that can be followed."""
     for _ in range(_MOST_HOPS):
-        if name in defined:
-            return name
         module, _, last = name.rpartition(".")
-        held = known.get(module)
-        if held is None:
-            return None
-        of_star = (f"{star}.{last}" for star in held.stars if last in top.get(star, ()))
-        target = held.imports.get(last) or next(of_star, None)
-        if target is None:
-            return None
-        name = target
-    return None
+        if name in defined or module not in known or last not in known[module].imports:
+            break
+        name = known[module].imports[last]
+    return name
 
 
 def _order(name: str) -> tuple[bool, int, int]:

@@ -1,9 +1,10 @@
 """Documents as sections: Markdown, reStructuredText, HTML and plain text. Pure; whatever a text holds, it never raises."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import dropwhile
+from textwrap import dedent
 from typing import Literal
 
 from kr.documents.html import to_markdown
@@ -19,13 +20,18 @@ MAX_SECTION = 1_000
 
 _MAX_CODE = 4_000
 _MAX_TITLE = 200
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)$")
-_FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})")
-_SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
+_BLOCK = re.compile(
+    r"^[ \t>]*(?P<fence>`{3,}|~{3,}).*\n?(?:.*\n)*?(?:[ \t>]*(?P=fence)[`~]*[ \t]*$|.*\Z)"
+    r"|^ {0,3}(?P<level>#{1,6})[ \t]+(?P<heading>\S.*)$"
+    r"|^(?P<title>[^\s|*>-].*)\n {0,3}(?:=+|(?P<second>-+))[ \t]*$"
+    r"|^[ \t]*\S.*(?:\n(?![ \t>]*(?:```|~~~)| {0,3}#{1,6}[ \t]+\S)[ \t]*\S.*)*",
+    re.MULTILINE,
+)
+"""Code in a fence, which may lack its end; a heading in either form; a paragraph."""
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?:(?!---)[^\n]*\n){0,100}---[ \t]*(?:\n|\Z)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Section:
     """A piece of documentation: a section of a document, or a public name with what its source says of it.
 
@@ -51,7 +57,7 @@ def sections(text: str, *, place: str, title: str) -> Iterator[Section]:
         yield from markdown_sections(found.text, place=place, title=found.title or title)
         return
     text = strip_invisible(text)
-    if ending == "rst" or (ending in {"txt", ""} and _is_restructured(text)):
+    if ending == "rst":
         text = restructured_to_markdown(text)
     yield from markdown_sections(text, place=place, title=title)
 
@@ -95,7 +101,9 @@ def _joined_up(blocks: Iterable[str]) -> Iterator[str]:
     held: list[str] = []
     size = 0
     for block in blocks:
-        is_announced = bool(held) and held[-1].rstrip().endswith(":") and _FENCE.match(block) is not None
+        is_announced = (
+            bool(held) and held[-1].rstrip().endswith(":") and block.lstrip(" \t>").startswith(("```", "~~~"))
+        )
         room = 2 * MAX_SECTION if is_announced else MAX_SECTION
         if held and size + len(block) > room:
             yield "\n\n".join(held)
@@ -111,57 +119,41 @@ def _blocks(text: str) -> Iterator[tuple[int, str, str]]:
 
     Of very long code each part has a fence of its own.
     """
-    held: list[str] = []
-    fence, size = "", 0
-    for line in text.split("\n"):
-        mark = _FENCE.match(line)
-        if fence:
-            held.append(line)
-            size += len(line) + 1
-            if mark and mark[1].startswith(fence) and not line[mark.end() :].strip():
-                yield 0, "", "\n".join(held)
-                held, fence = [], ""
-            elif size > _MAX_CODE:
-                yield 0, "", "\n".join([*held, fence])
-                held, size = [held[0]], 0
+    for found in _BLOCK.finditer(text):
+        level = len(found["level"] or "") or (found["title"] and (2 if found["second"] else 1)) or 0
+        heading = (found["heading"] or found["title"] or "").strip().rstrip("#").rstrip()[:_MAX_TITLE]
+        opening, *lines = found[0].split("\n")
+        if not found["fence"]:
+            yield level, heading, found[0]
             continue
-        heading = _HEADING.match(line)
-        underline = _SETEXT.match(line) if len(held) == 1 and held[0][0] not in " \t|-*>" else None
-        if underline:
-            yield 1 if underline[1][0] == "=" else 2, held[0].strip()[:_MAX_TITLE], f"{held[0]}\n{line}"
-            held = []
-        elif mark or heading or not line.strip():
-            if held:
-                yield 0, "", "\n".join(held)
-            held, fence, size = ([line], mark[1], 0) if mark else ([], "", 0)
-            if heading:
-                yield len(heading[1]), heading[2].rstrip(" \t").rstrip("#").rstrip(" \t")[:_MAX_TITLE], line
-        else:
-            held.append(line)
-    if held:
-        yield 0, "", "\n".join([*held, *([fence] if fence else [])])
+        is_closed = bool(lines) and lines[-1].strip(" \t>").startswith(found["fence"])
+        end = lines.pop() if is_closed else found["fence"]
+        size = max(1, len(lines) * _MAX_CODE // len(found[0]))
+        for at in range(0, len(lines) or 1, size):
+            yield 0, "", "\n".join([opening, *lines[at : at + size], end])
 
 
 # --- reStructuredText ---
 
-_FENCED = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
-_UNDERLINE = re.compile(r"([=\-~^\"'`*+#.:_])\1{2,}[ \t]*$")
+_FENCED = re.compile(r"^[ \t]*```", re.MULTILINE)
+_MARK = r"[=\-~^\"'`*+#.:_]"
+_TITLE = re.compile(
+    rf"^(?:(?P<line>(?P<over>{_MARK})(?P=over){{2,}}) *\n *(?P<inner>\S.*)\n(?P=line)"
+    rf"|(?P<title>\S.*)\n(?P<below>(?P<under>{_MARK})(?P=under){{2,}})) *$",
+    re.MULTILINE,
+)
+_OPENING = re.compile(
+    r"^(?P<indent> *+)(?:\.\. (?P<directive>[\w:+-]{1,60})::[ ]*(?P<argument>.*)|(?P<comment>\.\.(?: .*)?)|(?P<lead>.*):: *)$",
+    re.MULTILINE,
+)
+"""A directive, a comment or target, or a line that a literal block follows."""
 _ROLE = re.compile(r":[\w:+.-]{1,40}:`(?:~|!)?([^`<\n]{1,200}?)(?:\s*<[^`>\n]{0,300}>)?`")
 _LINK = re.compile(r"`([^`<\n]{1,200}?)\s*<[^`>\n]{1,500}>`__?")
-_DIRECTIVE = re.compile(r"\.\. ([\w:+-]{1,60})::[ \t]*(.*)")
 _CODE = frozenset({"code-block", "code", "sourcecode", "ipython", "testcode", "prompt"})
 _SILENT = frozenset(
     {"toctree", "image", "figure", "contents", "highlight", "currentmodule", "module", "index", "raw", "meta"}
 )
-_OPTION = re.compile(r":[\w-]{1,40}:")
-_COMMENT = re.compile(r"\.\. (?:_[^\n]*:|\|[^\n]*\||\[[^\n]*\])|\.\.(?:[ \t]|$)")
-
-
-def _is_restructured(text: str) -> bool:
-    """Tell whether a text without an ending that says so is reStructuredText: a directive, a role, or a literal block."""
-    head = text[:20_000]
-    signs = re.search(r"^\.\. [\w-]+::|:[a-z:]+:`|::\n\n[ \t]", head, re.MULTILINE)
-    return signs is not None and "\n```" not in head
+_OPTION = re.compile(r"\s*(?::[\w-]{1,40}:.*)?$")
 
 
 def restructured_to_markdown(text: str) -> str:
@@ -171,83 +163,44 @@ def restructured_to_markdown(text: str) -> str:
     """
     if _FENCED.search(text):
         return text
-    lines = text.expandtabs(4).split("\n")
+    text = text.expandtabs(4)
     written: list[str] = []
     levels: list[str] = []
     at = 0
-    while at < len(lines):
-        heading = _heading(lines, at)
-        if heading is not None:
-            title, mark, height = heading
-            if mark not in levels:
-                levels.append(mark)
-            written.append(f"\n{'#' * min(6, levels.index(mark) + 1)} {_inline(title.strip())}\n")
-            at += height
-        else:
-            shown, at = _block(lines, at)
-            written += shown
-    return "\n".join(written)
+    while found := _OPENING.search(text, at):
+        written.append(_prose(text[at : found.start()], levels))
+        directive, at = found["directive"], found.end()
+        if directive and directive not in _CODE | _SILENT:
+            is_told = found["argument"] or directive in {"note", "warning"}
+            written.append(f"**{directive}:** {found['argument']}".rstrip() if is_told else "")
+            continue
+        body = re.compile(rf"(?:\n *$|\n{found['indent']} +.*)*", re.MULTILINE).match(text, at)
+        at = body.end() if body else at
+        if found["lead"]:
+            written.append(_prose(f"{found['indent']}{found['lead']}:\n\n", levels))
+        if body and (directive in _CODE or found["lead"] is not None):
+            written.append(_fenced(body[0], (found["argument"] or "").partition(" ")[0]))
+    return "".join([*written, _prose(text[at:], levels)])
 
 
-def _heading(lines: Sequence[str], at: int) -> tuple[str, str, int] | None:
-    """Return a heading at a line as ``(title, mark, lines that it takes)``, or None."""
-    line, below, third = (*lines[at : at + 3], "", "")[:3]
-    if _UNDERLINE.match(line) and below.strip() and third.rstrip() == line.rstrip():
-        return below, line[0] * 2, 3
-    is_title = line.strip() and not line.startswith(" ")
-    if is_title and _UNDERLINE.match(below) and len(below.strip()) + 2 >= len(line.strip()):
-        return line, below[0], 2
-    return None
+def _prose(text: str, levels: list[str]) -> str:
+    """Return a text's headings and words as Markdown; of a heading that is ``levels`` holds the marks that came before."""
+
+    def heading(found: re.Match[str]) -> str:
+        title, mark = found["inner"] or found["title"], (found["over"] or "") * 2 or found["under"]
+        if found["title"] and len(found["below"]) + 2 < len(title.strip()):
+            return found[0]
+        if mark not in levels:
+            levels.append(mark)
+        return f"\n{'#' * min(6, levels.index(mark) + 1)} {title.strip()}\n"
+
+    text = _TITLE.sub(heading, text)
+    return _LINK.sub(r"\1", _ROLE.sub(r"`\1`", text)).replace("``", "`")
 
 
-def _block(lines: Sequence[str], at: int) -> tuple[list[str], int]:
-    """Return the Markdown of what begins at a line, and where the next block begins."""
-    line = lines[at]
-    bare = line.strip()
-    directive = _DIRECTIVE.match(bare)
-    if directive and directive[1] not in _CODE | _SILENT:
-        is_told = directive[2] or directive[1] in {"note", "warning"}
-        return [f"**{directive[1]}:** {directive[2]}".rstrip() if is_told else ""], at + 1
-    if not directive and not bare.endswith("::") and not _COMMENT.match(bare):
-        return [_inline(line)], at + 1
-    end = _end_of_block(lines, at)
-    if directive and directive[1] in _CODE:
-        return _fenced_block(lines[at + 1 : end], directive[2].partition(" ")[0]), end
-    if directive or _COMMENT.match(bare):
-        return [], end
-    shown = [_inline(line.rstrip()[:-1]), ""] if bare != "::" else []
-    return [*shown, *_fenced_block(lines[at + 1 : end], "")], end
-
-
-def _end_of_block(lines: Sequence[str], at: int) -> int:
-    """Return where the lines end that are indented deeper than the one at ``at``, and stand below it."""
-    outer = _indent(lines[at])
-    at += 1
-    while at < len(lines) and (not lines[at].strip() or _indent(lines[at]) > outer):
-        at += 1
-    return at
-
-
-def _fenced_block(lines: Sequence[str], language: str) -> list[str]:
-    body = list(dropwhile(lambda line: not line.strip() or _OPTION.match(line.strip()), lines))
-    if not body:
-        return []
-    inner = min(_indent(line) for line in body if line.strip())
-    code = "\n".join(line[inner:] for line in body).rstrip()
-    return [fenced(code, language if re.fullmatch(r"[\w+#.-]{0,30}", language) else ""), ""]
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip(" "))
-
-
-def _inline(line: str) -> str:
-    """Return a line with roles and links as their words, in code where they name something."""
-    if "`" not in line:
-        return line
-    line = _ROLE.sub(r"`\1`", line) if ":" in line else line
-    line = _LINK.sub(r"\1", line) if "<" in line else line
-    return line.replace("``", "`")
+def _fenced(body: str, language: str) -> str:
+    code = dedent("\n".join(dropwhile(_OPTION.match, body.split("\n")))).rstrip()
+    return fenced(code, language if re.fullmatch(r"[\w+#.-]{0,30}", language) else "") + "\n" if code else ""
 
 
 def joined(parts: Iterable[str]) -> str:

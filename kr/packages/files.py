@@ -118,14 +118,14 @@ class Folder:
     """One project folder. Files are named relative to it, with forward slashes.
 
     ``seen`` holds what was looked at, ``warnings`` a sentence for each file that could not be used, or not wholly, ``members`` the
-    workspace's members that were read, as ``(kind, folder)``; ``above`` are the folders up to the repository's root.
+    folders of the workspace's members that were read; ``above`` are the folders up to the repository's root.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
         self.warnings: list[str] = []
         self.seen: dict[Path, Stamp] = {}
-        self.members: set[tuple[str, str]] = set()
+        self.members: set[str] = set()
         places = tuple(upwards(self.root))
         self.saw(*(place / ".git" for place in places))
         self.above = places[1:]
@@ -168,7 +168,7 @@ class Folder:
         """Return the mapping that a JSON, TOML or YAML file holds; empty where there is none that can be read."""
         return self.load(file, lambda data: parse(kind or file.rpartition(".")[2], decode(data))) or {}
 
-    def manifests(self, kind: str, name: str, patterns: Iterable[object]) -> dict[str, dict[str, Any]]:
+    def manifests(self, name: str, patterns: Iterable[object]) -> dict[str, dict[str, Any]]:
         """Return the manifest of this folder and those of the members below that fit the workspace patterns, by file.
 
         At most ``MAX_MEMBERS``; folders of installed packages and hidden ones are never looked into, symbolic links never
@@ -182,7 +182,7 @@ class Folder:
         ]
         if len(members) > MAX_MEMBERS:
             self.warn(name, f"the workspace has more than {MAX_MEMBERS} members; the rest is left out")
-        self.members |= {(kind, place) for place in members[:MAX_MEMBERS]}
+        self.members |= {*members[:MAX_MEMBERS]}
         files = [name, *(f"{place}/{name}" for place in members[:MAX_MEMBERS])]
         return {file: found for file in files if (found := self.document(file))}
 

@@ -1,22 +1,29 @@
-"""The packages installed for a project, as documentation is read from them: files, needs, and repository."""
+"""The packages installed for a project: its Python environment, its ``node_modules``, and what documentation is read from.
 
+All is read from the layout of folders: no interpreter is started, and no installed package imported.
+"""
+
+import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from email.message import Message
-from importlib import metadata
+from functools import lru_cache
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 from kr.frameworks import packages_named
-from kr.packages.environments import NodePackage, node_package, python_environment
-from kr.packages.files import printable, table
+from kr.packages.files import Stamp, decode, names_in, printable, read_bytes, stamp, table, upwards
 
-_MOST_ENTRIES = 20_000
 _LONGEST_NAME = 214
 _LONGEST_DESCRIPTION = 2 * 1024 * 1024
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|_[A-Za-z0-9_]+")
+_NODE_NAME = re.compile(r"(?:@[A-Za-z0-9~_-][A-Za-z0-9._~-]*/)?[A-Za-z0-9~_-][A-Za-z0-9._~-]*")
+_INFO = re.compile(r"([A-Za-z0-9][\w.-]*?)-(\d[^-]*|v\d[^-]*)(?:-py\d[\w.-]*)?\.(?:dist|egg)-info")
+_OWN_PYTHON = ".".join(map(str, sys.version_info[:3]))
+_NEEDED = re.compile(r"\s*([\w.-]+)")
+_OUTSIDE = re.compile(r"/|[^/]+\.dist-info/|(?:.*/)?\.\./")
+"""Files that a distribution lists and that are none of its package's."""
 _OWNER_REPO = r"([A-Za-z0-9](?:[A-Za-z0-9-]{0,38}))/([A-Za-z0-9._-]{1,100})"
 _SHORTHAND = re.compile(rf"(?:github:)?{_OWNER_REPO}")
 _URL = re.compile(
@@ -25,6 +32,62 @@ _URL = re.compile(
 )
 _LABELS = ("source", "sourcecode", "repository", "homepage")
 _NO_OWNERS = frozenset({"sponsors", "orgs", "topics", "apps", "marketplace", "features", "settings"})
+
+
+def normalised(name: str) -> str:
+    """Return a Python distribution's name as PEP 503 compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class PythonEnvironment:
+    """The virtual environment in use: its site-packages folders, its root (None where there is none), its Python."""
+
+    sites: tuple[Path, ...]
+    root: Path | None
+    python: str
+
+    def find(self, name: str) -> tuple[str, Path] | None:
+        """Return the version of a distribution and the folder that keeps its metadata, by that folder's name."""
+        found = (_distributions(site, stamp(site)).get(normalised(name)) for site in self.sites)
+        return next(filter(None, found), None)
+
+
+@lru_cache(maxsize=32)
+def _distributions(site: Path, _changed: Stamp) -> dict[str, tuple[str, Path]]:
+    """Return what is installed in a site-packages folder, read once as long as its names stay."""
+    read = filter(None, map(_INFO.fullmatch, names_in(site)))
+    return {normalised(info[1]): (printable(info[2], limit=100), site / info[0]) for info in read}
+
+
+def python_environment(projects: Sequence[Path], environ: Mapping[str, str]) -> PythonEnvironment:
+    """Return the environment of ``VIRTUAL_ENV``, else ``.venv`` or ``venv`` of a project or of a folder above it in its repository.
+
+    kr's own environment counts only where it is the project's. Without an environment the Python is the one that
+    ``.python-version`` names, else kr's own, which matters for environment markers.
+    """
+    active = Path(environ.get("VIRTUAL_ENV") or "/nowhere")
+    places = [place for project in projects for place in upwards(project)]
+    for root in (active, *(place / name for place in places for name in (".venv", "venv"))):
+        sites = (*root.glob("lib/python3*/site-packages"), *root.glob("Lib/site-packages"))
+        is_own = os.path.realpath(root) == os.path.realpath(sys.prefix)
+        if sites and not (is_own and (root == active or root.is_symlink())):
+            stated = re.search(
+                r"^version(?:_info)?\s*=\s*(\d+\.\d+(?:\.\d+)?)", _text(root / "pyvenv.cfg"), re.MULTILINE
+            )
+            return PythonEnvironment(tuple(sorted(sites)), root, stated[1] if stated else _OWN_PYTHON)
+    named = (
+        re.match(r"\s*(?:cpython-)?(3\.\d+(?:\.\d+)?)", _text(place / ".python-version")) for place in places
+    )
+    python = next(filter(None, named), None)
+    return PythonEnvironment((), None, python[1] if python else _OWN_PYTHON)
+
+
+def _text(path: Path) -> str:
+    try:
+        return decode(read_bytes(path))
+    except (OSError, ValueError):
+        return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +99,8 @@ class InstalledPackage:
     ecosystem: Literal["npm", "python"]
     root: Path
     """The package's folder; for Python the site-packages folder that its files are relative to."""
-    files: tuple[str, ...] = ()
-    """Its files, relative to ``root``, with forward slashes. They may be links to anywhere: see ``contained``."""
+    files: tuple[str, ...] | None = None
+    """Its files, relative to ``root``, with forward slashes; None: all below it. They may be links to anywhere."""
     requires: tuple[str, ...] = ()
     """Names of the packages that it needs itself."""
     description: str = ""
@@ -45,15 +108,6 @@ class InstalledPackage:
     is_markdown: bool = False
     repository: str | None = None
     """``owner/repo`` on GitHub."""
-
-
-def contained(path: Path, root: Path) -> Path | None:
-    """Return the real path of the regular file ``path`` when it lies in ``root`` (a real path), else None."""
-    try:
-        real = path.resolve(strict=True)
-    except (OSError, ValueError, RuntimeError):
-        return None
-    return real if real.is_relative_to(root) and real.is_file() else None
 
 
 def find_installed(
@@ -66,8 +120,6 @@ def find_installed(
     registry would take finds nothing. ``projects`` are folders inside projects, the first that has the package wins.
     """
     name = framework.strip()
-    if not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
-        return []
     found = (_of_name(it, projects, environ) for it in (name, *packages_named(name)))
     return next(filter(None, found), [])
 
@@ -84,12 +136,6 @@ def _of_name(name: str, projects: Sequence[Path], environ: Mapping[str, str]) ->
     ]
 
 
-def places_searched(projects: Sequence[Path], environ: Mapping[str, str]) -> str:
-    """Say where ``find_installed`` looks, without a place of the machine."""
-    where = "the working directory" + (", of the configuration's folder" if len(projects) > 1 else "")
-    return f"node_modules of {where} and of the folders above; {python_environment(projects, environ).label}"
-
-
 def github_repository(reference: object, *, shorthand: bool = False) -> str | None:
     """Return ``owner/repo`` of a GitHub URL; with ``shorthand`` also of npm's ``owner/repo``. Else None."""
     text = reference.strip() if isinstance(reference, str) else ""
@@ -103,21 +149,42 @@ def github_repository(reference: object, *, shorthand: bool = False) -> str | No
 def find_node_package(name: str, project: Path) -> InstalledPackage | None:
     """Return the package ``name``, else ``@name/core``, that node would find from ``project``."""
     names = dict.fromkeys((name, name.lower(), *([] if "/" in name else [f"@{name.lower()}/core"])))
-    found = next(filter(None, (node_package(one, project) for one in names)), None)
-    return _node_package(found) if found else None
+    return next(filter(None, (node_package(one, project) for one in names)), None)
 
 
-def _node_package(found: NodePackage) -> InstalledPackage:
-    manifest, name = found.manifest, str(found.manifest["name"])
+def node_package(name: str, start: Path) -> InstalledPackage | None:
+    """Return the package that node would find under exactly this name from ``start``.
+
+    The package's folder must really lie in one of the ``node_modules`` searched (pnpm's links do); a link that leads
+    elsewhere is not followed, and the folder of a scope is no package.
+    """
+    if len(name) > _LONGEST_NAME or not _NODE_NAME.fullmatch(name):
+        return None
+    start = Path(os.path.realpath(start))
+    shelves = [shelf for place in (start, *start.parents) if (shelf := place / "node_modules").is_dir()]
+    homes = [os.path.realpath(shelf) for shelf in shelves]
+    found = (_read_node(Path(os.path.realpath(shelf / name)), homes) for shelf in shelves)
+    return next(filter(None, found), None)
+
+
+def _read_node(root: Path, homes: Sequence[str]) -> InstalledPackage | None:
+    path = root / "package.json"
+    if not any(root.is_relative_to(home) for home in homes) or path.is_symlink():
+        return None
+    try:
+        manifest = table(json.loads(_text(path)))
+    except (ValueError, RecursionError):
+        return None
+    name, version, stated = map(manifest.get, ("name", "version", "repository"))
+    if not isinstance(version, str) or not isinstance(name, str) or not _NODE_NAME.fullmatch(name):
+        return None
     needed = [*table(manifest, "dependencies"), *table(manifest, "peerDependencies")]
-    stated = manifest.get("repository")
     repository = github_repository(stated.get("url") if isinstance(stated, dict) else stated, shorthand=True)
     return InstalledPackage(
         name=name,
-        version=found.version,
+        version=printable(version, limit=100),
         ecosystem="npm",
-        root=found.root,
-        files=tuple(walk(found.root, skipped=frozenset({"node_modules", "test", "tests"}))),
+        root=root,
         requires=tuple(dict.fromkeys([types_package(name), *needed])),
         repository=repository or github_repository(manifest.get("homepage")),
     )
@@ -132,60 +199,30 @@ def find_python_package(
     name: str, projects: Sequence[Path], environ: Mapping[str, str]
 ) -> InstalledPackage | None:
     """Return the distribution ``name`` of the Python environment in use, names compared as PEP 503 does."""
-    if not _NAME.fullmatch(name):
-        return None
-    sites = [str(site) for site in python_environment(projects, environ).sites]
-    try:
-        found = next(iter(metadata.distributions(name=name, path=sites)), None)
-        return _python_package(found) if found is not None else None
-    except (OSError, ValueError, KeyError):  # a damaged distribution documents nothing
-        return None
+    from email import message_from_string  # heavy
 
-
-def _python_package(distribution: metadata.Distribution) -> InstalledPackage | None:
-    # An email message in fact, whose ``get`` is silent about what is missing on every Python.
-    about = cast("Message", distribution.metadata)
-    name, version = about.get("Name"), about.get("Version")
-    if not name or not version or not _NAME.fullmatch(name):
+    found = python_environment(projects, environ).find(name)
+    if found is None:
         return None
-    urls = [entry.partition(",") for entry in about.get_all("Project-URL") or ()]
-    body = about.get("Description") or about.get_payload()
-    named = (re.match(r"\s*([\w.-]+)", one) for one in distribution.requires or () if "extra ==" not in one)
+    version, folder = found
+    about = message_from_string(_text(folder / "METADATA"))
+    if not about["Name"] or not about["Version"]:  # a damaged distribution documents nothing
+        return None
+    files = [line.rsplit(",", 2)[0].strip('"') for line in _text(folder / "RECORD").splitlines()]
+    stated = [one for one in about.get_all("Requires-Dist", ()) if "extra ==" not in one]
+    needs = [needed[1] for needed in map(_NEEDED.match, stated) if needed]
+    links = [entry.partition(",") for entry in about.get_all("Project-URL", ())]
+    folded = [(re.sub(r"[^a-z]", "", label.lower()), url) for label, _, url in links]
+    folded.append(("homepage", about["Home-page"]))
+    urls = (github_repository(url) for wanted in _LABELS for label, url in folded if label == wanted)
     return InstalledPackage(
-        name=name,
-        version=printable(version, limit=100),
+        name=printable(about["Name"], limit=_LONGEST_NAME),
+        version=version,
         ecosystem="python",
-        root=Path(str(distribution.locate_file(""))).resolve(),
-        files=tuple(_files(distribution)),
-        requires=tuple(dict.fromkeys(found[1] for found in named if found)),
-        description=str(body or "")[:_LONGEST_DESCRIPTION],
-        is_markdown="markdown" in str(about.get("Description-Content-Type")).lower(),
-        repository=_repository_of_urls([*urls, ("Homepage", "", about.get("Home-page") or "")]),
+        root=folder.parent.resolve(),
+        files=tuple(file for file in files if not _OUTSIDE.match(file)),
+        requires=tuple(dict.fromkeys(needs)),
+        description=str(about["Description"] or about.get_payload())[:_LONGEST_DESCRIPTION],
+        is_markdown="markdown" in str(about["Description-Content-Type"]).lower(),
+        repository=next(filter(None, urls), None),
     )
-
-
-def _files(distribution: metadata.Distribution) -> Iterator[str]:
-    for file in distribution.files or ():
-        is_of_metadata = re.fullmatch(r"[^/]+\.(?:dist|egg)-info", file.parts[0] if file.parts else "")
-        if not is_of_metadata and ".." not in file.parts and not file.is_absolute():
-            yield "/".join(file.parts)
-
-
-def _repository_of_urls(urls: Iterable[tuple[str, str, str]]) -> str | None:
-    """Return the repository of Python's ``(label, comma, URL)``; labels compare without case, dash and space."""
-    folded = [(re.sub(r"[^a-z]", "", label.lower()), url) for label, _, url in urls]
-    found = (github_repository(url) for wanted in _LABELS for label, url in folded if label == wanted)
-    return next(filter(None, found), None)
-
-
-def walk(root: Path, *, skipped: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Yield the files below ``root``, relative, with forward slashes; links to folders are not followed."""
-    count = 0
-    for folder, folders, files in os.walk(root, followlinks=False):
-        folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in skipped)
-        place = Path(folder).relative_to(root)
-        for file in sorted(files):
-            count += 1
-            if count > _MOST_ENTRIES:
-                return
-            yield (place / file).as_posix()

@@ -1,34 +1,34 @@
 """Every dependency file of a folder: which there are, who reads them; Go, Composer, Bundler and Cargo themselves."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fnmatch import translate
 from pathlib import Path
 from typing import Any
 
-from kr.packages.environments import python_environment
 from kr.packages.files import Folder, items, names_in, table, tables
-from kr.packages.gradle import read_gradle
-from kr.packages.maven import read_maven
+from kr.packages.installed import python_environment
+from kr.packages.java import read_gradle, read_maven
 from kr.packages.model import Declared, Dependency, Lock, resolve
 from kr.packages.npm import read_npm
 
-FILES: dict[str, tuple[str, ...]] = {
-    "npm": (
-        *("package.json", "package-lock.json", "npm-shrinkwrap.json"),
-        *("yarn.lock", "pnpm-lock.yaml", "pnpm-workspace.yaml"),
+PYTHON_FILES = (
+    *("pyproject.toml", "uv.lock", "poetry.lock", "pylock.toml", "setup.cfg"),
+    *("*requirements*.txt", "*requirements*.in", "*requirements*.lock", "requirements"),
+)
+FILES = (
+    *PYTHON_FILES,
+    *("package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml"),
+    *(
+        "pnpm-workspace.yaml",
+        "pom.xml",
+        "build.gradle",
+        "build.gradle.kts",
+        "settings.gradle",
+        "settings.gradle.kts",
     ),
-    "python": (
-        *("pyproject.toml", "uv.lock", "poetry.lock", "pylock.toml", "setup.cfg"),
-        *("*requirements*.txt", "*requirements*.in", "*requirements*.lock", "requirements"),
-    ),
-    "maven": ("pom.xml",),
-    "gradle": ("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"),
-    "go": ("go.mod", "go.work"),
-    "composer": ("composer.json", "composer.lock"),
-    "ruby": ("Gemfile.lock",),
-    "cargo": ("Cargo.toml", "Cargo.lock"),
-}
+    *("go.mod", "go.work", "composer.json", "composer.lock", "Gemfile.lock", "Cargo.toml", "Cargo.lock"),
+)
 """The files that are read, by their names in a project's folder."""
 UNREAD = tuple(
     (
@@ -46,9 +46,9 @@ def _patterns(*names: str) -> re.Pattern[str]:
     return re.compile("|".join(map(translate, names)))
 
 
-_READ = {kind: _patterns(*files) for kind, files in FILES.items()}
+_PYTHON = _patterns(*PYTHON_FILES)
 _UNREAD = _patterns(*UNREAD)
-_ANY = _patterns(*(name for files in (*FILES.values(), UNREAD) for name in files if name != "requirements"))
+_ANY = _patterns(*(name for name in (*FILES, *UNREAD) if name != "requirements"))
 
 
 def is_project(place: Path) -> bool:
@@ -58,37 +58,22 @@ def is_project(place: Path) -> bool:
     return listed or any(map(_ANY.match, names))
 
 
-def read_project(
-    folder: Folder, environ: Mapping[str, str], *, without: frozenset[str] = frozenset()
-) -> Iterator[Dependency]:
-    """Yield what every dependency file of the folder names, but those of the kinds ``without``; warnings are kept in ``folder``."""
+def read_project(folder: Folder, environ: Mapping[str, str]) -> Iterator[Dependency]:
+    """Yield what every dependency file of the folder names; warnings are kept in ``folder``."""
     names = folder.names()
-    readers: dict[str, Callable[[Folder], Iterator[Dependency]]] = {
-        "npm": read_npm,
-        "maven": read_maven,
-        "gradle": read_gradle,
-        "go": read_go,
-        "composer": read_composer,
-        "ruby": read_ruby,
-        "cargo": read_cargo,
-        "python": lambda it: _python(it, environ),
-    }
-    for kind, read in readers.items():
-        if kind not in without and any(map(_READ[kind].match, names)):
-            yield from read(folder)
+    for read in (read_npm, read_maven, read_gradle, read_go, read_composer, read_ruby, read_cargo):
+        yield from read(folder)
+    if any(map(_PYTHON.match, names)):
+        from kr.packages.python import (
+            read_python,
+        )  # heavy: packaging costs as much as a hit at the command line
+
+        yield from read_python(folder, python_environment((folder.root,), environ))
     for name in filter(_UNREAD.match, names):
         # A setup.py often only calls ``setup()``; what a Gemfile asks for stands in its lock.
         is_telling = "requires" in folder.text(name) if name == "setup.py" else f"{name}.lock" not in names
         if is_telling:
             folder.warn(name, "kr does not read this kind of dependency file")
-
-
-def _python(folder: Folder, environ: Mapping[str, str]) -> Iterator[Dependency]:
-    from kr.packages.python import read_python  # heavy: packaging costs as much as a hit at the command line
-
-    environment = python_environment((folder.root,), environ)
-    folder.saw(*environment.sites, *(folder.root / name for name in (".venv", "venv", ".python-version")))
-    yield from read_python(folder, environment)
 
 
 def read_go(folder: Folder) -> Iterator[Dependency]:
@@ -185,7 +170,7 @@ def read_cargo(folder: Folder) -> Iterator[Dependency]:
     """Cargo.toml with Cargo.lock, and the members of a workspace; what lies at a path is the workspace's own."""
     workspace = table(folder.document(_CARGO), "workspace")
     excluded = [f"!{one}" for one in items(workspace, "exclude")]
-    manifests = folder.manifests("cargo", _CARGO, [*items(workspace, "members"), *excluded])
+    manifests = folder.manifests(_CARGO, [*items(workspace, "members"), *excluded])
     own = {_crate(table(manifest, "package").get("name")) for manifest in manifests.values()}
     declared: list[Declared] = []
     for file, manifest in manifests.items():
@@ -221,7 +206,7 @@ def _crates(manifest: dict[str, Any], shared: dict[str, Any]) -> Iterator[tuple[
 
 def _cargo_lock(folder: Folder, own: set[str]) -> Lock:
     """Read the crates from elsewhere, and which version each of the project's ``own`` crates takes where there are several."""
-    lock = Lock("Cargo.lock", fold=_crate, bare="^")
+    lock = Lock("Cargo.lock", fold=_crate)
     for package in tables(folder.document(lock.file, "toml"), "package"):
         name = _crate(package.get("name"))
         if "source" in package or name not in own:

@@ -117,10 +117,8 @@ def checked(rows: Iterable[Dependency]) -> Iterator[Dependency]:
 def merged(rows: Iterable[Dependency]) -> tuple[Dependency, ...]:
     """Return the rows, direct ones first, then by name. A package and version counts once: direct if it is so anywhere."""
     kept: dict[tuple[str, str, str], Dependency] = {}
-    for row in rows:
-        known = kept.setdefault((row.ecosystem, row.package, row.version), row)
-        if (known.direct, not known.dev) < (row.direct, not row.dev):
-            kept[row.ecosystem, row.package, row.version] = row
+    for row in sorted(rows, key=lambda row: (not row.direct, row.dev)):
+        kept.setdefault((row.ecosystem, row.package, row.version), row)
     return tuple(sorted(kept.values(), key=lambda d: (not d.direct, d.framework.casefold(), d.package)))
 
 
@@ -129,8 +127,7 @@ class Lock:
     """The packages of one lock file: ``fold(name)`` to its spelling and its versions, in the file's order.
 
     ``chosen`` holds what the file says that a member takes: ``(member, name)`` to the version, the member being a folder
-    of the workspace or a crate, and empty for the project itself. ``local`` are names that the project's own folders
-    have. For ``bare`` see ``satisfies``.
+    of the workspace or a crate, and empty for the project itself. ``local`` are names that the project's own folders have.
     """
 
     file: str
@@ -138,7 +135,6 @@ class Lock:
     packages: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
     chosen: dict[tuple[str, str], str] = field(default_factory=dict)
     local: set[str] = field(default_factory=set)
-    bare: str = ""
 
     def add(self, package: object, version: object) -> None:
         """Take one package in; anything that is no text is passed over."""
@@ -155,13 +151,13 @@ class Lock:
             if exact := self.chosen.get((member.removeprefix("."), name)):
                 return exact
         _, versions = self.packages.get(self.fold(one.package), ("", []))
-        fitting = [it for it in versions if one.spec and satisfies(it, one.spec, bare=self.bare)]
+        fitting = [it for it in versions if one.spec and satisfies(it, one.spec)]
         return max(fitting or versions, key=_order, default=None)
 
     def fitness(self, declared: Iterable[Declared]) -> int:
         """Count the direct dependencies whose range allows what this file has: the way to choose among lock files."""
         found = ((one.spec, exact) for one in declared if (exact := self.version(one)))
-        return sum(not spec or satisfies(exact, spec, bare=self.bare) for spec, exact in found)
+        return sum(not spec or satisfies(exact, spec) for spec, exact in found)
 
 
 def resolve(ecosystem: Ecosystem, declared: Iterable[Declared], lock: Lock | None) -> Iterator[Dependency]:
@@ -188,16 +184,15 @@ _COMPARED = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operat
 _MOST_NUMBERS = 8
 
 
-def satisfies(version: str, spec: str, *, bare: str = "") -> bool:
+def satisfies(version: str, spec: str) -> bool:
     """Tell whether a version lies in a range of npm, Cargo, Composer or Poetry; pre-releases count as their release.
 
-    ``bare`` is the operator that a version without one has: ``^`` in Cargo, else the version and what is below it.
+    A version without an operator is itself and what is below it.
     """
     text = re.sub(r"(\d[\w.]*)\s+-\s+v?(\d)", r">=\1 <=\2", spec[:_LONGEST_VERSION])
     alternatives = [_PART.findall(part) for part in re.split(r"\|\|?", text)]
     return any(
-        parts and all(_holds(version, sign or bare, wanted) for sign, wanted in parts)
-        for parts in alternatives
+        parts and all(_holds(version, sign, wanted) for sign, wanted in parts) for parts in alternatives
     )
 
 

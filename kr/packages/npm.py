@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from kr.packages.environments import node_package
 from kr.packages.files import Folder, items, table, upwards
+from kr.packages.installed import node_package
 from kr.packages.model import Declared, Dependency, Lock, resolve
 
 _SECTIONS = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
@@ -22,7 +22,7 @@ def read_npm(folder: Folder) -> Iterator[Dependency]:
         *items(root, "workspaces", "packages"),
         *items(workspace, "packages"),
     ]
-    manifests = folder.manifests("npm", "package.json", patterns)
+    manifests = folder.manifests("package.json", patterns)
     declared = list(_declared(folder, manifests, workspace))
     locks = {
         "npm": _npm_lock(folder, "npm-shrinkwrap.json") or _npm_lock(folder, "package-lock.json"),

@@ -14,8 +14,8 @@ from typing import Any
 from packaging.markers import InvalidMarker, Marker
 from packaging.requirements import InvalidRequirement, Requirement
 
-from kr.packages.environments import PythonEnvironment, normalised
 from kr.packages.files import Folder, decode, items, table, tables
+from kr.packages.installed import PythonEnvironment, normalised
 from kr.packages.model import Declared, Dependency, Lock, resolve, satisfies
 
 _MANIFEST = "pyproject.toml"
@@ -42,12 +42,13 @@ _URL_NAMES = (
 def read_python(folder: Folder, environment: PythonEnvironment) -> Iterator[Dependency]:
     """Yield what the Python files of a project name; what is installed wins."""
     root = environment.root
+    folder.saw(*environment.sites, *(folder.root / name for name in (".venv", "venv", ".python-version")))
     # An environment outside of the project is shown by its whole path.
     shown = root.relative_to(folder.root) if root and root.is_relative_to(folder.root) else root
     place = shown.as_posix() if shown else ""
     project = _Project(folder, environment.python)
     declared = [
-        replace(one, installed=(version, place) if (version := environment.installed(one.package)) else None)
+        replace(one, installed=(found[0], place) if (found := environment.find(one.package)) else None)
         for one in project.declared()
     ]
     yield from resolve("python", declared, project.lock(declared))
@@ -73,11 +74,14 @@ class _Project:
 
     def declared(self) -> list[Declared]:
         """Return one statement for each package: an exact version before a range before none, then the first."""
+
+        def looseness(one: Declared) -> int:
+            return 2 if one.spec is None else 0 if re.fullmatch(r"v?\d[\w.+!-]*", one.spec) else 1
+
         best: dict[str, Declared] = {}
-        for one in [*self._manifests(), *self._setup_cfg(), *self._requirements()]:
-            known = best.setdefault(normalised(one.package), one)
-            if _exactness(one) < _exactness(known):
-                best[normalised(one.package)] = one
+        stated = [*self._manifests(), *self._setup_cfg(), *self._requirements()]
+        for one in sorted(stated, key=looseness):
+            best.setdefault(normalised(one.package), one)
         return [one for name, one in best.items() if name not in self._local]
 
     def lock(self, declared: list[Declared]) -> Lock | None:
@@ -140,15 +144,13 @@ class _Project:
         is_file = read.url is not None and read.url.startswith("file:")
         if is_own_extra or is_file or (read.marker and not self._holds(read.marker)):
             return
-        spec = ",".join(map(str, specifiers)) or None
-        exact = re.fullmatch(r"={2,3}([^*,]+)", spec or "")
-        spec = url_version(read.url) if read.url else exact[1] if exact else spec
+        spec = url_version(read.url) if read.url else _bare(",".join(map(str, specifiers)))
         yield Declared(package=read.name, spec=spec, file=file, dev=dev)
 
     def _manifests(self) -> Iterator[Declared]:
         workspace = table(self._root, "tool", "uv", "workspace")
         patterns = [*items(workspace, "members"), *(f"!{one}" for one in items(workspace, "exclude"))]
-        for member, manifest in self.folder.manifests("python", _MANIFEST, patterns).items():
+        for member, manifest in self.folder.manifests(_MANIFEST, patterns).items():
             if member != _MANIFEST:
                 self._local.add(normalised(str(table(manifest, "project").get("name"))))
             yield from self._uv_sources(member, manifest)
@@ -186,10 +188,8 @@ class _Project:
         for listed in found:
             names = listed if isinstance(listed, list) else [listed]
             yield from self._requirements_of(posixpath.join(posixpath.dirname(file), str(n)) for n in names)
-        is_elsewhere = "poetry" in table(manifest, "tool") or "install_requires" in self.folder.text(
-            "setup.cfg"
-        )
-        if not found and not is_elsewhere:
+        is_in_cfg = "install_requires" in self.folder.text("setup.cfg")
+        if not found and not is_in_cfg and "poetry" not in table(manifest, "tool"):
             self.folder.warn(file, "its dependencies are dynamic; kr does not read where they come from")
 
     def _poetry(self, file: str, manifest: dict[str, Any]) -> Iterator[Declared]:
@@ -205,9 +205,7 @@ class _Project:
             rows = [entry if isinstance(entry, dict) else {"version": entry} for entry in entries]
             ours = (row for row in rows if self._is_for_us(row) and "path" not in row)
             if (fields := next(ours, None)) is not None:
-                spec = re.sub(r"^==\s*(?=[\w.+!-]+$)", "", str(fields.get("version", ""))) or _tag_version(
-                    fields
-                )
+                spec = _bare(str(fields.get("version", ""))) or _tag_version(fields)
                 yield Declared(package=name, spec=spec, file=file, dev=dev)
 
     def _want_python(self, spec: object, file: str) -> None:
@@ -217,21 +215,20 @@ class _Project:
     def _setup_cfg(self) -> Iterator[Declared]:
         """Read setuptools' declarative file: ``install_requires`` and ``extras_require``, as lines or ``file:``."""
         file, parser = "setup.cfg", configparser.ConfigParser(interpolation=None, strict=False)
+        parser.read_dict({"options": {}, "options.extras_require": {}})
         try:
             parser.read_string(self.folder.text(file))
         except configparser.Error as exc:
             self.folder.warn(file, f"it is not valid: {exc.message}")
-        options, extras = (
-            dict(parser.items(name)) if parser.has_section(name) else {}
-            for name in ("options", "options.extras_require")
-        )
-        for name, text in {"": options.get("install_requires", ""), **extras}.items():
+        options = parser["options"]
+        texts = {"": options.get("install_requires", ""), **parser["options.extras_require"]}
+        for name, text in texts.items():
             if text.lstrip().startswith("file:"):
                 yield from self._requirements_of(map(str.strip, text.partition(":")[2].split(",")))
                 continue
-            for line in re.split(r"\n" if "\n" in text else r";(?=\s*[A-Za-z])", text):
-                if line.strip() and not line.lstrip().startswith("#"):
-                    yield from self._requirement(file, line.strip(), dev=bool(_DEVELOPMENT.search(name)))
+            lines = text if "\n" in text else re.sub(r";(?=\s*[A-Za-z])", "\n", text)
+            for _, line in _entries(lines):
+                yield from self._requirement(file, line, dev=bool(_DEVELOPMENT.search(name)))
         self._want_python(options.get("python_requires"), file)
 
     def _requirements(self) -> list[Declared]:
@@ -272,10 +269,9 @@ class _Project:
         ]
 
 
-def _exactness(declared: Declared) -> int:
-    if declared.spec is None:
-        return 2
-    return 0 if re.fullmatch(r"v?\d[\w.+!-]*", declared.spec) else 1
+def _bare(spec: str) -> str | None:
+    """Return the version of an exact specifier, any other as it is, None for none."""
+    return re.sub(r"^={2,3}\s*([^*,]+)$", r"\1", spec) or None
 
 
 def _tag_version(fields: dict[str, Any]) -> str | None:

@@ -4,17 +4,15 @@ import logging
 import os
 import posixpath
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
 from kr.frameworks import framework_key, is_usual_name, packages_named
-from kr.packages.environments import node_package, python_environment
-from kr.packages.files import Folder, Stamp, names_in, stamp
+from kr.packages.files import Folder, names_in, stamp
+from kr.packages.installed import find_node_package, python_environment
 from kr.packages.model import (
     MOST_DEPENDENCIES,
     UNKNOWN,
@@ -23,6 +21,7 @@ from kr.packages.model import (
     is_language_or_product,
     merged,
 )
+from kr.text import fold
 
 logger = logging.getLogger(__name__)
 
@@ -46,26 +45,25 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class _Project:
-    """What was read of one folder, kept in this process as long as its files are as they were.
+    """What was read of one folder, kept in this process as long as its files are as they were."""
 
-    ``members`` are those of its workspace that were read with it, as ``(kind, folder)``.
-    """
-
-    found: Found
-    members: frozenset[tuple[str, str]]
-    stamps: dict[Path, Stamp]
+    folder: Folder
+    rows: tuple[Dependency, ...]
     versions: dict[tuple[str, str], str | None] = field(default_factory=dict)
 
     def still_holds(self) -> bool:
-        return all(stamp(path) == known for path, known in self.stamps.items())
+        return all(stamp(path) == known for path, known in self.folder.seen.items())
 
     def dependencies(self, member: str) -> Iterable[Dependency]:
         """Return all, or what the manifest in a member's folder states, files then relative to that folder."""
         if not member:
-            return self.found.dependencies
-        rows = self.found.dependencies
-        stated = (row for row in rows if posixpath.dirname(row.manifest or row.file) == member)
-        return [replace(row, file=posixpath.relpath(row.file, member)) for row in stated]
+            return self.rows
+        stated = (row for row in self.rows if posixpath.dirname(row.manifest or row.file) == member)
+        # The environment may lie outside of the project, and is named by its whole path.
+        return [
+            row if posixpath.isabs(row.file) else replace(row, file=posixpath.relpath(row.file, member))
+            for row in stated
+        ]
 
     def version(self, framework: str, member: str) -> str | None:
         key = (framework, member)
@@ -75,10 +73,10 @@ class _Project:
         return self.versions[key]
 
 
-_kept: dict[tuple[str, frozenset[str], str], _Project] = {}
+_kept: dict[tuple[Path, str], _Project] = {}
 
 
-def find_dependencies(folder: Path, environ: Mapping[str, str] | None = None) -> Found:
+def find_dependencies(folder: Path, environ: Mapping[str, str]) -> Found:
     """Read every dependency file of the project that ``folder`` lies in, and of its workspace's members.
 
     The project is the nearest folder upwards with such a file, up to the repository's root; where there is none, the
@@ -88,17 +86,19 @@ def find_dependencies(folder: Path, environ: Mapping[str, str] | None = None) ->
     """
     if not folder.is_dir():
         return Found((), (f"{folder.name or '.'}: it is no folder",))
-    environ = os.environ if environ is None else environ
     rows: list[Dependency] = []
     warnings: list[str] = []
     ups = list(_projects_above(folder))
     for places in [ups] if ups else _projects_below(folder):
         for project, member in _projects(folder, places, environ):
-            found = project.dependencies(member)
+            # What a workspace gives stands for what its member states itself.
+            given = {row.ecosystem for row in rows} if len(places) > 1 else set()
             rows += [
-                replace(row, file=posixpath.normpath(posixpath.join(places[0], row.file))) for row in found
+                replace(row, file=posixpath.normpath(posixpath.join(places[0], row.file)))
+                for row in project.dependencies(member)
+                if row.ecosystem not in given
             ]
-            warnings += [posixpath.join(places[0], one) for one in project.found.warnings if not member]
+            warnings += [posixpath.join(places[0], one) for one in project.folder.warnings if not member]
     return Found(merged(rows), tuple(warnings))
 
 
@@ -107,7 +107,7 @@ def project_root(folder: Path) -> Path:
     return folder / next(_projects_above(folder), "")
 
 
-def version_of(folder: Path, framework: str, environ: Mapping[str, str] | None = None) -> str | None:
+def version_of(folder: Path, framework: str, environ: Mapping[str, str]) -> str | None:
     """Return the version of ``framework`` that the project of ``folder`` uses, None where nothing gives one.
 
     What is installed first (``node_modules``, the Python environment); then the lock file's exact version, then the text
@@ -116,13 +116,12 @@ def version_of(folder: Path, framework: str, environ: Mapping[str, str] | None =
     never taken for a shorter one. A language has the version that a manifest states for it. Files that can't be used are
     named in the log.
     """
-    environ = os.environ if environ is None else environ
     if version := _installed_version(folder, framework, environ):
         return version
     ups = list(_projects_above(folder))
     for places in [ups[at:] for at in range(len(ups))] if ups else _projects_below(folder):
         for project, member in _projects(folder, places, environ):
-            for warning in project.found.warnings if not member else ():
+            for warning in project.folder.warnings if not member else ():
                 logger.warning("%s", warning)
             if version := project.version(framework, member):
                 return version
@@ -136,13 +135,11 @@ def _installed_version(folder: Path, framework: str, environ: Mapping[str, str])
         return environment.python if environment.root and framework_key(name) == "python" else None
     if not name or ("/" in name and not name.startswith("@")):
         return None
-    names = [name, name.lower()]
-    if not is_language_or_product(name):
-        names += [*packages_named(name), *([] if "/" in name else [f"@{name.lower()}/core"])]
-    of_node = (node_package(one, folder) for one in dict.fromkeys(names))
-    if package := next(filter(None, of_node), None):
+    names = [name, *([] if is_language_or_product(name) else packages_named(name))]
+    if package := next(filter(None, (find_node_package(one, folder) for one in names)), None):
         return package.version
-    return next(filter(None, map(environment.installed, names)), None)
+    found = next(filter(None, map(environment.find, names)), None)
+    return found[0] if found else None
 
 
 def _projects(
@@ -150,36 +147,31 @@ def _projects(
 ) -> Iterator[tuple[_Project, str]]:
     """Yield what gives the versions of the project at the first of ``places``; the others lead to the projects above it.
 
-    A workspace that it is a member of comes first, with the member's folder in it; then the project itself, without the kinds of files
-    that a workspace has read.
+    A workspace that it is a member of comes first, with the member's folder in it; then the project itself.
     """
-    own, kinds = (folder / places[0]).resolve(), set[str]()
+    own = (folder / places[0]).resolve()
     for up in places[1:]:
         above = (folder / up).resolve()
         member = own.relative_to(above).as_posix()
-        project = _project(above, environ, frozenset())
-        read = {kind for kind, place in project.members if place == member}
-        if read - kinds:
+        project = _project(above, environ)
+        if member in project.folder.members:
             yield project, member
-        kinds |= read
-    yield _project(own, environ, frozenset(kinds)), ""
+    yield _project(own, environ), ""
 
 
-def _project(place: Path, environ: Mapping[str, str], without: frozenset[str]) -> _Project:
-    """Read a folder, but not the kinds of files ``without``, unless it was read before and nothing has changed."""
+def _project(place: Path, environ: Mapping[str, str]) -> _Project:
+    """Read a folder, unless it was read before and nothing has changed."""
     from kr.packages.manifests import read_project  # heavy: the readers of all formats
 
-    key = (str(place), without, environ.get("VIRTUAL_ENV", ""))
+    key = (place, environ.get("VIRTUAL_ENV", ""))
     known = _kept.get(key)
     if known is not None and known.still_holds():
         return known
     folder = Folder(place)
-    read = checked(read_project(folder, environ, without=without))
-    rows = tuple(islice(read, MOST_DEPENDENCIES))
+    rows = checked(read_project(folder, environ))
     if len(_kept) >= _MOST_KEPT:
         _kept.clear()
-    found = Found(rows, tuple(folder.warnings))
-    _kept[key] = _Project(found, frozenset(folder.members), folder.seen)
+    _kept[key] = _Project(folder, tuple(islice(rows, MOST_DEPENDENCIES)))
     return _kept[key]
 
 
@@ -190,10 +182,7 @@ def _projects_above(folder: Path) -> Iterator[str]:
     """
     from kr.packages.manifests import is_project  # heavy
 
-    try:
-        place, home = folder.resolve(), Path.home()
-    except (OSError, RuntimeError):
-        return
+    place, home = folder.resolve(), Path(os.path.expanduser("~"))  # noqa: PTH111 -- where there is none it stays
     for height in range(_MAX_HEIGHT):
         if height and place in {home, place.parent}:
             return
@@ -226,41 +215,33 @@ def fitting(dependencies: Iterable[Dependency], framework: str) -> list[Dependen
 
     The better name before the lesser one, direct before indirect, exact before a range; see ``version_of``.
     """
-    rows = [(_fit(d, framework), not d.direct, _is_range(d.version), d) for d in dependencies]
-    known = [row for row in rows if row[0] is not None and row[3].version != UNKNOWN]
-    return [row[3] for row in sorted(known, key=lambda row: row[:3])]
+    rows = [
+        (fit, not one.direct, re.fullmatch(r"v?\d[\w.+-]*", one.version) is None, one)
+        for one in dependencies
+        if one.version != UNKNOWN and (fit := _fit(one, framework)) is not None
+    ]
+    return [row[3] for row in sorted(rows, key=lambda row: row[:3])]
 
 
 def _fit(dependency: Dependency, framework: str) -> int | None:
     """Return how well the dependency's name fits: 0 is best, None not at all."""
-    key, wanted, package = framework_key(framework), _folded(framework), _folded(dependency.package)
-    is_same = framework_key(dependency.package) == key
+    key, package = framework_key(framework), dependency.package
     if dependency.ecosystem == "language" or key in _LANGUAGES:
-        return 0 if dependency.ecosystem == "language" and key in _LANGUAGES and is_same else None
-    if wanted in {package, _folded(dependency.framework)}:
+        is_same = dependency.ecosystem == "language" and framework_key(package) == key
+        return 0 if is_same and key in _LANGUAGES else None
+    wanted, name = fold(framework), fold(dependency.framework)
+    if wanted in {fold(package), name}:
         return 0
     if is_language_or_product(framework):
         return None
-    is_artifact = dependency.ecosystem == "maven" and package.rpartition(":")[2] == wanted
-    # ``next.js`` is ``next``; a part of a framework has a mark in its name.
-    is_spelling = wanted.replace(".", "-") == package.replace(".", "-")
-    if is_artifact or is_spelling or (is_same and not re.search("[/:@]", package)):
+    artifact = fold(package.rpartition(":")[2])
+    if artifact == wanted:
         return 1
-    name = re.escape(wanted)
-    is_part = re.fullmatch(rf"@{name}/core|[^:]+:{name}-(?:spring-)?boot\d?-starter", package)
-    is_of_boot = wanted == "spring-boot" and package.startswith("org.springframework.boot:spring-boot")
-    return 2 if is_part or is_of_boot else None
-
-
-@lru_cache(maxsize=8192)
-def _folded(name: str) -> str:
-    # ``.`` counts: next.js is no spelling of a Python name, and Go paths have dots.
-    text = unicodedata.normalize("NFKC", name).strip().casefold()
-    return re.sub(r"[-_\s]+", "-", text)
-
-
-def _is_range(version: str) -> bool:
-    return re.fullmatch(r"v?\d[\w.+-]*", version) is None
+    starter_of = re.sub(r"-(?:spring-)?boot\d?-starter$", "", artifact)
+    # What has a mark in its name is a part of a framework.
+    whole = [one for one in (name, artifact) if not re.search("[/:@]", one)]
+    is_whole = any(framework_key(one) == key for one in whole)
+    return 2 if is_whole or wanted in {starter_of, name.removeprefix("@").removesuffix("/core")} else None
 
 
 def package_aliases(dependencies: Iterable[Dependency]) -> dict[str, str]:
@@ -281,7 +262,6 @@ def package_aliases(dependencies: Iterable[Dependency]) -> dict[str, str]:
         for name, (package, *others) in packages.items()
         if not others
         and name != framework_key(package)
-        and not is_usual_name(name)
         and not is_language_or_product(name)
-        and not is_usual_name(package)
+        and not any(map(is_usual_name, (name, package)))
     }

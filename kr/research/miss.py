@@ -96,7 +96,7 @@ class Miss:
             found = run.cache.look_up(run.query)
         # What the working directory's files say goes before what the configuration's do.
         named = [
-            package_aliases(find_dependencies(folder).dependencies)
+            package_aliases(find_dependencies(folder, self._environ).dependencies)
             for folder in reversed(run.service.folders)
         ]
         aliases = {name: package for names in named for name, package in names.items()}

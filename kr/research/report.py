@@ -39,7 +39,6 @@ _EXAMPLES_FROM = 6  # passages
 _LEAST = 120  # characters: a passage that has less room says nothing
 _MOST_NEAREST = 8
 _MOST_NOTES = 6
-_CUT = " …"
 _NO_CODE = "No code examples were found."
 _NEAREST = "Nothing that was found has the rare words of the question. The nearest symbols and pages:"
 _NAME = re.compile(r"[\w.@/$:-]+")
@@ -238,7 +237,7 @@ class _Excerpt:
         Blocks stand whole where they fit; else the lines next to one another that hold most of the question's words.
         """
         left = [
-            _with(block, block.text.removeprefix(shown.get(block.text, "").removesuffix(_CUT)).strip("\n"))
+            _with(block, block.text.removeprefix(shown.get(block.text, "")).strip("\n"))
             for block in piece.blocks
         ]
         left = [block for block in left if block.text]
@@ -377,7 +376,7 @@ def _within(text: str, room: int) -> str:
             break
         kept.append(line)
     lines = "\n".join(kept).rstrip()
-    return lines[: 2 * room].rpartition(" ")[0] + _CUT if len(lines) > 2 * room else lines
+    return lines[: 2 * room].rpartition(" ")[0] + " …" if len(lines) > 2 * room else lines
 
 
 def _fitting(markdown: str, room: int) -> str:

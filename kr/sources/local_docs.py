@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from kr.documents.index import cache_folder
+from kr.documents.index import Index, Ranking, cache_folder, markdown, question_of
+from kr.documents.index import ask as rank
 from kr.documents.library import folder_index, package_index
-from kr.documents.rank import Index, Ranking, markdown, question_of
-from kr.documents.rank import ask as rank
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.frameworks import same_framework
 from kr.guard import mask_secrets
@@ -21,7 +20,6 @@ from kr.packages.installed import (
     find_installed,
     find_node_package,
     find_python_package,
-    places_searched,
     types_package,
 )
 from kr.sources.base import Ask
@@ -65,10 +63,10 @@ class LocalDocs:
         """Rank the passages of the installed package that a query means; of two with the same name the one that fits it better."""
         packages = find_installed(query.framework, self._projects, self._environ)
         if not packages:
-            where = places_searched(self._projects, self._environ)
-            raise SourceFailure(f"no package of this name is installed; looked in {where}", is_fault=False)
+            places = "node_modules of the working directory and above, VIRTUAL_ENV, .venv, venv"
+            raise SourceFailure(f"no package of this name is installed; looked in {places}", is_fault=False)
         ranked = [(self._rank(package, query, deadline), package) for package in packages]
-        return min(ranked, key=lambda row: row[0].lacking)
+        return min(ranked, key=lambda row: row[0].rarest)
 
     def _rank(self, package: InstalledPackage, query: Query, deadline: float) -> Ranking:
         dependencies = self._dependencies(package, min(deadline, time.monotonic() + _DEPENDENCY_SECONDS))

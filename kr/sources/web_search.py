@@ -8,7 +8,7 @@ import anyio
 import httpx2
 
 from kr.documents.html import to_markdown
-from kr.documents.rank import question_of, rank_texts
+from kr.documents.index import question_of, rank_texts
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.extras import how_to_install
 from kr.models import Answer, Passage, Query

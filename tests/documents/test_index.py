@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.documents.index import Origin, bound, cache_folder, open_index, split_words
+from kr.documents.index import Origin, bound, cache_folder, open_index
 from kr.documents.text import Section
 
 ORIGIN = Origin(key="python-thing-1.0", fingerprint="a", changed_at=1.0)
@@ -128,9 +128,3 @@ def test_the_folder_is_the_users_own() -> None:
     assert cache_folder({"XDG_CACHE_HOME": "/c", "HOME": "/h"}) == Path("/c/kr/docs")
     assert cache_folder({"XDG_CACHE_HOME": "relative", "HOME": "/h"}) == Path("/h/.cache/kr/docs")
     assert cache_folder({}) is None
-
-
-def test_an_identifier_is_split_into_its_words() -> None:
-    assert [split_words(one) for one in ("forbidExtraKeys", "forbid_extra_keys", "HTTPServer", "a.B")] == [
-        "forbid Extra Keys", "forbid extra keys", "HTTP Server", "a B",
-    ]  # fmt: skip

@@ -95,27 +95,6 @@ def test_a_double_of_an_older_version_ranks_behind() -> None:
     }
 
 
-def test_texts_of_annotated_parameters_are_part_of_the_docstring() -> None:
-    found = read(api='def query(limit: Annotated[int, Doc("How many at most.")] = 3):\n    """Ask."""\n')
-    assert found["api.query"].signature == "def query(limit: int=3)"
-    assert found["api.query"].text == "Ask.\n\n`limit`: How many at most."
-
-
-def test_texts_of_annotated_attributes_are_part_of_their_class() -> None:
-    source = """class App:
-    file: Annotated[int, Doc("The open file.")]
-    def __init__(self, title: Annotated[str, Doc("The title.")] = "API"):
-        self.title = title
-        self.openapi_version: Annotated[str, Doc("The version of OpenAPI.")] = "3.1.0"
-        self._secret: Annotated[str, Doc("Nobody's affair.")] = ""
-"""
-    assert read(api=source)["api.App"].text.split("\n\n") == [
-        "`title`: The title.",
-        "`file`: The open file.",
-        "`openapi_version`: The version of OpenAPI.",
-    ]
-
-
 def test_of_overloads_the_one_that_is_documented_is_told() -> None:
     found = read(
         m='@overload\ndef f(a: int): ...\n@overload\ndef f(a: str): ...\ndef f(a):\n    """Both."""\n'

@@ -3,8 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 
-from kr.documents.index import fill
-from kr.documents.rank import Index, Question, Ranking, ask, markdown, rank_texts
+from kr.documents.index import Index, Question, Ranking, ask, fill, markdown, rank_texts
 from kr.documents.text import Section
 
 
@@ -42,8 +41,8 @@ def names(ranking: Ranking) -> list[str]:
 
 
 def test_small_words_are_not_searched_and_identifiers_also_in_their_parts() -> None:
-    assert Question.of("How do I use cacheResult(...)?").words == ("cacheresult", "cache", "result")
-    assert Question.of("`a.b_c` and doThis").spelled == {"b_c", "doThis"}
+    assert Question.of("How do I use cacheResult(...)?").words == ("cache", "result", "cacheresult")
+    assert Question.of("`a.b_c` and doThis").spelled == {"b_c", "dothis"}
 
 
 def test_the_best_goes_first_by_its_stems() -> None:

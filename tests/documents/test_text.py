@@ -52,11 +52,6 @@ def test_restructured_text_reads_as_markdown() -> None:
     ]
 
 
-def test_plain_text_with_directives_is_read_as_restructured_text() -> None:
-    assert told("Do this::\n\n  x = 1\n", "a.txt") == [("t", "Do this:\n\n```\nx = 1\n```")]
-    assert told("Just words.", "README") == [("t", "Just words.")]
-
-
 def test_a_page_is_read_by_its_headings() -> None:
     page = "<html><head><title>Handbook</title></head><body><nav>no</nav><h1>On call</h1><p>Ring twice.</p></body></html>"
     assert told(page, "a.html") == [("Handbook: On call", "Ring twice.")]

@@ -210,7 +210,7 @@ def test_aliases_are_the_last_parts_of_packages(tmp_path: Path) -> None:
     go = "module m\nrequire (\n\tgithub.com/acme/router/v3 v3.1.0\n\tgithub.com/go-sql-driver/mysql v1.8.0\n)\n"
     packages = '{"dependencies": {"@nestjs/core": "10", "@acme/form-kit": "1", "lodash": "4"}}'
     write(tmp_path, {"package.json": packages, "go.mod": go})
-    aliases = package_aliases(find_dependencies(tmp_path).dependencies)
+    aliases = package_aliases(find_dependencies(tmp_path, {}).dependencies)
     assert aliases == {"formkit": "@acme/form-kit", "router": "github.com/acme/router/v3"}
     assert same_framework("Form Kit", "@acme/form-kit", aliases)
     assert same_framework("nest", "@nestjs/core", aliases)
