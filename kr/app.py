@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -14,8 +14,8 @@ from kr.research.cache import Clock
 from kr.research.decide import with_confidence
 from kr.research.service import Progress, ResearchService
 from kr.settings import Settings
-from kr.store import new_id
 from kr.store.engine import Store
+from kr.store.sql import new_id
 from kr.text import fit, sections
 from kr.text import section as section_of
 from kr.transfer import has_export
@@ -126,13 +126,8 @@ class App:
     def check_sources(self, *, timeout: float = 20.0) -> "Iterator[Diagnosis]":
         """Ask each configured source and model one cheap question; nothing is charged or kept."""
         from kr.doctor import check_sources  # heavy
-        from kr.research.miss import configured_sources  # heavy
-        from kr.sources.llm import complete  # heavy
 
-        model = self.settings.knowledge_research.llm
-        ask = partial(complete, model, self.environ, "Answer with one word.", "Say yes.", timeout=timeout)
-        sources = configured_sources(self.settings, self.environ)
-        return check_sources(sources, [("llm", ask)] if model.model else [], timeout=timeout)
+        return check_sources(self.settings, self.environ, timeout=timeout)
 
     @contextmanager
     def lessons(self, **waits: float) -> "Iterator[Lessons]":

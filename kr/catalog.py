@@ -98,7 +98,7 @@ class Catalog:
     def search_lessons(self, words: str, *, limit: int = 50) -> list[dict[str, Any]]:
         """List lessons that hold ``words``, best first: ``{id, phase, passage}``."""
         with self.store.read_if_exists() as tx:
-            found = text_search.lessons(tx, search_words(_text(words)), most=limit)
+            found = lookup.lessons(tx, search_words(_text(words)), most=limit)
         return [{"id": it["id"], "phase": it["phase"], "passage": it["summary"]} for it in found]
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
@@ -174,16 +174,12 @@ class Catalog:
         item = archived_item(chosen) | _fields(chosen.entry, "origin researched_at sha256")
         return {**item, "report": text} if report else item
 
-    def check(self, entry_ids: Sequence[str]) -> list[dict[str, Any]]:
-        """Give the live entries of these ids, each once; what ``remove`` would take."""
-        keys = list(dict.fromkeys(map(self._key, entry_ids)))
-        with self.store.read() as tx:
-            return [entry_item(_live(tx, key)) for key in keys]
-
     def remove(self, entry_ids: Sequence[str]) -> dict[str, Any]:
         """Move entries to the archive, reason ``manual``: all of them, or none when one is unknown."""
         keys = [self._key(entry_id) for entry_id in entry_ids]
-        self.check(keys)
+        with self.store.read() as tx:
+            for key in keys:
+                _live(tx, key)
         removed = saving.remove(self.store, keys, self.clock())
         if removed is None:
             raise UnknownEntry("the entries changed meanwhile; nothing was removed, try again")

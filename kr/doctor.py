@@ -7,7 +7,7 @@ A corrupt database is not mended cell by cell: a person brings a backup back, or
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,8 +18,11 @@ from typing import Any, Literal
 from kr.errors import KrError, ReportUnwritable, SourceFailure, SourceNotAsked, StoreError
 from kr.models import Entry, Learned, Query
 from kr.report import origin_of, parse_report
+from kr.research.miss import configured_sources
+from kr.settings import Settings
 from kr.settings.project import tracked_name
-from kr.sources.base import Ask, Source
+from kr.sources.base import Ask
+from kr.sources.llm import complete
 from kr.sources.local_docs import Folder
 from kr.store import archive, backup, reports
 from kr.store import entries as entry_rows
@@ -340,33 +343,33 @@ def report_paths(folder: Path) -> list[str]:
     return sorted(found)
 
 
-def check_sources(
-    sources: Sequence[Source], models: Sequence[tuple[str, Callable[[], object]]], *, timeout: float
-) -> Iterator[Diagnosis]:
+def check_sources(settings: Settings, environ: Mapping[str, str], *, timeout: float) -> Iterator[Diagnosis]:
     """Ask each source and model one question, and say whether it answers; nothing is kept. ``timeout``: seconds for each."""
     question = "How is state kept in a component?"
     query = Query(
         framework="react", framework_version="unknown", topic="state", tags=("state",), question=question
     )
-    ask = Ask(query=query, known=Learned(repository="facebook/react"))
-    for source in sources:
+    ask, model = Ask(query=query, known=Learned(repository="facebook/react")), settings.knowledge_research.llm
+    asked: list[tuple[str, Callable[[], object]]] = []
+    for source in configured_sources(settings, environ):
         if isinstance(source, Folder):  # about its own subject: that it can be read is all that is asked
-            yield _answer(source.name, source.check)
+            asked.append((source.name, source.check))
         else:
-            yield _answer(source.name, partial(source.ask, ask, timeout=timeout))
-    for name, use in models:
-        yield _answer(name, use)
-
-
-def _answer(name: str, use: Callable[[], object]) -> Diagnosis:
-    started = time.monotonic()
-    try:
-        use()
-    except SourceNotAsked as failure:
-        return Diagnosis("source", "warning", name, failure.reason)
-    except SourceFailure as failure:
-        return Diagnosis("source", "error", name, f"gave no answer: {failure.reason}")
-    return Diagnosis("source", "information", name, f"answered in {time.monotonic() - started:.1f} s")
+            asked.append((source.name, partial(source.ask, ask, timeout=timeout)))
+    if model.model:
+        words = ("Answer with one word.", "Say yes.")
+        asked.append(("llm", partial(complete, model, environ, *words, timeout=timeout)))
+    for name, use in asked:
+        started = time.monotonic()
+        try:
+            use()
+        except SourceNotAsked as failure:
+            yield Diagnosis("source", "warning", name, failure.reason)
+        except SourceFailure as failure:
+            yield Diagnosis("source", "error", name, f"gave no answer: {failure.reason}")
+        else:
+            seconds = time.monotonic() - started
+            yield Diagnosis("source", "information", name, f"answered in {seconds:.1f} s")
 
 
 def _some(lines: Sequence[str]) -> str:

@@ -173,9 +173,6 @@ class SourceFailure(KrError):
     merely not know the framework.
     """
 
-    code = "source_unavailable"
-    http_status = 502
-
     def __init__(
         self, reason: str, *, said: str = "", retry_after: float | None = None, is_fault: bool = True
     ) -> None:
@@ -187,11 +184,9 @@ class SourceFailure(KrError):
 
 
 class SourceNotAsked(SourceFailure):
-    code = "source_not_asked"
-
     def __init__(self, reason: str) -> None:
         super().__init__(reason, is_fault=False)
 
 
 class SourceTimeout(SourceFailure):
-    code = "source_timeout"
+    """It gave none in time."""

@@ -18,10 +18,10 @@ import html
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from importlib.resources import files
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
@@ -151,10 +151,10 @@ def _is_about(name: str, value: str) -> bool:
 
 def _is_no_value(value: str, kind: str) -> bool:
     """Whether it is a placeholder, a variable, a type, code or a word of a sentence rather than a value."""
-    if any(pattern.match(value) for pattern in _no_value("no_value")):
+    if any(_compiled(pattern).match(value) for pattern in _table()["no_value"]):
         return True
     is_certain = value[0] in "\"'`" and any(map(str.isdigit, value))
-    return not is_certain and any(pattern.match(value) for pattern in _no_value(kind))
+    return not is_certain and any(_compiled(pattern).match(value) for pattern in _table()[kind])
 
 
 def _is_card(text: str) -> bool:
@@ -278,7 +278,6 @@ def _table() -> dict[str, Any]:
     return _load("guard.yaml")
 
 
-@cache
 def _pattern(name: str) -> re.Pattern[str]:
     return _compiled(_table()["patterns"][name])
 
@@ -290,23 +289,22 @@ def patterns() -> dict[str, list[str]]:
     return {kind: list(map(_expanded, some)) for kind, some in rows.items()}
 
 
-class _Rule:
+class _Rule(NamedTuple):
     """A pattern, compiled once it is needed: most texts hold none of the hints of most."""
 
-    def __init__(self, pattern: str, hints: Sequence[str], replacement: str | None = None) -> None:
-        self._text = pattern
-        self._hints = tuple(hints)
-        self.replacement = replacement
+    text: str
+    hints: Sequence[str]
+    replacement: str | None
 
     def may_match(self, lowered: str) -> bool:
-        for hint in self._hints:  # a generator would take three times as long
+        for hint in self.hints:  # a generator would take three times as long
             if hint in lowered:
                 return True
-        return not self._hints
+        return not self.hints
 
-    @cached_property
+    @property
     def pattern(self) -> re.Pattern[str]:
-        return _compiled(self._text)
+        return _compiled(self.text)
 
 
 @cache
@@ -318,10 +316,6 @@ def _rules(kind: str) -> list[_Rule]:
 
 
 @cache
-def _no_value(kind: str) -> list[re.Pattern[str]]:
-    return [_compiled(pattern) for pattern in _table()[kind]]
-
-
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(_expanded(pattern), re.IGNORECASE)
 

@@ -283,9 +283,10 @@ def _user() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One item of ``errors``. ``field`` is left out where no field is to blame."""
+    """One item of ``errors``. ``field`` is left out where no field is to blame, and ``file_path`` where no file is."""
 
     type: str
+    file_path: str | None = optional()
     field: str | None = optional()
     message: str
 
@@ -363,29 +364,19 @@ class Lesson:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InjectedLesson:
-    """One lesson of the block with where it comes from: ``source`` says who worded it."""
-
-    id: str
-    summary: str
-    ref: str | None
-    tags: list[str]
-    date: str
-    source: str
-    story_key: str | None
-    session_id: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class InjectResults:
-    """The ``results`` of mode ``lessons-inject``."""
+    """The ``results`` of mode ``lessons-inject``.
+
+    ``lessons`` are those of the block with where they come from: ``{id, summary, ref, tags, date, source, story_key, session_id}``;
+    ``source`` says who worded one.
+    """
 
     phase: str
     total_lessons_found: int
     phase_filtered_count: int
     injected_count: int
     injection_block: str
-    lessons: Sequence[InjectedLesson] = ()
+    lessons: Sequence[dict[str, Any]] = ()
 
 
 def failure(data: Mapping[str, Any], *problems: Problem, mode: str | None = None) -> Envelope:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from kr.models import EVENT_TYPES, PHASES, EventType, optional
+from kr.models import EVENT_TYPES, PHASES, EventType, Problem, optional
 from kr.requests import IDENTITY, bad, checked, decoded, fields_of, loose_text, named, scalars, taken
 
 
@@ -90,16 +90,6 @@ class RecordResults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordProblem:
-    """One item of ``errors``: the file could not be written, or a lesson that was handed over is refused."""
-
-    type: str
-    file_path: str | None = optional()
-    field: str | None = optional()
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordEnvelope:
     """The return value of recording."""
 
@@ -107,7 +97,7 @@ class RecordEnvelope:
     session_id: Any
     story_key: Any
     results: RecordResults
-    errors: Sequence[RecordProblem] = ()
+    errors: Sequence[Problem] = ()
 
 
 def skip(data: Mapping[str, Any], message: str) -> RecordEnvelope:

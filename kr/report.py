@@ -10,7 +10,8 @@ from datetime import date, datetime, timedelta
 
 from kr.markdown import plain_line, render, split
 from kr.models import PLACEHOLDER_MARK, Confidence, Query, ReportKind
-from kr.text import fence_after, strip_invisible
+from kr.text import sections as split_sections
+from kr.text import strip_invisible
 from kr.times import parse_time
 
 HEADER = ("Framework", "Version", "Research Date", "Confidence", "Sources")
@@ -49,46 +50,24 @@ def render_report(report: ParsedReport) -> str:
 
 
 def parse_report(text: str) -> ParsedReport | None:
-    """Take a report apart; ``None`` when it does not follow the template to the letter."""
+    """Take a report apart; ``None`` when it does not follow the template."""
     title, _, rest = text.partition("\n\n")
-    head, *bodies = _split_at_headings(rest)
+    parts = split_sections(rest)
+    # A section that is there twice leaves a part of the text before the first one, where no header reads so.
+    head = rest[: len(rest) - sum(map(len, parts.values()))]
     found = [_HEADER_LINE.fullmatch(line) for line in head.strip("\n").split("\n")]
     header = {line[1]: line[2] for line in found if line}
-    names = [body.partition("\n")[0] for body in bodies]
-    if (
-        not re.fullmatch(r"# \S.*", title)
-        or len(found) != len(header)
-        or tuple(header) != HEADER
-        or names != [f"## {name}" for name in SECTIONS]
-    ):
+    is_whole = len(found) == len(header) and tuple(header) == HEADER and tuple(parts) == SECTIONS
+    if not re.fullmatch(r"# \S.*", title) or not is_whole:
         return None
-    sections = {
-        name: body.partition("\n")[2].strip("\n") for name, body in zip(SECTIONS, bodies, strict=True)
-    }
+    sections = {name: part.partition("\n")[2].strip("\n") for name, part in parts.items()}
     return ParsedReport(title=title, header=header, sections=sections)
-
-
-def _split_at_headings(text: str) -> list[str]:
-    """Split before every ``## `` that is no comment in code."""
-    parts: list[list[str]] = [[]]
-    fence = ""
-    for line in text.split("\n"):
-        if not fence and line.startswith("## "):
-            parts.append([])
-        fence = fence_after(line, fence)
-        parts[-1].append(line)
-    return ["\n".join(lines) for lines in parts]
 
 
 def read_confidence(text: str) -> Confidence | None:
     """Return the confidence that a report's header gives, in whatever spelling; ``None`` without one."""
     levels: dict[str, Confidence] = {"high": "high", "medium": "medium", "low": "low"}
     return levels.get((_header_line(text, "confidence", r":?[ \t*_]*(high|medium|low)\b") or "").lower())
-
-
-def read_version(text: str) -> str | None:
-    """Return the version that a report's header gives, as it stands there."""
-    return (_header_line(text, "version", r":[ \t*_]*(\S.*)$") or "").strip(" *_") or None
 
 
 def read_date(text: str) -> str | None:
@@ -109,27 +88,24 @@ INSTALLED_DOCS_LAST = timedelta(days=1)
 
 _INSTALLED = "(via local_docs)"
 _OWN_NOTES = "Notes on this copy:"
-_OLD_NOTES = re.compile(rf"^{_OWN_NOTES}\n\n(?:- [^\n]*(?:\n|\Z))+\n*", re.MULTILINE)
 _OLD_CONFIDENCE = re.compile(r"^- Confidence: (?:high|medium|low)\b[^\n]*\n?", re.MULTILINE)
 _LONGEST_CARRIED = 64_000
 """Characters: quoted and escaped they stay under 256 KiB."""
-_OLD_MARK = re.compile(rf"^(?:> ?)*{re.escape(STALE_MARK)}[ \t]*$\n*", re.MULTILINE)
 
 
 def origin_of(text: str) -> ReportKind:
     """Say from a report's own words what it was made from; a text of another shape counts as researched."""
     parsed = parse_report(text)
-    if parsed is None:
-        lines = {line.strip("> \t") for line in text.splitlines()}
-        return (
-            "skeleton" if PLACEHOLDER_MARK in lines else "baseline" if STALE_MARK in lines else "researched"
-        )
-    summary = parsed.sections[SUMMARY]
-    if PLACEHOLDER_MARK in summary.splitlines():
+    # What is quoted in a report of the template is a source's.
+    lines = [line.strip("> \t") for line in text.splitlines()]
+    if parsed:
+        lines = parsed.sections[SUMMARY].splitlines()
+    if PLACEHOLDER_MARK in lines:
         return "skeleton"
-    if summary.startswith(STALE_MARK):
+    if STALE_MARK in lines:
         return "baseline"
-    sources = [line for line in parsed.sections[ATTRIBUTION].splitlines() if line.startswith("- Source ")]
+    attribution = parsed.sections[ATTRIBUTION].splitlines() if parsed else []
+    sources = [line for line in attribution if line.startswith("- Source ")]
     return "installed" if sources and all(line.endswith(_INSTALLED) for line in sources) else "researched"
 
 
@@ -165,13 +141,15 @@ def fresh_until(origin: ReportKind, researched_at: str | None) -> datetime | Non
 def carried_over(old: str, query: Query, today: date, notes: Sequence[str]) -> str:
     """Return the report of ``query`` whose body is the ``old`` report (F1, step 6.3); ``notes`` are safe lines.
 
-    It keeps version, date and sources of when it was researched; carried over twice it is the same but for the note of
-    what was asked. A report that does not follow the template is quoted whole. It takes at most 256 KiB in UTF-8.
+    It keeps version, date and sources of when it was researched; what was carried over before comes back as it is. A report
+    that does not follow the template is quoted whole. It takes at most 256 KiB in UTF-8.
     """
     old = strip_invisible(old)[:_LONGEST_CARRIED]
     parsed = parse_report(old)
+    if parsed and origin_of(old) == "baseline":
+        return old
     sections = dict(parsed.sections) if parsed else _quoted_whole(old)
-    version = parsed.header["Version"] if parsed else plain_line(read_version(old) or "unknown")
+    version = parsed.header["Version"] if parsed else "unknown"
     when = read_date(old)
     asked = plain_line(query.framework_version, 100)
     researched = f"on {when}" if when else "at an unknown date"
@@ -180,9 +158,9 @@ def carried_over(old: str, query: Query, today: date, notes: Sequence[str]) -> s
         f"The text was researched {researched} for version {version}; on {today} version {asked} was asked for.",
         *notes,
     ]
-    older = _OLD_CONFIDENCE.sub("", _OLD_NOTES.sub("", sections[CAVEATS])).strip("\n")
+    older = _OLD_CONFIDENCE.sub("", sections[CAVEATS]).strip("\n")
     listed = "\n".join(f"- {note}" for note in own_notes)
-    sections[SUMMARY] = f"{STALE_MARK}\n\n{sections[SUMMARY].removeprefix(STALE_MARK).strip()}"
+    sections[SUMMARY] = f"{STALE_MARK}\n\n{sections[SUMMARY]}"
     sections[CAVEATS] = f"{_OWN_NOTES}\n\n{listed}\n\n{older}".strip("\n")
     header = {
         "Framework": plain_line(query.framework),
@@ -198,7 +176,7 @@ def carried_over(old: str, query: Query, today: date, notes: Sequence[str]) -> s
 def _quoted_whole(old: str) -> dict[str, str]:
     return {
         SUMMARY: "The earlier report does not follow the template; it is quoted whole under Details.",
-        DETAILS: f"From the earlier report:\n\n{render(split(_OLD_MARK.sub('', old)))}",
+        DETAILS: f"From the earlier report:\n\n{render(split(old.replace(STALE_MARK, '')))}",
         CODE: "Code of the earlier report stands in its place under Details.",
         CAVEATS: "",
         ATTRIBUTION: "No source answered; sources of the earlier report stand in its text under Details.",

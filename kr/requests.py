@@ -13,10 +13,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal, TypeVar, get_args
+from unicodedata import category
 
 from kr.errors import BrokenYaml, FieldError, InvalidRequest
 from kr.models import PHASES, IfUnsure, Query
-from kr.text import Tree, first_control, is_blank, read_json, show_path
+from kr.text import Tree, is_blank, read_json, show_path
 
 logger = logging.getLogger(__name__)
 
@@ -177,7 +178,8 @@ def block(value: object) -> str:
 def line(value: object) -> str:
     """Take one line without control characters, trimmed."""
     given = text(value)
-    if (control := first_control(given)) is not None:
+    control = next((sign for sign in given if category(sign) in {"Cc", "Zl", "Zp"}), None)
+    if control is not None:
         raise bad(f"must not contain line breaks or control characters (found U+{ord(control):04X})")
     return given.strip()
 

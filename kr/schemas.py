@@ -127,22 +127,13 @@ def record_request() -> Schema:
         "additional_context": {"description": "What else is known."},
     }
     worded = {"symptom": "v-for without a key reuses the wrong row", "fix": "give every v-for a key"}
-    examples = [
-        {"session_id": "sprint-1", "story_key": "3-1", "lessons": [{**worded, "ref": "src/List.vue:3"}]},
-        {
-            "session_id": "sprint-1",
-            "story_key": "3-1",
-            "phase": "dev-execution",
-            "event_type": "general_agent_failure",
-            "agent_return": {
-                "status": "failure",
-                "errors": [{"message": "a list has no key", "fix": "Add one"}],
-            },
-            "framework_context": "vue",
-        },
-    ]
+    lesson_alone = {
+        "session_id": "sprint-1",
+        "story_key": "3-1",
+        "lessons": [{**worded, "ref": "src/List.vue:3"}],
+    }
     return {
         "description": "What is no valid request is answered with status skipped.",
         "properties": properties,
-        "examples": examples,
+        "examples": [lesson_alone],
     }

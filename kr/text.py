@@ -116,11 +116,6 @@ def is_blank(text: str) -> bool:
     return all(it.isspace() or it in _FILLERS or unicodedata.category(it) == "Cf" for it in text)
 
 
-def first_control(text: str) -> str | None:
-    """Return the first control character or line break of a text."""
-    return next((it for it in text if unicodedata.category(it) in {"Cc", "Zl", "Zp"}), None)
-
-
 def one_line(text: str, limit: int = 500) -> str:
     """Return the visible text as one trimmed line of at most ``limit`` characters, cut with ``…``."""
     line = re.sub(r"\s+", " ", strip_invisible(text[: 20 * limit])).strip()

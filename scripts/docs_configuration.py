@@ -6,8 +6,7 @@ from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from kr.settings import OWN_NAMES
-from kr.settings.model import Configuration
-from kr.settings.template import plain
+from kr.settings.model import Configuration, plain
 
 VARIABLES = {
     "KR_CONFIG": "The configuration file, where `--config` does not name one.",
@@ -79,7 +78,7 @@ expands, and `{output_folder}`: the top-level key `output_folder` of the same fi
 **Secrets.** `${NAME}` and `${NAME:-default}` expand from the environment in `url`, `base_url`, and in the values of
 `headers` and `env`. They are never written to a log, a report, the database or an answer.
 
-A wrong value is an error that names the file with its line or the variable, the key, and what is allowed (exit
+A wrong value is an error that names the file or the variable, the key, and what is allowed (exit
 status 2). An unknown key of `knowledge_research` is a warning.
 """
 

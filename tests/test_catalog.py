@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kr.app import App
 from kr.errors import EntryConflict, KrError, UnknownEntry
 from kr.models import PLACEHOLDER_MARK
-from kr.store import entries, saving
+from kr.store import entries, lookup, saving
 from kr.text import nearest, strip_invisible
 from tests.support.program import Project
 from tests.support.stores import draft
@@ -58,7 +58,7 @@ def test_the_last_accessed_is_listed_first(app: App, project: Project) -> None:
     for topic in ("a", "b", "c"):
         save(app, project, topic=topic)
     with app.store.write() as tx:
-        entries.touch(tx, "vue-b", project.clock())
+        lookup.touch(tx, "vue-b", project.clock())
     rows = app.catalog.page()["entries"]
     assert ids(rows) == ["vue-b", "vue-c", "vue-a"]
     assert list(rows[0]) == KEYS

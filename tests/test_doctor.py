@@ -13,7 +13,7 @@ import yaml
 
 from kr.app import App
 from kr.doctor import Diagnosis
-from kr.store import archive, backup, entries, reports, saving
+from kr.store import archive, backup, entries, lookup, reports, saving
 from kr.store.sql import SCHEMA_VERSION
 from kr.transfer.export_yaml import export_yaml
 from tests.support.older import make_unreleased
@@ -240,7 +240,7 @@ def test_a_hit_alone_makes_no_problem_of_the_export(project: Project) -> None:
     keep(project, "slots")
     project.clock.pass_days(3)
     with project.app() as app, app.store.write() as tx:
-        entries.touch(tx, "vue-slots", project.clock())
+        lookup.touch(tx, "vue-slots", project.clock())
     assert found(report(project)) == [("export", "information")]
     assert report(project)["problems"] == 0
 

@@ -14,8 +14,8 @@ from kr.cli.common import common, emit, kr_command, open_app
 from kr.errors import ConfigError
 from kr.research.persona import fitting_persona
 from kr.settings import Settings, load_settings
+from kr.settings.model import render_config
 from kr.settings.project import CONFIG, Project, find_project, main_checkout, read_config
-from kr.settings.template import render_config
 from kr.settings.trust import trust
 from kr.store import entries
 from kr.store.files import open_own, refuse_link

@@ -15,7 +15,7 @@ from kr.lessons.book import LessonBook, make_row, session_name
 from kr.lessons.events import MOST_EVENTS, AgentReturn, EventLimits, Finding, detect, phase_tag, read_return
 from kr.lessons.file import LessonsFileError
 from kr.lessons.line import FIX_COLUMNS, KEPT_COLUMNS, LONGEST, word_lesson
-from kr.models import PHASES, EventType
+from kr.models import PHASES, EventType, Problem
 from kr.requests import bad, checked, decoded, loose_text, read_document, scalars, text
 from kr.store.lessons import LessonRow
 from kr.text import columns
@@ -64,7 +64,7 @@ def record(
     if detected > MOST_EVENTS:
         logger.warning("%d lessons or events; the first %d are recorded", detected, MOST_EVENTS)
     context = _Context(request, returned, root, now)
-    problems: list[recording.RecordProblem] = []
+    problems: list[Problem] = []
     if request.lessons:
         rows = context.handed_over(events[0] if events else request.event_type, problems)
     else:
@@ -78,9 +78,7 @@ def record(
     except (LessonsFileError, StoreError) as error:
         logger.warning("%s", error)
         message = f"{APPEND_FAILED}: {error}"
-        problem = recording.RecordProblem(
-            type="append_write_failed", file_path=results.file_path, message=message
-        )
+        problem = Problem(type="append_write_failed", file_path=results.file_path, message=message)
         return recording.RecordEnvelope(status="failure", **identity, results=results, errors=[problem])
     held = sum(row.held is not None for row in fresh)
     if held:
@@ -160,7 +158,7 @@ class _Context:
     def framework(self) -> str:
         return _VERSION.sub("", self.request.framework_context.strip())
 
-    def handed_over(self, event: EventType, problems: list[recording.RecordProblem]) -> list[LessonRow]:
+    def handed_over(self, event: EventType, problems: list[Problem]) -> list[LessonRow]:
         """Take the lessons that were handed over, both halves as they were worded; a bad one is a problem, and costs only itself."""
         rows: list[LessonRow] = []
         for number, value in enumerate(self.request.lessons):
@@ -172,9 +170,7 @@ class _Context:
                 for problem in error.fields:
                     field, message = f"lessons[{number}].{problem.field}", mask_secrets(problem.message)
                     logger.warning("not recorded: %s: %s", field, message)
-                    problems.append(
-                        recording.RecordProblem(type="validation_error", field=field, message=message)
-                    )
+                    problems.append(Problem(type="validation_error", field=field, message=message))
                 continue
             tags = (self.framework, *words["tags"])
             rows += self._row(event, tags, words["summary"], words["ref"], source="agent")

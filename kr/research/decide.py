@@ -102,7 +102,7 @@ def judge(entry: Entry, version: str, rules: Rules, now: datetime) -> Verdict:
     Ages are whole days between UTC dates, and every limit means "more than". An unreadable date makes it stale.
     """
     now = now.astimezone(UTC)
-    accessed = parse_time(entry.last_accessed)
+    accessed, end = parse_time(entry.last_accessed), parse_time(entry.fresh_until or "")
     longest = min(rules.cache_ttl_days, rules.archive_after_days)
     is_other_version = not same_major(entry.framework_version, version)
     found = (
@@ -110,7 +110,9 @@ def judge(entry: Entry, version: str, rules: Rules, now: datetime) -> Verdict:
         f"version {entry.framework_version}, asked for {version}" if is_other_version else None,
         _over("last accessed", entry.last_accessed, longest, now.date()),
         _over("researched", entry.researched_at or entry.created, rules.max_age_days, now.date()),
-        _hard_end(entry.fresh_until, now),
+        f"fresh until {entry.fresh_until} only"
+        if entry.fresh_until is not None and now >= (end or now)
+        else None,
     )
     reasons = tuple(reason for reason in found if reason)
     if accessed and accessed.date() < oldest_live(now.date(), rules.archive_after_days):
@@ -137,15 +139,6 @@ def _over(what: str, when: str, limit: int | None, today: date) -> str | None:
         return f"{what} at an unreadable date"
     age = (today - moment.date()).days
     return f"{what} {age} days ago, more than {limit}" if age > limit else None
-
-
-def _hard_end(fresh_until: str | None, now: datetime) -> str | None:
-    if fresh_until is None:
-        return None
-    end = parse_time(fresh_until)
-    if end is None:
-        return "fresh until an unreadable date"
-    return f"fresh until {fresh_until} only" if now >= end else None
 
 
 # --- which one is served
@@ -265,14 +258,13 @@ def _same_keywords(query: Query, entry: Entry) -> bool:
     Nor may one get what the other makes.
     """
     mine = keywords(query.topic)
-    if not mine or mine != keywords(entry.topic) or _told(query.topic) != _told(entry.topic):
+    told, other = (
+        {stem(it) for it in tokens(topic) if it in TELLING} for topic in (query.topic, entry.topic)
+    )
+    if not mine or mine != keywords(entry.topic) or told != other:
         return False
     asked, known = f"{query.topic} {query.question}", f"{entry.topic} {entry.question or ''}"
     return contraries(asked) == contraries(known) and identifiers(asked) == identifiers(known)
-
-
-def _told(topic: str) -> set[str]:
-    return {stem(token) for token in tokens(topic) if token in TELLING}
 
 
 def same_topic(one: str, other: str) -> bool:

@@ -35,14 +35,13 @@ from kr.store.saving import Draft, Saved
 from kr.text import fold
 from kr.times import major_key, parse_time, same_major, to_text
 from kr.transfer import has_export
-from kr.transfer.export_yaml import refresh_exports
+from kr.transfer.export_yaml import has_edited_index, refresh_exports
 from kr.transfer.import_yaml import import_on_first_use
 
 logger = logging.getLogger(__name__)
 
 EXHAUSTED = "Research budget exhausted for story {story_key}, continuing with available context"
 """The log line of F1, step 5.3, as it stands."""
-OTHER_WORDS = "related: what others found out about it, in other words; use: ID takes one"
 _NOTHING_ALLOWED = "No source was asked: max_calls is 0"
 _LIBRARY_IDS_LAST = timedelta(days=90)
 """How long a library id, and the versions that were listed with it, are trusted without a new search."""
@@ -86,13 +85,18 @@ class Miss:
             return run.serve(taken) if taken else self._research(found)
 
     def _look_further(self, found: Lookup) -> Lookup:
-        """Import an index that waits beside an empty database, and look under the names that the project gives its packages."""
+        """Import an index that git brought or that waits beside an empty database, and look under the project's names of packages."""
         run, base = self._run, self._settings.knowledge_base
         if found.known is not None or found.related:
             return found
         if has_export(base) and run.cache.attempt(
             lambda: import_on_first_use(run.cache.store, base, now=run.clock()), otherwise=False
         ):
+            found = run.cache.look_up(run.query)
+        elif self._config.auto_export and run.cache.attempt(
+            lambda: has_edited_index(run.cache.store, base), otherwise=False
+        ):
+            self._export()
             found = run.cache.look_up(run.query)
         # What the working directory's files say goes before what the configuration's do.
         named = [
@@ -164,10 +168,8 @@ class Miss:
             # Nobody's words are overwritten: the stale finding is given as it stands.
             results = replace(results_of(found, entry), sources_consulted=result.attempts)
             text = found.report
-        if status in {"budget-exhausted", "degraded"} and not results.related:
-            others = self._run.cache.findings(self._run.query)
-            self._run.notes += [OTHER_WORDS] if others else []
-            results = replace(results, related=others)
+        if status in {"budget-exhausted", "degraded"}:
+            results = self._run.with_findings(results)
         return self._run.answer(status, results, text)
 
     def _load_persona(self) -> Persona:
@@ -266,11 +268,14 @@ class Miss:
             kept = f", and is kept as its revision {saved.revision}" if is_kept else ""
             run.notes.append(f"{saved.entry.id} is unchanged: what was found now does not replace it{kept}")
         if self._config.auto_export:
-            try:
-                refresh_exports(run.cache.store, self._settings.knowledge_base)
-            except KrError as error:
-                run.notes.append(f"export_failed: {error}")
+            self._export()
         return saved
+
+    def _export(self) -> None:
+        try:
+            refresh_exports(self._run.cache.store, self._settings.knowledge_base)
+        except KrError as error:
+            self._run.notes.append(f"export_failed: {error}")
 
 
 def configured_sources(settings: Settings, environ: Mapping[str, str]) -> list[Source]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from fastapi.security import HTTPBearer
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from starlette.exceptions import HTTPException
@@ -78,7 +78,18 @@ def create_http_app(workers: Workers, policy: Policy) -> Access:
     access = Access(api, policy=policy, metrics=metrics)
     api.include_router(_requests(workers))
     api.include_router(_knowledge(workers))
-    api.include_router(_operation(workers, metrics))
+
+    @api.get("/healthz", tags=["operation"])
+    async def health() -> dict[str, str]:
+        """Say that the server is up."""
+        return {"status": "ok", "version": __version__}
+
+    @api.get("/metrics", tags=["operation"], response_class=PlainTextResponse)
+    async def exposition() -> Response:
+        """Give what Prometheus collects."""
+        stats = await workers.run(workers.app.stats)
+        return Response(metrics.exposition(stats), headers={"Content-Type": CONTENT_TYPE})
+
     api.mount("/static", StaticFiles(packages=[("kr.server.page", "static")]))
     api.include_router(page_router(workers, access.sessions), include_in_schema=False)
     return access
@@ -177,23 +188,6 @@ def _knowledge(workers: Workers) -> APIRouter:
     async def stats() -> dict[str, Any]:
         """Count what the cache spares, costs and holds."""
         return await workers.run(app.stats)
-
-    return router
-
-
-def _operation(workers: Workers, metrics: Metrics) -> APIRouter:
-    router = APIRouter(tags=["operation"])
-
-    @router.get("/healthz")
-    async def health() -> dict[str, str]:
-        """Say that the server is up."""
-        return {"status": "ok", "version": __version__}
-
-    @router.get("/metrics", responses={200: {"content": {"text/plain": {}}}}, response_class=Response)
-    async def exposition() -> Response:
-        """Give what Prometheus collects."""
-        stats = await workers.run(workers.app.stats)
-        return Response(metrics.exposition(stats), headers={"Content-Type": CONTENT_TYPE})
 
     return router
 

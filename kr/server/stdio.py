@@ -7,8 +7,8 @@ for both descriptors, and the end comes at once.
 import os
 import select
 import signal
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any, cast
 
 import anyio
@@ -34,7 +34,8 @@ async def _serve(app: App) -> int:
     app.serves_one = True
     server = create_mcp_server(Workers(app, workers=WORKERS))
     received = 0
-    with _private_streams() as (stdin, stdout), anyio.open_signal_receiver(*_SIGNALS) as signals:
+    stdin, stdout = _private_streams()
+    with anyio.open_signal_receiver(*_SIGNALS) as signals:
         async with anyio.create_task_group() as group:
 
             async def end_at_signal() -> None:
@@ -89,16 +90,9 @@ class Output:
         """Nothing is kept back."""
 
 
-@contextmanager
-def _private_streams() -> Iterator[tuple[int, int]]:
-    """Keep both streams for the protocol: whatever a tool starts finds no input, and what it prints is a log."""
+def _private_streams() -> tuple[int, int]:
+    """Take both streams for the protocol: whatever a tool starts finds no input, and what it prints is a log."""
     stdin, stdout = os.dup(0), os.dup(1)
-    empty = os.open(os.devnull, os.O_RDONLY)
-    try:
-        os.dup2(empty, 0)
-        os.dup2(2, 1)
-        yield stdin, stdout
-    finally:
-        os.dup2(stdin, 0)
-        os.dup2(stdout, 1)
-        os.close(empty)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    return stdin, stdout

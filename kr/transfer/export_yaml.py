@@ -18,13 +18,14 @@ from typing import Any
 
 from kr.errors import KrError
 from kr.models import Entry
-from kr.store import archive, backup, new_id, reports, wordings
+from kr.store import archive, backup, reports, wordings
 from kr.store import entries as entry_rows
 from kr.store.archive import ARCHIVE_CHANGES, Archived
 from kr.store.engine import ALONE, Store, Transaction
 from kr.store.files import ReportFiles, open_own, write_new
 from kr.store.lock import file_lock
 from kr.store.reports import settled
+from kr.store.sql import new_id
 from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
 from kr.transfer.import_yaml import import_yaml
 
@@ -115,23 +116,36 @@ def _set_aside(path: Path, moment: str) -> None:
     path.rename(path.with_name(f"{path.name}.{moment}.bak"))
 
 
+def has_edited_index(store: Store, knowledge_base: Path) -> bool:
+    """Whether the index of the knowledge base is not as kr wrote it: somebody edited it, or git brought another. Raises a ``StoreError``."""
+    try:
+        present = _own_bytes(knowledge_base / INDEX)
+    except OSError:  # who writes it tells
+        return False
+    with store.read() as tx:
+        known = (tx.fact(store.folder_key(_INDEX_STATES)) or "").split()
+    return bool(present) and _hash(present) not in known and present != _index_of(store)
+
+
 def _write_index(store: Store, folder: Path) -> None:
     """Write the index; one that somebody else wrote is copied and imported first.
 
     Its hash is noted before it takes its name: a crash in between makes it no stranger's.
     """
     path = folder / INDEX
-    content = _index_of(store)
-    present = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
-    with store.read() as tx:
-        known = (tx.fact(store.folder_key(_INDEX_STATES)) or "").split()
-    if present and present != content and _hash(present) not in known:
+    if has_edited_index(store, folder):
         log.warning("%s was edited: it is imported, and %s is a copy", path, _keep_copy(path).name)
         import_yaml(store, folder, [path], now=datetime.now(UTC), adopts=True).log_problems()
-        content = _index_of(store)
-    if present != content:
-        _note(store, _INDEX_STATES, " ".join([_hash(content), *known[:1]]))
+    content = _index_of(store)
+    if _own_bytes(path) != content:
+        with store.read() as tx:
+            last = (tx.fact(store.folder_key(_INDEX_STATES)) or "").split()[:1]
+        _note(store, _INDEX_STATES, " ".join([_hash(content), *last]))
         _replace(path, [content.decode()])
+
+
+def _own_bytes(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() and not path.is_symlink() else b""
 
 
 def _index_of(store: Store) -> bytes:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from kr.errors import ConfigError
 from kr.settings import OWN_NAMES, Settings, load_settings, path_of
-from kr.settings.model import Configuration, CustomSource, KnowledgeResearch, kinds_of
-from kr.settings.template import plain, render_config
+from kr.settings.model import Configuration, CustomSource, KnowledgeResearch, kinds_of, plain, render_config
 
 CONTEXT7 = "https://mcp.context7.com/mcp"
 KR = "knowledge_research."

@@ -111,6 +111,24 @@ def test_a_clone_knows_in_which_words_a_finding_was_asked_for(ann: Project) -> N
     assert listed["question"] == question
 
 
+def test_what_a_pull_brings_is_known_to_the_first_who_asks(ann: Project, tmp_path: Path) -> None:
+    save(ann)
+    git(ann.root, "init", "-q")
+    git(ann.root, "add", ".kr", "kr.yaml")
+    git(ann.root, "commit", "-qm", "one")
+    git(ann.root, "clone", "-q", ".", str(tmp_path / "bob"))
+    bob = Project(tmp_path / "bob")
+    assert ask(bob)["status"] == "cache-hit"
+    save(ann, "What are plugins?", "Plugins add to an app.")
+    git(ann.root, "commit", "-qam", "two")
+    git(ann.root, "add", ".kr")
+    git(ann.root, "commit", "-qm", "three")
+    assert git(bob.root, "pull", "-q", "--no-rebase").returncode == 0
+    answer = ask(bob, "What are plugins?")
+    assert (answer["status"], answer["results"]["match"]["origin"]) == ("cache-hit", "finding")
+    assert len(list((bob.base / "frameworks/vue").iterdir())) == 2
+
+
 def test_a_report_with_conflict_markers_is_neither_taken_in_nor_written_over(ann: Project) -> None:
     save(ann)
     file = ann.base / "frameworks/vue/slots.md"

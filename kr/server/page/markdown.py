@@ -5,7 +5,6 @@ is loaded or run. Code is highlighted with class names, since the page allows no
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from html import escape
 from typing import Any
@@ -24,23 +23,13 @@ from pygments.util import ClassNotFound
 from kr.report import parse_report
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportPage:
-    """A report to look at: its header's lines, where it follows the template (rule 3.7), and the text without them."""
-
-    header: dict[str, Markup]
-    body: Markup
-
-
-def report_page(text: str) -> ReportPage:
-    """Make a report's page."""
+def report_html(text: str) -> tuple[Markup, Markup | None]:
+    """Render a report: its text, and its header's sources where it follows the template (rule 3.7)."""
     shape = parse_report(text)
     if shape is None:
-        return ReportPage(header={}, body=to_html(text))
+        return to_html(text), None
     sections = "\n\n".join(f"## {name}\n\n{body}" for name, body in shape.sections.items() if body.strip())
-    return ReportPage(
-        header={name: inline_html(value) for name, value in shape.header.items()}, body=to_html(sections)
-    )
+    return to_html(sections), inline_html(shape.header["Sources"])
 
 
 def to_html(text: str) -> Markup:

@@ -73,8 +73,7 @@ def short(value: float) -> str:
     """Say a big number shortly: ``840``, ``12.3k``, ``3.4M``."""
     for limit, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if value >= limit * 0.9995:
-            scaled = value / limit
-            return f"{scaled:.0f}{unit}" if scaled >= 99.95 else f"{scaled:.1f}".removesuffix(".0") + unit
+            return f"{value / limit:.3g}{unit}"
     return f"{value:.0f}"
 
 
@@ -96,19 +95,13 @@ def ago(text: str | None, now: datetime) -> str:
     if moment is None:
         return text or "–"
     seconds = (now - moment).total_seconds()
-    is_date = len(text or "") == len("2026-01-01")
-    if is_date and moment.date() == now.date():
-        return "today"
-    if is_date or not -_DAY < seconds < 31 * _DAY:
+    if not -_DAY < seconds < 31 * _DAY:
         return day(text)
     if abs(seconds) < 60:
         return "just now"
-    return f"{_span(seconds)} ago" if seconds > 0 else f"in {_span(-seconds)}"
-
-
-def _span(seconds: float) -> str:
-    size, unit = next((size, unit) for size, unit in reversed(_UNITS) if seconds >= size)
-    return plural(seconds // size, unit)
+    size, unit = next((size, unit) for size, unit in reversed(_UNITS) if abs(seconds) >= size)
+    span = plural(abs(seconds) // size, unit)
+    return f"{span} ago" if seconds > 0 else f"in {span}"
 
 
 def day(text: str | None) -> str:

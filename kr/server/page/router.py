@@ -13,8 +13,9 @@ from kr.errors import EntryConflict, InvalidRequest, KrError, ReviewerNeeded
 from kr.models import Writer, person
 from kr.server.page import views
 from kr.server.page.rendering import render
-from kr.server.page.session import COOKIE, REVIEW_SECONDS, SIGN_IN, USE_SECONDS, Session, Sessions, name_of
+from kr.server.page.session import COOKIE, REVIEW_SECONDS, SIGN_IN, USE_SECONDS, Session, Sessions
 from kr.server.worker import Workers
+from kr.text import one_line
 
 _CONTENT_SECURITY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -27,6 +28,8 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 """Of every page: nothing inline, nothing from elsewhere, no frame around it. ``Access`` adds those of every answer."""
+
+_LONGEST_NAME = 60
 
 Handler = Callable[[Request], Awaitable[Response]]
 View = Callable[[Any, views.Params], views.Context]
@@ -129,9 +132,7 @@ class _Page:
     async def sign_in(self, request: Request) -> Response:
         """Let who knows one of the two tokens go on: to use the server, or under a name to review."""
         form = await _read_form(request)
-        name = name_of(form["name"]) if "name" in form else None
-        if "name" in form and name is None:
-            raise HTTPException(403, "That is no name. Go back, and try again.")
+        name = one_line(form["name"], _LONGEST_NAME) if "name" in form else None
         session_id = self._sessions.sign_in(form.get("token", ""), name)
         if session_id is None:
             raise HTTPException(403, "That is not the token. Go back, and try again.")

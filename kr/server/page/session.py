@@ -13,7 +13,6 @@ SIGN_IN = "/sign-in"
 COOKIE = "kr_session"
 USE_SECONDS = 30 * 24 * 60 * 60
 REVIEW_SECONDS = 12 * 60 * 60
-_LONGEST_NAME = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +49,3 @@ class Sessions:
 
     def sign_out(self, session_id: str) -> None:
         self._sessions.pop(session_id, None)
-
-
-def name_of(text: str) -> str | None:
-    """Return the name that a person gave, in one line; None where it is none."""
-    name = " ".join(text.split())
-    is_name = name.isprintable() and any(map(str.isalnum, name)) and len(name) <= _LONGEST_NAME
-    return name if is_name else None

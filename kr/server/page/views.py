@@ -10,7 +10,7 @@ from kr.app import App
 from kr.errors import FieldError, InvalidRequest, ReviewerNeeded, UnknownEntry
 from kr.models import ShownStatus, Writer
 from kr.server.page.charts import bar_chart, rate_chart
-from kr.server.page.markdown import report_page
+from kr.server.page.markdown import report_html
 
 PER_PAGE = 50
 
@@ -106,11 +106,13 @@ def entry(app: App, params: Params, entry_id: str) -> Context:
     found = catalog.entry(entry_id, report=True)
     earlier = catalog.revision(entry_id, params.whole("text")) if params.text("text") else None
     text = found.pop("report") if earlier is None else earlier["text"]
+    report, sources = (None, None) if text is None else report_html(text)
     return {
         "entry": found,
         "earlier": earlier,
         "history": catalog.history(entry_id) if found["revisions"] else [],
-        "report": None if text is None else report_page(text),
+        "report": report,
+        "sources": sources,
         "text": text or "",
         "ratings": catalog.ratings(entry_id),
         "wordings": catalog.wordings(entry_id),

@@ -152,12 +152,9 @@ def test_nobody_reviews_without_the_token_of_people(review: Site, path: str) -> 
         ({"token": "guessed-guessed-guessed"}, "not the token"),
         ({"token": TOKEN}, "not the token"),
         ({"token": ""}, "not the token"),
-        ({"name": " "}, "no name"),
-        ({"name": "a\x00b"}, "no name"),
-        ({"name": "x" * 61}, "no name"),
     ],
 )
-def test_a_wrong_token_or_no_name_signs_nobody_in(review: Site, given: dict[str, str], why: str) -> None:
+def test_a_wrong_token_signs_nobody_in(review: Site, given: dict[str, str], why: str) -> None:
     form = one(soup(review, "/review"), "form.sign-in")
     refused = post(review, form, **{"name": "Ann", "token": REVIEW_TOKEN, **given})
     assert (refused.status_code, why in refused.text) == (403, True)
