@@ -72,7 +72,7 @@ class Catalog:
     ) -> list[dict[str, Any]]:
         """List live entries that hold all of ``words``, best first, then those that hold some; each with the passage. ``limit`` None: 50.
 
-        What somebody found out and proved goes before what was excerpted of installed documentation.
+        Of either, what was excerpted of installed documentation comes last.
         """
         now, text = self.clock(), _text(words)
         keys = () if framework is None else (framework_key(_text(framework)),)
@@ -83,7 +83,6 @@ class Catalog:
             found = [
                 (entries[it], reports.text_of(tx, entries[it].sha256) or "") for it in ids if it in entries
             ]
-        found.sort(key=lambda pair: pair[0].is_installed_excerpt)
         return [
             _fields(entry, _FOUND)
             | {"status": self._judged(entry, now, wrong)[0], "passage": passage_of(report, text)}
@@ -98,7 +97,7 @@ class Catalog:
     def search_lessons(self, words: str, *, limit: int = 50) -> list[dict[str, Any]]:
         """List lessons that hold ``words``, best first: ``{id, phase, passage}``."""
         with self.store.read_if_exists() as tx:
-            found = text_search.lessons(tx, search_words(_text(words)), most=limit)
+            found = lookup.lessons(tx, search_words(_text(words)), most=limit)
         return [{"id": it["id"], "phase": it["phase"], "passage": it["summary"]} for it in found]
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from kr.recording import RecordEnvelope
 from kr.requests import Mode
 from kr.research.service import ResearchService
 from kr.sources.event_loop import run
-from kr.store.requests import RequestRow
+from kr.store.lookup import RequestRow
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kr.app import App
 from kr.errors import EntryConflict, KrError, UnknownEntry
 from kr.models import PLACEHOLDER_MARK
-from kr.store import entries, saving
+from kr.store import entries, lookup, saving
 from kr.text import nearest, strip_invisible
 from tests.support.program import Project
 from tests.support.stores import draft
@@ -58,7 +58,7 @@ def test_the_last_accessed_is_listed_first(app: App, project: Project) -> None:
     for topic in ("a", "b", "c"):
         save(app, project, topic=topic)
     with app.store.write() as tx:
-        entries.touch(tx, "vue-b", project.clock())
+        lookup.touch(tx, "vue-b", project.clock())
     rows = app.catalog.page()["entries"]
     assert ids(rows) == ["vue-b", "vue-c", "vue-a"]
     assert list(rows[0]) == KEYS
@@ -130,8 +130,11 @@ def test_a_finding_is_found_before_what_was_excerpted_of_installed_documentation
 ) -> None:
     save(app, project, topic="named slots slots slots", fresh_until="2027-01-01T00:00:00.000000Z")
     save(app, project, topic="templates with slots", origin="finding", written_by="agent:a")
+    save(app, project, topic="named parts", origin="finding", written_by="agent:a")
     rows = app.catalog.search("slots")
     assert ids(rows) == ["vue-templates-with-slots", "vue-named-slots-slots-slots"]
+    rows = app.catalog.search("named slots")
+    assert ids(rows) == ["vue-named-slots-slots-slots", "vue-named-parts", "vue-templates-with-slots"]
 
 
 def test_a_placeholder_is_not_found(app: App, project: Project) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from kr import stats
 from kr.errors import UnknownEntry
-from kr.store import requests, saving
+from kr.store import lookup, saving
 from kr.store.engine import Store
-from kr.store.requests import RequestRow
+from kr.store.lookup import RequestRow
 from kr.times import to_text
 from tests.support.stores import NOW, draft, sql
 
@@ -40,7 +40,7 @@ def miss(
         candidates=json.dumps([{"id": it, "score": 1.0} for it in near]),
     )
     with store.write() as tx:
-        requests.record(tx, row)
+        lookup.log_request(tx, row)
 
 
 def test_without_a_database_there_are_thirty_empty_days_and_nothing_else(store: Store) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kr.cli.stats import stats_view
+from kr.cli.maintenance import stats_view
 from kr.stats import last_days
-from kr.store import counts, requests
-from kr.store.requests import RequestRow
+from kr.store import counts, lookup
+from kr.store.lookup import RequestRow
 from kr.text import tokens_of
 from tests.support.mcp_servers import DOCS, Scenario, StandIn, context7_server
 from tests.support.program import Project, request
@@ -164,10 +164,10 @@ def test_twenty_thousand_answers_are_summed_up_by_day(project: Project) -> None:
     with project.app() as app:
         with app.store.write() as tx:
             for number in range(500):
-                requests.record(tx, row(f"s{number}", f"e{number}", 1000, **saved))
+                lookup.log_request(tx, row(f"s{number}", f"e{number}", 1000, **saved))
             for number in range(20_000):
                 at = f"2026-11-{21 + number % 2}T02:00:00.000000Z"
-                requests.record(tx, row(f"h{number}", f"e{number % 500}", 300, at=at, **hit))
+                lookup.log_request(tx, row(f"h{number}", f"e{number % 500}", 300, at=at, **hit))
         with app.store.read_if_exists() as tx:
             days = counts.spared_by_day(tx)
     assert [(day["day"], day["answers"], day["tokens"]) for day in days] == [

@@ -17,10 +17,11 @@ from kr.lessons.line import LINE_COLUMNS, LONGEST, fit_summary, lesson_keywords
 from kr.models import PHASES, Envelope, InjectResults, Lesson, Problem, to_plain
 from kr.requests import LessonsInject, LessonsInjectRequest
 from kr.store import lessons as lesson_rows
-from kr.store import new_id, requests
+from kr.store import lookup
 from kr.store.engine import LESSONS
 from kr.store.lessons import SUNK_AFTER, LessonRow
-from kr.store.requests import RequestRow
+from kr.store.lookup import RequestRow
+from kr.store.sql import new_id
 from kr.text import columns, keywords, one_line, tokens
 from kr.times import to_text
 
@@ -111,7 +112,7 @@ def inject(
     try:
         if chosen or book.store.exists():  # no database is made for a project that has no lessons
             with book.store.write(scope=LESSONS) as tx:
-                requests.record(tx, row)
+                lookup.log_request(tx, row)
                 lesson_rows.add(tx, chosen, lesson_keywords)
                 lesson_rows.injected(tx, [lesson.id for lesson in chosen], asked.phase, row)
     except StoreError as error:

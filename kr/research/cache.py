@@ -33,8 +33,7 @@ from kr.research.decide import (
 from kr.settings.model import KnowledgeResearch
 from kr.store import entries, lookup, quarantine, reports
 from kr.store.engine import ALONE, Store, Transaction
-from kr.store.entries import keywords_key, question_key, topic_key
-from kr.store.lookup import Found
+from kr.store.lookup import Found, keywords_key, question_key, topic_key
 from kr.text import search_words, tokens
 
 logger = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from kr.markdown import split
 from kr.models import Answer, Learned, SourceAttempt, SourceOutcome
 from kr.research.run import Run
 from kr.sources.base import Ask, Source
-from kr.store import ledger, requests
+from kr.store import ledger, lookup
 from kr.store.engine import Transaction
 from kr.store.ledger import Reservation, SourceCall
 from kr.text import tokens_of
@@ -61,7 +61,7 @@ class Budget:
             return Reservation(outcome="exhausted")
 
         def reserve(tx: Transaction) -> Reservation:
-            requests.begin(tx, run.row("failure"))
+            lookup.begin_request(tx, run.row("failure"))
             limit = None if is_override else run.call_limit
             return ledger.reserve(
                 tx, story.session_id, story.story_key, owner=run.id, limit=limit, now=run.clock()
@@ -88,7 +88,7 @@ class Budget:
         )
 
         def record(tx: Transaction) -> bool:
-            requests.begin(tx, run.row("failure"))
+            lookup.begin_request(tx, run.row("failure"))
             ledger.settle(tx, held, row)
             return True
 

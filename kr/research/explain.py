@@ -23,7 +23,7 @@ from kr.research.decide import (
 from kr.settings.model import KnowledgeResearch
 from kr.store import lookup, search
 from kr.store.engine import Store
-from kr.store.entries import question_key
+from kr.store.lookup import question_key
 
 _MOST_RANKED = 200
 _SHOWN = ("id", "topic", "question", "origin", "framework_version", "last_accessed")

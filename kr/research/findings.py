@@ -22,12 +22,13 @@ from kr.report import DETAILS, INSTALLED_DOCS_LAST, SUMMARY, read_confidence
 from kr.requests import parse, read_document
 from kr.research.cache import Cache
 from kr.research.finding_text import cleaned, render_finding
-from kr.store import entries, lookup, new_id, quarantine, reports, requests, saving, wordings
+from kr.store import entries, lookup, quarantine, reports, requests, saving, wordings
 from kr.store.archive import unknown_entry
 from kr.store.engine import Transaction
+from kr.store.lookup import RequestRow
 from kr.store.quarantine import Quarantined
-from kr.store.requests import RequestRow
 from kr.store.saving import Draft
+from kr.store.sql import new_id
 from kr.store.wordings import Rating
 from kr.text import derive_tags, derive_topic, digest, has_invisible, keywords, section, tokens_of
 from kr.times import UNKNOWN_VERSION, same_major, to_text
@@ -97,8 +98,12 @@ class Findings:
         entry, notes = saved.entry, [*notes, *saved.warnings]
         self._saved_here[entry.id, saved.revision] = by
         if saved.is_beside:
+            stays = f"{entry.id} was written by {entry.written_by}, and stays; this text is its revision {saved.revision}"
+            is_confirmed = entry.confidence == "high"
             notes.append(
-                f"{entry.id} was written by {entry.written_by}, and stays; this text is its revision {saved.revision}"
+                f"{stays}. Others confirmed it: say what verified yours, or its sources"
+                if is_confirmed
+                else stays
             )
         cache = Cache(self._store, self._service.settings.knowledge_research, self._clock)
         related = [it for it in cache.alike(query) if it.id != entry.id]
@@ -184,7 +189,7 @@ class Findings:
                 answer_tokens=tokens,
                 **more,
             )
-            requests.record(tx, row)
+            lookup.log_request(tx, row)
 
         self._store.change(write)
 
@@ -337,7 +342,7 @@ def _confirm(tx: Transaction, entry: Entry, by: Writer, now: datetime) -> None:
     requests.take_offers(tx, [*taken], entry.id, at=to_text(now))
     end = to_text(now + INSTALLED_DOCS_LAST) if entry.is_installed_excerpt else None
     entries.refresh(tx, entry.id, fresh_until=end)
-    entries.touch(tx, entry.id, now)
+    lookup.touch(tx, entry.id, now)
 
 
 def _words_of(*texts: str) -> set[str]:

@@ -42,7 +42,6 @@ logger = logging.getLogger(__name__)
 
 EXHAUSTED = "Research budget exhausted for story {story_key}, continuing with available context"
 """The log line of F1, step 5.3, as it stands."""
-OTHER_WORDS = "related: what others found out about it, in other words; use: ID takes one"
 _NOTHING_ALLOWED = "No source was asked: max_calls is 0"
 _LIBRARY_IDS_LAST = timedelta(days=90)
 """How long a library id, and the versions that were listed with it, are trusted without a new search."""
@@ -169,10 +168,8 @@ class Miss:
             # Nobody's words are overwritten: the stale finding is given as it stands.
             results = replace(results_of(found, entry), sources_consulted=result.attempts)
             text = found.report
-        if status in {"budget-exhausted", "degraded"} and not results.related:
-            others = self._run.cache.findings(self._run.query)
-            self._run.notes += [OTHER_WORDS] if others else []
-            results = replace(results, related=others)
+        if status in {"budget-exhausted", "degraded"}:
+            results = self._run.with_findings(results)
         return self._run.answer(status, results, text)
 
     def _load_persona(self) -> Persona:

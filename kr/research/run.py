@@ -24,9 +24,11 @@ from kr.models import (
 from kr.requests import ResearchRequest
 from kr.research.cache import HIT_TIMEOUT, Aliases, Cache, Lookup
 from kr.research.decide import with_confidence
-from kr.store import entries, lookup, new_id, requests, search, wordings
+from kr.store import lookup, requests, wordings
 from kr.store.engine import Transaction
-from kr.store.requests import Need, RequestRow
+from kr.store.lookup import RequestRow
+from kr.store.requests import Need
+from kr.store.sql import new_id
 from kr.text import fit, search_words, tokens_of
 from kr.times import parse_time, to_text
 
@@ -40,6 +42,7 @@ SAVE_HINT = (
 OFFERED = "candidates: use: ID takes one of results.related, if_unsure: research has it researched; rate what worked"
 """What an answer says that offers candidates."""
 
+OTHER_WORDS = "related: what others found out about it, in other words; use: ID takes one"
 INSTALLED_ALONE = "its report was made of installed documentation alone, and may miss the question"
 """What a hit says that serves such a report, until somebody said that it worked."""
 
@@ -159,7 +162,7 @@ class Run:
         """Keep the row of a request that ends without an answer."""
         row = self.row("failure", error=f"interrupted: {type(error).__name__}")
         self.cache.write(
-            lambda tx: None if requests.has_ended(tx, row.id) else requests.record(tx, row), None
+            lambda tx: None if lookup.has_ended(tx, row.id) else lookup.log_request(tx, row), None
         )
 
     def offer(self, found: Lookup) -> ResearchEnvelope:
@@ -170,7 +173,7 @@ class Run:
         if text is None:
             return self.answer("candidates", results, None)
         best = found.related[0].id
-        return self.answer("candidates", results, text, lambda tx: entries.touch(tx, best, now) is not None)
+        return self.answer("candidates", results, text, lambda tx: lookup.touch(tx, best, now) is not None)
 
     def serve(self, found: Lookup) -> ResearchEnvelope:
         """Step 3: touch the entry, keep wording and row in the same write, and return it; no network, no budget."""
@@ -188,15 +191,24 @@ class Run:
             why = f": {ratings.note}" if ratings.note else ""
             self.notes.append(f"{entry.id} was rated wrong by {ratings.wrong}{why}")
         results = replace(results_of(found, entry), cache_hit=True)
+        if entry.is_installed_excerpt:
+            results = self.with_findings(results)
         is_chosen = found.match is not None and found.match.tier == "use"
         return self.answer(
             "cache-hit", results, found.report, lambda tx: self._touch(tx, entry, is_chosen=is_chosen)
         )
 
+    def with_findings(self, results: ResearchResults) -> ResearchResults:
+        """Name the framework's findings, where nothing better than documentation answers and none shares a word."""
+        if results.related or not (others := self.cache.findings(self.query)):
+            return results
+        self.notes.append(OTHER_WORDS)
+        return replace(results, related=others)
+
     def _touch(self, tx: Transaction, entry: Entry, *, is_chosen: bool) -> bool:
         """Note the access, and how a request worded it that chose the entry; False when the entry went meanwhile."""
         now = self.clock()
-        if entries.touch(tx, entry.id, now) is None:
+        if lookup.touch(tx, entry.id, now) is None:
             return False
         if is_chosen:
             query, at = self.query, to_text(now)
@@ -228,7 +240,7 @@ class Run:
         def write(tx: Transaction) -> ResearchResults:
             is_updated = results.index_updated if touch is None else touch(tx)
             counted = self._counted(tx, replace(results, index_updated=is_updated))
-            requests.record(tx, self._ended_row(status, counted, tokens_of(text) if text else 0))
+            lookup.log_request(tx, self._ended_row(status, counted, tokens_of(text) if text else 0))
             return counted
 
         left = self.calls_left(self.charged - self.unrecorded)
@@ -266,7 +278,7 @@ class Run:
         live, spent = lookup.counts(tx, self.request.session_id, self.request.story_key)
         keys = lookup_keys(self.query.framework, self.config.aliases)
         words = search_words(self.query.topic, self.query.question, but=frozenset(keys))
-        found = search.lessons(tx, words, most=_MOST_LESSONS, frameworks=keys)
+        found = lookup.lessons(tx, words, most=_MOST_LESSONS, frameworks=keys)
         lessons = [{"summary": row["summary"], "ref": row["ref"]} for row in found]
         return replace(results, index_count=live, budget_remaining=self.calls_left(spent), lessons=lessons)
 

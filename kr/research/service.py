@@ -30,9 +30,10 @@ from kr.requests import (
 from kr.research.cache import Clock
 from kr.research.run import Run
 from kr.settings import Settings
-from kr.store import new_id, requests
+from kr.store import lookup
 from kr.store.engine import Store
-from kr.store.requests import RequestRow
+from kr.store.lookup import RequestRow
+from kr.store.sql import new_id
 from kr.text import derive_tags, derive_topic
 from kr.times import UNKNOWN_VERSION, to_text
 
@@ -225,7 +226,7 @@ class ResearchService:
 
     def _keep_row(self, row: RequestRow) -> None:
         try:
-            self.store.change(lambda tx: requests.record(tx, row), scope=None)
+            self.store.change(lambda tx: lookup.log_request(tx, row), scope=None)
         except StoreError as error:
             logger.warning("%s", error)
 

@@ -9,7 +9,8 @@ from kr.frameworks import framework_key
 from kr.models import Entry
 from kr.store import entries, search
 from kr.store.engine import Transaction
-from kr.store.entries import COLUMNS, KEYS, to_entry, to_values, topic_key
+from kr.store.entries import to_values
+from kr.store.lookup import COLUMNS, KEYS, to_entry, topic_key
 from kr.store.sql import EVICTED_FIRST, insert_into
 from kr.text import nearest, one_line
 from kr.times import from_text, oldest_live, to_text

@@ -1,41 +1,21 @@
-"""The live index (table ``entries``), and the keys by which its rows are compared."""
+"""The live index (table ``entries``)."""
 
 from collections.abc import Iterable
-from dataclasses import fields
-from datetime import datetime
-from typing import Any, get_args
+from typing import Any
 
 from kr.frameworks import framework_key
 from kr.models import Confidence, Entry, Origin
 from kr.store import search
-from kr.store.engine import Row, Transaction
-from kr.store.sql import columns_of, named, texts_of, upsert_into
-from kr.text import fold, keywords
-from kr.times import after, major_key, same_major
+from kr.store.engine import Transaction
+from kr.store.lookup import COLUMNS, KEYS, keywords_key, question_key, to_entry, topic_key
+from kr.store.sql import columns_of, named, upsert_into
+from kr.times import major_key, same_major
 
-COLUMNS = tuple(field.name for field in fields(Entry))
-"""The columns that make an ``Entry``."""
-KEYS = ("framework_key", "topic_key", "major", "question_key", "keywords_key")
 STALE_BASELINE = "an older report stood in: nothing was found then"
 """The ``stale_reason`` of a report on a stale baseline, which is not served as researched."""
 
-_CONFIDENCES, _ORIGINS = get_args(Confidence), get_args(Origin)
 _COLUMNS = ", ".join(COLUMNS)
 _PUT = upsert_into("entries", (*COLUMNS, *KEYS), "id")
-
-
-def topic_key(topic: str) -> str:
-    return " ".join(fold(topic).split())
-
-
-def question_key(question: str) -> str:
-    """Return the form in which questions are compared: folded, on one line, without the mark at its end."""
-    return " ".join(fold(question).split()).rstrip(" ?？!.。")
-
-
-def keywords_key(topic: str) -> str:
-    """Return the stems of a topic's keywords in their order."""
-    return " ".join(keywords(topic))
 
 
 def _select(tx: Transaction, rest: str, **parameters: object) -> list[Entry]:
@@ -98,20 +78,6 @@ def known_paths(tx: Transaction) -> set[str]:
 
 def count(tx: Transaction) -> int:
     return int(tx.value("SELECT count(*) FROM entries"))
-
-
-def next_access(tx: Transaction, now: datetime) -> str:
-    """Return the time of an access now: later than every other that is committed, though the clock jumped back."""
-    return after(now, [tx.value("SELECT max(last_accessed) FROM entries") or ""])
-
-
-def touch(tx: Transaction, entry_id: str, now: datetime) -> str | None:
-    """Record an access and return its time; None when the entry is gone."""
-    accessed = next_access(tx, now)
-    changed = tx.execute(
-        "UPDATE entries SET last_accessed = :accessed WHERE id = :id", id=entry_id, accessed=accessed
-    )
-    return accessed if changed else None
 
 
 def mark_stale(tx: Transaction, entry_id: str, reason: str, *, major: str | None = None) -> bool:
@@ -210,15 +176,3 @@ def to_values(entry: Entry) -> dict[str, Any]:
         "question_key": None if entry.question is None else question_key(entry.question),
         "keywords_key": keywords_key(entry.topic),
     }
-
-
-def to_entry(row: Row, *, status: str | None = None) -> Entry:
-    """Read a row; what plain SQL wrote and kr doesn't know counts as stale, and as of low confidence."""
-    columns: dict[str, Any] = {name: row[name] for name in COLUMNS}
-    columns["tags"] = texts_of(columns["tags"])
-    columns["status"] = "fresh" if (status or columns["status"]) == "fresh" else "stale"
-    if columns["confidence"] not in _CONFIDENCES:
-        columns["confidence"] = "low"
-    if columns["origin"] not in _ORIGINS:
-        columns["origin"] = "imported"
-    return Entry(**columns)

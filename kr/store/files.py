@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from kr.errors import ReportUnwritable
-from kr.store import new_id
+from kr.store.sql import new_id
 
 _STAGED = ".kr-tmp-"
 _ID = ".kr-folder"
@@ -107,10 +107,6 @@ class ReportFiles:
         except ValueError:
             return True
         return not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode))
-
-    def changed_at(self, path: str) -> float:
-        """Return when the file at a path was changed, in seconds since 1970. Raises ``OSError``."""
-        return self.folder.joinpath(path).stat().st_mtime
 
     def stage(self, text: str) -> Path:
         """Write a text to a temporary file. Raises ``ReportUnwritable``."""

@@ -3,7 +3,6 @@
 Leases and reservations expire by time alone: their holder renews them while it works.
 """
 
-import uuid
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
@@ -11,7 +10,7 @@ from typing import Literal
 from kr.frameworks import framework_key
 from kr.models import Learned
 from kr.store.engine import Transaction
-from kr.store.sql import insert_into, record_of, texts_of
+from kr.store.sql import insert_into, new_id, record_of, texts_of
 from kr.times import to_text
 
 RESERVATION_SECONDS = 15.0
@@ -70,7 +69,7 @@ def reserve(
             return Reservation(outcome="exhausted")
         if charged + reserved(tx, session_id, story_key) >= limit:
             return Reservation(outcome="in_flight")
-    reservation = uuid.uuid4().hex
+    reservation = new_id()
     tx.execute(
         "INSERT INTO reservations (id, session_id, story_key, owner, expires_at) VALUES (:id, :session, :story, :owner, :end)",
         id=reservation,

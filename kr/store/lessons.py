@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from kr.models import Lesson
 from kr.store.engine import Row, Transaction
-from kr.store.requests import RequestRow
+from kr.store.lookup import RequestRow
 from kr.store.sql import IS_GIVEN, insert_into, json_list, named
 
 LessonMark = Literal["retired_at", "pinned_at", "approved_at"]

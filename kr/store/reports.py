@@ -15,7 +15,7 @@ from kr.errors import ReportUnwritable, StoreError
 from kr.frameworks import framework_key
 from kr.models import Entry
 from kr.slugs import Name
-from kr.store import entries, quarantine
+from kr.store import entries, lookup, quarantine
 from kr.store.engine import Store, Transaction
 from kr.store.quarantine import Quarantined
 from kr.store.sql import named, record_of
@@ -112,7 +112,7 @@ def add_revision(tx: Transaction, entry: Entry, at: str) -> None:
         status="stale" if is_baseline else None,
         replaced_at=at,
     )
-    keys = {"framework_key": framework_key(entry.framework), "topic_key": entries.topic_key(entry.topic)}
+    keys = {"framework_key": framework_key(entry.framework), "topic_key": lookup.topic_key(entry.topic)}
     tx.upsert("revisions", kept, "entry_id", "revision", path=entry.path, **keys)
 
 
@@ -201,7 +201,8 @@ def ingest_edit(tx: Transaction, entry: Entry) -> Entry:
     from kr.guard import clean, mask_secrets, reasons_to_hold  # heavy: its patterns, for an edit alone
     from kr.report import read_confidence  # heavy: for an edit alone
 
-    at = to_text(datetime.fromtimestamp(int(tx.files.changed_at(entry.path)), UTC))
+    changed_at = tx.files.folder.joinpath(entry.path).stat().st_mtime
+    at = to_text(datetime.fromtimestamp(int(changed_at), UTC))
     if entry.sha256 is None:  # it came without a text: this is its own
         edited = replace(entry, sha256=keep(tx, text))
         entries.put(tx, edited)
@@ -248,7 +249,7 @@ def _hold(tx: Transaction, entry: Entry, text: str, reasons: tuple[str, ...], at
 
 def pair_of(framework: str, topic: str) -> Pair:
     """Return the pair by which entries are told apart, majors aside."""
-    return framework_key(framework), entries.topic_key(topic)
+    return framework_key(framework), lookup.topic_key(topic)
 
 
 def holders(tx: Transaction, *, id: str | None = None, path: str | None = None) -> list[tuple[Pair, bool]]:  # noqa: A002
@@ -269,7 +270,7 @@ def free_name(tx: Transaction, framework: str, topic: str, version: str) -> Name
     rows = tx.rows(
         f"SELECT framework_version FROM entries {where} UNION SELECT framework_version FROM archived_entries {where}",
         framework=framework_key(framework),
-        topic=entries.topic_key(topic),
+        topic=lookup.topic_key(topic),
     )
     has_others = any(not same_major(row[0], version) for row in rows)
     for name in wanted_names(framework, topic, version, has_others=has_others):

@@ -1,45 +1,11 @@
-"""The log of requests (table ``requests``), and what of them was offered and not taken."""
+"""What requests were offered and have not taken, and what they were given (table ``requests``)."""
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kr.store.engine import Row, Transaction
 from kr.store.sql import named, record_of, texts_of
-
-UNDER_WAY = "interrupted, or still under way"
-"""The error of a request that has asked a source and has no answer yet: what a killed process leaves."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestRow:
-    """One row of ``requests``. ``id`` is made by the caller (uuid4 hex); fields that a bad request lacks are None."""
-
-    id: str
-    at: str
-    mode: str | None
-    status: str
-    story_key: str | None = None
-    session_id: str | None = None
-    framework: str | None = None
-    framework_version: str | None = None
-    topic: str | None = None
-    question: str | None = None
-    tags: str | None = None
-    """A JSON list."""
-    tier: str | None = None
-    entry_id: str | None = None
-    persona: str | None = None
-    project: str | None = None
-    duration_ms: int | None = None
-    budget_remaining: int | None = None
-    answer_tokens: int | None = None
-    """How much the caller was given to read (characters / 4)."""
-    score: float | None = None
-    candidates: str | None = None
-    """The entries that were offered, best first, as a JSON list of ``{id, score}``."""
-    error: str | None = None
-    """What went wrong, or what interrupted it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +32,6 @@ class Unanswered:
 
 
 _IS_OPEN = "candidates IS NOT NULL AND settled_at IS NULL"
-
-
-def begin(tx: Transaction, row: RequestRow) -> None:
-    """Note that a request asks a source, so that it leaves a row even when its process is killed."""
-    if tx.row("SELECT 1 FROM requests WHERE id = :id", id=row.id) is None:
-        tx.insert("requests", replace(row, status="failure", error=UNDER_WAY))
-
-
-def record(tx: Transaction, row: RequestRow) -> None:
-    offered = json.loads(row.candidates or "[]")
-    tx.upsert("requests", row, "id", best_candidate=offered[0]["id"] if offered else None)
-
-
-def has_ended(tx: Transaction, request_id: str) -> bool:
-    row = tx.row("SELECT error FROM requests WHERE id = :id", id=request_id)
-    return row is not None and row["error"] != UNDER_WAY
 
 
 def given_before(tx: Transaction, session_id: str, framework: str) -> tuple[int, int]:

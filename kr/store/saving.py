@@ -11,7 +11,7 @@ from kr.errors import EntryConflict, ReportUnwritable, StoreConflict, StoreError
 from kr.frameworks import framework_key
 from kr.models import PLACEHOLDER, Confidence, Entry, EntryStatus, Origin
 from kr.slugs import Name
-from kr.store import archive, entries, reports, wordings
+from kr.store import archive, entries, lookup, reports, wordings
 from kr.store.archive import Archived
 from kr.store.engine import Store, Transaction
 from kr.store.entries import STALE_BASELINE
@@ -47,13 +47,18 @@ class Draft:
         """Whether the text takes the place of an entry's: nobody's words are overwritten.
 
         Only a finding replaces a finding, and only a person's replaces a person's; a placeholder replaces nothing but a placeholder.
+        What another session confirmed gives way to no text that names neither a source nor what verified it.
         """
         if self.origin == "placeholder":
             return entry.origin == "placeholder"
         if entry.origin != "finding":
             return True
-        is_persons = (entry.written_by or "").startswith("person:")
-        return self.origin == "finding" and (not is_persons or (self.written_by or "").startswith("person:"))
+        if self.origin != "finding" or (self.written_by or "").startswith("person:"):
+            return self.origin == "finding"
+        is_confirmed = entry.confidence == "high" and self.written_by != entry.written_by
+        return not (entry.written_by or "").startswith("person:") and not (
+            is_confirmed and self.confidence == "low"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +184,7 @@ def _entry(
         question=live.question if live and keeps_question else draft.question,
         tags=_joined(live.tags if live else (), draft.tags),
         created=live.created if live else to_text(now),
-        last_accessed=entries.next_access(tx, now),
+        last_accessed=lookup.next_access(tx, now),
         status=draft.status,
         stale_reason=STALE_BASELINE if draft.status == "stale" and draft.origin == "excerpt" else None,
         confidence=draft.confidence,
@@ -326,7 +331,7 @@ def _put_back(tx: Transaction, entry: Entry, text: str, now: datetime, *, is_bas
     entry = replace(
         entry,
         sha256=reports.keep(tx, text),
-        last_accessed=entries.next_access(tx, now),
+        last_accessed=lookup.next_access(tx, now),
         status="fresh" if stale_reason is None else "stale",
         stale_reason=stale_reason,
         stale_major=None,

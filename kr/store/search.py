@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kr.frameworks import framework_key
 from kr.models import Entry
-from kr.store.engine import Row, Transaction
-from kr.store.sql import IS_GIVEN, SEARCH_TABLES, upsert_into
+from kr.store.engine import Transaction
+from kr.store.sql import SEARCH_TABLES, named, upsert_into
 from kr.text import beginning, one_line, search_words, searchable, stem, tokens
 
 WEIGHTS = "0.0, 2.0, 2.0, 2.0, 2.0, 1.0"
@@ -169,33 +169,20 @@ def _rank_terms(
 
 
 def find(tx: Transaction, text: str, *, keys: Sequence[str] = (), most: int) -> list[str]:
-    """Return the ids of entries that hold all words of a text, best first, and after them those that hold some."""
-    words = search_words(text[:_LONGEST]) or [*dict.fromkeys(tokens(text[:_LONGEST]))]
-    found = [*rank(tx, keys, words, most=most, every=True)]
-    if len(found) < most:
-        found += rank(tx, keys, words, most=most)
-    return [*dict.fromkeys(found)][:most]
+    """Return the ids of entries that hold all words of a text, best first, and after them those that hold some.
 
-
-def lessons(tx: Transaction, words: Sequence[str], *, most: int, frameworks: Sequence[str] = ()) -> list[Row]:
-    """Return ``id, phase, summary, ref`` of the lessons that agents are given and that hold a word, most words first.
-
-    With ``frameworks``, those that carry one of these keys as a tag.
+    Of either, excerpts of installed documentation come last.
     """
-    named = "replace(replace(lower(tags), '-', ''), '.', '') LIKE :name"
-    is_named = " OR ".join(f"{named}{number}" for number in range(len(frameworks)))
-    where = f"{IS_GIVEN} AND ({is_named})" if frameworks else IS_GIVEN
-    rows = tx.rows(
-        f"SELECT id, phase, summary, tags, ref FROM lessons WHERE {where} ORDER BY date DESC, id",
-        **{f"name{number}": f'%"{name}"%' for number, name in enumerate(frameworks)},
+    words = search_words(text[:_LONGEST]) or [*dict.fromkeys(tokens(text[:_LONGEST]))]
+    whole = [*rank(tx, keys, words, most=most, every=True)]
+    some = [*rank(tx, keys, words, most=most)] if len(whole) < most else []
+    listed, parameters = named("id", [*whole, *some])
+    excerpts = (
+        f"SELECT id FROM entries WHERE id IN {listed} AND origin = 'excerpt' AND fresh_until IS NOT NULL"
     )
-    beginnings = [beginning(word) for word in words]
-    found = []
-    for row in rows:
-        line = f"{row['summary']} {row['tags']} {row['ref'] or ''}".lower()
-        if number := sum(word in line for word in beginnings):
-            found.append((number, row))
-    return [row for _, row in sorted(found, key=lambda it: -it[0])[:most]]
+    installed = {row["id"] for row in tx.rows(excerpts, **parameters)}
+    found = [it for group in (whole, some) for it in sorted(group, key=installed.__contains__)]
+    return [*dict.fromkeys(found)][:most]
 
 
 def _framework_word(key: str) -> str:

@@ -1,6 +1,7 @@
 """Pieces of SQL that SQLite and PostgreSQL both run. Parameters are named, ``:name``."""
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
@@ -44,6 +45,11 @@ POSTGRESQL_TABLES = (
     "CREATE INDEX entry_terms_entry ON entry_terms (entry_id)",
 )
 """The search index of PostgreSQL: how much each word weighs in each entry."""
+
+
+def new_id() -> str:
+    """Return 32 random hexadecimal digits: the id of a row, or a name that nobody has."""
+    return os.urandom(16).hex()
 
 
 def insert_into(table: str, names: Sequence[str]) -> str:

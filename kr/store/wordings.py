@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kr.models import Entry, Outcome
 from kr.store import entries
 from kr.store.engine import Transaction
-from kr.store.entries import question_key
+from kr.store.lookup import question_key
 from kr.store.requests import Need
 from kr.store.sql import record_of, texts_of
 

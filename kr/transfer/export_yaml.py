@@ -18,13 +18,14 @@ from typing import Any
 
 from kr.errors import KrError
 from kr.models import Entry
-from kr.store import archive, backup, new_id, reports, wordings
+from kr.store import archive, backup, reports, wordings
 from kr.store import entries as entry_rows
 from kr.store.archive import ARCHIVE_CHANGES, Archived
 from kr.store.engine import ALONE, Store, Transaction
 from kr.store.files import ReportFiles, open_own, write_new
 from kr.store.lock import file_lock
 from kr.store.reports import settled
+from kr.store.sql import new_id
 from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
 from kr.transfer.import_yaml import import_yaml
 

@@ -14,7 +14,7 @@ from kr.lessons.file import LessonsFile
 from kr.lessons.record import record
 from kr.lessons.review import Lessons
 from kr.models import to_plain
-from kr.store import lessons, search
+from kr.store import lessons, lookup
 from kr.store.engine import Store
 from kr.text import search_words
 from tests.support.lessons import NOW, book_of, inject_from, record_data, record_to, record_words
@@ -97,7 +97,7 @@ def test_what_orders_its_reader_waits_through_every_door(door: Door, place: Plac
         door(text, place)
         assert inject_from(place.path, place.store).results["injection_block"] == "", text
         with place.store.read() as tx:
-            assert search.lessons(tx, search_words(text), most=5) == [], text
+            assert lookup.lessons(tx, search_words(text), most=5) == [], text
         waiting = place.service.quarantined()
         assert waiting, text
         assert all(lesson["held_because"] for lesson in waiting)

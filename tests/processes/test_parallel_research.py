@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kr.store.requests import UNDER_WAY
+from kr.store.lookup import UNDER_WAY
 from tests.support.forked import shared
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.program import Project, request

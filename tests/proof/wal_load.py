@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kr.errors import KrError
-from kr.store import entries, saving
+from kr.store import entries, lookup, saving
 from kr.store.engine import Store
 from tests.support.stores import NOW, draft
 
@@ -34,7 +34,7 @@ def write(base: Path, chance: random.Random) -> int:
     with Store(None, base, max_entries=TOPICS // 2) as store:
         for _ in range(TURNS):
             with store.write() as tx:
-                entries.touch(tx, f"click-topic-{chance.randrange(TOPICS)}", NOW)
+                lookup.touch(tx, f"click-topic-{chance.randrange(TOPICS)}", NOW)
         topic = draft(topic=f"topic {chance.randrange(TOPICS)}")
         saving.save(store, topic, f"# {chance.random()}\n{'x' * 3000}\n", NOW)
     return TURNS + 1

@@ -223,6 +223,19 @@ class TestRatings:
         rate(app, "worked", "b")
         assert ask(app, words, session="c")["results"]["match"]["tier"] == "framework+wording"
 
+    def test_a_text_that_nothing_proves_does_not_replace_one_that_another_session_confirmed(
+        self, app: App
+    ) -> None:
+        saved(app, verified_by="npm test")
+        rate(app, "worked", "b")
+        told = saved(app, "You can't.", session_id="careless")
+        assert (told["replaced"], told["revision"]) == (None, 2)
+        assert "say what verified yours" in " ".join(told["notes"])
+        assert ANSWER in text(app)
+        told = saved(app, "Use z.object().strict().", session_id="careful", verified_by="npm test")
+        assert told["replaced"] == 1
+        saved(app, "Use z.strictObject().", session_id="careful")  # its own, and nobody confirmed it
+
     def test_a_session_counts_once_by_its_last_word(self, app: App) -> None:
         saved(app)
         for outcome in ("worked", "worked", "wrong"):

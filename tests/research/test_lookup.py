@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kr.models import to_plain
-from kr.research.miss import OTHER_WORDS
+from kr.research.run import OTHER_WORDS
 from kr.store import saving
 from kr.times import to_text
 from tests.support.program import Project, request
@@ -170,6 +170,9 @@ def test_few_findings_are_named_where_no_source_answers_and_no_word_is_shared(pr
     assert named == [f"vue-graceful-end-number-{number}" for number in (9, 8, 7, 6, 5)]
     assert OTHER_WORDS in answer["results"]["degradation_notes"]
     assert project.sql("SELECT candidates FROM requests WHERE candidates IS NOT NULL") == []
+    excerpt = keep(project, "sigterm hang", fresh_until=to_text(project.clock() + timedelta(hours=9)))
+    again = ask(project, **other)["results"]
+    assert (again["cache_entry_id"], len(again["related"])) == (excerpt, 5)
     keep(project, "graceful end number 10", origin="finding", written_by="agent:a")
     assert ask(project, **other, refresh=True)["results"]["related"] == []
 

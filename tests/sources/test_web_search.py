@@ -267,14 +267,6 @@ def test_a_page_that_is_cut_is_told() -> None:
         assert {passage.is_cut for passage in ask(searxng(server), timeout=120).passages} == {True}
 
 
-def test_a_page_without_text_in_its_beginning_says_that_there_is_more() -> None:
-    with search_server({"/a": page(f"<div title={'x' * 65_000}></div>", repeat=85)}) as server:
-        found = failure(searxng(server))
-    assert found.reason == (
-        "could not read the page found: the page has no text in the beginning, all that was read"
-    )
-
-
 def test_pages_that_are_all_slow_are_a_timeout() -> None:
     with search_server({"/a": Reply(delay=60), "/b": page("x" * 500, pause=0.2)}) as server:
         found = failure(searxng(server), timeout=4)

@@ -7,10 +7,11 @@ import pytest
 
 from kr.errors import StoreError
 from kr.models import Lesson
-from kr.store import backup, entries, lessons, requests, saving, search, wordings
+from kr.store import backup, lessons, lookup, saving, search, wordings
 from kr.store.engine import Store
 from kr.store.lessons import LessonRow
-from kr.store.requests import Need, RequestRow
+from kr.store.lookup import RequestRow
+from kr.store.requests import Need
 from kr.transfer.export_yaml import export_yaml
 from tests.support.postgresql import Databases
 from tests.support.stores import NOW, call, draft, sql
@@ -29,11 +30,11 @@ def old(tmp_path: Path) -> Store:
         topic = f"Topic {number} ünï 中文"
         saved = saving.save(store, draft(topic=topic, question=f"{topic}?"), f"# {number}\n\n'\"\\%s\n", NOW)
         with store.write() as tx:
-            entries.touch(tx, saved.entry.id, NOW + timedelta(minutes=number))
+            lookup.touch(tx, saved.entry.id, NOW + timedelta(minutes=number))
             need = Need(f"other words {number}", ("a",), f"Other words {number}?")
             wordings.keep(tx, saved.entry, need, at="2026-10-01T12:00:00.000000Z", proved=bool(number % 2))
             row = RequestRow(id=f"r{number}", at="2026-10-01", mode="research", status="cache-hit", score=0.1)
-            requests.record(tx, row)
+            lookup.log_request(tx, row)
     with store.write() as tx:
         columns = "request_id, at, source, outcome, charged, session_id, story_key"
         given = call("r1", charged=True)

@@ -62,7 +62,7 @@ def test_the_order_of_accesses_is_exact_though_the_clock_jumps_back(store: Store
     order = ["a", "c", "b", "a", "d", "b"]
     for name, moment in zip(order, moments, strict=True):
         with store.write() as tx:
-            accessed = entries.touch(tx, name, moment)
+            accessed = lookup.touch(tx, name, moment)
             assert accessed is not None
             assert accessed >= "2026-10-01"
     evicted = sql(store, "SELECT id FROM next_evictions ORDER BY position")
@@ -71,7 +71,7 @@ def test_the_order_of_accesses_is_exact_though_the_clock_jumps_back(store: Store
 
 def test_touching_what_is_gone_says_so(store: Store) -> None:
     with store.write() as tx:
-        assert entries.touch(tx, "gone", NOW) is None
+        assert lookup.touch(tx, "gone", NOW) is None
 
 
 @pytest.mark.processes

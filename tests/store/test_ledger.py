@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from kr.store import ledger, requests
+from kr.store import ledger, lookup
 from kr.store.engine import Store
-from kr.store.requests import RequestRow
+from kr.store.lookup import RequestRow
 from kr.times import to_text
 from tests.support.stores import NOW, call, sql, start, together
 
@@ -22,7 +22,7 @@ def test_charged_calls_count_for_their_story_alone(store: Store) -> None:
     with store.write() as tx:
         ledger.settle(tx, None, call(charged=True))
         ledger.settle(tx, None, call(charged=True))
-        requests.begin(tx, RequestRow(id="r", at=to_text(NOW), mode="research", status="failure"))
+        lookup.begin_request(tx, RequestRow(id="r", at=to_text(NOW), mode="research", status="failure"))
         ledger.settle(tx, None, call("r", outcome="timeout"))
         ledger.settle(tx, None, call(charged=True, story_key="1-2"))
         ledger.settle(tx, None, call(charged=True, session_id="other"))

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.models import Lesson
-from kr.store import archive, entries, lessons, reports, saving, search
+from kr.store import archive, entries, lessons, lookup, reports, saving, search
 from kr.store.engine import Store
 from kr.store.lessons import LessonRow
 from kr.store.search import passage_of
@@ -101,12 +101,12 @@ def test_lessons_are_found_until_the_file_has_lost_them(store: Store) -> None:
     with store.write() as tx:
         lessons.add(tx, [row], str.split)
     with store.read() as tx:
-        [found] = search.lessons(tx, ["numpy"], most=5)
+        [found] = lookup.lessons(tx, ["numpy"], most=5)
         assert (found["id"], found["phase"], found["summary"]) == ("l", "dev-execution", "Pin numpy")
         assert search.find(tx, "numpy", most=5) == []
     with store.write() as tx:
         lessons.keep_only(tx, [], "2026-10-02")
-        assert search.lessons(tx, ["numpy"], most=5) == []
+        assert lookup.lessons(tx, ["numpy"], most=5) == []
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -4,7 +4,7 @@ from kr.models import Learned
 from kr.store import ledger
 from kr.store.engine import Store
 from kr.store.ledger import Circuit
-from kr.store.requests import RequestRow
+from kr.store.lookup import RequestRow
 from tests.support.stores import NOW
 
 

@@ -17,13 +17,13 @@ from kr.guard import reasons_to_hold
 from kr.lessons.line import format_line, lesson_keywords
 from kr.lessons.remedies import shipped
 from kr.models import PHASES, Lesson
-from kr.store import archive, ledger, saving, wordings
+from kr.store import archive, ledger, lookup, saving, wordings
 from kr.store import lessons as lesson_rows
-from kr.store import requests as request_rows
 from kr.store.engine import Store
 from kr.store.ledger import SourceCall
 from kr.store.lessons import LessonRow
-from kr.store.requests import Need, RequestRow
+from kr.store.lookup import RequestRow
+from kr.store.requests import Need
 from kr.store.saving import Draft
 from kr.times import to_text
 from tests.support.stores import ROOT, sql
@@ -195,7 +195,7 @@ def _ask(
                 tags=json.dumps(need["tags"]),
                 candidates=_offered(need, ids, picked, chance) if not is_hit and number % 7 == 0 else None,
             )
-            request_rows.record(tx, row)
+            lookup.log_request(tx, row)
             if not is_hit:
                 _research(tx, row, status, story, chance)
         ledger.record_failure(

@@ -21,10 +21,10 @@ from typing import Any
 
 from kr.errors import KrError
 from kr.frameworks import framework_key
-from kr.store import archive, entries, ledger, saving
+from kr.store import archive, entries, ledger, lookup, saving
 from kr.store.engine import Store
-from kr.store.entries import keywords_key, topic_key
 from kr.store.ledger import SourceCall
+from kr.store.lookup import keywords_key, topic_key
 from kr.store.saving import Draft
 from kr.times import major_key
 
@@ -267,7 +267,7 @@ def _reserve_and_die(store: Store, limit: str) -> str:
 def _touch_on(store: Store, entry_id: str, times: str) -> str:
     for _ in range(int(times)):
         with store.write() as tx:
-            assert entries.touch(tx, entry_id, NOW)
+            assert lookup.touch(tx, entry_id, NOW)
     return ""
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.models import PLACEHOLDER_MARK
-from kr.store import archive, entries, quarantine, reports, saving
+from kr.store import archive, entries, lookup, quarantine, reports, saving
 from kr.store import wordings as wording_rows
 from kr.store.engine import Store
 from kr.store.requests import Need
@@ -202,7 +202,7 @@ def test_a_later_access_stays_when_exact_times_come(tmp_path: Path) -> None:
         import_yaml(there, tmp_path / "there", [tmp_path / "box"], now=LATER)
         assert sql(there.path, accessed) == sql(here.path, accessed)
         with there.write() as tx:
-            entries.touch(tx, entry.id, LATER)
+            lookup.touch(tx, entry.id, LATER)
         import_yaml(there, tmp_path / "there", [tmp_path / "box"], now=LATER)
         assert sql(there.path, accessed) == [(to_text(LATER),)]
 
