@@ -157,10 +157,10 @@ class App:
     def record_lessons(self, request: bytes, **waits: float) -> "RecordEnvelope":
         """Record what an agent's return teaches: any bytes in, an envelope out; ``waits`` as in ``open_book``."""
         from kr.lessons.book import open_book  # heavy
-        from kr.lessons.record import record_document  # heavy
+        from kr.lessons.record import record  # heavy
 
         with open_book(self.settings, **{"timeout": _LONGEST_TIMEOUT, **waits}) as book:
-            return record_document(
+            return record(
                 request,
                 book,
                 root=self.settings.project_root,

@@ -122,6 +122,10 @@ class LessonBook:
         """Return what is known of all lessons that don't stand where their date puts them, as ``states``."""
         return self._look(lesson_rows.remarkable)
 
+    def waiting(self) -> dict[str, LessonRow]:
+        """Return the recorded lessons that wait for a person, and are not in the file, as ``states``."""
+        return self._look(lesson_rows.quarantined)
+
     def _look(self, look: Callable[[Transaction], dict[str, LessonRow]]) -> dict[str, LessonRow]:
         try:
             if self.store.exists():

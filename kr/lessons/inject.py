@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
+from typing import Any
 
 from kr.errors import StoreError
 from kr.frameworks import framework_key
@@ -98,13 +99,15 @@ def inject(
         results = _results(asked.phase, parsed.lessons, chosen)
         if not results.phase_filtered_count:
             logger.info("No lessons found for phase '%s'", asked.phase)
-    status = "failure" if problems else "success" if chosen else "empty"
+    given: dict[str, Any] = {
+        "status": "failure" if problems else "success" if chosen else "empty",
+        "story_key": request.story_key,
+        "mode": request.mode,
+    }
     row = RequestRow(
+        **given,
         id=new_id(),
         at=to_text(now),
-        mode=request.mode,
-        status=status,
-        story_key=request.story_key,
         session_id=session_name(request.session_id),
         framework=asked.framework or None,
         duration_ms=round((time.monotonic() - began) * 1000),
@@ -117,14 +120,8 @@ def inject(
                 lesson_rows.injected(tx, [lesson.id for lesson in chosen], asked.phase, row)
     except StoreError as error:
         logger.warning("lessons are not counted: %s", error)
-    return Envelope(
-        status=status,
-        story_key=request.story_key,
-        mode=request.mode,
-        session_id=request.session_id,
-        results=results and to_plain(results),
-        errors=problems,
-    )
+    shown = results and to_plain(results)
+    return Envelope(**given, session_id=request.session_id, results=shown, errors=problems)
 
 
 # --- which lessons ---
@@ -143,9 +140,11 @@ def choose(
         states = look_up(some)
         for lesson in some:
             row = states.get(lesson.id) or judged([lesson])[0]
-            if row.is_given and len(found) < budget:
+            if row.is_given:
                 # Who edits or copies lines may leave a lesson twice.
                 found.setdefault(lesson.summary.rstrip(_END_MARKS).casefold(), row)
+            if len(found) == budget:
+                break
     return list(found.values())
 
 

@@ -26,8 +26,7 @@ logger = logging.getLogger(__name__)
 NO_EVENTS = "No recordable error events detected in agent return"
 ALL_DUPLICATES = "All entries already exist in _lessons-learned.md"
 APPEND_FAILED = "Failed to append lesson entries to file"
-CONFIRMATION = "[LESSONS] {recorded} entries appended to {name} (total: {total} entries)"
-"""Messages of U5, steps 1, 4 and 5, as they stand."""
+"""Messages of U5, steps 1, 4 and 5, as they stand; ``confirmation`` has the fourth."""
 
 NOTHING_TOLD = "No lesson could be distilled from the agent return"
 
@@ -36,17 +35,8 @@ _VERSION = re.compile(r"[\s@]+[v^~=<>]*\d[\w.]*$")
 _LONGEST_PATH = 300
 
 
-def record_document(data: bytes, book: LessonBook, **rules: Any) -> recording.RecordEnvelope:
-    """Record from a request document: any bytes in, an envelope out; nothing is raised for bad input."""
-    try:
-        document = read_document(data)
-    except InvalidRequest as error:
-        return _refused(error.read, error)
-    return record(document, book, **rules)
-
-
 def record(
-    data: Mapping[str, Any],
+    data: bytes | Mapping[str, Any],
     book: LessonBook,
     *,
     root: Path,
@@ -54,14 +44,17 @@ def record(
     now: datetime,
     phases: Sequence[str] = PHASES,
 ) -> recording.RecordEnvelope:
-    """Answer a request: ``recorded``, ``skipped`` (also where it is invalid) or ``failure`` (``append_write_failed``).
+    """Answer a request, or the document of one: any bytes in, an envelope out.
 
-    ``root`` is the project's: references are written relative to it.
+    It is ``recorded``, ``skipped`` (also where it is invalid) or ``failure`` (``append_write_failed``). ``root`` is the project's:
+    references are written relative to it.
     """
+    given: Mapping[str, Any] = {}
     try:
-        request = recording.parse_record(data, phases=phases)
+        given = read_document(data) if isinstance(data, bytes) else data
+        request = recording.parse_record(given, phases=phases)
     except InvalidRequest as error:
-        return _refused(data, error)
+        return _refused({**error.read, **given}, error)
     returned = read_return(request.agent_return)
     events = detect(request.event_type, request.phase, returned, limits)
     identity = {"session_id": request.session_id, "story_key": request.story_key}
@@ -129,7 +122,7 @@ def confirmation(envelope: recording.RecordEnvelope) -> str | None:
     if envelope.status != "recorded" or not written:
         return None
     name = results.file_path.rpartition("/")[2]
-    return CONFIRMATION.format(recorded=written, name=name, total=results.total_entries_in_file)
+    return f"[LESSONS] {written} entries appended to {name} (total: {results.total_entries_in_file} entries)"
 
 
 # --- in the words of who learned ---

@@ -39,10 +39,6 @@ class Remedy:
     literals: tuple[str, ...] = field(default=(), compare=False)
     """Texts in small letters of which each output that the pattern matches has one; empty where none is sure."""
 
-    @property
-    def pattern(self) -> re.Pattern[str]:
-        return _compiled(self.match)
-
 
 def find_remedy(output: str, own: Sequence[Remedy] = ()) -> tuple[Remedy, str, list[str]] | None:
     """Return the first row that matches, what it says to do, and the lines that it is about; users' own rows go first."""
@@ -50,7 +46,7 @@ def find_remedy(output: str, own: Sequence[Remedy] = ()) -> tuple[Remedy, str, l
     for row in (*own, *shipped()):
         if row.literals and not any(literal in lowered for literal in row.literals):
             continue
-        for found in islice(row.pattern.finditer(output), _MOST_PLACES):
+        for found in islice(re.finditer(row.match, output, re.MULTILINE), _MOST_PLACES):
             if fix := _filled(row.fix, found):
                 start, end = output.rfind("\n", 0, found.start()) + 1, output.find("\n", found.end())
                 lines = output[start : end if end >= 0 else None].strip("\n").split("\n")
@@ -68,11 +64,6 @@ def _filled(fix: str, found: re.Match[str]) -> str | None:
         for name in filled.values()
     )
     return _PLACEHOLDER.sub(lambda group: filled[group[1]], fix) if is_plain else None
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.MULTILINE)
 
 
 @cache

@@ -13,7 +13,6 @@ from kr.lessons.book import LessonBook, judged, make_row
 from kr.lessons.file import LessonsFile, LessonsFileError
 from kr.lessons.line import KEPT_COLUMNS, format_line, lesson_keywords
 from kr.lessons.record import read_words
-from kr.models import Lesson
 from kr.store import lessons as lesson_rows
 from kr.store.engine import LESSONS
 from kr.store.lessons import LessonMark, LessonRow
@@ -37,7 +36,7 @@ class Lessons:
     ) -> list[dict[str, Any]]:
         """List lessons, newest first, or the best matches of a query; with what the database knows of them."""
         words = [beginning(word) for word in search_words(query)]
-        rows = [row for row in reversed(self._rows()) if phase in {None, *row.lesson.tags}]
+        rows = [it for it in reversed(self._rows()) if phase in {None, *it.lesson.tags} and not it.gone_at]
         if query.strip():
             rows = [row for row in rows if _shared(row, words)]
         rows.sort(key=lambda row: (_shared(row, words), row.lesson.date), reverse=True)
@@ -49,8 +48,7 @@ class Lessons:
 
     def quarantined(self) -> list[dict[str, Any]]:
         """List the lessons that wait for a person: in the database alone, or written into the file by hand."""
-        views = [view(row) for row in (*self._recorded_in_quarantine(), *self._rows())]
-        return [lesson for lesson in views if lesson["status"] == "quarantined"]
+        return [view(row) for row in self._rows() if _status(row) == "quarantined"]
 
     def refresh(self) -> None:
         """Bring the database's table to what the file holds; see ``LessonBook.refresh``."""
@@ -113,29 +111,25 @@ class Lessons:
 
     def import_files(self, files: Sequence[Path]) -> dict[str, int]:
         """Append the lessons of other files that are not known yet, and count; none where one file can't be read."""
-        lessons: list[Lesson] = []
-        refused = 0
+        rows: list[LessonRow] = []
+        refused, now = 0, self._clock()
         for path in files:
             if not path.exists():
                 raise LessonsFileError(f"{path}: No such file or directory")
             parsed = LessonsFile(path.resolve()).read()
-            if parsed.unread:
-                logger.warning("%s: %d lines are no lesson; not imported", path, parsed.unread)
-            lessons += parsed.lessons
-            refused += parsed.unread
-        now, made = self._clock(), list[LessonRow | None]()
-        for it in lessons:
-            made.append(
-                make_row(it.date, it.tags, it.summary, it.ref, recorded_at=to_text(now), source="file")
-            )
-        rows = [row for row in made if row]
+            origin = {"recorded_at": to_text(now), "source": "file"}
+            made = [make_row(it.date, it.tags, it.summary, it.ref, **origin) for it in parsed.lessons]
+            rows += filter(None, made)
+            if lost := parsed.unread + made.count(None):
+                logger.warning("%s: %d lines are no lesson; not imported", path, lost)
+                refused += lost
         fresh, total = self._book.append(rows, now=now)
         held = sum(row.held is not None for row in fresh)
         return {
             "imported": len(fresh) - held,
             "duplicates": len(rows) - len(fresh),
             "quarantined": held,
-            "refused": refused + len(made) - len(rows),
+            "refused": refused,
             "total": total,
         }
 
@@ -160,23 +154,16 @@ class Lessons:
         return row
 
     def _rows(self) -> list[LessonRow]:
-        """Return the lessons of the file, in its order and each once, as the database knows them."""
+        """Return the recorded lessons that are not in the file as they wait, and those of the file, in its order and each once."""
         self.refresh()
         lessons = {lesson.id: lesson for lesson in self._book.file.read().lessons}
         states = self._book.states([*lessons.values()])
         unknown = judged([lesson for id_, lesson in lessons.items() if id_ not in states])
         known = states | {row.id: row for row in unknown}
-        return [known[id_] for id_ in lessons]
-
-    def _recorded_in_quarantine(self) -> list[LessonRow]:
-        if not self._book.store.exists():
-            return []
-        with self._book.store.read() as tx:
-            return lesson_rows.quarantined(tx)
+        return [*self._book.waiting().values(), *(known[id_] for id_ in lessons)]
 
     def _one(self, lesson_id: str) -> LessonRow:
-        everything = [*self._recorded_in_quarantine(), *self._rows()] if lesson_id else []
-        found = [row for row in everything if row.id.startswith(lesson_id)]
+        found = [row for row in self._rows() if lesson_id and row.id.startswith(lesson_id)]
         if len(found) != 1:
             what = "several lessons have an id that begins with" if found else "no lesson has the id"
             raise UnknownEntry(f'{what} "{lesson_id}"; kr lessons list shows them')

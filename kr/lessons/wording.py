@@ -107,7 +107,7 @@ def _line_of(row: Remedy, lines: Sequence[str], message: str) -> str:
     """Return the line that a row is about: the error's own where that is among those that matched."""
     own = _error_line(message)[0]
     matched = [line.strip() for line in lines]
-    return _stripped(own if own in matched or row.pattern.search(own) else matched[0])
+    return _stripped(own if own in matched or re.search(row.match, own, re.MULTILINE) else matched[0])
 
 
 def is_remark(text: str) -> bool:

@@ -167,10 +167,10 @@ def remarkable(tx: Transaction) -> dict[str, LessonRow]:
     return {row.id: row for row in found}
 
 
-def quarantined(tx: Transaction) -> list[LessonRow]:
+def quarantined(tx: Transaction) -> dict[str, LessonRow]:
     """Return the recorded lessons that wait for a person, and are not in the file."""
     waits = "gone_at IS NOT NULL AND held IS NOT NULL AND approved_at IS NULL AND retired_at IS NULL"
-    return _select(tx, f"{waits} ORDER BY recorded_at, id")
+    return {row.id: row for row in _select(tx, f"{waits} ORDER BY recorded_at, id")}
 
 
 def mark(tx: Transaction, lesson_id: str, mark: LessonMark, value: str | None) -> None:

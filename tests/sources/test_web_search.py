@@ -93,7 +93,7 @@ def test_searxng_is_asked_for_json() -> None:
     assert [passage.url for passage in answer.passages] == [server.url + "/a"]
     assert answer.url == server.url + "/a"
     assert answer.passages[0].title == "A"
-    assert answer.passages[0].text == "Virtual scroll, page A.\n\n```js\non()\n```"
+    assert answer.passages[0].text == "Virtual scroll, page A.\n\n```\non()\n```"
 
 
 def test_credentials_in_the_address_are_refused() -> None:
