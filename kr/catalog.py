@@ -72,7 +72,7 @@ class Catalog:
     ) -> list[dict[str, Any]]:
         """List live entries that hold all of ``words``, best first, then those that hold some; each with the passage. ``limit`` None: 50.
 
-        What somebody found out and proved goes before what was excerpted of installed documentation.
+        Of either, what was excerpted of installed documentation comes last.
         """
         now, text = self.clock(), _text(words)
         keys = () if framework is None else (framework_key(_text(framework)),)
@@ -83,7 +83,6 @@ class Catalog:
             found = [
                 (entries[it], reports.text_of(tx, entries[it].sha256) or "") for it in ids if it in entries
             ]
-        found.sort(key=lambda pair: pair[0].is_installed_excerpt)
         return [
             _fields(entry, _FOUND)
             | {"status": self._judged(entry, now, wrong)[0], "passage": passage_of(report, text)}

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from detect_secrets.plugins.base import RegexBasedDetector
 
 SECRET = "<secret>"  # noqa: S105 - what stands in place of one
+GIVES_ORDERS = "gives orders to the agent that reads it"
 TOO_LONG = "is too long to be judged"
 
 _MOST_JUDGED = 300_000

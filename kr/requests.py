@@ -191,9 +191,7 @@ def short_line(value: object) -> str:
 def framework_name(value: object) -> str:
     """Take what may be the name of a framework or package."""
     given = short_line(value)
-    if not any(map(str.isalnum, given)):
-        raise bad("must hold a letter or a digit")
-    if not _NAME.fullmatch(given):
+    if not any(map(str.isalnum, given)) or not _NAME.fullmatch(given):
         why = "must be a name: letters, digits, blanks and . - _ @ / + # : (no two dots together)"
         raise bad(f"{why}, not {shown(given)}")
     return given
@@ -211,10 +209,9 @@ def decoded(value: object) -> object:
     """Read JSON text where a list or a mapping is expected: MCP clients send such."""
     if not isinstance(value, str) or value.lstrip()[:1] not in {"[", "{"}:
         return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
+    with suppress(ValueError, RecursionError):
+        value = json.loads(value)
+    return value
 
 
 def lines(value: object) -> tuple[str, ...]:

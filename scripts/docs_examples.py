@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from kr.app import App
-from kr.cli import entries, lessons, maintenance, project, research, stats
+from kr.cli import entries, lessons, maintenance, project, research
 from kr.cli.common import TerminalProgress, facts_view
 from kr.models import to_plain
 from kr.settings import load_settings
@@ -56,7 +56,7 @@ _SHOWN: dict[str, dict[str, Callable[[App], str]]] = {
     "warm": {"kr warm": lambda app: project.warm_view(app.warm())},
     "doctor": {"kr doctor": lambda app: maintenance.examined(app.doctor().report())},
     "export-yaml": {"kr export-yaml --output moved": lambda app: facts_view(app.export_yaml(Path("moved")))},
-    "stats": {"kr stats": lambda app: stats.stats_view(app.stats())},
+    "stats": {"kr stats": lambda app: maintenance.stats_view(app.stats())},
     "search": {
         "kr search context provider --limit 2": lambda app: entries.search_view(
             app.search_all("context provider", limit=2)

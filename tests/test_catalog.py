@@ -130,8 +130,11 @@ def test_a_finding_is_found_before_what_was_excerpted_of_installed_documentation
 ) -> None:
     save(app, project, topic="named slots slots slots", fresh_until="2027-01-01T00:00:00.000000Z")
     save(app, project, topic="templates with slots", origin="finding", written_by="agent:a")
+    save(app, project, topic="named parts", origin="finding", written_by="agent:a")
     rows = app.catalog.search("slots")
     assert ids(rows) == ["vue-templates-with-slots", "vue-named-slots-slots-slots"]
+    rows = app.catalog.search("named slots")
+    assert ids(rows) == ["vue-named-slots-slots-slots", "vue-named-parts", "vue-templates-with-slots"]
 
 
 def test_a_placeholder_is_not_found(app: App, project: Project) -> None:

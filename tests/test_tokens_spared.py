@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kr.cli.stats import stats_view
+from kr.cli.maintenance import stats_view
 from kr.stats import last_days
 from kr.store import counts, lookup
 from kr.store.lookup import RequestRow

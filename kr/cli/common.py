@@ -6,6 +6,7 @@ a terminal. Messages and progress go to standard error.
 
 import io
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import click
 
-from kr.cli.logs import configure_logging
 from kr.errors import KrError, RequestUnreadable
 from kr.models import Problem, failure
 from kr.requests import LIMIT
@@ -70,31 +70,15 @@ def together(*options: Callable[[F], F]) -> Callable[[F], F]:
     return add
 
 
+def _common_option(*names: str, **settings: Any) -> click.Option:
+    return click.Option(names, callback=_remember, expose_value=False, **settings)
+
+
 COMMON_OPTIONS = [
-    click.Option(
-        ["--config"],
-        metavar="FILE",
-        callback=_remember,
-        expose_value=False,
-        help="Configuration, not KR_CONFIG or the nearest kr.yaml.",
-    ),
-    click.Option(
-        ["--kb"], metavar="DIR", callback=_remember, expose_value=False, help="Knowledge base folder."
-    ),
-    click.Option(
-        ["--format"],
-        type=click.Choice(_FORMATS),
-        callback=_remember,
-        expose_value=False,
-        help="Default: text at a terminal, else yaml.",
-    ),
-    click.Option(
-        ["--verbose", "-v"],
-        is_flag=True,
-        callback=_remember,
-        expose_value=False,
-        help="Say on standard error what is being done.",
-    ),
+    _common_option("--config", metavar="FILE", help="Configuration, not KR_CONFIG or the nearest kr.yaml."),
+    _common_option("--kb", metavar="DIR", help="Knowledge base folder."),
+    _common_option("--format", type=click.Choice(_FORMATS), help="Default: text at a terminal, else yaml."),
+    _common_option("--verbose", "-v", is_flag=True, help="Say on standard error what is being done."),
 ]
 """What every command takes; the values go to the context's ``Common``."""
 
@@ -107,20 +91,14 @@ class Command(click.Command):
         own, end = super().get_params(ctx), len(self.params)
         return [*own[:end], *COMMON_OPTIONS, *own[end:]]
 
+    def get_short_help_str(self, limit: int = 0) -> str:  # noqa: ARG002 - click's signature
+        """Return the first sentence of the help, whole."""
+        paragraph = " ".join((self.help or "").partition("\n\n")[0].split())
+        return paragraph.partition(". ")[0].rstrip(".") + "."
+
 
 class Group(Command, click.Group):
-    """A group whose help gives the whole first sentence of each command's."""
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands."""
-        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, _first_sentence(it.help or "")) for name, it in found if it])
-
-
-def _first_sentence(text: str) -> str:
-    paragraph = " ".join(text.partition("\n\n")[0].split())
-    return paragraph.partition(". ")[0].rstrip(".") + "."
+    """A group of commands."""
 
 
 def kr_command(
@@ -132,9 +110,9 @@ def kr_command(
 ) -> Callable[[Callable[..., Any]], click.Command]:
     """Make a command of a function that takes the context first; its ``examples`` end its help."""
     make = click.command if group is None else group.command
+    ending = {"epilog": _shown_examples(examples), **settings}
 
     def add(function: Callable[..., Any]) -> click.Command:
-        ending = {"epilog": _shown_examples(examples), **settings}
         made: click.Command = make(name, cls=cls, **ending)(click.pass_context(function))
         return made
 
@@ -264,6 +242,41 @@ def answer_request(source: str, answer: "Callable[[bytes], Envelope]") -> "Envel
     return envelope
 
 
+# --- messages
+
+
+class _Plain(logging.Formatter):
+    """Writes a message as kr's others read, without what a terminal would obey: names of files may be hostile."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return strip_invisible(f"{record.levelname.lower()}: {record.getMessage()}")
+
+
+def configure_logging(*, verbose: bool) -> None:
+    """Send kr's messages to standard error, all of them or warnings alone; other libraries only warn."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Plain())
+    logging.basicConfig(level=logging.WARNING, force=True, handlers=[handler])
+    logging.getLogger("kr").setLevel(logging.INFO if verbose else logging.WARNING)
+    # It logs an interrupt that strikes while a connection closes as an error with its traceback, and raises it as well.
+    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
+
+
+def complain(message: str) -> None:
+    """Print an error on standard error."""
+    _print_message("error", message, "red")
+
+
+def warn(message: str) -> None:
+    """Print a warning on standard error."""
+    _print_message("warning", message, "yellow")
+
+
+def _print_message(kind: str, message: str, shade: str) -> None:
+    label = click.style(f"{kind}:", fg=shade, bold=True)
+    click.echo(f"{label} {strip_invisible(message)}", err=True, color=colour())
+
+
 # --- output
 
 
@@ -338,20 +351,6 @@ def colour() -> bool | None:
     return False if os.environ.get("NO_COLOR") or is_dumb() else None
 
 
-def complain(message: str) -> None:
-    """Print an error on standard error."""
-    _print_message("error", message, "red")
-
-
-def warn(message: str) -> None:
-    """Print a warning on standard error."""
-    _print_message("warning", message, "yellow")
-
-
-def _print_message(kind: str, message: str, shade: str) -> None:
-    click.echo(f"{click.style(f'{kind}:', fg=shade, bold=True)} {message}", err=True, color=colour())
-
-
 def width() -> int:
     """Return the columns of the terminal. Where none reads, nothing is cut or wrapped: as wide as it takes."""
     if sys.stdout is None or not sys.stdout.isatty():
@@ -398,6 +397,11 @@ def wrapped(label: str, text: str, *, indent: int) -> list[str]:
     return [f"{label}{first}".rstrip(), *(" " * indent + line for line in more)]
 
 
+def item_lines(title: str, *facts: str) -> list[str]:
+    """Return the lines of one item of a list: its id or title, and what is known of it, indented."""
+    return [*wrapped("", title, indent=0), *(line for it in facts for line in wrapped("    ", it, indent=4))]
+
+
 def facts_view(value: dict[str, Any]) -> str:
     """Show a mapping, a line for each key; the text of a report comes last, as it stands. Tables in it are for programs."""
     facts = {name: it for name, it in value.items() if name not in {"report", "text"} and not _is_table(it)}
@@ -420,10 +424,6 @@ def _is_table(value: object) -> bool:
 # --- progress
 
 
-def _is_watched() -> bool:
-    return sys.stderr.isatty() and not is_dumb()
-
-
 class TerminalProgress:
     """Says on standard error what a research waits for, where a person watches."""
 
@@ -443,6 +443,6 @@ class TerminalProgress:
         self._show("")
 
     def _show(self, line: str) -> None:
-        if line != self._line and _is_watched():
+        if line != self._line and sys.stderr.isatty() and not is_dumb():
             click.echo(f"\r\x1b[K{line}", err=True, nl=False)
         self._line = line

@@ -1,6 +1,5 @@
 """``kr search``, ``kr entries`` and ``kr archive``: find what is known, and change index and archive by hand."""
 
-import re
 from typing import Any
 
 import click
@@ -10,13 +9,13 @@ from kr.cli.common import (
     cell,
     emit,
     facts_view,
+    item_lines,
     kr_command,
     kr_group,
     limit_option,
     open_app,
     some_words,
     table,
-    wrapped,
 )
 from kr.text import counted
 
@@ -47,19 +46,11 @@ def search(ctx: click.Context, /, words: tuple[str, ...], framework: str | None,
 def search_view(value: dict[str, list[Row]]) -> str:
     lines = []
     for row in value["entries"]:
-        title = row.get("question") or row["topic"]
-        lines += wrapped("", row["id"], indent=0)
-        lines += wrapped("    ", f"{title} ({_status(row)})", indent=4)
-        lines += wrapped("    ", _without_marks(row["passage"]), indent=4)
+        title = f"{row.get('question') or row['topic']} ({_status(row)})"
+        lines += item_lines(row["id"], title, row["passage"])
     for row in value["lessons"]:
-        lines.append(f"{cell(row['id'])}  lesson of {cell(row['phase'])}")
-        lines += wrapped("    ", row["passage"], indent=4)
+        lines += item_lines(f"{row['id']}  lesson of {row['phase']}", row["passage"])
     return "\n".join(lines) or "none"
-
-
-def _without_marks(passage: str) -> str:
-    """Take the marks of Markdown out of a passage, which stands in one line here."""
-    return " ".join(re.sub(r"```\w*|[*`]|(?<!\S)(?:[>|]|#+)(?!\S)", " ", passage).split())
 
 
 @kr_group(
@@ -75,9 +66,7 @@ def command() -> None:
     """
 
 
-@kr_command(
-    "list", "kr entries list", "kr entries list --framework vue --status stale --limit 20", group=command
-)
+@kr_command("list", "kr entries list --framework vue --status stale --limit 20", group=command)
 @_FRAMEWORK
 @click.option(
     "--status",
@@ -94,7 +83,7 @@ def list_entries(ctx: click.Context, /, **page: Any) -> None:
     emit(found["entries"], ctx, entries_view)
 
 
-@kr_command("show", "kr entries show vue-slots", "kr entries show vue-slots --report", group=command)
+@kr_command("show", "kr entries show vue-slots --report", group=command)
 @_ENTRY
 @_REPORT
 def show(ctx: click.Context, /, entry_id: str, *, report: bool) -> None:
@@ -103,9 +92,7 @@ def show(ctx: click.Context, /, entry_id: str, *, report: bool) -> None:
         emit(app.entry(entry_id, report=report), ctx, facts_view)
 
 
-@kr_command(
-    "remove", "kr entries remove vue-slots", "kr entries remove vue-slots vue-watchers", group=command
-)
+@kr_command("remove", "kr entries remove vue-slots vue-watchers", group=command)
 @click.argument("entry_ids", metavar="ID...", nargs=-1, required=True)
 def remove(ctx: click.Context, /, entry_ids: tuple[str, ...]) -> None:
     """Move entries to the archive: all that are named, or none when one is unknown.
@@ -116,9 +103,7 @@ def remove(ctx: click.Context, /, entry_ids: tuple[str, ...]) -> None:
         emit(app.catalog.remove(entry_ids), ctx, changed_view)
 
 
-@kr_command(
-    "history", "kr entries history vue-slots", "kr entries history vue-slots --revision 1", group=command
-)
+@kr_command("history", "kr entries history vue-slots --revision 1", group=command)
 @_ENTRY
 @click.option("--revision", type=int, metavar="N", help="Give the text of revision N.")
 def history(ctx: click.Context, /, entry_id: str, revision: int | None) -> None:
@@ -147,7 +132,7 @@ def archive() -> None:
     """Look through the archive, and bring entries back."""
 
 
-@kr_command("list", "kr archive list", "kr archive list --framework vue --reason lru", group=archive)
+@kr_command("list", "kr archive list --framework vue --reason lru", group=archive)
 @_FRAMEWORK
 @click.option(
     "--reason",
@@ -167,9 +152,7 @@ _NUMBER = click.option(
 )
 
 
-@kr_command(
-    "show", "kr archive show vue-slots", "kr archive show vue-slots --archive-id 7 --report", group=archive
-)
+@kr_command("show", "kr archive show vue-slots --archive-id 7 --report", group=archive)
 @_ENTRY
 @_NUMBER
 @_REPORT
@@ -179,12 +162,7 @@ def show_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> None:
         emit(app.catalog.archived(entry_id, **wanted), ctx, facts_view)
 
 
-@kr_command(
-    "restore",
-    "kr archive restore vue-slots",
-    "kr archive restore vue-slots --archive-id 7 --replace",
-    group=archive,
-)
+@kr_command("restore", "kr archive restore vue-slots --archive-id 7 --replace", group=archive)
 @_ENTRY
 @_NUMBER
 @click.option("--replace", "replace_live", is_flag=True, help="Archive the live entry of this id first.")
@@ -202,10 +180,6 @@ def _status(row: Row) -> str:
     return "withdrawn: rated wrong" if row["status"] == "withdrawn" else str(row["status"])
 
 
-def _title(row: Row) -> str:
-    return str(row.get("question") or row["topic"])
-
-
 def entries_view(rows: list[Row]) -> str:
     facts = "{framework} {framework_version}; {status}, confidence {confidence}, used {last_accessed:.10}"
     return _listed([row | {"status": _status(row)} for row in rows], facts)
@@ -218,34 +192,27 @@ def archive_view(rows: list[Row]) -> str:
 def _listed(rows: list[Row], facts: str) -> str:
     lines = []
     for row in rows:
-        lines += wrapped("", row["id"], indent=0)
-        lines += wrapped("    ", f"{_title(row)}; {facts.format(**row)}", indent=4)
+        lines += item_lines(row["id"], f"{row.get('question') or row['topic']}; {facts.format(**row)}")
     return "\n".join(lines) or "none"
 
 
 def history_view(rows: list[Row]) -> str:
     columns = ("revision", "framework_version", "confidence", "researched_at", "replaced_at")
-    lines = [[str(row[name] or "-")[:19] for name in columns] for row in rows]
-    shown = ("no", "version", "confidence", "researched at", "replaced at")
-    return table(shown, lines, wide="version") if rows else "no earlier text"
+    cells = [[str(row[name] or "-")[:19] for name in columns] for row in rows]
+    return table([name.replace("_", " ") for name in columns], cells) if rows else "no earlier text"
 
 
 def changed_view(value: Row) -> str:
     """Say what was archived or restored, and how many entries are live now."""
-    lines = [
-        f"archived  {cell(row['id'])}  (kr archive restore {cell(row['id'])} brings it back)"
-        for row in value.get("removed", ())
-    ]
+    lines = []
     if "entry" in value:
         entry = value["entry"]
         lines.append(f"restored  {cell(entry['id'])}, {entry['status']}: {cell(entry['path'])}")
         if value["replaced"] is not None:
             lines.append(f"the text that it replaces is revision {value['replaced']} (kr entries history)")
-        lines += [
-            f"archived  {cell(row['id'])}, which was live (archive id {row['archive_id']})"
-            for row in value["archived"]
-        ]
-        if moved := max(value["lru_evicted"], 0) + value["auto_archived"]:
-            lines.append(f"{counted(moved, 'other entry', 'other entries')} went to the archive, for room")
+    for entry_id in [cell(row["id"]) for row in value.get("removed") or value.get("archived", ())]:
+        lines += [f"archived  {entry_id}  (kr archive restore {entry_id} brings it back)"]
+    if moved := max(value.get("lru_evicted", 0), 0) + value.get("auto_archived", 0):
+        lines.append(f"{counted(moved, 'other entry', 'other entries')} went to the archive, for room")
     lines += [f"{click.style('note', fg='yellow')}  {cell(note)}" for note in value["warnings"]]
     return "\n".join([*lines, f"{counted(value['index_count'], 'entry is', 'entries are')} live"])

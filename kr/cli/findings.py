@@ -19,16 +19,11 @@ from kr.cli.common import (
     wrapped,
 )
 from kr.errors import KrError
-from kr.findings import MOST_TOKENS
 from kr.models import Writer, person, to_plain
-from kr.requests import LIMIT
 from kr.schemas import finding_request
-from kr.text import counted, fenced
+from kr.text import fenced
 
 Row = dict[str, Any]
-
-_MOST_LINES = 20
-"""Of one text that waits; the others are seen with ``--format yaml``."""
 
 _SESSION = click.option("--session-id", metavar="ID", help="The session of the agent.")
 _STORY = click.option("--story-key", metavar="KEY", help="The story that you work on, such as 3-1.")
@@ -90,13 +85,10 @@ def save(
     the earlier text stays in its history. What gives orders to its reader, or switches a safeguard off, waits for a
     person: kr review.
     """
-    if document is not None and framework is not None:
-        raise click.UsageError("give a request, or FRAMEWORK and QUESTION, not both.")
-    if document is None:
-        if framework is None or question is None:
-            raise click.UsageError("FRAMEWORK and QUESTION are needed (or --request).")
-        if (answer_file is None) == (given["answer"] is None):
-            raise click.UsageError("give the answer with --file or with --answer, one of them.")
+    if [framework, question].count(None) != (0 if document is None else 2):
+        raise click.UsageError("give FRAMEWORK and QUESTION, or --request, not both.")
+    if document is None and (answer_file is None) == (given["answer"] is None):
+        raise click.UsageError("give the answer with --file or with --answer, one of them.")
     with open_app(ctx, may_share=True) as app:
         if document is not None:
             envelope = app.save_finding(read_request(document))
@@ -114,11 +106,8 @@ def save(
 
 
 def _text_of(source: str) -> str:
-    content = read_request(source)
-    if len(content) > LIMIT:
-        raise KrError(f"{source}: is larger than 1 MiB; a finding has at most {MOST_TOKENS} tokens")
     try:
-        return content.decode()
+        return read_request(source).decode()
     except UnicodeDecodeError as error:
         raise KrError(f"{source}: is not UTF-8 text: byte {error.start + 1}") from error
 
@@ -138,16 +127,12 @@ def _saved_view(value: Row) -> str:
         lines += wrapped(f"  {click.style('note', fg='yellow')}  ", note, indent=4)
     if results["related"]:
         lines.append("  may say the same (--entry ID improves one instead):")
-        for item in results["related"]:
-            lines += wrapped(f"    {item['id']}  ", item["question"] or item["topic"], indent=6)
+    for item in results["related"]:
+        lines += wrapped(f"    {item['id']}  ", item["question"] or item["topic"], indent=6)
     return "\n".join(lines)
 
 
-@kr_command(
-    "rate",
-    "kr rate zod-reject-unknown-keys --worked",
-    'kr rate zod-reject-unknown-keys --wrong --note "gone in version 4"',
-)
+@kr_command("rate", 'kr rate zod-reject-unknown-keys --wrong --note "gone in version 4"')
 @_ENTRY
 @click.option("--worked", is_flag=True, help="It worked: it is confirmed, and fresh again.")
 @click.option("--wrong", is_flag=True, help="It is wrong: it is served to nobody, and shown with the note.")
@@ -206,7 +191,7 @@ def reject(ctx: click.Context, /, entry_id: str) -> None:
 def _require_person(command: str) -> None:
     if not is_person():
         raise KrError(
-            f"kr review {command} works at a terminal alone: what was held back is for a person to read"
+            f"kr review {command} works at a terminal alone: a person is to read what was held back"
         )
 
 
@@ -222,9 +207,8 @@ def _review_view(value: Row) -> str:
     if value["wrong"]:
         lines.append("Rated wrong; served to nobody until somebody improves it (kr save … --entry ID):")
     for it in value["wrong"]:
-        lines += wrapped(
-            f"  {it['id']}  by {it['wrong']} of {it['wrong'] + it['worked']}: ", it["question"], indent=4
-        )
+        by = f"by {it['wrong']} of {it['wrong'] + it['worked']}"
+        lines += wrapped(f"  {it['id']}  {by}: ", it["question"], indent=4)
         for note in it["notes"]:
             lines += wrapped(f"    {note['by']}: ", note["note"] or "no note", indent=6)
     return "\n".join(lines).rstrip() or "Nothing waits for a person."
@@ -235,10 +219,8 @@ def _held_finding(it: Row) -> list[str]:
     lines = wrapped(f"{it['id']}  finding by {it['written_by']}: ", about, indent=4)
     lines += wrapped("  held back: it ", "; ".join(it["reasons"]), indent=4)
     for name in ("answer", "code", "caveats", "verified_by", "sources", "topic", "tags"):
-        found = it["finding"].get(name) or ""
-        text = ("\n".join(found) if isinstance(found, list) else found).strip().splitlines()
+        found = it["finding"].get(name)
+        text = "\n".join(found) if isinstance(found, list) else found
         if text:
-            lines += [f"  {name}:", *(f"  | {cell(line)}" for line in text[:_MOST_LINES])]
-        if (left := len(text) - _MOST_LINES) > 0:
-            lines.append(f"  | … {counted(left, 'more line')}: --format yaml")
+            lines += [f"  {name}:", *(f"  | {cell(line)}" for line in text.strip().splitlines())]
     return lines

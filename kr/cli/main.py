@@ -47,15 +47,11 @@ GROUPS = {
     ),
     "Set up and look after": (
         ("init", "init:init", "Write kr.yaml and create the knowledge base."),
-        (
-            "trust",
-            "trust:trust",
-            "Trust a project's kr.yaml: allow the programs, variables and addresses that it names.",
-        ),
-        ("stats", "stats:stats", "Count what the cache saves, costs and holds."),
+        ("trust", "init:trust", "Trust a project's kr.yaml: allow what it starts, expands and calls."),
+        ("stats", "maintenance:stats", "Count what the cache saves, costs and holds."),
         ("doctor", "maintenance:doctor", "Find what is wrong with the knowledge base, and repair it."),
         ("db", "maintenance:db", "Find, check, upgrade, back up and restore the database."),
-        ("completion", "completion:command", "Print the script that completes kr in a shell."),
+        ("completion", "maintenance:completion", "Print the script that completes kr in a shell."),
     ),
 }
 """The commands by group: name, module and name there, summary."""
@@ -65,10 +61,6 @@ _MODULES = {name: where for rows in GROUPS.values() for name, where, _ in rows}
 
 class LazyGroup(Group):
     """Groups the commands in the help, and imports one only when it is run."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read ``kr help research`` as ``kr research --help``."""
-        return super().parse_args(ctx, [*args[1:], "--help"] if args[:1] == ["help"] else args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the names of the commands."""
@@ -81,16 +73,6 @@ class LazyGroup(Group):
         module, _, name = _MODULES[cmd_name].partition(":")
         command: click.Command = getattr(importlib.import_module(f"kr.cli.{module}"), name)
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; of a mistyped one name the nearest."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.exceptions.NoSuchCommand as error:
-            names = self.list_commands(ctx)
-            raise click.exceptions.NoSuchCommand(error.command_name, possibilities=names, ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - the same
         """Write the commands, group by group."""
@@ -110,6 +92,7 @@ Examples:
 
 @click.group(
     cls=LazyGroup,
+    commands=dict.fromkeys(_MODULES),  # their names, of which a mistyped one is answered with the nearest
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -176,12 +159,13 @@ def _run(arguments: Sequence[str]) -> int:
         if isinstance(error, click.UsageError) and error.ctx is not None:
             click.echo(error.ctx.get_usage(), err=True)
             click.echo(f"Try '{error.ctx.command_path} --help' for help.\n", err=True)
-        complain(f"{error.format_message()}{_elsewhere(error)}")
+        complain(error.format_message())
         return error.exit_code
     except click.Abort:
         return 128 + signal.SIGINT
     except KrError as error:
-        complain(f"{error}{_remedy(error)}")
+        how = f". This installs it: {how_to_install(error.extra)}" if isinstance(error, NotInstalled) else ""
+        complain(f"{error}{how}")
         return error.exit_status
     except SystemExit:  # click's answer to a closed pipe: who read the help has seen enough of it
         return 0
@@ -189,16 +173,3 @@ def _run(arguments: Sequence[str]) -> int:
         complain(f"{error.filename or 'standard output'}: {error.strerror}")
         return 1
     return status if isinstance(status, int) else 0
-
-
-def _elsewhere(error: click.ClickException) -> str:
-    """Name the command of kr itself that somebody looked for in a group: ``kr search``, not ``kr entries search``."""
-    if isinstance(error, click.exceptions.NoSuchCommand) and error.command_name in _MODULES:
-        return f" There is kr {error.command_name}."
-    return ""
-
-
-def _remedy(error: KrError) -> str:
-    if not isinstance(error, NotInstalled):
-        return ""
-    return f". This installs it: {how_to_install(error.extra)}"

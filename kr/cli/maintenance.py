@@ -1,4 +1,4 @@
-"""``kr doctor`` and ``kr db``: looking after a knowledge base and its database."""
+"""``kr doctor``, ``kr db``, ``kr stats`` and ``kr completion``: looking after a knowledge base and its database."""
 
 import logging
 from datetime import UTC, datetime
@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import get_completion_class
 
-from kr.cli.common import emit, facts_view, kr_command, kr_group, open_app, wrapped
+from kr.cli.common import emit, facts_view, kr_command, kr_group, open_app, table, wrapped, write_out
 from kr.doctor import FAILED, Diagnosis, remains
 from kr.store import backup as backups
 from kr.store import entries as entry_rows
@@ -18,6 +19,7 @@ from kr.transfer.export_yaml import restore_backup
 logger = logging.getLogger(__name__)
 
 _FILE = click.Path(path_type=Path, dir_okay=True)
+_MOST_ROWS = 12
 _COLOURS = {"error": "red", "warning": "yellow", "information": "cyan"}
 
 
@@ -75,20 +77,8 @@ def check(ctx: click.Context) -> int:
             "schema_version": found.version,
             "problems": problems,
         }
-        emit(value, ctx, _checked)
+        emit(value, ctx, facts_view)
     return 1 if problems else 0
-
-
-def _checked(value: dict[str, Any]) -> str:
-    if value["sound"] and value["state"] == "absent":
-        return f"{value['path']}: there is no database yet; `kr init` or the first research makes it"
-    word = click.style("sound", fg="green") if value["sound"] else click.style("not sound", fg="red")
-    lines = [f"{value['path']}: {word}", *(f"  {problem}" for problem in value["problems"])]
-    if not value["sound"] and value["state"] in {"corrupt", "current", "older"}:
-        lines.append(
-            "  `kr db restore FILE` brings a backup back; `kr doctor --repair` does what it can without one"
-        )
-    return "\n".join(lines)
 
 
 @kr_command("backup", "kr db backup", "kr db backup ~/backups", group=db)
@@ -148,12 +138,7 @@ def copy(ctx: click.Context, /, source: str, target: str) -> None:
     ):
         copied = backups.copy(old, new, lambda table, number: logger.info("%s: %d rows", table, number))
         value = {"from": old.location, "to": new.location, "rows": copied}
-        emit(value, ctx, _copied)
-
-
-def _copied(value: dict[str, Any]) -> str:
-    number = counted(sum(value["rows"].values()), "row")
-    return f"{value['to']} holds {number} of {value['from']}; each was compared"
+        emit(value, ctx, facts_view)
 
 
 def _moment() -> str:
@@ -188,17 +173,12 @@ def _announce(finding: Diagnosis) -> None:
 
 def examined(value: dict[str, Any]) -> str:
     """Show the findings to a person."""
-    repaired, failed = click.style("repaired", fg="green"), click.style("not repaired", fg="red")
     lines: list[str] = []
-    shown = set()
     for row in value["repaired"]:
-        is_failed = row["done"].startswith(FAILED)
-        lines.append(f"{failed if is_failed else repaired} {row['check']}: {row['subject']}\n  {row['done']}")
-        if is_failed:
-            shown.add((row["check"], row["subject"]))
+        has_failed = row["done"].startswith(FAILED)
+        state = click.style("not repaired", fg="red") if has_failed else click.style("repaired", fg="green")
+        lines.append(f"{state} {row['check']}: {row['subject']}\n  {row['done']}")
     for row in value["findings"]:
-        if (row["check"], row["subject"]) in shown:
-            continue  # why its repair failed says more
         severity = click.style(row["severity"], fg=_COLOURS[row["severity"]])
         lines.append(f"{severity} {row['check']}: {row['subject']}")
         lines += wrapped("  ", row["message"], indent=2)
@@ -208,3 +188,70 @@ def examined(value: dict[str, Any]) -> str:
     summary = counted(number, "problem") if number else "no problem"
     lines.append(click.style(f"{summary} in {value['knowledge_base']}", bold=True))
     return "\n".join(lines)
+
+
+@kr_command("stats", "kr stats", "kr stats --format json")
+def stats(ctx: click.Context) -> None:
+    """Count hits, tokens spared, spending, source reliability, and what the index holds.
+
+    Tokens spared are what finding out had cost, less what the answer from the cache contained: what a research read, or what the session
+    that saved a finding had been given. Seconds are counted alike. What was not measured counts as nothing.
+    No database is made.
+    """
+    with open_app(ctx, may_share=True, only_reads=True) as app:
+        emit(app.stats(), ctx, stats_view)
+
+
+def stats_view(value: dict[str, Any]) -> str:
+    """Show the numbers to a person."""
+    requests, spared, index = value["requests"], value["spared"], value["index"]
+    spending, lessons = value["spending"], value["lessons"]
+    measured = "not measured yet: of no answer is it known what finding out had cost"
+    if spared["answers"]:
+        answers = counted(spared["answers"], "answer")
+        measured = f"{counted(spared['tokens'], 'token')}, {spared['seconds']:.1f} s ({answers} measured)"
+    statuses = "".join(f", {number} {name}" for name, number in index["by_status"].items())
+    held = f", {lessons['quarantined']} held back (kr review)" if lessons.get("quarantined") else ""
+    lines = [
+        f"{counted(requests['research'], 'question')}: {requests['hits']} from the cache, {requests['misses']} researched",
+        f"hit rate: {_cell('hit_rate', requests['hit_rate']) or '-'}",
+        f"spared: {measured}",
+        f"index: {index['entries']} of {counted(index['max_entries'], 'entry', 'entries')}{statuses}",
+        f"archive: {counted(value['archive']['entries'], 'entry', 'entries')}",
+        f"lessons: {lessons['total']}{held}",
+        f"spending: {counted(spending['charged'], 'call')} for {counted(spending['stories'], 'story', 'stories')}",
+    ]
+    for rows, columns in (
+        (value["hit_rate_by_framework"], ("framework", "requests", "hit_rate")),
+        (value["hit_rate_by_day"][::-1], ("day", "requests", "hit_rate")),
+        (spending["by_story"], ("story_key", "session_id", "charged", "uncharged")),
+        (value["sources"], ("source", "asked", "success_rate", "mean_ms", "open_until", "last_error")),
+        (lessons["by_phase"], ("phase", "lessons", "injected", "recurred")),
+    ):
+        if rows:
+            titles = [name.replace("_", " ") for name in columns]
+            cells = [[_cell(name, row[name]) for name in columns] for row in rows[:_MOST_ROWS]]
+            lines += ["", table(titles, cells, wide=titles[0])]
+        if (more := len(rows) - _MOST_ROWS) > 0:
+            lines.append(f"… --format json lists {more} more")
+    return "\n".join(lines)
+
+
+def _cell(name: str, value: object) -> object:
+    if not isinstance(value, float):
+        return value
+    return f"{value:.0%}" if name.endswith("rate") else f"{value:.0f}"
+
+
+@kr_command(
+    "completion",
+    "kr completion bash > ~/.local/share/bash-completion/completions/kr",
+    'kr completion zsh > "${fpath[1]}/_kr"',
+    "kr completion fish > ~/.config/fish/completions/kr.fish",
+)
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+def completion(ctx: click.Context, /, shell: str) -> None:
+    """Print the script that completes commands and options in SHELL."""
+    kind = get_completion_class(shell)
+    if kind is not None:
+        write_out(kind(ctx.find_root().command, {}, "kr", "_KR_COMPLETE").source())

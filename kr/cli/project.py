@@ -1,5 +1,7 @@
 """``kr versions``, ``kr warm``, ``kr export-yaml`` and ``kr import-yaml``."""
 
+import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,28 +19,22 @@ from kr.cli.common import (
     table,
     warn,
 )
-from kr.errors import KrError
 
 _NO_DEPENDENCIES = "No dependency file names anything here; kr versions --help lists those that are read."
 
 
-class Folder(click.Path):
-    """A folder that must be there. As a file that is missing, it is no wrong command line: exit status 1."""
+def _is_there(_: click.Context, __: click.Parameter, folder: Path | None) -> Path | None:
+    """Raise ``OSError`` for a folder that is not there: as of any file, that is no wrong command line."""
+    if folder is not None:
+        os.scandir(folder).close()
+    return folder
 
-    def __init__(self) -> None:
-        super().__init__(path_type=Path)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Return the folder. Raises ``KrError``."""
-        folder = Path(str(super().convert(value, param, ctx)))
-        if not folder.is_dir():
-            why = "Not a directory" if folder.exists() else "No such file or directory"
-            raise KrError(f"{value}: can't be read: {why}")
-        return folder
+_FOLDER = click.Path(path_type=Path)
 
 
 @kr_command("versions", "kr versions", "kr versions ../shop --all --format json", "kr versions --mark-stale")
-@click.argument("project", metavar="[DIR]", required=False, type=Folder())
+@click.argument("project", metavar="[DIR]", required=False, type=_FOLDER, callback=_is_there)
 @click.option("--all", "everything", is_flag=True, help="Indirect dependencies too.")
 @click.option("--mark-stale", is_flag=True, help="Mark entries of another major version stale.")
 def versions(ctx: click.Context, /, project: Path | None, *, everything: bool, mark_stale: bool) -> None:
@@ -61,28 +57,24 @@ def versions(ctx: click.Context, /, project: Path | None, *, everything: bool, m
 def versions_view(rows: list[dict[str, Any]]) -> str:
     unread = [f"not read: {cell(row['file'])}: {cell(row['note'])}" for row in rows if "note" in row]
     rows = [row for row in rows if "note" not in row]
-    lines = list(dict.fromkeys((row["framework"], row["version"], row["file"]) for row in rows))
-    shown = table(("framework", "version", "found in"), lines, wide="framework") if rows else _NO_DEPENDENCIES
-    shown = "\n".join([shown, *unread])
-    if not rows or "marked_stale" not in rows[0]:
-        return shown
-    marked = [
-        f"{cell(entry_id)}: the project uses {cell(row['version'])}"
-        for row in rows
-        for entry_id in row["marked_stale"]
-    ]
-    return "\n".join([shown, "", "marked stale:" if marked else "no entry had to be marked stale", *marked])
+    found = list(dict.fromkeys((row["framework"], row["version"], row["file"]) for row in rows))
+    shown = table(("framework", "version", "found in"), found, wide="framework") if rows else _NO_DEPENDENCIES
+    lines = [shown, *unread]
+    if rows and "marked_stale" in rows[0]:
+        marked = [(it, row["version"]) for row in rows for it in row["marked_stale"]]
+        lines += ["", "marked stale:" if marked else "no entry had to be marked stale"]
+        lines += [f"{cell(entry_id)}: the project uses {cell(version)}" for entry_id, version in marked]
+    return "\n".join(lines)
 
 
-@kr_command(
-    "warm",
-    "kr warm",
-    "kr warm vue vue-router --research",
-    "kr warm --project ../shop --research --limit 3 --max-calls 3",
-)
+@kr_command("warm", "kr warm vue vue-router --research", "kr warm --research --limit 3 --max-calls 3")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option(
-    "--project", metavar="DIR", type=Folder(), help="The project. Default: that of the working directory."
+    "--project",
+    metavar="DIR",
+    type=_FOLDER,
+    callback=_is_there,
+    help="The project. Default: that of the working directory.",
 )
 @click.option("--research", is_flag=True, help="Ask a general question about each framework it lacks.")
 @click.option(
@@ -95,12 +87,11 @@ def versions_view(rows: list[dict[str, Any]]) -> str:
 def warm(
     ctx: click.Context,
     /,
-    names: tuple[str, ...],
-    *,
     project: Path | None,
+    *,
+    names: tuple[str, ...],
     research: bool,
-    max_calls: int | None,
-    limit: int | None,
+    **bounds: int | None,
 ) -> int:
     """List the frameworks a project depends on, with what the cache holds of each; or those that NAME names.
 
@@ -108,20 +99,17 @@ def warm(
     would answer today for the version in use. With --research the frameworks without a fresh entry are asked about,
     one after another, until the budget of the run is spent.
     """
-    if not research and (max_calls is not None or limit is not None):
+    if not research and any(value is not None for value in bounds.values()):
         raise click.UsageError("--max-calls and --limit need --research.")
     with open_app(ctx) as app:
         if not research:
             emit(app.warm(project, names=names), ctx, warm_view)
             return 0
-        calls = app.settings.knowledge_research.max_calls_per_story if max_calls is None else max_calls
-        rows = app.warm_up(project, names=names, max_calls=calls, limit=limit, tell=_print)
+        if bounds["max_calls"] is None:
+            bounds["max_calls"] = app.settings.knowledge_research.max_calls_per_story
+        rows = app.warm_up(project, names=names, **bounds, tell=partial(click.echo, err=True))
     emit(rows, ctx, warm_view)
     return 1 if any(row["status"] == "failure" for row in rows) else 0
-
-
-def _print(line: str) -> None:
-    click.echo(line, err=True)
 
 
 def warm_view(rows: list[dict[str, Any]]) -> str:
@@ -136,11 +124,7 @@ def warm_view(rows: list[dict[str, Any]]) -> str:
     return f"{shown}\n\nkr warm --research asks about what is not fresh, within a budget"
 
 
-@kr_command(
-    "export-yaml",
-    "kr export-yaml",
-    "kr export-yaml --output moved/",
-)
+@kr_command("export-yaml", "kr export-yaml", "kr export-yaml --output moved/")
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
@@ -163,11 +147,7 @@ def export_yaml(ctx: click.Context, output: Path | None) -> None:
         emit(app.export_yaml(output), ctx, facts_view)
 
 
-@kr_command(
-    "import-yaml",
-    "kr import-yaml ../old-project/_bmad-output/knowledge-base",
-    "kr import-yaml index.yaml _archived-index.yaml",
-)
+@kr_command("import-yaml", "kr import-yaml ../old-project/_bmad-output/knowledge-base")
 @click.argument("sources", metavar="DIR|FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 def import_yaml(ctx: click.Context, sources: tuple[Path, ...]) -> int:
     """Import index.yaml and _archived-index.yaml, from folders or as single files, with the _wordings.yaml beside them.
@@ -179,12 +159,8 @@ def import_yaml(ctx: click.Context, sources: tuple[Path, ...]) -> int:
     with open_app(ctx) as app:
         result = app.import_yaml(sources)
         for item in result.refused:
-            warn(f"refused: {_printable(str(item))}")
+            warn(f"refused: {item}")
         for file in result.unreadable:
-            complain(_printable(str(file)))
+            complain(str(file))
         emit(result.plain(), ctx, facts_view)
     return 1 if result.unreadable else 0
-
-
-def _printable(line: str) -> str:
-    return "".join(char if char.isprintable() else "\ufffd" for char in line)

@@ -37,21 +37,20 @@ _question_parameters = together(
 )
 
 
-def _check_form(
-    framework: str | None, question: str | None, document: str | None, options: dict[str, Any], command: str
-) -> None:
-    """Refuse a mix of both forms, and half of one. ``options`` are those that were given."""
-    if document is None:
-        if framework is None or question is None:
-            raise click.UsageError(
-                f'Give FRAMEWORK and QUESTION (kr {command} click "How do I …?"), or --request FILE.'
-            )
-        return
-    if framework is not None:
+def _options(
+    framework: str | None, question: str | None, document: str | None, **given: Any
+) -> dict[str, Any]:
+    """Return the options that were given. Raises ``UsageError`` for a mix of both forms, and half of one."""
+    options = {name: value for name, value in given.items() if value is not None and value != ()}
+    if document is None and (framework is None or question is None):
+        raise click.UsageError('Give FRAMEWORK and QUESTION (click "How do I …?"), or --request FILE.')
+    if document is not None and framework is not None:
         raise click.UsageError("--request holds the whole question: leave FRAMEWORK and QUESTION out.")
-    if options:
-        names = ", ".join(_named(name, is_typed=True) for name in options)
-        raise click.UsageError(f"{names} cannot be combined with --request: put it into the document.")
+    if document is not None and options:
+        raise click.UsageError(
+            f"{', '.join(options)} cannot be combined with --request: put it into the document."
+        )
+    return options
 
 
 @kr_command(
@@ -108,12 +107,9 @@ def command(
     its own, a session is one run of an agent; both may be left out. A request document says all of it; only --refresh,
     --use, --if-unsure and what is printed can be said beside it.
     """
-    options = {name: value for name, value in given.items() if value is not None and value != ()}
-    _check_form(framework, question, document, options, "research")
+    options = _options(framework, question, document, **given)
     if refresh and use is not None:
-        raise click.UsageError(
-            "--use takes an entry as it is, and --refresh researches again: give only one of them."
-        )
+        raise click.UsageError("--use takes an entry, --refresh researches again: give only one of them.")
     overrides = {"refresh": refresh or None, "use": use, "if_unsure": if_unsure}
     is_whole = include_report or use is not None  # who chose an entry wants to read it
     answer: dict[str, Any] = {
@@ -129,26 +125,23 @@ def command(
                 {"framework": framework, "question": question, **options}, **answer
             )
     value = to_plain(envelope)
-    emit(value, ctx, partial(research_view, is_whole=is_whole, is_typed=document is None))
+    emit(value, ctx, partial(research_view, is_whole=is_whole))
     return 1 if value["status"] == "failure" else 0
 
 
-def research_view(value: dict[str, Any], *, is_whole: bool, is_typed: bool = True) -> str:
-    """Make the readable view: what happened, then the report or its summary. ``is_typed``: errors are named by their option."""
+def research_view(value: dict[str, Any], *, is_whole: bool) -> str:
+    """Make the readable view: what happened, then the report or its summary."""
     results = value["results"]
-    lines = [f"{click.style(value['status'], bold=True)}  {_outcome(results)}"]
-    for problem in value["errors"]:
-        named = f"{_named(str(problem['field']), is_typed)}: " if problem.get("field") else ""
-        lines.append(f"  {click.style('error', fg='red')}  {named}{_brief(problem['message'])}")
+    errors = [f"  {click.style('error', fg='red')}  {_problem(it)}" for it in value["errors"]]
     if results is None:
-        return "\n".join(lines)
+        return "\n".join([click.style(value["status"], bold=True), *errors])
+    lines = [f"{click.style(value['status'], bold=True)}  {_outcome(results)}", *errors]
     lines += [f"  {click.style('note', fg='yellow')}  {note}" for note in results["degradation_notes"]]
-    if results["cache_entry_id"] and results["index_updated"]:
-        lines.append(f"  {click.style('entry', fg='cyan')}  {results['cache_entry_id']}")
-    if results["report_file"] and results["index_updated"]:
-        lines.append(f"  {click.style('report', fg='cyan')} {results['report_file']}")
+    for name, field in (("entry", "cache_entry_id"), ("report", "report_file")):
+        if results[field] and results["index_updated"]:
+            lines.append(f"  {click.style(name, fg='cyan')}  {results[field]}")
     lines += _related(results)
-    lines += [f"  {click.style('lesson', fg='yellow')} {it['summary']}" for it in results["lessons"]]
+    lines += [f"  {click.style('lesson', fg='yellow')}  {it['summary']}" for it in results["lessons"]]
     if results["candidate_report"]:
         lines += ["", results["candidate_report"]["text"].rstrip()]
     if results["report"]:
@@ -156,25 +149,18 @@ def research_view(value: dict[str, Any], *, is_whole: bool, is_typed: bool = Tru
     return "\n".join(lines)
 
 
-_OPTIONS = {"framework": "FRAMEWORK", "question": "QUESTION", "tags": "--tag", "timeout_seconds": "--timeout"}
-"""Fields of a request whose option on the command line is called otherwise."""
+def _problem(problem: dict[str, Any]) -> str:
+    """Say what is wrong with a request; a field by the last part of its name, as its option is called."""
+    field, message = problem["field"], problem["message"].removeprefix("Validation failed: ")
+    return f"{field.rpartition('.')[2]}: {message}" if field else message
 
 
-def _brief(message: str) -> str:
-    return message.removeprefix("Validation failed: ")
-
-
-def _named(field: str, is_typed: bool) -> str:
-    name = field.rpartition(".")[2]
-    return _OPTIONS.get(name, f"--{name.replace('_', '-')}") if is_typed else field
-
-
-def _outcome(results: dict[str, Any] | None) -> str:
-    if results is None:
-        return ""
+def _outcome(results: dict[str, Any]) -> str:
     confidence = f"confidence {results['confidence']}"
     if results["cache_hit"]:
-        return f"{_found_by(results['match']['tier'])}; {confidence}" if results["match"] else confidence
+        tier = results["match"]["tier"] if results["match"] else "framework"
+        found = {"llm": "chosen by the language model", "use": "found by its id"}.get(tier)
+        return f"{found or 'found by its ' + tier.removeprefix('framework+').replace('+', ' and ')}; {confidence}"
     if _is_offer(results):
         return f"{counted(len(results['related']), 'entry', 'entries')} may answer; no source asked"
     asked = [row for row in results["sources_consulted"] if row["status"] != "skipped"]
@@ -187,12 +173,6 @@ def _outcome(results: dict[str, Any] | None) -> str:
     if PLACEHOLDER_MARK in (results["report"] or "").splitlines():
         return f"nothing was found; {told}"
     return f"{told}; {confidence}"
-
-
-def _found_by(tier: str) -> str:
-    if tier == "llm":
-        return "chosen by the language model"
-    return f"found by its {'id' if tier == 'use' else tier.removeprefix('framework+').replace('+', ' and ')}"
 
 
 def _is_offer(results: dict[str, Any]) -> bool:
@@ -211,7 +191,7 @@ def _summary(results: dict[str, Any]) -> str:
 
 
 def _related(results: dict[str, Any]) -> list[str]:
-    related = results["related"]
+    related, is_offer = results["related"], _is_offer(results)
     if not related:
         return []
     lines = ["  entries that may answer:"]
@@ -222,12 +202,11 @@ def _related(results: dict[str, Any]) -> list[str]:
         if item["wrong"]:
             facts += f" RATED WRONG{': ' + item['note'] if item.get('note') else ''}"
         lines += wrapped(f"    {item['id']}  ", facts, indent=6)
-        if _is_offer(results) and (item is not related[0] or not results["candidate_report"]):
+        if is_offer and (item is not related[0] or not results["candidate_report"]):
             lines += wrapped("      ", item["summary"], indent=6)
-    advice = (
-        f"read one: kr entries show {related[0]['id']} --report; take it: the same question with --use ID"
-    )
-    if _is_offer(results):
+    shown = f"kr entries show {related[0]['id']} --report"
+    advice = f"read one: {shown}; take it: the same question with --use ID"
+    if is_offer:
         advice += "; none answers: with --if-unsure research"
     return [*lines, *wrapped("  ", advice, indent=4)]
 
@@ -236,12 +215,7 @@ _COLOURS = {"hit": "green", "stale": "yellow", "candidates": "yellow", "miss": "
 _MOST_ENTRIES = 5
 
 
-@kr_command(
-    "explain",
-    'kr explain click "How do I ask for a password without showing it?"',
-    'kr explain vue "When do I need a watcher?" --topic watchers --tag reactivity',
-    "kr explain --request request.yaml --format json",
-)
+@kr_command("explain", 'kr explain vue "When do I need a watcher?" --tag reactivity')
 @_question_parameters
 @schema_option(research_request)
 def explain(
@@ -252,16 +226,13 @@ def explain(
     Each entry of the framework is listed with its score, whether it is fresh, and why it is served or not. No source is
     asked and nothing is changed.
     """
-    options = {name: value for name, value in given.items() if value is not None and value != ()}
-    _check_form(framework, question, document, options, "explain")
+    options = _options(framework, question, document, **given)
     with open_app(ctx, only_reads=True) as app:
         try:
             typed = {"framework": framework, "question": question, **options}
             value = app.explain(typed if document is None else read_request(document))
         except InvalidRequest as error:
-            told = "; ".join(
-                f"{_named(it.field, document is None)}: {_brief(it.message)}" for it in error.fields
-            )
+            told = "; ".join(_problem(to_plain(it)) for it in error.fields)
             raise KrError(told if document is None else f"{document}: {told}") from error
     emit(value, ctx, explained_view)
 

@@ -1,6 +1,5 @@
 """``kr workflow``: start a workflow from a template, run it, approve its steps, look at it (rule 9)."""
 
-import getpass
 import shlex
 import time
 from collections.abc import Callable, Iterator
@@ -9,14 +8,26 @@ from typing import Any
 
 import click
 
-from kr.cli.common import MOST, emit, kr_command, kr_group, open_app, to_json, together, wrapped, write_out
+from kr.cli.common import (
+    MOST,
+    emit,
+    item_lines,
+    kr_command,
+    kr_group,
+    open_app,
+    to_json,
+    together,
+    wrapped,
+    write_out,
+)
+from kr.models import person
 from kr.text import one_line
 from kr.workflows.model import template_schema
-from kr.workflows.report import duration
+from kr.workflows.report import MARKS, duration
+from kr.workflows.runner import OnChange
 from kr.workflows.service import Workflows
 from kr.workflows.state import Instance, StepState, SubTask
-
-Act = Callable[[Workflows], Instance]
+from kr.workflows.template import Problem
 
 _STATE = click.option(
     "--state",
@@ -58,12 +69,7 @@ def validate(ctx: click.Context, /, template: str) -> int:
     return 1 if value["problems"] else 0
 
 
-@kr_command(
-    "start",
-    "kr workflow start sprint-warmup --state warmup.json",
-    "kr workflow start release --set version=2 --simulate",
-    group=command,
-)
+@kr_command("start", "kr workflow start release --set version=2 --simulate", group=command)
 @click.argument("template")
 @click.option(
     "--set",
@@ -74,24 +80,15 @@ def validate(ctx: click.Context, /, template: str) -> int:
     "Repeatable.",
 )
 @_STATE
-@click.option("--no-run", is_flag=True, help="Only write the state file.")
+@click.option("--no-run", "run", flag_value=False, default=True, help="Only write the state file.")
 @_SIMULATE
-def start(
-    ctx: click.Context,
-    /,
-    template: str,
-    assignments: tuple[str, ...],
-    state: Path | None,
-    *,
-    no_run: bool,
-    simulate: bool,
-) -> int:
+def start(ctx: click.Context, /, template: str, assignments: tuple[str, ...], **how: Any) -> int:
     """Make an instance of a template, write its state file, and run it.
 
     An instance that has not ended is never overwritten; an ended one is kept beside it under its workflow_id.
     """
     given = _given(assignments)
-    return _act(ctx, lambda it: it.start(template, given, state=state, simulate=simulate, run=not no_run))
+    return _act(ctx, lambda it: it.start(template, given, **how))
 
 
 @kr_command("run", "kr workflow run", "kr workflow run --retry --state release.json", group=command)
@@ -102,13 +99,13 @@ def start(
 )
 @_STATE
 @_SIMULATE
-def run(ctx: click.Context, /, state: Path | None, *, retry: bool, simulate: bool) -> int:
+def run(ctx: click.Context, /, **how: Any) -> int:
     """Continue an instance from its first unfinished step, whatever stopped or killed it."""
-    return _act(ctx, lambda it: it.run(state=state, retry=retry, simulate=simulate))
+    return _act(ctx, lambda it: it.run(**how))
 
 
 _deciding = together(
-    click.argument("step"),
+    click.argument("step_id", metavar="STEP"),
     click.option("--by", metavar="NAME", help="Who decides. Default: the user's name."),
     click.option("--note", default="", help="A note that is kept with the decision."),
     _STATE,
@@ -117,18 +114,16 @@ _deciding = together(
 
 @kr_command("approve", 'kr workflow approve approve_deployment --note "change 4711"', group=command)
 @_deciding
-def approve(ctx: click.Context, /, step: str, by: str | None, note: str, state: Path | None) -> int:
+def approve(ctx: click.Context, /, **decision: Any) -> int:
     """Approve the step that waits, and continue."""
-    who = by or _user()
-    return _act(ctx, lambda it: it.decide(step, is_approved=True, by=who, note=note, state=state))
+    return _decide(ctx, is_approved=True, **decision)
 
 
 @kr_command("reject", 'kr workflow reject approve_deployment --note "not on a Friday"', group=command)
 @_deciding
-def reject(ctx: click.Context, /, step: str, by: str | None, note: str, state: Path | None) -> None:
+def reject(ctx: click.Context, /, **decision: Any) -> None:
     """Reject the step that waits: the instance fails for good."""
-    who = by or _user()
-    _act(ctx, lambda it: it.decide(step, is_approved=False, by=who, note=note, state=state))
+    _decide(ctx, is_approved=False, **decision)
 
 
 @kr_command("status", "kr workflow status --state release.json", group=command)
@@ -161,8 +156,7 @@ def report(ctx: click.Context, /, state: Path | None, output: Path | None) -> No
 def list_(ctx: click.Context, /, limit: int) -> None:
     """List the instances that the knowledge base knows, the newest first."""
     with open_app(ctx) as app:
-        rows = app.workflows().rows(limit)
-    emit(rows, ctx, _table)
+        emit(app.workflows().rows(limit), ctx, _listing)
 
 
 @kr_command("schema", "kr workflow schema > template.schema.json", group=command)
@@ -171,18 +165,23 @@ def schema(_: click.Context) -> None:
     write_out(to_json(template_schema()))
 
 
-def _act(ctx: click.Context, act: Act) -> int:
+def _act(ctx: click.Context, act: Callable[[Workflows], Instance]) -> int:
     """Run something that changes an instance, watched on standard error."""
     with open_app(ctx) as app:
         workflows = app.workflows()
-        workflows.on_change = StepWatcher().changed
+        workflows.on_change = _watcher()
         instance = act(workflows)
     _emit(ctx, instance)
     return 1 if instance.status == "failed" else 0
 
 
+def _decide(ctx: click.Context, *, by: str | None, **decision: Any) -> int:
+    who = by or person().session.removeprefix("person:")
+    return _act(ctx, lambda it: it.decide(by=who, **decision))
+
+
 def _emit(ctx: click.Context, instance: Instance) -> None:
-    emit(instance.plain(definitions=False), ctx, lambda _: view(instance, ctx.params.get("state")))
+    emit(instance.plain(definitions=False), ctx, lambda _: _view(instance, ctx.params.get("state")))
 
 
 def _given(assignments: tuple[str, ...]) -> dict[str, str]:
@@ -191,58 +190,37 @@ def _given(assignments: tuple[str, ...]) -> dict[str, str]:
         name, sign, value = assignment.partition("=")
         if not sign or not name:
             raise click.BadParameter(f"{assignment}: must be NAME=VALUE.", param_hint="--set")
-        if name in given:
-            raise click.BadParameter(f"{name} is given twice.", param_hint="--set")
         given[name] = value
     return given
 
 
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # no name for this user id, as in some containers
-        return "unknown"
-
-
 def _problems(value: dict[str, Any]) -> str:
-    if not value["problems"]:
-        return f"{value['template']}: no mistakes"
-    lines = [
-        f"{value['template']}:{it['line']}: {it['field'] + ': ' if it['field'] else ''}{it['message']}"
-        for it in value["problems"]
-    ]
-    return "\n".join(lines)
+    lines = [Problem(**problem).sentence(value["template"]) for problem in value["problems"]]
+    return "\n".join(lines) or f"{value['template']}: no mistakes"
 
 
-def _table(rows: list[dict[str, Any]]) -> str:
-    if not rows:
-        return "No workflows."
-    lines = []
+def _listing(rows: list[dict[str, Any]]) -> str:
+    lines: list[str] = []
     for row in rows:
         at = f", at {row['current_step']}" if row["current_step"] else ""
         facts = f"{row['status']}{at}; {row['updated_at']:.16}; {row['state_file']}"
-        lines.append([row["workflow_id"], *wrapped("    ", facts, indent=4)])
-    return "\n".join(line for told in lines for line in told)
+        lines += item_lines(row["workflow_id"], facts)
+    return "\n".join(lines) or "No workflows."
 
 
-_COLOURS = {"completed": "green", "failed": "red", "running": "cyan", "waiting": "yellow"}
-_MARKS = {"completed": "✓", "failed": "✗", "running": "•", "waiting": "?", "skipped": "–", "pending": " "}
+def _watcher() -> OnChange:
+    """Tell on standard error how steps and sub-tasks change; what had ended before is not told."""
+    told: dict[str, str] = {}
 
-
-class StepWatcher:
-    """Tells on standard error how steps and sub-tasks change; what had ended before is not told."""
-
-    def __init__(self) -> None:
-        self._told: dict[str, str] = {}
-
-    def changed(self, instance: Instance) -> None:
-        states = dict(_states(instance))
-        is_first = not self._told
-        for name, state in states.items():
+    def changed(instance: Instance) -> None:
+        is_first = not told
+        for name, state in _states(instance):
             is_old = is_first and state.startswith(("completed", "skipped"))
-            if state != self._told.get(name, "pending") and not is_old:
+            if state != told.get(name, "pending") and not is_old:
                 click.echo(f"{time.strftime('%H:%M:%S')} {one_line(f'{name}: {state}', 200)}", err=True)
-        self._told = states
+        told.update(_states(instance))
+
+    return changed
 
 
 def _states(instance: Instance) -> Iterator[tuple[str, str]]:
@@ -260,33 +238,31 @@ def _state(run: StepState | SubTask) -> str:
     return f"{run.status}: {run.details}" if run.details else run.status
 
 
-def view(instance: Instance, state: Path | None = None) -> str:
-    status = click.style(instance.status, fg=_COLOURS.get(instance.status), bold=True)
+def _view(instance: Instance, state: Path | None) -> str:
     simulated = " (simulated)" if instance.is_simulated else ""
-    lines = [f"{instance.workflow_id}  {status}{simulated}"]
+    lines = [f"{instance.workflow_id}  {click.style(instance.status, bold=True)}{simulated}"]
     for step in instance.steps:
-        lines.append(_line("", step.name, step))
-        lines += [_line("  ", task.name, task) for task in step.sub_tasks if step.status != "completed"]
+        lines.append(_line("", step))
+        lines += [_line("  ", task) for task in step.sub_tasks if step.status != "completed"]
         if step.details and step.status not in {"pending", "running"}:
             lines += wrapped("      ", step.details, indent=6)
     if after := _next(instance):
         named = f" --state {shlex.quote(str(state))}" if state else ""
-        lines.append(
-            f"Go on: kr workflow {after}{named}" + ", or reject it." * (instance.status == "waiting")
-        )
+        other = ", or reject it." if instance.status == "waiting" else ""
+        lines.append(f"Go on: kr workflow {after}{named}{other}")
     return "\n".join(lines)
 
 
-def _line(indent: str, name: str, run: StepState | SubTask) -> str:
+def _line(indent: str, run: StepState | SubTask) -> str:
     took = duration(run.started_at, run.completed_at) if run.completed_at else ""
-    mark = click.style(_MARKS[run.status], fg=_COLOURS.get(run.status))
-    return f"{indent}  {mark} {one_line(name, 60)}  {run.status}  {took}".rstrip()
+    return f"{indent}  {MARKS[run.status]} {one_line(run.name, 60)}  {run.status}  {took}".rstrip()
 
 
 def _next(instance: Instance) -> str | None:
+    """Give the command that goes on; None where there is none."""
     if instance.status == "waiting":
         return f"approve {instance.current_step}"
-    is_rejected = any(step.type == "approval" and step.status == "failed" for step in instance.steps)
-    if instance.status == "failed" and not is_rejected:
-        return "run --retry"
-    return "run" if instance.status in {"pending", "running"} else None
+    if instance.status == "failed":
+        is_rejected = any(step.type == "approval" and step.status == "failed" for step in instance.steps)
+        return None if is_rejected else "run --retry"
+    return None if instance.status == "completed" else "run"

@@ -1,4 +1,4 @@
-"""A page as Markdown: its content without navigation and hidden text, code blocks whole and with their language.
+"""A page as Markdown: its content without navigation and hidden text, code blocks whole.
 
 What it gives is still untrusted text, which the report cleans and quotes. lxml reads the page, markdownify writes it.
 """
@@ -64,12 +64,6 @@ _NO_CONTENT = XPath(
 )
 """Scripts, navigation, forms, permalinks, and what the markup hides from people; style sheets are not read."""
 
-_LANGUAGE = re.compile(
-    r"(?:highlight-source-|highlight-|language-|lang-|source-|src-|brush:\s*)([a-z0-9+#.-]{1,20})"
-)
-_NO_LANGUAGE = frozenset(
-    {"default", "none", "text", "plain", "plaintext", "code", "notranslate", "highlight"}
-)
 _FILLING = re.compile(r"[ \t\r\n]{3,}")
 """Of white space one is enough, and markdownify's time grows with the square of it."""
 
@@ -144,24 +138,13 @@ def _main(root: HtmlElement) -> HtmlElement:
 
 
 def _flatten(pre: HtmlElement) -> None:
-    """Leave in a code block its text alone, verbatim, and the language that it or what is around it names."""
-    language = _language(pre)
+    """Leave in a code block its text alone, verbatim."""
     for element in pre.iter("br", "div", "li", "p", "tr"):
         if element is not pre and not element.text_content().endswith("\n"):
             element.tail = f"\n{element.tail or ''}"
     text, tail = pre.text_content(), pre.tail
     pre.clear()
     pre.text, pre.tail = text.replace("\r\n", "\n").strip("\n").rstrip(), tail
-    if language:
-        pre.set("class", language)
-
-
-def _language(pre: HtmlElement) -> str:
-    around = (pre, *islice(pre.iter("code"), 1), *islice(pre.iterancestors(), 3))
-    marks = [f"lang-{one.get('data-lang') or one.get('data-language')} {one.get('class')}" for one in around]
-    names = _LANGUAGE.findall(" ".join(marks)[:4000].lower())
-    name = next((name for name in names if name not in _NO_LANGUAGE), "")
-    return re.sub(r"^i?python3?$", "python", name)
 
 
 class _Converter(MarkdownConverter):
@@ -171,7 +154,7 @@ class _Converter(MarkdownConverter):
 
     def convert_pre(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002 - markdownify's signature
         code = el.get_text().strip("\n")
-        return f"\n\n{fenced(code, ' '.join(el.get('class') or []))}\n\n" if code.strip() else ""
+        return f"\n\n{fenced(code)}\n\n" if code.strip() else ""
 
     def convert_img(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002
         return f" {(el.get('alt') or '')[:300]} "

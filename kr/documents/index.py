@@ -67,16 +67,10 @@ def open_index(
     The caller closes it. ``folder`` None, or one that can't be written, keeps it in memory.
     """
     if folder is not None:
-        # A full disk or a folder of somebody else's: the answer matters more than the file.
-        with suppress(OSError, sqlite3.OperationalError):
+        # A full disk, a torn file, a folder of somebody else's: the answer matters more than the file.
+        with suppress(OSError, sqlite3.DatabaseError):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            try:
-                return _kept(origin, make, folder)
-            except sqlite3.OperationalError:
-                raise
-            except sqlite3.DatabaseError:  # torn by the disk
-                (folder / origin.file_name).unlink()
-                return _kept(origin, make, folder)
+            return _kept(origin, make, folder)
     connection = sqlite3.connect(":memory:")
     fill(connection, make())
     return connection
@@ -104,6 +98,7 @@ def _kept(origin: Origin, make: Callable[[], Iterable[Section]], folder: Path) -
             os.utime(path)
     except BaseException:
         connection.close()
+        path.unlink(missing_ok=True)  # what is half or torn is made anew the next time
         raise
     return connection
 

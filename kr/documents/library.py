@@ -20,7 +20,6 @@ MAX_SOURCE = 1_500_000
 """Bytes of a source; a longer one is none that somebody wrote, and is not read: its tree would take hundreds of megabytes."""
 
 _MOST_ENTRIES = 20_000
-MAX_DOCUMENTS = 2_000
 MAX_SOURCES = 1_500
 MAX_BYTES = 48 * 1024 * 1024
 """Of the files that are read for one index."""
@@ -30,7 +29,6 @@ _ENDINGS = (*_MARKED, ".txt")
 _IN_FOLDERS = _MARKED | {".txt", ".html", ".htm"}
 _DOC_FOLDERS = frozenset({"doc", "docs", "documentation", "guide", "guides"})
 _SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "_build", "site-packages"})
-_LOCALES = re.compile(r"(?:^|/)(?:locales?|i18n)/")
 _DECLARATIONS = (".d.ts", ".d.mts", ".d.cts")
 _SOURCES = (".py", ".pyi", *_DECLARATIONS)
 _UNTELLING = re.compile(
@@ -100,7 +98,7 @@ def package_files(package: InstalledPackage) -> list[str]:
     telling = [file for file in own or documents if not _UNTELLING.match(PurePosixPath(file).name)]
     is_python = package.ecosystem == "python"
     sources = _python_sources(files) if is_python else _declaration_files(files, package.version)
-    return [*(telling or own or documents)[:MAX_DOCUMENTS], *sources[:MAX_SOURCES]]
+    return [*(telling or own or documents), *sources[:MAX_SOURCES]]
 
 
 def package_sections(package: InstalledPackage, files: Sequence[str]) -> Iterator[Section]:
@@ -140,9 +138,8 @@ def _python_sources(files: Iterable[str]) -> list[str]:
 
 def _declaration_files(files: Iterable[str], version: str) -> list[str]:
     """Choose the declarations of a package's own major version; what it keeps of another one (``v3/`` in zod 4) would mislead."""
-    known = [file for file in files if not _LOCALES.search(file)]
     majors = set(re.findall(r"\d+", version)[:1])
-    of_own = [file for file in known if {*_OF_MAJOR.findall(f"/{file}")} <= majors]
+    of_own = [file for file in files if {*_OF_MAJOR.findall(f"/{file}")} <= majors]
     # Of twins for two module systems one is enough.
     return sorted(_without_twins(of_own, _DECLARATIONS), key=lambda file: (file.count("/"), file))
 

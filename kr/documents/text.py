@@ -70,7 +70,7 @@ def markdown_sections(text: str, *, place: str, title: str) -> Iterator[Section]
     def below_heading() -> Iterator[Section]:
         path = " > ".join(heading for _, heading in above[-3:] if heading != title)
         name = f"{title}: {path}" if path else title
-        for piece in _joined_up(map(_without_filling, held)):
+        for piece in _joined_up(held):
             yield Section(name=name, text=piece, place=place)
 
     for level, heading, raw in _blocks(_FRONT_MATTER.sub("", text)):
@@ -81,14 +81,6 @@ def markdown_sections(text: str, *, place: str, title: str) -> Iterator[Section]
         held = []
         above = [*(one for one in above if one[0] < level), (level, heading)]
     yield from below_heading()
-
-
-def _without_filling(block: str) -> str:
-    """Return a table's rows without what only aligns them; any other block as it is."""
-    if not block.lstrip().startswith(("|", "+-")):
-        return block
-    rows = (re.sub(r"[ \t]{2,}", " ", line) for line in block.split("\n"))
-    return "\n".join(row for row in rows if not re.fullmatch(r"[\s+|:=-]*", row) or "|-" in row)
 
 
 def pieces(text: str) -> Iterator[str]:

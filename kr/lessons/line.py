@@ -173,10 +173,11 @@ def cut(text: str, limit: int) -> str:
 def is_duplicate(lesson: Lesson, other: Lesson) -> bool:
     """Whether another lesson says the same for this one's phase, its first tag (U5, step 4).
 
-    That is: more than 70 % shared keywords, and the same numbers, negations and opposites.
+    That is: more than 70 % shared keywords, the same numbers, negations and opposites, and no other framework's tag.
     """
     one, two = lesson.summary, other.summary
-    if lesson.tags[0] not in other.tags:
+    about, others = {*lesson.tags[1:]}, {*other.tags} - {lesson.tags[0]}
+    if lesson.tags[0] not in other.tags or (about and others and not about & others):
         return False
     if one == two:
         return True

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import yaml
 
+from kr.text import one_line
+
 T = TypeVar("T")
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -38,12 +40,6 @@ def stamp(path: Path) -> Stamp:
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
-def printable(text: str, *, limit: int) -> str:
-    """Return ``text`` on one line, odd characters replaced by ``?``, cut at ``limit`` characters."""
-    line = " ".join(text.split())
-    return "".join(c if c.isprintable() else "?" for c in line)[:limit]
-
-
 def names_in(folder: Path) -> list[str]:
     """Return the names in a folder, sorted; none when it can't be listed."""
     try:
@@ -52,14 +48,14 @@ def names_in(folder: Path) -> list[str]:
         return []
 
 
-def read_bytes(path: Path, *, limit: int = MAX_BYTES) -> bytes:
+def read_bytes(path: Path) -> bytes:
     """Return a file's bytes. Raises ``OSError``, and ``ValueError`` for what is larger, or no regular file (a pipe is not waited for)."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise ValueError("it is not a regular file")
     with path.open("rb") as file:
-        data = file.read(limit + 1)
-    if len(data) > limit:
-        raise ValueError(f"it is larger than {limit // 1024**2} MiB")
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"it is larger than {MAX_BYTES // 1024**2} MiB")
     return data
 
 
@@ -142,7 +138,7 @@ class Folder:
 
     def warn(self, file: str, reason: str) -> None:
         """Remember that ``file`` could not be used, or not wholly."""
-        sentence = f"{printable(file, limit=200)}: {printable(reason, limit=300)}"
+        sentence = f"{one_line(file, 200)}: {one_line(reason, 300)}"
         if len(self.warnings) < MAX_WARNINGS and sentence not in self.warnings:
             self.warnings.append(sentence)
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 from kr.frameworks import packages_named
-from kr.packages.files import Stamp, decode, names_in, printable, read_bytes, stamp, table, upwards
+from kr.packages.files import Stamp, decode, names_in, read_bytes, stamp, table, upwards
+from kr.text import one_line
 
 _LONGEST_NAME = 214
 _LONGEST_DESCRIPTION = 2 * 1024 * 1024
@@ -57,7 +58,7 @@ class PythonEnvironment:
 def _distributions(site: Path, _changed: Stamp) -> dict[str, tuple[str, Path]]:
     """Return what is installed in a site-packages folder, read once as long as its names stay."""
     read = filter(None, map(_INFO.fullmatch, names_in(site)))
-    return {normalised(info[1]): (printable(info[2], limit=100), site / info[0]) for info in read}
+    return {normalised(info[1]): (one_line(info[2], 100), site / info[0]) for info in read}
 
 
 def python_environment(projects: Sequence[Path], environ: Mapping[str, str]) -> PythonEnvironment:
@@ -182,7 +183,7 @@ def _read_node(root: Path, homes: Sequence[str]) -> InstalledPackage | None:
     repository = github_repository(stated.get("url") if isinstance(stated, dict) else stated, shorthand=True)
     return InstalledPackage(
         name=name,
-        version=printable(version, limit=100),
+        version=one_line(version, 100),
         ecosystem="npm",
         root=root,
         requires=tuple(dict.fromkeys([types_package(name), *needed])),
@@ -216,7 +217,7 @@ def find_python_package(
     folded.append(("homepage", about["Home-page"]))
     urls = (github_repository(url) for wanted in _LABELS for label, url in folded if label == wanted)
     return InstalledPackage(
-        name=printable(about["Name"], limit=_LONGEST_NAME),
+        name=one_line(about["Name"], _LONGEST_NAME),
         version=version,
         ecosystem="python",
         root=folder.parent.resolve(),

@@ -184,9 +184,6 @@ _ASSIGNED = re.compile(
     r"""|[\[,]\s{0,9}["']?([A-Za-z_]\w{0,99})["']?\s?:\s?["']([^"'$\n]{1,100})["']"""
 )
 """``name = "1"``, ``extra["name"] = "1"``, ``set("name", "1")``, and the entries of a Groovy map."""
-_APPLIED = re.compile(
-    r"""\bapply\s?\(?\s?from\s?[:=]\s?(?:file\()?["'](?:\$\{?(?:rootDir|rootProject\.projectDir)\}?/)?([\w./-]{1,200})["']"""
-)
 _INCLUDED = re.compile(r"""\binclude\b((?:[\s(,]*["'][^"'\n]{1,200}["'])+)""")
 _PLUGIN = re.compile(
     r"""\b(?:id\s?\(?\s?["']([\w.-]+)["']|kotlin\(["']([\w.-]+)["'])\s?\)?\s?version\s?\(?\s?["']([^"']+)["']"""
@@ -233,7 +230,7 @@ def read_gradle(folder: Folder) -> Iterator[Dependency]:
 
 
 def _scripts(folder: Folder) -> dict[str, str]:
-    """Return the scripts of the build and its subprojects, and those that they apply, without comments."""
+    """Return the scripts of the build and its subprojects, without comments."""
     named = [
         name.replace(":", "/").strip("/")
         for file in _SETTINGS
@@ -245,11 +242,7 @@ def _scripts(folder: Folder) -> dict[str, str]:
     members = [one for one in inner if not set(_SETTINGS) & set(folder.names(one))]
     folder.members |= {*members}
     files = [posixpath.join(place, name) for place in ("", *members) for name in _SCRIPTS]
-    scripts = {file: code for file in files if (code := _code(folder, file))}
-    applied = _APPLIED.findall("\n".join(scripts.values()))
-    for inside in filter(None, map(folder.inside, applied[:MAX_MEMBERS])):
-        scripts |= {inside: code} if (code := _code(folder, inside)) else {}
-    return scripts
+    return {file: code for file in files if (code := _code(folder, file))}
 
 
 def _code(folder: Folder, file: str) -> str:

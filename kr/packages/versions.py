@@ -102,11 +102,6 @@ def find_dependencies(folder: Path, environ: Mapping[str, str]) -> Found:
     return Found(merged(rows), tuple(warnings))
 
 
-def project_root(folder: Path) -> Path:
-    """Return the folder of the project that ``folder`` lies in; ``folder`` itself where there is none."""
-    return folder / next(_projects_above(folder), "")
-
-
 def version_of(folder: Path, framework: str, environ: Mapping[str, str]) -> str | None:
     """Return the version of ``framework`` that the project of ``folder`` uses, None where nothing gives one.
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from kr import cancellation
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
+from kr.guard import GIVES_ORDERS, reasons_to_hold
 from kr.markdown import split
 from kr.models import Answer, Learned, SourceAttempt, SourceOutcome
 from kr.research.run import Run
@@ -28,6 +29,8 @@ _POLL_SECONDS = 0.1
 _SHORTEST_CALL = 0.05
 _AROUND_A_CALL = 15.0
 """Seconds that a probe may take beyond the call itself: for its imports, and for ending its session."""
+_MOST_JUDGED = 200_000
+"""Characters of a source's text that are judged: an excerpt shows a few thousand."""
 _GAP = "its answer does not cover the question"
 
 
@@ -202,9 +205,10 @@ class Chain:
     def _answer_of(self, source: Source, ask: Ask, share: int) -> Answer:
         timeout = min(self._run.timeout, self._run.time_left() / share)
         answer = source.ask(ask, timeout=max(timeout, _SHORTEST_CALL))
-        if not any(split(passage.text) for passage in answer.passages):
+        passages = tuple(replace(it, text=without_orders(it.text)) for it in answer.passages)
+        if not any(split(passage.text) for passage in passages):
             raise SourceFailure("its answer has no text", is_fault=False)
-        return answer
+        return replace(answer, passages=passages)
 
     def _may_ask(self, source: Source) -> bool:
         if self._run.time_left() <= 0:
@@ -293,3 +297,11 @@ class Chain:
         elif cache.read(lambda tx: ledger.circuit(tx, source.name).failures, 0):
             # It works: that it does not know a framework is no failure of the source.
             cache.write(lambda tx: ledger.record_success(tx, source.name), None)
+
+
+def without_orders(text: str) -> str:
+    """Leave out the paragraphs of a source's text that give orders to the agent that reads it: no documentation does."""
+    if GIVES_ORDERS not in reasons_to_hold(text[:_MOST_JUDGED]):
+        return text
+    kept = [it for it in text.split("\n\n") if GIVES_ORDERS not in reasons_to_hold(it[:_MOST_JUDGED])]
+    return "\n\n".join(kept)

@@ -42,11 +42,9 @@ def guarded(project: Project, environ: Mapping[str, str]) -> Iterator[tuple[KeyP
 
 
 def _is_shipped(name: str, server: Tree) -> bool:
-    ways = (
-        {key: one for key, one in server.items() if one and key != "type"}
-        if isinstance(server, dict)
-        else None
-    )
+    if not isinstance(server, dict):
+        return False
+    ways = {key: one for key, one in server.items() if one and key != "type"}
     return ways in ({}, {"url": DEFAULT_SERVERS.get(name)})
 
 

@@ -214,8 +214,7 @@ def _page(url: httpx2.URL, reply: Reply) -> Page:
     if kind is None:
         raise FetchRefused("the content is no text")
     if not text.strip():
-        where = " in the first 5 MiB, all that was read" if reply.is_cut else ""
-        raise SourceFailure(f"the page is empty{where}")
+        raise SourceFailure("the page is empty")
     return Page(url=str(url), media_type=kind, text=text, is_cut=reply.is_cut)
 
 

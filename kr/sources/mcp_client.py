@@ -32,7 +32,6 @@ from kr.sources.addresses import CheckedTransport, Network
 from kr.sources.event_loop import run
 from kr.sources.reasons import (
     connection_reason,
-    credentials_of,
     leaves,
     one_line,
     quoted,
@@ -157,7 +156,7 @@ async def _session(server: Server, dialogue: Dialogue[T], noted: _Noted, answers
     with anyio.CancelScope() as scope:
         async with _client(server, noted) as client:
             try:
-                session = McpSession(client, await _list_tools(client), credentials_of(server))
+                session = McpSession(client, await _list_tools(client), secrets_of(server, surely=True))
                 answers.append(await dialogue(session))
             except Exception as error:  # noqa: BLE001  # kept, since task groups on the way out would wrap it
                 noted.error = error

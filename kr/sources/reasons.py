@@ -38,22 +38,15 @@ def quoted(text: str) -> str:
     return f'"{one_line(bare.replace("](", "] ("), limit=MAX_QUOTED)}"'
 
 
-def secrets_of(server: Server) -> tuple[str, ...]:
-    """Return everything of a server's configuration that no message may repeat, longest first."""
-    values = [*server.headers.values(), *server.env.values(), *_secret_arguments(server.args)]
-    return _with_words([*values, *_secrets_of_url(server.url or "")], _SHORTEST_SECRET)
+def secrets_of(server: Server, *, surely: bool = False) -> tuple[str, ...]:
+    """Return everything of a server's configuration that no message may repeat, and the words of each (``Bearer abc``), longest first.
 
-
-def credentials_of(server: Server) -> tuple[str, ...]:
-    """Return what is surely a credential, longest first: a text may hold an ordinary header's value, but never one of these."""
+    ``surely``: only what is surely a credential. A text may hold an ordinary header's value, but never one of these.
+    """
     named = [*server.headers.items(), *server.env.items()]
-    values = [value for name, value in named if _SECRET_NAME.search(name)]
+    values = [value for name, value in named if not surely or _SECRET_NAME.search(name)]
     values += [*_secret_arguments(server.args), *_secrets_of_url(server.url or "")]
-    return _with_words(values, _SHORTEST_CREDENTIAL)
-
-
-def _with_words(values: Iterable[str], shortest: int) -> tuple[str, ...]:
-    """Return the values, and the words of each (``Bearer abc``), longest first."""
+    shortest = _SHORTEST_CREDENTIAL if surely else _SHORTEST_SECRET
     found = {part for value in values for part in (value, *value.split())}
     kept = (one for one in found if len(one) >= shortest and one.lower() not in {"bearer", "basic"})
     return tuple(sorted(kept, key=len, reverse=True))

@@ -183,8 +183,13 @@ async def _read(results: Sequence[Result], network: Network) -> Sequence[Passage
                 tasks.start_soon(read, index, result)
     found = [outcomes[index] for index in sorted(outcomes)]
     passages = [one for one in found if isinstance(one, Passage)]
-    if not passages:
-        raise _unread(len(results), [one for one in found if isinstance(one, SourceFailure)])
+    if not passages:  # the search worked: it is no fault of the provider
+        pages = "the page found" if len(results) == 1 else f"any of the {len(results)} pages found"
+        failures = [one for one in found if isinstance(one, SourceFailure)]
+        reasons = [failure.reason for failure in failures if not isinstance(failure, SourceTimeout)]
+        if not reasons:
+            raise SourceTimeout(f"could not read {pages} in time", is_fault=False)
+        raise SourceFailure(f"could not read {pages}: {reasons[0]}", is_fault=False)
     return passages
 
 
@@ -197,21 +202,10 @@ async def _page(result: Result, network: Network) -> Passage | SourceFailure:
         return failure
     except Exception as error:  # noqa: BLE001  # a stranger's page; the other pages are still read
         return SourceFailure(f"the page can't be converted ({type(error).__name__})")
-    is_cut = page.is_cut or markdown.is_cut
     if not markdown.text.strip():
-        where = " in the beginning, all that was read" if is_cut else ""
-        return SourceFailure(f"the page has no text{where}")
-    title = markdown.title or result.title or None
+        return SourceFailure("the page has no text")
+    title, is_cut = markdown.title or result.title or None, page.is_cut or markdown.is_cut
     return Passage(text=markdown.text, title=title, url=page.url, is_cut=is_cut)
-
-
-def _unread(count: int, failures: Sequence[SourceFailure]) -> SourceFailure:
-    """Say that no page could be read: the search worked, so it is no fault of the provider."""
-    pages = "the page found" if count == 1 else f"any of the {count} pages found"
-    reasons = [failure.reason for failure in failures if not isinstance(failure, SourceTimeout)]
-    if not reasons:
-        return SourceTimeout(f"could not read {pages} in time", is_fault=False)
-    return SourceFailure(f"could not read {pages}: {reasons[0]}", is_fault=False)
 
 
 def _ranked(pages: Sequence[Passage], query: Query) -> tuple[Passage, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from kr.frameworks import framework_key
 from kr.models import Entry
 from kr.store.engine import Transaction
-from kr.store.sql import SEARCH_TABLES, upsert_into
+from kr.store.sql import SEARCH_TABLES, named, upsert_into
 from kr.text import beginning, one_line, search_words, searchable, stem, tokens
 
 WEIGHTS = "0.0, 2.0, 2.0, 2.0, 2.0, 1.0"
@@ -169,11 +169,19 @@ def _rank_terms(
 
 
 def find(tx: Transaction, text: str, *, keys: Sequence[str] = (), most: int) -> list[str]:
-    """Return the ids of entries that hold all words of a text, best first, and after them those that hold some."""
+    """Return the ids of entries that hold all words of a text, best first, and after them those that hold some.
+
+    Of either, excerpts of installed documentation come last.
+    """
     words = search_words(text[:_LONGEST]) or [*dict.fromkeys(tokens(text[:_LONGEST]))]
-    found = [*rank(tx, keys, words, most=most, every=True)]
-    if len(found) < most:
-        found += rank(tx, keys, words, most=most)
+    whole = [*rank(tx, keys, words, most=most, every=True)]
+    some = [*rank(tx, keys, words, most=most)] if len(whole) < most else []
+    listed, parameters = named("id", [*whole, *some])
+    excerpts = (
+        f"SELECT id FROM entries WHERE id IN {listed} AND origin = 'excerpt' AND fresh_until IS NOT NULL"
+    )
+    installed = {row["id"] for row in tx.rows(excerpts, **parameters)}
+    found = [it for group in (whole, some) for it in sorted(group, key=installed.__contains__)]
     return [*dict.fromkeys(found)][:most]
 
 

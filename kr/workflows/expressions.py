@@ -29,7 +29,7 @@ OUTPUT_SCOPE = ("stdout", "exit_code", "result", "outputs")
 _SHOWN = 200
 _DEEPEST = 64
 _QUOTED = r"""r?(?:\"\"\".*?\"\"\"|'''.*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
-_CEL_TEXT = re.compile(_QUOTED, re.DOTALL)
+_FILLED_IN = re.compile(r"\$\{\{((?:" + _QUOTED + r"|[^}'\"]|\}(?!\}))*+)\}\}", re.DOTALL)
 _CEL_TEXT_OR_COMMENT = re.compile(_QUOTED + r"|//[^\n]*", re.DOTALL)
 _MEMBER = re.compile(
     r"(?<![\w.])(?P<root>params|variables|steps)\s*"
@@ -146,17 +146,15 @@ def as_json(value: Any, depth: int = 0) -> Any:
 
 def _first_problem(message: str) -> str:
     """Take the sentence out of the library's report, which repeats the expression and points below it."""
-    for line in message.splitlines():
-        found = re.match(r"(?:[A-Z_]+: )?(?:ERROR: <input>:(\d+):(\d+): )?(.*?)(?: \[[A-Z_]+\])?$", line)
-        if found and found[3]:
-            sentence = (
-                found[3]
-                .replace(" (in container '')", "")
-                .replace("mismatched input '<EOF>'", "it ends too early,")
-            )
-            place = f"at character {found[2]}: " if found[2] and found[1] == "1" else ""
-            return place + sentence[: 2 * _SHOWN]
-    return "it fails"
+    found = re.search(
+        r"^(?:[A-Z_]+: )?(?:ERROR: <input>:\d+:(\d+): )?(.+?)(?: \[[A-Z_]+\])?$", message, re.MULTILINE
+    )
+    if found is None:
+        return "it fails"
+    sentence = (
+        found[2].replace(" (in container '')", "").replace("mismatched input '<EOF>'", "it ends too early,")
+    )
+    return (f"at character {found[1]}: " if found[1] else "") + sentence[: 2 * _SHOWN]
 
 
 def _shown(text: str) -> str:
@@ -167,34 +165,13 @@ def _shown(text: str) -> str:
 def part(text: str) -> tuple[str, ...]:
     """Part a text at its ``${{ … }}``: at odd indexes stand the expressions, between them what stays as it is.
 
-    Raises ``ExpressionError`` for one that never ends.
+    An expression ends at the first ``}}`` outside of its texts. Raises ``ExpressionError`` for one that never ends.
     """
-    parts: list[str] = []
-    at = 0
-    while (begin := text.find("${{", at)) >= 0:
-        end = _end(text, begin + 3)
-        if end is None:
-            raise ExpressionError(f"{_shown(text[begin:])}: ${{{{ has no }}}} after it")
-        parts += [text[at:begin], text[begin + 3 : end].strip()]
-        at = end + 2
-    return (*parts, text[at:])
-
-
-def _end(text: str, at: int) -> int | None:
-    """Find the ``}}`` that closes an expression: none in its texts, none that closes its own maps."""
-    depth = 0
-    while at < len(text):
-        if found := _CEL_TEXT.match(text, at):
-            at = found.end()
-            continue
-        if text[at] == "{":
-            depth += 1
-        elif text[at] == "}":
-            if depth == 0:
-                return at if text.startswith("}}", at) else None
-            depth -= 1
-        at += 1
-    return None
+    parts = [piece.strip() if at % 2 else piece for at, piece in enumerate(_FILLED_IN.split(text))]
+    for piece in parts[::2]:
+        if (begin := piece.find("${{")) >= 0:
+            raise ExpressionError(f"{_shown(piece[begin:])}: ${{{{ has no }}}} after it")
+    return tuple(parts)
 
 
 def fill(text: str, values: Mapping[str, Any]) -> str:

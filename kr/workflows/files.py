@@ -21,7 +21,6 @@ from kr.store.files import sync_folder, write_new
 from kr.store.lock import file_lock
 from kr.text import show_path
 from kr.workflows.state import ENDED, Instance
-from kr.workflows.template import LIMIT
 
 DEFAULT_NAME = "workflow_state.json"
 FOLDER = Path("knowledge") / "workflow" / "templates"
@@ -67,10 +66,9 @@ def shipped_names() -> list[str]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a template's bytes, no more than one too many. Raises ``WorkflowError``."""
+    """Read a template's bytes. Raises ``WorkflowError``."""
     try:
-        with path.open("rb") as file:
-            return file.read(LIMIT + 1)
+        return path.read_bytes()
     except OSError as exc:
         raise WorkflowError(f"{path}: can't be read: {exc.strerror}") from exc
 

@@ -1,7 +1,7 @@
 """The state machine: an instance and an event give the next instance and what is to be done (rule 9).
 
 Pure: nothing here reads a file or a clock, or runs a command. The runner saves the instance before it does what
-``Transition.jobs`` ask for, and comes back with an event for each.
+the jobs ask for, and comes back with an event for each.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,6 @@ from kr.text import counted
 from kr.workflows.expressions import ExpressionError, evaluate, fill, holds
 from kr.workflows.model import (
     END,
-    MAX_SUB_TASKS,
     ActionStep,
     ApprovalStep,
     ConditionStep,
@@ -30,9 +29,8 @@ from kr.workflows.state import (
     StepState,
     SubTask,
     Target,
-    Transition,
 )
-from kr.workflows.work import make_job, outputs_of, result_of, scope_of, shown, simulated, unfilled
+from kr.workflows.work import make_job, outputs_of, scope_of, shown, simulated
 
 MAX_STEPS = 1_000
 """Steps that one run may begin: what ends a cycle whose condition never chooses the way out."""
@@ -40,12 +38,15 @@ SIMULATION = "simulation"
 T = TypeVar("T")
 
 
-def handle(instance: Instance, *events: Event, now: str) -> Transition:
-    """Take events at the time ``now``. Raises ``WorkflowError`` for one that the instance can't take."""
+def handle(instance: Instance, *events: Event, now: str) -> tuple[Instance, tuple[Job, ...]]:
+    """Take events at the time ``now``: the instance after them, and what is to be done.
+
+    Raises ``WorkflowError`` for one that the instance can't take.
+    """
     machine = _Machine(instance.copied(), now)
     for event in events:
         machine.take(event)
-    return Transition(machine.instance, tuple(machine.jobs))
+    return machine.instance, tuple(machine.jobs)
 
 
 class _Machine:
@@ -285,15 +286,14 @@ class _Machine:
         target = Target(step.id, index)
         run.status, run.attempts = "running", run.attempts + 1
         run.started_at, run.is_simulated = run.started_at or self._now, self.instance.is_simulated
+        if run.is_simulated:
+            self._run_ended(step, run, simulated(target, work))
+            return False
         try:
-            job = self._known(partial(make_job, target, work, self._scope(run, work)), unfilled(target, work))
+            self.jobs.append(make_job(target, work, self._scope(run, work)))
         except ExpressionError as error:
             run.status, run.completed_at, run.details = "failed", self._now, str(error)
             return False
-        if run.is_simulated:
-            self._run_ended(step, run, simulated(job))
-            return False
-        self.jobs.append(job)
         return True
 
     def _scope(self, run: StepState | SubTask, work: WorkStep) -> Mapping[str, Any]:
@@ -306,7 +306,7 @@ class _Machine:
         work = step.definition
         if not isinstance(work, WorkStep):
             return
-        run.result, run.details = result_of(event), event.details
+        run.result, run.details = dict(event.result), event.details
         if run.interruptions:
             run.details = f"Interrupted {counted(run.interruptions, 'time')} and run again. {run.details}"
         if not event.is_success and run.attempts <= work.retries:
@@ -341,10 +341,6 @@ class _Machine:
             value = []
         if not isinstance(value, list):
             raise ExpressionError(f"`{work.foreach}`: must give a list, not {shown(value)}")
-        if len(value) > MAX_SUB_TASKS:
-            raise ExpressionError(
-                f"`{work.foreach}`: gives {len(value):,} elements; at most {MAX_SUB_TASKS:,}"
-            )
         return [SubTask(id=str(number), name=_name(item), item=item) for number, item in enumerate(value, 1)]
 
     def _schedule(self, step: StepState, work: ParallelStep) -> StepState | None:

@@ -23,7 +23,6 @@ Operation = Literal[
 
 END = "end"
 """The ``next`` that ends the workflow."""
-MAX_SUB_TASKS = 1_000
 DEFAULT_ELEMENT = "item"
 
 _KINDS: dict[ParameterType, tuple[tuple[type, ...], str]] = {
@@ -47,15 +46,6 @@ _Cel = Annotated[str, StringConstraints(min_length=1), Field(description="A CEL 
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
-class Metadata(_Part):
-    """The first front matter block."""
-
-    template_id: TemplateId
-    version: _Line
-    type: _Line
-    description: Annotated[str, StringConstraints(max_length=2_000)] = ""
 
 
 class Parameter(_Part):
@@ -142,9 +132,13 @@ STEP_MODELS: dict[str, type[ActionStep | ConditionStep | ApprovalStep | Parallel
 }
 
 
-class Template(Metadata):
+class Template(_Part):
     """A whole template: what its two front matter blocks and its block of steps hold together."""
 
+    template_id: TemplateId
+    version: _Line
+    type: _Line
+    description: Annotated[str, StringConstraints(max_length=2_000)] = ""
     parameters: dict[_Name, Parameter] = {}
     steps: Annotated[list[Step], Field(min_length=1)]
 

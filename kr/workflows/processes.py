@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,21 +28,20 @@ _GUARDED = (
     '(exec "$@"); code=$?; kill -KILL $!; exit $code'
 )
 _GRACE_SECONDS = 2.5
-_OUTPUT_LIMIT = 1024 * 1024
 
 
+@dataclass(slots=True)
 class Command:
     """The command of a job; paths are relative to ``folder``."""
 
-    def __init__(self, job: Job, *, folder: Path, environ: Mapping[str, str]) -> None:
-        self._job = job
-        self._folder = folder
-        self._environ = environ
-        self._process: subprocess.Popen[bytes] | None = None
+    job: Job
+    folder: Path
+    environ: Mapping[str, str]
+    _process: "subprocess.Popen[bytes] | None" = None
 
     def run(self) -> Finished:
         """Run it to its end. One that can't be started, or takes too long, has failed."""
-        job = self._job
+        job = self.job
         with tempfile.TemporaryDirectory(prefix="kr-step-") as name:
             record = Path(name)
             try:
@@ -61,7 +60,7 @@ class Command:
             return _finished(job.target, record, code)
 
     def _spawn(self, record: Path) -> "subprocess.Popen[bytes]":
-        job = self._job
+        job = self.job
         is_shell = isinstance(job.command, str)
         arguments = ("/bin/sh", "-e", "-c", job.command) if is_shell else job.command
         output = record / "output"
@@ -72,8 +71,8 @@ class Command:
                 stdin=subprocess.PIPE,
                 stdout=stdout,
                 stderr=stderr,
-                cwd=self._folder / (job.cwd or ""),
-                env={**self._environ, **job.env, **job.values, OUTPUT_VARIABLE: str(output)},
+                cwd=self.folder / (job.cwd or ""),
+                env={**self.environ, **job.env, OUTPUT_VARIABLE: str(output)},
                 start_new_session=True,
             )
 
@@ -111,20 +110,17 @@ def _finished(target: Target, record: Path, code: int | None) -> Finished:
     """Make what came of a command out of its record: what it said, and what it handed over."""
     result: dict[str, Any] = {"exit_code": code}
     for name in _STREAMS:
-        tail = _tail(record / name)
-        result[name] = tail.decode(errors="replace").rstrip("\r\n")
-        if cut := (record / name).stat().st_size - len(tail):
-            result[f"{name}_cut"] = cut
+        result[name] = _tail(record / name).decode(errors="replace").rstrip("\r\n")
     said, complained = (_last_line(result[name]) for name in _STREAMS)
     if code != 0:
         details = f"Exit status {code}. {complained or said}".rstrip()
         return Finished(target, is_success=False, details=details, result=result)
     try:
-        outputs = _handed_over(record / "output")
+        if outputs := _handed_over(record / "output"):
+            result["outputs"] = outputs
     except ValueError as error:
         return Finished(target, is_success=False, details=str(error), result=result)
-    details = said or complained or "Exit status 0."
-    return Finished(target, is_success=True, details=details, result=result, outputs=outputs)
+    return Finished(target, is_success=True, details=said or complained or "Exit status 0.", result=result)
 
 
 def _tail(path: Path) -> bytes:
@@ -139,12 +135,9 @@ def _last_line(text: str) -> str:
 
 def _handed_over(path: Path) -> dict[str, str]:
     """Read ``name=value`` lines. Raises ``ValueError`` with what is allowed."""
-    with path.open("rb") as file:
-        data = file.read(_OUTPUT_LIMIT + 1)
-    if len(data) > _OUTPUT_LIMIT:
-        raise ValueError(f"${OUTPUT_VARIABLE} holds more than {_OUTPUT_LIMIT} bytes")
     found = {}
-    for number, line in enumerate(data.decode(errors="replace").split("\n"), 1):  # a value may hold U+2028
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    for number, line in enumerate(lines, 1):  # a value may hold U+2028
         name, sign, value = line.partition("=")
         if not line.strip():
             continue

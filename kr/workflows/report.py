@@ -50,7 +50,7 @@ def _header(instance: Instance) -> list[str]:
     counts = ", ".join(f"{numbers[status]} {status}" for status in MARKS if status in numbers)
     version = f", version {_cell(instance.template_version)}" if instance.template_version else ""
     took = duration(instance.started_at, instance.completed_at)
-    is_simulated = any(run.is_simulated for _, run in instance.runs())
+    is_simulated = any(run.is_simulated for step in instance.steps for run in (step, *step.sub_tasks))
     return [
         f"# Workflow report: {_cell(instance.template_id)}",
         "",

@@ -8,6 +8,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -26,34 +27,26 @@ Perform = Callable[[Job, Instance], Finished]
 _GRACE_SECONDS = 2.5
 
 
+@dataclass(slots=True)
 class Runner:
     """Runs one instance at a time; the caller holds ``only_runner`` of its file."""
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        environ: Mapping[str, str],
-        clock: Callable[[], datetime],
-        perform: Perform,
-        on_change: OnChange,
-    ) -> None:
-        self._path = path
-        self._environ = environ
-        self._clock = clock
-        self._perform = perform
-        self._on_change = on_change
-        self._running: dict[Target, tuple[Command | Cancellation, threading.Thread]] = {}
-        self._ended: queue.SimpleQueue[Finished | BaseException] = queue.SimpleQueue()
+    path: Path
+    environ: Mapping[str, str]
+    clock: Callable[[], datetime]
+    perform: Perform
+    on_change: OnChange
+    _running: dict[Target, tuple[Command | Cancellation, threading.Thread]] = field(default_factory=dict)
+    _ended: "queue.SimpleQueue[Finished | BaseException]" = field(default_factory=queue.SimpleQueue)
 
     def run(self, instance: Instance, event: Event) -> Instance:
         """Take an event, and all that follow from it, until the instance ends or waits. Raises ``WorkflowError``."""
         events = [event]
         try:
             while True:
-                instance, jobs = handle(instance, *events, now=to_text(self._clock()))
-                write_state(self._path, instance)
-                self._on_change(instance)
+                instance, jobs = handle(instance, *events, now=to_text(self.clock()))
+                write_state(self.path, instance)
+                self.on_change(instance)
                 for job in jobs:
                     self._start(job, instance)
                 if not self._running:
@@ -66,7 +59,7 @@ class Runner:
         """Do a job in a thread of its own, which hands over its end, or what it raises."""
         work: Command | Cancellation = Cancellation()
         if job.operation is None:
-            work = Command(job, folder=self._path.parent, environ=self._environ)
+            work = Command(job, folder=self.path.parent, environ=self.environ)
 
         def do() -> None:
             try:
@@ -85,7 +78,7 @@ class Runner:
         timer.daemon = True
         timer.start()
         try:
-            return work.run(lambda: self._perform(job, instance))
+            return work.run(lambda: self.perform(job, instance))
         except Cancelled:
             return Finished(job.target, is_success=False, details=took_too_long(job))
         except KrError as error:

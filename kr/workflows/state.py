@@ -4,7 +4,7 @@ The older system's fields come first, under their names. Beyond them the file ho
 itself, whatever becomes of its template: the values it was started with and each step's definition.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self
 
@@ -14,7 +14,6 @@ from kr.workflows.model import Step, StepType, Template, TemplateId
 
 InstanceStatus = Literal["pending", "running", "waiting", "completed", "failed"]
 StepStatus = Literal["pending", "running", "waiting", "completed", "failed", "skipped"]
-_SEED_ORDER = ("id", "name", "type", "status", "started_at", "completed_at", "details", "result")
 ENDED = frozenset({"completed", "failed"})
 
 
@@ -32,6 +31,9 @@ class _State(BaseModel):
 class _Run(_State):
     """What a step and a sub-task have in common. Times are UTC texts, ``YYYY-MM-DDTHH:MM:SS.ffffffZ``."""
 
+    id: str
+    name: str
+    type: str = "sub_task"
     status: StepStatus = "pending"
     started_at: str | None = None
     completed_at: str | None = None
@@ -45,8 +47,6 @@ class _Run(_State):
 class SubTask(_Run):
     """What a parallel step does for one element."""
 
-    id: str
-    name: str
     item: Any = None
     outputs: dict[str, Any] = {}
 
@@ -54,8 +54,6 @@ class SubTask(_Run):
 class StepState(_Run):
     """A step of an instance."""
 
-    id: str
-    name: str
     type: StepType
     sub_tasks: list[SubTask] = []
     definition: Step
@@ -93,13 +91,6 @@ class Instance(_State):
         tasks = step.sub_tasks
         return tasks[target.task] if 0 <= target.task < len(tasks) else None
 
-    def runs(self) -> Iterator[tuple[Target, StepState | SubTask]]:
-        """Yield every step and every sub-task, in order."""
-        for step in self.steps:
-            yield Target(step.id), step
-            for index, task in enumerate(step.sub_tasks):
-                yield Target(step.id, index), task
-
     def copied(self) -> Self:
         """Copy what changes; values are never changed in place, and are shared."""
         steps = [
@@ -113,7 +104,12 @@ class Instance(_State):
     def plain(self, *, definitions: bool = True) -> dict[str, Any]:
         """Give it as nested plain data, in the order of the file. ``sub_tasks`` stand in parallel steps alone."""
         data = self.model_dump(mode="json", by_alias=True)
-        data["steps"] = [_plain_step(step, definitions=definitions) for step in data["steps"]]
+        for step in data["steps"]:
+            definition = step.pop("definition")
+            if step["type"] != "parallel":
+                del step["sub_tasks"]
+            if definitions:
+                step["definition"] = {key: value for key, value in definition.items() if value is not None}
         return data
 
     @model_validator(mode="after")
@@ -125,20 +121,6 @@ class Instance(_State):
         if self.current_step is not None and self.current_step not in ids:
             raise ValueError(f"there is no step {self.current_step}; steps: {', '.join(ids)}")
         return self
-
-
-def _plain_step(step: dict[str, Any], *, definitions: bool) -> dict[str, Any]:
-    definition = {key: value for key, value in step.pop("definition").items() if value is not None}
-    tasks = step.pop("sub_tasks")
-    plain = _in_order(step)
-    if step["type"] == "parallel":
-        plain["sub_tasks"] = [_in_order(task) for task in tasks]
-    return {**plain, "definition": definition} if definitions else plain
-
-
-def _in_order(run: dict[str, Any]) -> dict[str, Any]:
-    """Put the older system's fields first, in its order."""
-    return {name: run[name] for name in _SEED_ORDER if name in run} | run
 
 
 def new_instance(
@@ -182,13 +164,12 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A command or an operation ended. ``outputs`` is what it handed over in ``$KR_OUTPUT``."""
+    """A command or an operation ended. ``result["outputs"]`` is what it handed over in ``$KR_OUTPUT``."""
 
     target: Target
     is_success: bool
     details: str = ""
     result: Mapping[str, Any] = field(default_factory=dict)
-    outputs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,16 +192,8 @@ class Job:
     target: Target
     command: str | tuple[str, ...] | None = None
     env: Mapping[str, str] = field(default_factory=dict)
-    values: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables that the command's text expands: the values of its ``${{ … }}``."""
+    """With the values of ``${{ … }}``, which the command's text expands."""
     cwd: str | None = None
     timeout_seconds: float | None = None
     operation: str | None = None
     request: Mapping[str, Any] = field(default_factory=dict)
-
-
-class Transition(NamedTuple):
-    """The instance after an event, and what is to be done now."""
-
-    instance: Instance
-    jobs: tuple[Job, ...]

@@ -18,7 +18,6 @@ from kr.workflows.expressions import as_text
 from kr.workflows.model import STEP_MODELS, BadValue, Case, Parameter, ParameterType, Template, read_default
 from kr.yaml_io import Place, read_yaml
 
-LIMIT = 1024 * 1024
 _MESSAGES = {
     "bool_parsing": "must be true or false",
     "dict_type": "must be a mapping of names to values",
@@ -30,7 +29,16 @@ _MESSAGES = {
     "model_type": "must be a mapping",
     "string_type": "must be text",
 }
-_FENCE = re.compile(r"^(?P<fence>`{3,}|~{3,})[ \t]*ya?ml\b[^\n]*$")
+# The second block may go on where the first one ends.
+_FRONT_MATTER = re.compile(
+    r"\s*^---[ \t]*\n(?P<metadata>.*?)^---[ \t]*$(?:\s*(?:^---[ \t]*\n)?(?P<parameters>^parameters:.*?)^---[ \t]*$)?",
+    re.DOTALL | re.MULTILINE,
+)
+_FENCED = re.compile(
+    r"^(?P<fence>`{3,}|~{3,})[ \t]*ya?ml\b[^\n]*\n(?P<steps>.*?)(?P<end>^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+_STEPS = re.compile(r"^steps:", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +64,12 @@ class Reading:
 
 def read_template(data: bytes) -> Reading:
     """Read and check a template's bytes; never raises for what stands in them."""
-    if len(data) > LIMIT:
-        return Reading(None, (Problem(1, "", f"the template is larger than {LIMIT} bytes"),))
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         return Reading(None, (Problem(line, "", f"the template is not UTF-8 text (byte {error.start})"),))
-    reader = _Reader(text.replace("\r\n", "\n").split("\n"))
+    reader = _Reader(text.replace("\r\n", "\n"))
     template = reader.read()
     problems = tuple(sorted(dict.fromkeys(reader.problems), key=lambda problem: problem.line))
     return Reading(None if problems else template, problems)
@@ -72,19 +78,15 @@ def read_template(data: bytes) -> Reading:
 class _Reader:
     """Reads the three blocks as one mapping; ``_places`` has the line of everything in it."""
 
-    def __init__(self, lines: list[str]) -> None:
+    def __init__(self, text: str) -> None:
         self.problems: list[Problem] = []
-        self._lines = lines
-        self._at = 0
+        self._text = text
         self._data: dict[str, Tree] = {}
         self._places: dict[KeyPath, Place] = {}
         self._is_broken = False
 
     def read(self) -> Template | None:
-        if not self._front_matter("the first front matter block (template_id, version, type)"):
-            self._break(1, "the template must begin with a front matter block: --- , template_id: …, ---")
-        self._front_matter("the second front matter block (parameters)")
-        self._steps_block()
+        self._find_blocks()
         data: dict[str, Any] = self._data
         parameters, steps = data.get("parameters") or {}, data.get("steps")
         if isinstance(parameters, dict):
@@ -141,47 +143,29 @@ class _Reader:
             return path, "must be a shell command, or a list of arguments"
         return path, _sentence(error)
 
-    def _front_matter(self, noun: str) -> bool:
-        """Read the next block between lines of ``---``; the second may go on where the first one ends."""
-        at = self._at
-        while at < len(self._lines) and not self._lines[at].strip():
-            at += 1
-        if at < len(self._lines) and self._lines[at].rstrip() == "---":
-            at += 1
-        elif self._at == 0 or at >= len(self._lines) or not self._lines[at].startswith("parameters:"):
-            return False
-        end = next((i for i in range(at, len(self._lines)) if self._lines[i].rstrip() == "---"), None)
-        if end is None:
-            self._break(at, f"{noun} never ends: a line --- must close it")
-            end = len(self._lines)
-        self._at = end + 1
-        self._block(at, end, noun)
-        return True
+    def _find_blocks(self) -> None:
+        front = _FRONT_MATTER.match(self._text)
+        if front is None:
+            self._break(1, "the template must begin with a front matter block: --- , template_id: …, ---")
+        else:
+            self._block(front, "metadata")
+            self._block(front, "parameters")
+        steps = next((it for it in _FENCED.finditer(self._text) if _STEPS.search(it["steps"])), None)
+        if steps is None:
+            line = self._text.count("\n") + 1
+            self._break(line, "there is no fenced block ```yaml with steps:")
+        elif not steps["end"]:
+            line = self._text.count("\n", 0, steps.start("steps"))
+            self._break(line, f"the block of steps never ends: a line {steps['fence']} must close it")
+        else:
+            self._block(steps, "steps")
 
-    def _steps_block(self) -> None:
-        """Read the first fenced ``yaml`` block with a line ``steps:``."""
-        noun = "the block of steps"
-        at = self._at
-        while at < len(self._lines):
-            fence = _FENCE.match(self._lines[at])
-            at += 1
-            if fence is None:
-                continue
-            closing = re.compile(rf"^ {{0,3}}{re.escape(fence['fence'][0])}{{{len(fence['fence'])},}}[ \t]*$")
-            begin = at
-            while at < len(self._lines) and not closing.match(self._lines[at]):
-                at += 1
-            if any(line.startswith("steps:") for line in self._lines[begin:at]):
-                if at == len(self._lines):
-                    self._break(begin, f"{noun} never ends: a line {fence['fence']} must close it")
-                self._block(begin, at, noun)
-                return
-        self._break(len(self._lines), "there is no fenced block ```yaml with steps:")
-
-    def _block(self, begin: int, end: int, noun: str) -> None:
-        """Take in lines ``begin`` to ``end`` (from 0)."""
-        # As many empty lines before it, so that the reader's lines are the file's.
-        text = "\n" * begin + "\n".join(self._lines[begin:end]) + "\n"
+    def _block(self, found: re.Match[str], name: str) -> None:
+        """Take in a block of YAML, where it is there."""
+        if found[name] is None:
+            return
+        noun, lines_before = f"the block of {name}", self._text.count("\n", 0, found.start(name))
+        text = "\n" * lines_before + found[name]  # so that the reader's lines are the file's
         try:
             tree, places = read_yaml(text)
         except BrokenYaml as error:
@@ -192,7 +176,7 @@ class _Reader:
         if isinstance(tree, dict):
             self._data |= tree
         elif tree is not None:
-            self._break(begin + 1, f"{noun} must be a mapping of keys to values")
+            self._break(lines_before + 1, f"{noun} must be a mapping of keys to values")
 
     def _tell(self, path: KeyPath, message: str) -> None:
         """Note a mistake at the line of a key, or of the nearest one around it."""
@@ -205,7 +189,7 @@ class _Reader:
     def _break(self, line: int, message: str, where: str = "") -> None:
         """Note that a block can't be read: what it would have held is not missed."""
         self._is_broken = True
-        self.problems.append(Problem(max(line, 1), where, message))
+        self.problems.append(Problem(line, where, message))
 
 
 def _sentence(error: Mapping[str, Any]) -> str:

@@ -7,7 +7,6 @@ would not be one word, or would reach a second shell; there a ``${{ … }}`` is 
 
 import json
 import re
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,21 +44,11 @@ def make_job(target: Target, work: WorkStep, scope: Mapping[str, Any]) -> Job:
     return Job(
         target,
         command=command,
-        env={name: fill(value, scope) for name, value in (work.env or {}).items()},
-        values=values,
+        env={name: fill(value, scope) for name, value in (work.env or {}).items()} | values,
         cwd=None if work.cwd is None else fill(work.cwd, scope),
         timeout_seconds=work.timeout_seconds,
         operation=work.uses,
         request=fill_tree(work.with_ or {}, scope),
-    )
-
-
-def unfilled(target: Target, work: WorkStep) -> Job:
-    """Give a job as the template words it, for a simulation that doesn't know its values."""
-    return Job(
-        target,
-        command=tuple(work.run) if isinstance(work.run, list) else work.run,
-        operation=work.uses,
     )
 
 
@@ -70,15 +59,13 @@ def outputs_of(
 
     In a simulation a value that only the command could have given is null.
     """
-    result = result_of(event)
+    given = {"stdout": "", "exit_code": 0, "outputs": {}, **event.result}
     seen = {
         **scope,
-        "stdout": result.get("stdout", ""),
-        "exit_code": result.get("exit_code", 0),
-        "result": result,
-        "outputs": dict(event.outputs),
+        **{name: given[name] for name in ("stdout", "exit_code", "outputs")},
+        "result": event.result,
     }
-    values: dict[str, Any] = dict(event.outputs)
+    values: dict[str, Any] = dict(given["outputs"])
     for name, expression in (work.outputs or {}).items():
         try:
             values[name] = evaluate(expression, seen)
@@ -89,26 +76,11 @@ def outputs_of(
     return values
 
 
-def simulated(job: Job) -> Finished:
-    """Give what a simulation says of a command that it doesn't run."""
-    what = job.operation or _command_line(job)
-    result: dict[str, Any] = {} if job.operation else {"exit_code": 0, "stdout": "", "stderr": ""}
-    return Finished(job.target, is_success=True, details=f"Simulated, not run: {shown(what)}", result=result)
-
-
-def _command_line(job: Job) -> str:
-    """Write a command as a person would type it, with its values in place."""
-    if not isinstance(job.command, str):
-        return " ".join(job.command or ())
-    line = job.command
-    for name, value in job.values.items():
-        line = line.replace(_word(name), shlex.quote(value))
-    return line
-
-
-def result_of(event: Finished) -> dict[str, Any]:
-    """Give the result as it is kept: with what was handed over in ``$KR_OUTPUT``."""
-    return {**event.result, "outputs": dict(event.outputs)} if event.outputs else dict(event.result)
+def simulated(target: Target, work: WorkStep) -> Finished:
+    """Give what a simulation says of something that it doesn't do, as the template words it."""
+    what = " ".join(work.run) if isinstance(work.run, list) else work.run or work.uses
+    result: dict[str, Any] = {} if work.uses else {"exit_code": 0, "stdout": "", "stderr": ""}
+    return Finished(target, is_success=True, details=f"Simulated, not run: {shown(what)}", result=result)
 
 
 def shown(value: Any) -> str:

@@ -149,8 +149,8 @@ def test_a_group_without_a_command_shows_its_help_and_no_error(
 def test_a_missing_file_is_the_same_to_every_command(project: Project, arguments: list[str]) -> None:
     done = project.run(*arguments)
     assert done.returncode == (2 if "--config" in arguments else 1)
-    assert "error: " in done.stderr.decode()
-    assert "nowhere.yaml: can't be read: No such file or directory" in done.stderr.decode()
+    told = done.stderr.decode().splitlines()[-1]
+    assert re.search(r"^error: .*nowhere\.yaml: (can't be read: )?No such file or directory$", told)
 
 
 @pytest.mark.parametrize("command", ["research", "lessons inject"])
@@ -182,16 +182,16 @@ def test_a_terminal_gets_colours(project: Project) -> None:
     assert COLOURED.search(seen(project, "research", "--request", "request.yaml", more={"TERM": "xterm"}))
 
 
-def test_what_was_typed_is_named_by_its_option(project: Project) -> None:
-    done = project.run("research", "vue", "How?", "--topic", "a\x07b", "--format", "text")
+def test_what_was_typed_is_named_by_its_field(project: Project) -> None:
+    done = project.run("research", "vue", "How?", "--framework-version", "a\x07b", "--format", "text")
     assert done.returncode == 1
-    assert "--topic: must not contain" in done.stdout.decode()
+    assert "framework_version: must not contain" in done.stdout.decode()
     done = project.run("research", " ", "", "--format", "text")
     told = [line.split()[1:] for line in done.stdout.decode().splitlines()[1:]]
-    assert [words[0] for words in told] == ["FRAMEWORK:", "QUESTION:"]
+    assert [words[0] for words in told] == ["framework:", "question:"]
     assert done.stderr == b""
     done = project.run("research", "--request", "-", "--format", "text", stdin='{"mode": "research"}')
-    assert "research_query.topic: required, but missing" in done.stdout.decode()
+    assert "topic: required, but missing" in done.stdout.decode()
 
 
 def test_warnings_read_like_errors(project: Project) -> None:
@@ -223,13 +223,6 @@ def test_a_reports_text_is_given_within_its_bound(project: Project) -> None:
     assert full.startswith(cut[:100])
 
 
-def test_a_command_that_is_looked_for_elsewhere_is_named(project: Project) -> None:
-    wrong = project.run("entries", "search", "slots")
-    assert (wrong.returncode, b"There is kr search." in wrong.stderr) == (2, True)
-    for command in ([], ["research"], ["entries", "list"]):
-        assert project.run("help", *command).stdout == project.run(*command, "--help").stdout
-
-
 @pytest.mark.parametrize("command", ["search", "lessons search"])
 def test_a_search_takes_words_and_refuses_none(project: Project, command: str) -> None:
     assert project.run(*command.split(), "httpx", "missing").returncode == 0
@@ -245,7 +238,7 @@ def test_a_missing_package_is_told_with_the_command_of_this_installation() -> No
 
 def test_a_list_says_that_it_was_cut(project: Project) -> None:
     for topic in ("slots", "slots of tables", "watchers of slots"):
-        project.ask(request(topic=topic))
+        project.know(topic)
     project.run("entries", "remove", "vue-slots")
     cut = {
         "entries list": b"the first 1 of 2 shown; --limit N shows more\n",

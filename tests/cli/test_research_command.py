@@ -68,9 +68,9 @@ def test_a_request_from_a_file(project: Project) -> None:
 @pytest.mark.parametrize(
     ("framework", "question", "why"),
     [
-        ("attrs", "?", "QUESTION: must hold a letter or a digit"),
-        ("!", "How?", "FRAMEWORK: must hold a letter or a digit"),
-        ("../../etc", "How?", "FRAMEWORK: must be a name: letters, digits"),
+        ("attrs", "?", "question: must hold a letter or a digit"),
+        ("!", "How?", "framework: must hold a letter or a digit"),
+        ("../../etc", "How?", "framework: must be a name: letters, digits"),
     ],
 )
 def test_what_is_no_framework_or_no_question_makes_no_entry(
@@ -169,8 +169,8 @@ def test_what_says_nothing_is_told_by_the_words_that_were_typed(project: Project
     done = project.run(command, "", "?!", "--format", "text")
     assert done.returncode == 1
     told = (done.stdout + done.stderr).decode()
-    assert "FRAMEWORK: required, but missing" in told
-    assert "QUESTION: must hold a letter or a digit" in told
+    assert "framework: required, but missing" in told
+    assert "question: must hold a letter or a digit" in told
     assert "no version of" not in told
 
 
@@ -436,7 +436,7 @@ def test_an_entry_is_used_or_researched_again_not_both(project: Project) -> None
     assert b"give only one of them" in done.stderr
     unknown = project.run("research", "vue", "How?", "--use", "vue-slots", "--format", "text")
     assert unknown.returncode == 1
-    assert b'--use: no entry has the id "vue-slots"' in unknown.stdout
+    assert b'use: no entry has the id "vue-slots"' in unknown.stdout
 
 
 def test_a_person_is_told_what_answers_and_what_may_answer_better() -> None:
@@ -477,11 +477,11 @@ def test_a_person_is_told_what_answers_and_what_may_answer_better() -> None:
         "  note  all_sources_unavailable: using installed documentation",
         "  note  the language model took none",
         "  entry  tiny-more",
-        "  report /r.md",
+        "  report  /r.md",
         "  entries that may answer:",
         "    tiny-slots  What is a slot? (version 1, finding) worked for 2",
         "  read one: kr entries show tiny-slots --report; take it: the same question with --use ID",
-        "  lesson Slots are not reactive: use v-slot",
+        "  lesson  Slots are not reactive: use v-slot",
     ]
     withdrawn = lines(related=[{**related, "wrong": 3, "note": "v-slot went"}])
     assert "(version 1, finding) worked for 2 RATED WRONG: v-slot went" in " ".join(withdrawn)

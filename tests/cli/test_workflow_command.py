@@ -121,7 +121,6 @@ def test_a_template_without_mistakes_is_told_so(project: Project) -> None:
     [
         (["--set", "wort=x"], "wort: the template has no such parameter; it has: word"),
         (["--set", "word"], "must be NAME=VALUE"),
-        (["--set", "word=a", "--set", "word=b"], "word is given twice"),
     ],
 )
 def test_wrong_command_lines(project: Project, arguments: list[str], told: str) -> None:

@@ -22,11 +22,11 @@ def test_the_content_is_taken_without_what_stands_around_it() -> None:
     assert (found.title, found.text) == ("The guide", f"# Start\n\n{LONG.strip()}")
 
 
-def test_code_is_whole_and_has_its_language() -> None:
+def test_code_is_whole() -> None:
     code = '<div class="highlight-python3"><pre><span class="linenos">1</span>if a &lt; b:\n    `x`\n</pre></div>'
-    assert main(code) == "```python\nif a < b:\n    `x`\n```"
+    assert main(code) == "```\nif a < b:\n    `x`\n```"
     lines = "<pre data-lang=sh><div>one</div><div>two<button>Copy</button></div></pre>"
-    assert main(lines) == "```sh\none\ntwo\n```"
+    assert main(lines) == "```\none\ntwo\n```"
     assert main("<pre>a\n```\nb</pre>") == "````\na\n```\nb\n````"
 
 

@@ -95,12 +95,3 @@ def test_a_heading_of_restructured_text_may_be_long() -> None:
 def test_a_docstring_that_is_markdown_keeps_its_fences() -> None:
     text = "Runs it.\n\n    ```pycon\n    >>> go(``x``)\n    ```\n"
     assert restructured_to_markdown(text) == text
-
-
-def test_of_a_table_the_filling_goes() -> None:
-    grid = "+------+-----------+\n| Name | What      |\n+======+===========+\n| a    | the first |\n+------+-----------+"
-    (found,) = told(grid, "a.rst")
-    assert found[1] == "| Name | What |\n| a | the first |"
-    plain = "| Name | What |\n|------|------|\n| a    | b    |"
-    (found,) = told(plain, "a.md")
-    assert found[1] == "| Name | What |\n|------|------|\n| a | b |"

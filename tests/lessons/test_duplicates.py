@@ -60,6 +60,17 @@ def test_another_phase_is_no_duplicate() -> None:
     assert not is_duplicate(one, Lesson("2026-02-07", ("code-review",), "Set the row height"))
 
 
+def test_what_is_about_another_framework_is_no_duplicate() -> None:
+    tests_fail = "Tests fail, connection refused: start the {} container before the tests"
+    postgres, redis = (
+        Lesson("2026-02-07", ("dev-execution", name), tests_fail.format(name))
+        for name in ("postgres", "redis")
+    )
+    assert not is_duplicate(redis, postgres)
+    assert is_duplicate(redis, Lesson("2026-02-08", ("dev-execution", "redis", "ci"), redis.summary))
+    assert is_duplicate(redis, Lesson("2026-02-08", ("dev-execution",), redis.summary)), "of no framework"
+
+
 @given(st.lists(st.sampled_from("abcdefghijkl"), min_size=1, max_size=12, unique=True), st.data())
 def test_who_shares_most_words_has_one_of_the_telling_ones(letters: list[str], data: st.DataObject) -> None:
     words = tuple(f"word{letter * ord(letter)}" for letter in letters)

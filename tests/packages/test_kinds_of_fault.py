@@ -259,7 +259,7 @@ def test_a_version_catalog_of_gradle(tmp_path: Path) -> None:
     assert ("com.squareup.okhttp3:okhttp", "4.11.0", f"../{catalog}") in rows(tmp_path / "app")
 
 
-def test_plugins_of_a_catalog_and_applied_scripts(tmp_path: Path) -> None:
+def test_plugins_of_a_catalog(tmp_path: Path) -> None:
     catalog = """[versions]
 boot = "3.2.4"
 [plugins]
@@ -267,10 +267,9 @@ boot = { id = "org.springframework.boot", version.ref = "boot" }
 kotlin = "org.jetbrains.kotlin.jvm:1.9.22"
 """
     script = """plugins { alias(libs.plugins.boot); alias(libs.plugins.kotlin) }
-apply from: "$rootDir/more.gradle"
-dependencies { implementation 'org.springframework.boot:spring-boot-starter-web' }"""
-    more = "ext.okioVersion = '3.9.0'\ndependencies { api \"com.squareup.okio:okio:$okioVersion\" }"
-    write(tmp_path, {"gradle/libs.versions.toml": catalog, "build.gradle": script, "more.gradle": more})
+ext.okioVersion = '3.9.0'
+dependencies { implementation 'org.springframework.boot:spring-boot-starter-web'; api "com.squareup.okio:okio:$okioVersion" }"""
+    write(tmp_path, {"gradle/libs.versions.toml": catalog, "build.gradle": script})
     assert versions(tmp_path) == {
         "org.springframework.boot:spring-boot-gradle-plugin": "3.2.4",
         "org.springframework.boot:spring-boot-starter-web": "3.2.4",

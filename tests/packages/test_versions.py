@@ -11,7 +11,7 @@ import pytest
 
 from kr.frameworks import same_framework
 from kr.packages.model import Dependency, satisfies
-from kr.packages.versions import find_dependencies, package_aliases, project_root, version_of
+from kr.packages.versions import find_dependencies, package_aliases, version_of
 from tests.packages.helpers import distribution, environment, node, rows, write
 
 POM = """<project><dependencies>
@@ -35,7 +35,6 @@ def test_the_project_is_found_from_a_folder_inside(
     (row,) = (d for d in find_dependencies(tmp_path / inside, {}).dependencies if d.framework == "laravel")
     assert row.file == up + Path(manifest).name
     assert "11" in (version_of(tmp_path / inside, "laravel", {}) or "")
-    assert project_root(tmp_path / inside).resolve() == (tmp_path / manifest).parent
 
 
 def test_the_nearest_project_first_then_those_above(tmp_path: Path) -> None:

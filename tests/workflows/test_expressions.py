@@ -116,7 +116,7 @@ def test_further_names_are_known_only_where_they_are_given() -> None:
         ("${{params.n}}${{ params.x }}", "31.5"),
         ("${{ params.servers }}", '["a", "b"]'),
         ("${{ params.skip }} ${{ params.none }}.", "false ."),
-        ("${{ {'a': {'b': 1}}['a'].b }}", "1"),
+        ("${{ {'a': {'b': 1} }['a'].b }}", "1"),
         ("${{ '}}' + \"}}\" }}", "}}}}"),
     ],
 )

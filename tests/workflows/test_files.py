@@ -51,9 +51,7 @@ def test_the_fields_of_the_seed_come_first_under_its_names(path: Path) -> None:
 
 
 def test_what_is_written_is_read(path: Path) -> None:
-    instance = handle(
-        make([parallel("d", "params.s", "echo ${{ item }}")], s=["é", 1]), Begin(), now=NOW
-    ).instance
+    instance, _ = handle(make([parallel("d", "params.s", "echo ${{ item }}")], s=["é", 1]), Begin(), now=NOW)
     write_state(path, instance)
     assert read_state(path) == instance
     assert [name.name for name in path.parent.iterdir()] == [path.name]
@@ -65,7 +63,7 @@ def test_what_others_noted_in_it_stays(path: Path) -> None:
     state["ticket"] = "OPS-1"
     state["steps"][0]["owner"] = {"name": "Ada"}
     path.write_text(json.dumps(state))
-    write_state(path, handle(read_state(path), Begin(), now=NOW).instance)
+    write_state(path, handle(read_state(path), Begin(), now=NOW)[0])
     state = json.loads(path.read_text())
     assert (state["ticket"], state["steps"][0]["owner"]) == ("OPS-1", {"name": "Ada"})
 

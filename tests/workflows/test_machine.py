@@ -19,14 +19,14 @@ def drive(instance: Instance, *events: Event) -> tuple[Instance, tuple[Job, ...]
     """Take events in turn; gives the instance and the jobs of the last one."""
     jobs: tuple[Job, ...] = ()
     for event in events:
-        instance, jobs = (taken := handle(instance, event, now=NOW)).instance, taken.jobs
+        instance, jobs = handle(instance, event, now=NOW)
     return instance, jobs
 
 
 def ended(job: Job | str, *, ok: bool = True, stdout: str = "", **more: Any) -> Finished:
     target = Target(job) if isinstance(job, str) else job.target
-    result = {"exit_code": 0 if ok else 1, "stdout": stdout, "stderr": ""}
-    return Finished(target, is_success=ok, details="said", result=result, **more)
+    result = {"exit_code": 0 if ok else 1, "stdout": stdout, "stderr": "", **more}
+    return Finished(target, is_success=ok, details="said", result=result)
 
 
 def reread(instance: Instance) -> Instance:
@@ -38,7 +38,7 @@ class TestActions:
     def test_one_after_another_to_the_end(self) -> None:
         instance, [job] = drive(make([action("a", "echo ${{ params.x }}"), action("b")], x="1 2"), Begin())
         assert (instance.status, instance.current_step) == ("running", "a")
-        assert (job.command, job.values) == ('echo "$KR_VALUE_1"', {"KR_VALUE_1": "1 2"})
+        assert (job.command, job.env) == ('echo "$KR_VALUE_1"', {"KR_VALUE_1": "1 2"})
         instance, [job] = drive(instance, ended("a"))
         assert (statuses(instance), instance.current_step) == ({"a": "completed", "b": "running"}, "b")
         instance, jobs = drive(instance, ended("b"))
@@ -198,7 +198,7 @@ class TestParallel:
     def test_as_many_at_once_as_are_allowed(self) -> None:
         step = parallel("p", "params.items", "echo ${{ item }}", max_parallel=2, outputs={"said": "stdout"})
         instance, jobs = drive(make([step], items=["a", "b", "c"]), Begin())
-        assert [job.values["KR_VALUE_1"] for job in jobs] == ["a", "b"]
+        assert [job.env["KR_VALUE_1"] for job in jobs] == ["a", "b"]
         instance, jobs = drive(instance, ended(jobs[1], stdout="B"))
         assert [job.target for job in jobs] == [Target("p", 2)]
         instance, _ = drive(instance, ended(jobs[0], stdout="C", outputs={"more": "1"}))
@@ -231,8 +231,8 @@ class TestParallel:
         instance, _ = drive(make([parallel("p", "params.items")], items=[]), Begin())
         assert (instance.status, instance.steps[0].details) == ("completed", "0 of 0 completed.")
 
-    @pytest.mark.parametrize("items", ["abc", 3, None, list(range(1001))])
-    def test_what_is_no_list_or_too_long_is_told(self, items: Any) -> None:
+    @pytest.mark.parametrize("items", ["abc", 3, None])
+    def test_what_is_no_list_is_told(self, items: Any) -> None:
         instance, _ = drive(make([parallel("p", "params.items")], items=items), Begin())
         assert instance.status == "failed"
         assert "`params.items`" in (instance.steps[0].details or "")
@@ -370,8 +370,9 @@ def one_step(draw: st.DrawFn, at: int, number: int, *, cycles: bool) -> dict[str
 
 
 def runs_of(instance: Instance) -> Iterator[tuple[Target, str]]:
-    for target, run in instance.runs():
-        yield target, run.status
+    for step in instance.steps:
+        yield Target(step.id), step.status
+        yield from ((Target(step.id, at), task.status) for at, task in enumerate(step.sub_tasks))
 
 
 class Course:
@@ -385,13 +386,13 @@ class Course:
 
     def take(self, event: Event) -> None:
         before = self.instance.model_dump_json()
-        taken = handle(self.instance, event, now=NOW)
+        instance, jobs = handle(self.instance, event, now=NOW)
         assert self.instance.model_dump_json() == before, "the machine changed what it was given"
         done = {target for target, status in runs_of(self.instance) if status == "completed"}
-        again = [job for job in taken.jobs if job.target in done and not self.has_cycles]
+        again = [job for job in jobs if job.target in done and not self.has_cycles]
         assert again == [], "what is completed runs again"
-        self.instance = taken.instance
-        self.jobs += taken.jobs
+        self.instance = instance
+        self.jobs += jobs
         for step in self.instance.steps:
             limit = getattr(step.definition, "max_parallel", 1)
             assert sum(task.status == "running" for task in step.sub_tasks) <= limit

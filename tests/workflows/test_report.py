@@ -14,7 +14,7 @@ LATER = "2026-11-22T13:02:03.000000Z"
 
 def took(instance: Instance, *events: Begin | Decided | Finished) -> Instance:
     for event in events:
-        instance = handle(instance, event, now=NOW if isinstance(event, Begin) else LATER).instance
+        instance, _ = handle(instance, event, now=NOW if isinstance(event, Begin) else LATER)
     return instance
 
 

