@@ -258,7 +258,8 @@ class TestRate:
         assert "served to nobody" in view(project, "rate", ID, "--wrong", "--session-id", "d")
         asked = told(project, "research", "zod", QUESTION, "--if-unsure", "candidates")
         assert asked["status"] != "cache-hit"
-        told(project, *SAVE, "--answer", "Put right.", "--entry", ID, "--session-id", "b")
+        put_right = ("--answer", "Put right.", "--verified-by", "npm test", "--entry", ID)
+        told(project, *SAVE, *put_right, "--session-id", "b")
         assert told(project, "research", "zod", QUESTION)["status"] == "cache-hit"
 
     def test_at_a_terminal_it_is_a_persons(self, project: Project) -> None:
