@@ -1,5 +1,7 @@
 """``kr lessons``: hand lessons to agents, record what their failures teach, and look at them."""
 
+import json
+import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -234,7 +236,19 @@ _marking("pin", "pinned_at", "pinned", "no longer pinned", "Give a lesson before
 def add(
     ctx: click.Context, /, *, symptom: str, fix: str, phase: str, tags: tuple[str, ...], ref: str | None
 ) -> None:
-    """Write a lesson yourself: what one sees, in some 60 characters, and what to do."""
+    """Write a lesson yourself: what one sees, in some 60 characters, and what to do. KR_SERVER takes it as a session's."""
+    if os.environ.get("KR_SERVER"):
+        lesson = {"symptom": symptom, "fix": fix, "ref": ref, "tags": tags}
+        request = {
+            "story_key": "0-0",
+            "session_id": f"terminal-{uuid.uuid4().hex}",
+            "phase": phase,
+            "lesson": lesson,
+        }
+        with open_app(ctx, may_share=True) as app:
+            envelope = app.record_lessons(json.dumps(request).encode())
+        emit(to_plain(envelope), ctx, _recording)
+        return
     with _open(ctx, phase=phase, is_change=True) as lessons:
         added = lessons.add(symptom, fix, phase=phase, tags=tags, ref=ref, by_person=is_person())
     if added["status"] == "quarantined":

@@ -255,3 +255,14 @@ def test_the_token_is_sent_to_no_redirect(client: Project) -> None:
     assert done.returncode == 2
     assert b"elsewhere" in done.stderr
     assert TOKEN.encode() not in done.stderr
+
+
+def test_a_lesson_that_is_added_reaches_the_server(client: Project, server: Served, served: Project) -> None:
+    words = ("lessons", "add", "Tokens are printed", "--fix", "Mask them in the logger", "--tag", "logging")
+    done = client.run(*words, "--format", "json", more={"KR_SERVER": server.url, "KR_TOKEN": TOKEN})
+    assert (done.returncode, json.loads(done.stdout)["status"]) == (0, "recorded"), done.stderr
+    assert not client.base.exists()
+    listed = served.run("lessons", "list", "--format", "json")
+    assert "Tokens are printed: Mask them in the logger" in [
+        it["summary"] for it in json.loads(listed.stdout)
+    ]
