@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from kr.errors import KrError, ReportUnwritable, SourceFailure, SourceNotAsked, StoreError
 from kr.models import Entry, Learned, Query
-from kr.report import origin_of, parse_report
+from kr.report import is_finding, origin_of, parse_report
 from kr.research.miss import configured_sources
 from kr.settings import Settings
 from kr.settings.project import tracked_name
@@ -269,12 +269,24 @@ class Doctor:
                     yield about("information", message=why)
                     continue
                 version = item.framework_version or "unknown"
-                if live := entry_rows.of_topic(tx, item.framework, item.topic, version):
+                live = entry_rows.of_topic(tx, item.framework, item.topic, version)
+                if live and not live.is_written and is_finding(self._files.read_text(path)):
+                    why = f"somebody found it out, and {live.id} is none"
+                    repair, fix = f"make it the text of {live.id}", partial(self._take_over, path, live)
+                    yield about("warning", message=why, repair=repair, fix=fix)
+                elif live:
                     why = f"{live.id} has this framework, topic and major version; it is left alone"
                     yield about("information", message=why)
                 else:
                     repair, fix = f"index it as {item.framework} - {item.topic}", partial(self._adopt, item)
                     yield about("warning", message="no entry has this report", repair=repair, fix=fix)
+
+    def _take_over(self, path: str, live: Entry) -> str:
+        """Give an entry a finding's text by its file, as if somebody had written it there: it is judged, and the text before is a revision."""
+        self._files.write(live.path, self._files.read_text(path))
+        reports.read_report(self._store, live)
+        (self._folder / path).unlink()
+        return "done"
 
     def _adopt(self, item: Item) -> str:
         result = import_report(self._store, self._folder, item, now=self._clock())
@@ -305,7 +317,7 @@ class Doctor:
     def check_export(self) -> Iterator[Diagnosis]:
         """``index.yaml`` and ``_archived-index.yaml`` that don't say what the database says."""
         with self._store.read() as tx:
-            live, archived = entry_rows.all(tx), archive.all(tx)
+            live, archived = entry_rows.all(tx), archive.since(tx, 0)
         is_wanted = self._auto_export and bool(live or archived)
         repair = "export both files; an index that kr did not write is imported first"
         for name, text in ((INDEX, render_index(live)), (ARCHIVE, "".join(render_archive(archived)))):

@@ -88,7 +88,17 @@ def record(
         entries_recorded=len(fresh),
         entries_skipped=detected - len(fresh),
         quarantined=held,
-        recorded_entries=[_entry(row) for row in fresh],
+        recorded_entries=[
+            recording.RecordedEntry(
+                date=row.lesson.date,
+                phase=row.lesson.tags[0],
+                event_type=row.event_type or "",
+                summary=row.lesson.summary,
+                ref=row.lesson.ref,
+                quarantined=row.held is not None,
+            )
+            for row in fresh
+        ],
         total_entries_in_file=total,
         message=None if fresh else ALL_DUPLICATES if rows else NOTHING_TOLD,
     )
@@ -102,17 +112,6 @@ def _refused(data: Mapping[str, Any], error: InvalidRequest) -> recording.Record
     story = data.get("story_key")
     echoed = {**data, "story_key": mask_secrets(story)} if isinstance(story, str) else data
     return recording.skip(echoed, f"Recording skipped: {why}")
-
-
-def _entry(row: LessonRow) -> recording.RecordedEntry:
-    return recording.RecordedEntry(
-        date=row.lesson.date,
-        phase=row.lesson.tags[0],
-        event_type=row.event_type or "",
-        summary=row.lesson.summary,
-        ref=row.lesson.ref,
-        quarantined=row.held is not None,
-    )
 
 
 def confirmation(envelope: recording.RecordEnvelope) -> str | None:

@@ -48,7 +48,7 @@ class Lessons:
 
     def quarantined(self) -> list[dict[str, Any]]:
         """List the lessons that wait for a person: in the database alone, or written into the file by hand."""
-        return [view(row) for row in self._rows() if _status(row) == "quarantined"]
+        return [view(row) for row in self._rows() if row.status == "quarantined"]
 
     def refresh(self) -> None:
         """Bring the database's table to what the file holds; see ``LessonBook.refresh``."""
@@ -184,19 +184,8 @@ def view(row: LessonRow) -> dict[str, Any]:
         "tags": list(row.lesson.tags),
         "summary": row.lesson.summary,
         "ref": row.lesson.ref,
-        "status": _status(row),
+        "status": row.status,
         "held_because": row.held,
         "source": row.source or "file",
         **{name: getattr(row, name) for name in ("event_type", "story_key", "session_id", *_COUNTS)},
     }
-
-
-def _status(row: LessonRow) -> str:
-    """Say where a lesson stands: ``retired``, ``superseded``, ``quarantined``, ``pinned`` or ``live``."""
-    if row.retired_at:
-        return "retired"
-    if row.superseded_by:
-        return "superseded"
-    if row.is_quarantined:
-        return "quarantined"
-    return "pinned" if row.pinned_at else "live"

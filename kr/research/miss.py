@@ -87,10 +87,13 @@ class Miss:
     def _look_further(self, found: Lookup) -> Lookup:
         """Import an index that git brought or that waits beside an empty database, and look under the project's names of packages."""
         run, base = self._run, self._settings.knowledge_base
-        if found.known is not None or found.related:
-            return found
-        if has_export(base) and run.cache.attempt(
-            lambda: import_on_first_use(run.cache.store, base, now=run.clock()), otherwise=False
+        is_unknown = found.known is None and not found.related
+        if (
+            is_unknown
+            and has_export(base)
+            and run.cache.attempt(
+                lambda: import_on_first_use(run.cache.store, base, now=run.clock()), otherwise=False
+            )
         ):
             found = run.cache.look_up(run.query)
         elif self._config.auto_export and run.cache.attempt(
@@ -98,6 +101,8 @@ class Miss:
         ):
             self._export()
             found = run.cache.look_up(run.query)
+        if not is_unknown:
+            return found
         # What the working directory's files say goes before what the configuration's do.
         named = [
             package_aliases(find_dependencies(folder, self._environ).dependencies)

@@ -45,14 +45,20 @@ class LessonRow:
     superseded_by: str | None = None
 
     @property
-    def is_quarantined(self) -> bool:
-        """Whether it waits for a person."""
-        return self.held is not None and self.approved_at is None
+    def status(self) -> str:
+        """Where it stands: ``retired``, ``superseded``, ``quarantined`` (it waits for a person), ``pinned`` or ``live``."""
+        if self.retired_at:
+            return "retired"
+        if self.superseded_by:
+            return "superseded"
+        if self.held and not self.approved_at:
+            return "quarantined"
+        return "pinned" if self.pinned_at else "live"
 
     @property
     def is_given(self) -> bool:
         """Whether agents may see it."""
-        return not (self.retired_at or self.superseded_by or self.is_quarantined)
+        return self.status in {"pinned", "live"}
 
 
 _TEXT = ("date", "phase", "tags", "summary", "ref")

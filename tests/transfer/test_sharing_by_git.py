@@ -129,6 +129,22 @@ def test_what_a_pull_brings_is_known_to_the_first_who_asks(ann: Project, tmp_pat
     assert len(list((bob.base / "frameworks/vue").iterdir())) == 2
 
 
+def test_a_finding_in_a_file_that_no_entry_has_takes_the_place_of_an_excerpt(ann: Project) -> None:
+    save(ann, "What are plugins?", "Plugins add to an app.")
+    finding = ann.base / "frameworks/vue/plugins.md"
+    text = finding.read_text()
+    done = ann.run("entries", "remove", "vue-plugins")
+    assert done.returncode == 0
+    ann.sql("DELETE FROM archived_entries")
+    finding.unlink()
+    assert ask(ann, "What are plugins?")["status"] == "budget-exhausted"
+    (ann.base / "frameworks/vue/plugins-of-bob.md").write_text(text.replace("add to", "extend"))
+    assert ann.run("doctor", "--repair").returncode == 0
+    answer = ask(ann, "What are plugins?")
+    assert (answer["status"], answer["results"]["match"]["origin"]) == ("cache-hit", "finding")
+    assert [path.name for path in finding.parent.iterdir()] == ["plugins.md"]
+
+
 def test_a_report_with_conflict_markers_is_neither_taken_in_nor_written_over(ann: Project) -> None:
     save(ann)
     file = ann.base / "frameworks/vue/slots.md"
