@@ -317,7 +317,7 @@ class Doctor:
     def check_export(self) -> Iterator[Diagnosis]:
         """``index.yaml`` and ``_archived-index.yaml`` that don't say what the database says."""
         with self._store.read() as tx:
-            live, archived = entry_rows.all(tx), archive.all(tx)
+            live, archived = entry_rows.all(tx), archive.since(tx, 0)
         is_wanted = self._auto_export and bool(live or archived)
         repair = "export both files; an index that kr did not write is imported first"
         for name, text in ((INDEX, render_index(live)), (ARCHIVE, "".join(render_archive(archived)))):

@@ -11,7 +11,7 @@ from typing import Any
 
 from kr.errors import UnknownEntry
 from kr.settings import Settings
-from kr.store import counts, entries, ledger, wordings, workflows
+from kr.store import counts, entries, ledger, wordings
 from kr.store import requests as request_rows
 from kr.store.archive import unknown_entry
 from kr.store.engine import Store, Transaction
@@ -29,7 +29,10 @@ def collect(store: Store, settings: Settings, *, now: datetime) -> Row:
     """Count everything, the 20 stories that cost most and the last 30 days; rates are 0.0 to 1.0 or None. Raises a ``StoreError``."""
     with store.read_if_exists() as tx:
         by_story = counts.view(tx, "spending_by_story")
-        archived, of_workflows = counts.number_by(tx, "reason", "archived_entries"), workflows.by_status(tx)
+        archived, of_workflows = (
+            counts.number_by(tx, "reason", "archived_entries"),
+            counts.number_by(tx, "status", "workflows"),
+        )
         return {
             "database": store.location,
             "today": now.astimezone(UTC).date().isoformat(),

@@ -46,10 +46,6 @@ def _select(tx: Transaction, rest: str, **parameters: object) -> list[Archived]:
     ]
 
 
-def all(tx: Transaction) -> list[Archived]:  # noqa: A001 - read as archive.all(tx)
-    return since(tx, 0)
-
-
 def since(tx: Transaction, archive_id: int) -> list[Archived]:
     """Return the rows that were archived after one, in the order in which they were archived."""
     return _select(tx, "WHERE archive_id > :after ORDER BY archive_id", after=archive_id)

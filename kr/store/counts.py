@@ -75,7 +75,7 @@ def spared_by_day(tx: Transaction) -> list[dict[str, Any]]:
 def number_by(
     tx: Transaction,
     column: str,
-    table: Literal["entries", "archived_entries", "requests"],
+    table: Literal["entries", "archived_entries", "requests", "workflows"],
 ) -> dict[str, int]:
     """Count the rows of a table by a column, most first; where there is none: ``none``."""
     rows = tx.rows(

@@ -15,7 +15,7 @@ from kr.errors import ReportUnwritable, StoreConflict, StoreError
 from kr.extras import how_to_install
 from kr.store import sqlite
 from kr.store.files import ReportFiles, make_base, publish
-from kr.store.sql import OF_FOLDER, columns_of, insert_into, upsert_into
+from kr.store.sql import OF_FOLDER, columns_of, insert_into, lock_key, upsert_into
 from kr.store.sqlite import SqliteDatabase
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ class Transaction:
 
     def lock(self, scope: str) -> None:
         """Wait for other transactions that locked a scope, and keep them out until this one ends."""
-        self.connection.lock(scope)
+        if self.connection.dialect == "postgresql":  # who writes to SQLite has the lock of the file
+            self.rows("SELECT pg_advisory_xact_lock(:key)", key=lock_key(scope))
 
     def row(self, statement: str, **parameters: Any) -> Row | None:
         return next(iter(self.rows(statement, **parameters)), None)
@@ -162,13 +163,32 @@ class Store:
 
     @property
     def path(self) -> Path:
-        """The database file. Raises ``StoreError`` for a URL that names none."""
+        """The SQLite file that the URL names, else ``kr.db`` in the knowledge base.
+
+        Raises ``StoreError`` for a URL that names no file (a password in it is not repeated), and for a link that a repository brought.
+        """
         if self.is_shared:
             raise StoreError(
                 f"{self.location}: is no file; PostgreSQL's own tools back it up (pg_dump --format=custom --file=kr.dump DATABASE) "
                 "and bring it back (pg_restore)"
             )
-        return database_path(self.url, self.folder)
+        if self.url is None:
+            own = self.folder / "kr.db"
+            if os.path.islink(own):
+                raise StoreError(
+                    f"{own}: is a symbolic link, and is not followed; KR_DATABASE_URL names a database elsewhere"
+                )
+            return own
+        scheme, _, rest = self.url.partition("://")
+        parts = urlsplit("//" + rest)
+        path = unquote(parts.path.removeprefix("/"))
+        is_sqlite = scheme in {"sqlite", "sqlite+pysqlite"}
+        if not is_sqlite or parts.netloc or parts.query or path in {"", ":memory:"}:
+            raise StoreError(
+                "KR_DATABASE_URL: name one file, as in sqlite:///path/to/kr.db or sqlite:////absolute/kr.db, or a "
+                "PostgreSQL (postgresql+psycopg://…)"
+            )
+        return Path(path)
 
     @property
     def location(self) -> str:
@@ -273,27 +293,3 @@ def store_of(database: str, folder: Path) -> Store:
     """Return the store of a database that is named by its URL, or as a file. Raises ``StoreError``."""
     is_url = "://" in database
     return Store(database if is_url else f"sqlite:///{quote(database)}", folder)
-
-
-def database_path(database_url: str | None, knowledge_base: Path | str) -> Path:
-    """Return the SQLite file that a URL names, else ``kr.db`` in the knowledge base.
-
-    Another scheme, a host, or a database in memory raises ``StoreError`` (a password in the URL is not repeated).
-    """
-    if database_url is None:
-        own = Path(knowledge_base, "kr.db")
-        if os.path.islink(own):  # a repository may bring it
-            raise StoreError(
-                f"{own}: is a symbolic link, and is not followed; KR_DATABASE_URL names a database elsewhere"
-            )
-        return own
-    scheme, _, rest = database_url.partition("://")
-    parts = urlsplit("//" + rest)
-    path = unquote(parts.path.removeprefix("/"))
-    is_sqlite = scheme in {"sqlite", "sqlite+pysqlite"}
-    if not is_sqlite or parts.netloc or parts.query or path in {"", ":memory:"}:
-        raise StoreError(
-            "KR_DATABASE_URL: name one file, as in sqlite:///path/to/kr.db or sqlite:////absolute/kr.db, or a "
-            "PostgreSQL (postgresql+psycopg://…)"
-        )
-    return Path(path)

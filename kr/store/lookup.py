@@ -102,7 +102,8 @@ def candidates(
 ) -> list[tuple[Found, float]]:
     """Return the entries that share words with a request, with their ``bm25`` (higher is better), best first."""
     scores = search.rank(tx, keys, words, most=most)
-    found = {it[0].id: it for it in _some(tx, [*scores])}
+    listed, parameters = named("id", scores)
+    found = {it[0].id: it for it in _found(tx, f"e.id IN {listed}", **parameters)}
     return [(found[entry_id], score) for entry_id, score in scores.items() if entry_id in found]
 
 
@@ -115,7 +116,7 @@ def findings(tx: Transaction, keys: Sequence[str], *, most: int) -> list[Found]:
 
 def one(tx: Transaction, entry_id: str) -> Found | None:
     """Return the live entry of an id."""
-    return next(iter(_some(tx, [entry_id])), None)
+    return next(iter(_found(tx, "e.id = :id", id=entry_id)), None)
 
 
 def count(tx: Transaction, keys: Sequence[str]) -> int:
@@ -143,11 +144,6 @@ def lessons(tx: Transaction, words: Sequence[str], *, most: int, frameworks: Seq
         if number := sum(word in line for word in beginnings):
             found.append((number, row))
     return [row for _, row in sorted(found, key=lambda it: -it[0])[:most]]
-
-
-def _some(tx: Transaction, entry_ids: Sequence[str]) -> list[Found]:
-    listed, parameters = named("id", entry_ids)
-    return _found(tx, f"e.id IN {listed}", **parameters)
 
 
 def _found(tx: Transaction, where: str, *, question: str = "", **parameters: object) -> list[Found]:

@@ -12,7 +12,6 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
-from hashlib import sha256
 from typing import Any
 
 import psycopg
@@ -21,7 +20,7 @@ from psycopg.adapt import Loader
 from psycopg.conninfo import conninfo_to_dict
 
 from kr.errors import StoreBusy, StoreConflict, StoreError, StoreTooNew, StoreUnwritable
-from kr.store.sql import SCHEMA_KEY, SCHEMA_VERSION
+from kr.store.sql import SCHEMA_KEY, SCHEMA_VERSION, lock_key
 from kr.store.sqlite import pop
 
 MOST_CONNECTIONS = 16
@@ -109,10 +108,6 @@ class Connection:
     def commit(self) -> None:
         if self.execute("COMMIT").statusmessage != "COMMIT":
             raise StoreError(f"{self._location}: the transaction had failed, and was rolled back")
-
-    def lock(self, scope: str) -> None:
-        """Wait for others of a scope, until this transaction ends."""
-        self.execute("SELECT pg_advisory_xact_lock(:key)", {"key": lock_key(scope)})
 
 
 class PostgresqlDatabase:
@@ -217,11 +212,6 @@ class PostgresqlDatabase:
                     connection.raw.close()
         finally:
             self._free.release()
-
-
-def lock_key(scope: str) -> int:
-    """Return the number of an advisory lock."""
-    return int.from_bytes(sha256(f"kr {scope}".encode()).digest()[:8], signed=True)
 
 
 @contextmanager

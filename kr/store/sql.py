@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
+from hashlib import sha256
 from typing import Any, TypeVar
 
 R = TypeVar("R")
@@ -50,6 +51,11 @@ POSTGRESQL_TABLES = (
 def new_id() -> str:
     """Return 32 random hexadecimal digits: the id of a row, or a name that nobody has."""
     return os.urandom(16).hex()
+
+
+def lock_key(scope: str) -> int:
+    """Return the number of an advisory lock of PostgreSQL."""
+    return int.from_bytes(sha256(f"kr {scope}".encode()).digest()[:8], signed=True)
 
 
 def insert_into(table: str, names: Sequence[str]) -> str:

@@ -55,9 +55,6 @@ class Connection(sqlite3.Connection):
     identity: Identity | None = None
     """Of the file that it has open."""
 
-    def lock(self, scope: str) -> None:
-        """Every write has the lock of the file already."""
-
 
 class SqliteDatabase:
     """A database that threads and processes share. It is made at the first use; connections are kept until ``close``."""

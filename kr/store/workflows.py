@@ -31,10 +31,3 @@ def newest(tx: Transaction, limit: int | None = None) -> list[WorkflowRow]:
     """Return the instances, the last started first."""
     rows = tx.rows("SELECT * FROM workflows ORDER BY created_at DESC, workflow_id")[:limit]
     return [record_of(WorkflowRow, row, is_simulated=bool(row["is_simulated"])) for row in rows]
-
-
-def by_status(tx: Transaction) -> dict[str, int]:
-    rows = tx.rows(
-        "SELECT status, count(*) AS number FROM workflows GROUP BY status ORDER BY number DESC, status"
-    )
-    return {row["status"]: row["number"] for row in rows}

@@ -100,31 +100,24 @@ def restore_backup(store: Store, folder: Path, file: Path, moment: str) -> Path 
     kept = backup.restore(store.path, file, moment)
     for name in (INDEX, ARCHIVE):
         if (folder / name).exists():
-            _set_aside(folder / name, moment)
+            (folder / name).rename(folder / f"{name}.{moment}.bak")
     with store.write() as tx:
         for entry in entry_rows.all(tx):
             text, present = reports.text_of(tx, entry.sha256), store.files.read(entry.path)
             if text is not None and present != text.encode():
                 if present is not None:
-                    _set_aside(folder / entry.path, moment)
+                    (folder / entry.path).rename(folder / f"{entry.path}.{moment}.bak")
                 store.files.write(entry.path, text)
     refresh_exports(store, folder)
     return kept
 
 
-def _set_aside(path: Path, moment: str) -> None:
-    path.rename(path.with_name(f"{path.name}.{moment}.bak"))
-
-
 def has_edited_index(store: Store, knowledge_base: Path) -> bool:
     """Whether the index of the knowledge base is not as kr wrote it: somebody edited it, or git brought another. Raises a ``StoreError``."""
-    try:
+    present = b""
+    with suppress(OSError):  # who writes it tells
         present = _own_bytes(knowledge_base / INDEX)
-    except OSError:  # who writes it tells
-        return False
-    with store.read() as tx:
-        known = (tx.fact(store.folder_key(_INDEX_STATES)) or "").split()
-    return bool(present) and _hash(present) not in known and present != _index_of(store)
+    return bool(present) and _hash(present) not in _known_states(store) and present != _index_of(store)
 
 
 def _write_index(store: Store, folder: Path) -> None:
@@ -138,14 +131,17 @@ def _write_index(store: Store, folder: Path) -> None:
         import_yaml(store, folder, [path], now=datetime.now(UTC), adopts=True).log_problems()
     content = _index_of(store)
     if _own_bytes(path) != content:
-        with store.read() as tx:
-            last = (tx.fact(store.folder_key(_INDEX_STATES)) or "").split()[:1]
-        _note(store, _INDEX_STATES, " ".join([_hash(content), *last]))
+        _note(store, _INDEX_STATES, " ".join([_hash(content), *_known_states(store)[:1]]))
         _replace(path, [content.decode()])
 
 
 def _own_bytes(path: Path) -> bytes:
     return path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+
+
+def _known_states(store: Store) -> list[str]:
+    with store.read() as tx:
+        return (tx.fact(store.folder_key(_INDEX_STATES)) or "").split()
 
 
 def _index_of(store: Store) -> bytes:

@@ -191,7 +191,7 @@ def _place(
     """Place items in one transaction."""
 
     def write(tx: Transaction) -> tuple[list[Outcome], list[Problem]]:
-        placer = Placer(tx, knowledge_base, now, adopts=adopts)
+        placer = Placer(tx, knowledge_base, now, adopts)
         done, refused = list[Outcome](), list[Problem]()
         for item in items:
             try:

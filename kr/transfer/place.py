@@ -3,7 +3,7 @@
 Nothing that is here is lost: an imported text never takes the place of one that somebody wrote, and what it replaces is a revision.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -36,29 +36,29 @@ Outcome = Literal["imported", "updated", "unchanged", "archived"]
 _MAX_REPORT_BYTES = 16 * 1024 * 1024
 
 
+@dataclass(frozen=True, slots=True)
 class Placer:
     """Places items in one transaction, and has their files written with it.
 
     ``adopts``: nobody asked for it, and a repository may have brought them: all that an agent would read is judged.
     """
 
-    def __init__(self, tx: Transaction, knowledge_base: Path, now: datetime, *, adopts: bool) -> None:
-        self._tx = tx
-        self._base = knowledge_base
-        self._now = now
-        self._adopts = adopts
+    tx: Transaction
+    knowledge_base: Path
+    now: datetime
+    adopts: bool
 
     def place(self, item: Item) -> Outcome:
         """Place an item. Raises ``BadItem``."""
-        if self._adopts and (
+        if self.adopts and (
             reasons := reasons_to_hold("\n".join([item.framework, item.topic, *(item.tags or ())]))
         ):
             raise BadItem(f"topic: is not imported, since it {'; it '.join(reasons)}")
         entry_id = self._choose_id(item)
         if item.reason is not None:
             return self._place_archived(item, entry_id)
-        live = entries.get(self._tx, entry_id)
-        known = [row.entry for row in archive.of_id(self._tx, entry_id)] if live is None else [live]
+        live = entries.get(self.tx, entry_id)
+        known = [row.entry for row in archive.of_id(self.tx, entry_id)] if live is None else [live]
         is_newer = all(_is_newer(item.last_accessed, entry.last_accessed) for entry in known)
         if not is_newer and (live is None or live.is_written):
             return "unchanged"
@@ -69,10 +69,10 @@ class Placer:
             raise BadItem(f"path: there is no report at {item.path}, so that it is not indexed")
         if live is None:
             entry = self._entry(item, entry_id, text)
-            entries.put(self._tx, replace(entry, path=self._choose_path(entry, text or "")))
+            entries.put(self.tx, replace(entry, path=self._choose_path(entry, text or "")))
             return "imported"
-        live = ingest_edit(self._tx, live)
-        is_in_place = item.file.parent.absolute() == self._base.absolute()
+        live = ingest_edit(self.tx, live)
+        is_in_place = item.file.parent.absolute() == self.knowledge_base.absolute()
         if is_in_place and item.path == live.path and live.sha256:
             text = None  # its own file: what somebody wrote there is taken in by now
         self._update(item, live, text)
@@ -92,36 +92,36 @@ class Placer:
             stale_major=None,
             stale_reason=None,
         )
-        if text is not None and reports.keep(self._tx, text) != live.sha256:
-            at, new = to_text(self._now), self._entry(item, live.id, text)
+        if text is not None and reports.keep(self.tx, text) != live.sha256:
+            at, new = to_text(self.now), self._entry(item, live.id, text)
             if live.is_written:
-                reports.add_revision(self._tx, replace(new, path=live.path), at)
+                reports.add_revision(self.tx, replace(new, path=live.path), at)
                 entry = replace(entry, framework_version=live.framework_version, status=live.status)
             else:
-                reports.add_revision(self._tx, live, at)
+                reports.add_revision(self.tx, live, at)
                 entry = replace(
                     new,
                     framework_version=entry.framework_version,
                     tags=entry.tags,
                     created=entry.created,
-                    path=name_of(self._tx, live).path,
+                    path=name_of(self.tx, live).path,
                     question=live.question,
                 )
-                self._tx.write_report(entry.path, text)
-        entries.put(self._tx, entry)
+                self.tx.write_report(entry.path, text)
+        entries.put(self.tx, entry)
 
     def _place_archived(self, item: Item, entry_id: str) -> Outcome:
-        rows = archive.of_id(self._tx, entry_id)
+        rows = archive.of_id(self.tx, entry_id)
         if any(_is_archived_as(item, row.entry, row.archived_at) for row in rows):
             return "unchanged"
-        held = holders(self._tx, path=item.path)
+        held = holders(self.tx, path=item.path)
         is_lives = item.report is None and any(is_live for _, is_live in held)
         text = self._read_text(item) if item.has_text and not is_lives else None
         entry = self._entry(item, entry_id, text)
         if any(pair != pair_of(item.framework, item.topic) for pair, _ in held):
             entry = replace(entry, path=suffixed_name(item.framework, item.topic).path)
-        at = _stored(item.archived_at) or to_text(self._now)
-        archive.add(self._tx, entry, item.reason or "manual", at)
+        at = _stored(item.archived_at) or to_text(self.now)
+        archive.add(self.tx, entry, item.reason or "manual", at)
         return "archived"
 
     def _read_text(self, item: Item) -> str | None:
@@ -136,23 +136,23 @@ class Placer:
                 f"path: {path} is not a readable file within {folder} (no link is followed out of it)"
             )
         text = (content or b"").decode(errors="replace")
-        judged = text if is_by_hand(text) else _without_quotes(text) if self._adopts else ""
+        judged = text if is_by_hand(text) else _without_quotes(text) if self.adopts else ""
         if judged and (reasons := reasons_to_hold(mask_secrets(clean(judged)))):
             raise BadItem(f"path: its report is not imported, since it {'; it '.join(reasons)}")
         return text if text.strip() else None
 
     def _entry(self, item: Item, entry_id: str, text: str | None) -> Entry:
         """Make a new entry of an item and its report, whose own words tell when and of what it was made."""
-        now, kind = to_text(self._now), origin_of(text or "")
+        now, kind = to_text(self.now), origin_of(text or "")
         researched = parse_time(read_date(text or "") or "")
-        researched_at = to_text(researched) if researched is not None and researched <= self._now else None
+        researched_at = to_text(researched) if researched is not None and researched <= self.now else None
         end = fresh_until(kind, researched_at)
         is_written = is_finding(text or "")
         origin: Origin = (
             "finding" if is_written else origin_of_kind(kind, is_ours=False) if text else "imported"
         )
         confidence = read_confidence(text or "") or "low"
-        if self._adopts and confidence == "high" and is_written:
+        if self.adopts and confidence == "high" and is_written:
             confidence = "medium"
         return Entry(
             id=entry_id,
@@ -166,18 +166,18 @@ class Placer:
             last_accessed=_stored(item.last_accessed) or now,
             status="stale" if origin == "placeholder" else item.status,
             confidence=confidence,
-            sha256=reports.keep(self._tx, text) if text else None,
+            sha256=reports.keep(self.tx, text) if text else None,
             researched_at=researched_at,
             fresh_until=to_text(end) if end is not None else None,
             origin=origin,
             written_by="file" if is_written else None,
-            revision=reports.next_revision(self._tx, entry_id),
+            revision=reports.next_revision(self.tx, entry_id),
         )
 
     def _choose_id(self, item: Item) -> str:
         """Return the id that the entry has here, or may take: no other framework or topic holds it."""
         version = item.framework_version or UNKNOWN_VERSION
-        others = entries.of_pair(self._tx, item.framework, item.topic)
+        others = entries.of_pair(self.tx, item.framework, item.topic)
         equal = [it for it in others if major_key(it.framework_version) == major_key(version)]
         if item.framework_version is not None and equal:
             return equal[0].id
@@ -186,7 +186,7 @@ class Placer:
         names = wanted_names(item.framework, item.topic, version, has_others=bool(others))
         first, *more = (name.id for name in islice(names, 10))
         for entry_id in (item.id or first, *more):
-            held = holders(self._tx, id=entry_id)
+            held = holders(self.tx, id=entry_id)
             if all(pair == pair_of(item.framework, item.topic) for pair, _ in held):
                 return entry_id
         raise BadItem("id: every id for it is held by other entries")
@@ -197,9 +197,9 @@ class Placer:
         names = wanted_names(entry.framework, entry.topic, version, has_others=False)
         wanted = (name.path for name in islice(names, 10))
         for path in (entry.path, *wanted):
-            if is_free(self._tx, Name(entry.id, path), pair, text):
+            if is_free(self.tx, Name(entry.id, path), pair, text):
                 try:
-                    self._tx.write_report(path, text)
+                    self.tx.write_report(path, text)
                 except ReportUnwritable as exc:
                     raise BadItem(f"path: {exc}") from exc
                 return path

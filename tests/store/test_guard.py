@@ -70,7 +70,7 @@ def test_an_archived_row_keeps_everything_with_when_and_why(store: Store) -> Non
         ("2026-10-01T12:00:00.000000Z", "age", "fresh")
     ]
     with store.read() as tx:
-        [row] = archive.all(tx)
+        [row] = archive.since(tx, 0)
     assert (row.entry.id, row.entry.status, row.reason) == ("old", "fresh", "age")
 
 

@@ -129,7 +129,9 @@ def test_an_archived_entry_keeps_its_own_text(base: Path) -> None:
         saving.save(store, draft(), "# new\n", LATER)
         saving.save(store, draft(topic="by hand"), "# researched\n", LATER)
         with store.read() as tx:
-            rows = {row.entry.id: row for row in archive.all(tx) if row.archived_at.startswith("2026-10-01")}
+            rows = {
+                row.entry.id: row for row in archive.since(tx, 0) if row.archived_at.startswith("2026-10-01")
+            }
             texts = {name: reports.text_of(tx, row.entry.sha256 or "") for name, row in rows.items()}
         assert texts[old.id] == "# old\n"
         assert (base / "frameworks" / "mine.md").read_text() == "# by hand\n"
