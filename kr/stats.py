@@ -28,7 +28,7 @@ _MOST_STORIES = 20
 def collect(store: Store, settings: Settings, *, now: datetime) -> Row:
     """Count everything, the 20 stories that cost most and the last 30 days; rates are 0.0 to 1.0 or None. Raises a ``StoreError``."""
     with store.read_if_exists() as tx:
-        by_story = counts.view(tx, "spending_by_story")
+        by_story, lessons = counts.view(tx, "spending_by_story"), counts.view(tx, "lessons_by_phase")
         archived, of_workflows = (
             counts.number_by(tx, "reason", "archived_entries"),
             counts.number_by(tx, "status", "workflows"),
@@ -54,7 +54,7 @@ def collect(store: Store, settings: Settings, *, now: datetime) -> Row:
                 "by_story": by_story[:_MOST_STORIES],
             },
             "sources": _sources(tx, now),
-            "lessons": {"total": counts.lessons(tx), "by_phase": counts.view(tx, "lessons_by_phase")},
+            "lessons": {"total": sum(row["lessons"] for row in lessons), "by_phase": lessons},
             "workflows": {"total": sum(of_workflows.values()), "by_status": of_workflows},
         }
 

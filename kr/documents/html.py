@@ -150,14 +150,9 @@ def _flatten(pre: HtmlElement) -> None:
 class _Converter(MarkdownConverter):
     """markdownify's converter, with fences that code can't close; of links and pictures the words."""
 
-    convert_tt = MarkdownConverter.convert_code  # type: ignore[attr-defined]  # markdownify's stubs lack it
-
     def convert_pre(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002 - markdownify's signature
         code = el.get_text().strip("\n")
         return f"\n\n{fenced(code)}\n\n" if code.strip() else ""
 
     def convert_img(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002
         return f" {(el.get('alt') or '')[:300]} "
-
-    def convert_math(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002
-        return f" {(el.get('alttext') or text)[:300]} "

@@ -5,7 +5,6 @@ that it was made of changed. Where the user's cache folder can't be written it i
 question best, by ``bm25``, and tells whether they leave the question open.
 """
 
-import hashlib
 import math
 import os
 import re
@@ -16,9 +15,9 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kr.documents.text import Section, joined, markdown_sections, restructured_to_markdown
+from kr.documents.text import Section, markdown_sections, restructured_to_markdown
 from kr.models import Query
-from kr.text import fenced, identifiers, search_words, searchable
+from kr.text import digest, fenced, identifiers, search_words, searchable
 
 MAX_BYTES = 512 * 1024 * 1024
 """Of all indexes together; the least recently used go first."""
@@ -43,12 +42,6 @@ class Origin:
     key: str
     fingerprint: str
     changed_at: float = 0.0
-
-    @property
-    def file_name(self) -> str:
-        plain = re.sub(r"[^A-Za-z0-9.@_-]+", "_", self.key)[:100]
-        digest = hashlib.sha256(f"{_FORMAT}\0{self.key}".encode(errors="surrogateescape")).hexdigest()
-        return f"{plain}-{digest[:20]}.db"
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path | None:
@@ -78,7 +71,8 @@ def open_index(
 
 def _kept(origin: Origin, make: Callable[[], Iterable[Section]], folder: Path) -> sqlite3.Connection:
     """Return the index that the folder keeps. Using it makes it the most recently used."""
-    path = folder / origin.file_name
+    plain = re.sub(r"[^A-Za-z0-9.@_-]+", "_", origin.key)[:100]
+    path = folder / f"{plain}-{digest(f'{_FORMAT} {origin.key}')[:20]}.db"
     connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None)
     try:
         if not _is_new(connection, origin):
@@ -220,10 +214,6 @@ class Ranking:
         return self.rarest > RARE
 
 
-Holders = dict[str, frozenset[int]]
-"""Which passages hold each word of a question."""
-
-
 class Index:
     """An open index and the name of the package or folder that it is of."""
 
@@ -235,7 +225,7 @@ class Index:
         (last,) = self._connection.execute("SELECT coalesce(max(rowid), 0) FROM passages").fetchone()
         return int(last)
 
-    def holders(self, question: Question) -> Holders:
+    def holders(self, question: Question) -> dict[str, frozenset[int]]:
         """Return by word which passages hold it, by its stem."""
         find = "SELECT rowid FROM passages WHERE passages MATCH ?"
         return {
@@ -244,7 +234,7 @@ class Index:
         }
 
     def weighed(
-        self, question: Question, holders: Holders, rarity: dict[str, float], limit: int
+        self, question: Question, holders: dict[str, frozenset[int]], rarity: dict[str, float], limit: int
     ) -> Iterator[Found]:
         """Yield the passages that hold any of the question's words, by their ``bm25``, with a score of what else tells for them."""
         rank = f"bm25(passages, {_WEIGHTS})"
@@ -318,7 +308,7 @@ def markdown(section: Section) -> str:
     if section.form == "typescript":
         return fenced(section.signature, "ts")
     signature = fenced(section.signature, "python") if section.signature else ""
-    return joined([signature, restructured_to_markdown(section.text)])
+    return f"{signature}\n\n{restructured_to_markdown(section.text)}".strip("\n")
 
 
 def rank_texts(texts: Iterable[tuple[str, str, str]], question: Question) -> list[Section]:

@@ -4,7 +4,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, starmap
+from itertools import chain, filterfalse, starmap
 from pathlib import Path, PurePosixPath
 
 from kr.documents import npm, python
@@ -130,7 +130,7 @@ def _is_document(file: str) -> bool:
 
 
 def _python_sources(files: Iterable[str]) -> list[str]:
-    chosen = _without_twins(filter(python.is_read, files), (".py", ".pyi"))
+    chosen = _without_twins(filterfalse(python.SKIPPED.search, files), (".py", ".pyi"))
     return sorted(
         chosen, key=lambda file: ("/_" in f"/{file}".replace("/__init__", ""), file.count("/"), file)
     )

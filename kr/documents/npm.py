@@ -44,7 +44,10 @@ def declarations(text: str, *, place: str, prefix: str) -> Iterator[Section]:
                 count += 1
                 start = found.end() - len(found[0].lstrip())
                 for piece in _pieces(found["kind"], comment, text[start:at]):
-                    yield _section(f"{around}.{name}", piece, place)
+                    is_old = piece.startswith("/**") and _DEPRECATED.search(piece[:_MAX_PIECE]) is not None
+                    yield Section(
+                        f"{around}.{name}", "", place, piece.strip("\n"), "typescript", is_secondary=is_old
+                    )
 
 
 def _statement(code: str, at: int, end: int) -> tuple[int, int | None]:
@@ -74,24 +77,13 @@ def _pieces(kind: str, comment: str, text: str) -> Iterator[str]:
     cut = text.find("{\n") + 2 if "{\n" in text else 0
     head = f"{comment}\n{text[:cut]}".lstrip()
     held = ""
-    for member in _members(text[cut:]):
+    # Members are indented alike, each below its comment.
+    body = text[cut:]
+    indent = body[: len(body) - len(body.lstrip(" \t"))]
+    for member in re.split(rf"(?<=\n)(?<!\*/\n)(?={indent}[^\s*}}\])])", body):
         if held and len(held) + len(member) > _MAX_PIECE:
             yield f"{head}{held}" if len(head) < 400 else held
             head, held = f"{text.partition('{')[0].strip()[:200]} {text[cut - 2 : cut]}", ""
         held += member[: 2 * _MAX_PIECE]
     if held.strip():
         yield f"{head}{held}"
-
-
-def _members(body: str) -> Iterator[str]:
-    """Yield the members of a body, which are indented alike, each with the comment above it."""
-    indent = re.match(r"[ \t]*", body)
-    start = indent[0] if indent else ""
-    yield from re.split(rf"(?<=\n)(?<!\*/\n)(?={start}[^\s*}}\])])", body)
-
-
-def _section(name: str, code: str, place: str) -> Section:
-    is_old = _DEPRECATED.search(code[:_MAX_PIECE]) is not None and code.lstrip().startswith("/**")
-    return Section(
-        name=name, text="", signature=code.strip("\n"), place=place, form="typescript", is_secondary=is_old
-    )

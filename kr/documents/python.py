@@ -19,9 +19,10 @@ _MOST_HOPS = 6
 """Modules through which a name may be handed on."""
 _MAX_SIGNATURE = 1_600
 _MAX_VALUE = 160
-_SKIPPED = re.compile(
+SKIPPED = re.compile(
     r"(?:^|/)(?:tests|_vendor|vendor|vendored|examples?|benchmarks?|conftest)(?:/|\.pyi?$)|(?:^|/)test_[^/]*$"
 )
+"""Sources that do not count: tests, examples of the authors, others' packages that are carried along."""
 _SECONDARY = re.compile(r"(?:^|\.)(?:_(?!_)|(?:v\d{1,2}|compat|deprecated|legacy)(?:\.|$))")
 """Private names, and what a package carries for those who still use something older."""
 _SHOWN_DECORATORS = re.compile(r"property|classmethod|staticmethod|cached_property|.*contextmanager.*")
@@ -39,11 +40,6 @@ class _Module:
     stars: list[str] = field(default_factory=list)
     listed: set[str] = field(default_factory=set)
     """What ``__all__`` lists."""
-
-
-def is_read(place: str) -> bool:
-    """Tell whether a source counts: no tests, no examples of its authors, no other's package that is carried along."""
-    return not _SKIPPED.search(place)
 
 
 def python_sections(sources: Iterable[tuple[str, str]]) -> Iterator[Section]:
@@ -143,11 +139,6 @@ def _put(module: _Module, name: str, signature: str, doc: str) -> None:
         module.sections.append(section)
 
 
-def _initializer(node: ast.ClassDef) -> ast.FunctionDef | None:
-    functions = (one for one in node.body if isinstance(one, ast.FunctionDef))
-    return next((one for one in functions if one.name == "__init__"), None)
-
-
 def _signature(node: _Named) -> str:
     decorators = [
         f"@{text}" for one in node.decorator_list if _SHOWN_DECORATORS.fullmatch(text := ast.unparse(one))
@@ -158,7 +149,8 @@ def _signature(node: _Named) -> str:
         return "\n".join([*decorators, f"{kind} {node.name}({ast.unparse(node.args)}){returned}"])
     bases = ", ".join(map(ast.unparse, [*node.bases, *node.keywords]))
     lines = [*decorators, f"class {node.name}({bases})" if bases else f"class {node.name}"]
-    if made := _initializer(node):
+    methods = (one for one in node.body if isinstance(one, ast.FunctionDef))
+    if made := next((one for one in methods if one.name == "__init__"), None):
         lines.append(f"    def __init__({ast.unparse(made.args)})")
     members = [_member(one) for one in node.body if isinstance(one, ast.AnnAssign | ast.Assign)]
     return "\n".join([*lines, *[line for line in members if line][:_MOST_MEMBERS]])

@@ -171,7 +171,9 @@ def restructured_to_markdown(text: str) -> str:
         if found["lead"]:
             written.append(_prose(f"{found['indent']}{found['lead']}:\n\n", levels))
         if body and (directive in _CODE or found["lead"] is not None):
-            written.append(_fenced(body[0], (found["argument"] or "").partition(" ")[0]))
+            code = dedent("\n".join(dropwhile(_OPTION.match, body[0].split("\n")))).rstrip()
+            language = re.match(r"[\w+#.-]{0,30}", found["argument"] or "")
+            written.append(f"{fenced(code, language[0] if language else '')}\n" if code else "")
     return "".join([*written, _prose(text[at:], levels)])
 
 
@@ -188,13 +190,3 @@ def _prose(text: str, levels: list[str]) -> str:
 
     text = _TITLE.sub(heading, text)
     return _LINK.sub(r"\1", _ROLE.sub(r"`\1`", text)).replace("``", "`")
-
-
-def _fenced(body: str, language: str) -> str:
-    code = dedent("\n".join(dropwhile(_OPTION.match, body.split("\n")))).rstrip()
-    return fenced(code, language if re.fullmatch(r"[\w+#.-]{0,30}", language) else "") + "\n" if code else ""
-
-
-def joined(parts: Iterable[str]) -> str:
-    """Join what is not empty as paragraphs."""
-    return "\n\n".join(part for part in parts if part.strip())

@@ -64,8 +64,8 @@ def _distributions(site: Path, _changed: Stamp) -> dict[str, tuple[str, Path]]:
 def python_environment(projects: Sequence[Path], environ: Mapping[str, str]) -> PythonEnvironment:
     """Return the environment of ``VIRTUAL_ENV``, else ``.venv`` or ``venv`` of a project or of a folder above it in its repository.
 
-    kr's own environment counts only where it is the project's. Without an environment the Python is the one that
-    ``.python-version`` names, else kr's own, which matters for environment markers.
+    kr's own environment counts only where it is the project's. Without an environment the Python is kr's own, which matters for
+    environment markers.
     """
     active = Path(environ.get("VIRTUAL_ENV") or "/nowhere")
     places = [place for project in projects for place in upwards(project)]
@@ -77,11 +77,7 @@ def python_environment(projects: Sequence[Path], environ: Mapping[str, str]) -> 
                 r"^version(?:_info)?\s*=\s*(\d+\.\d+(?:\.\d+)?)", _text(root / "pyvenv.cfg"), re.MULTILINE
             )
             return PythonEnvironment(tuple(sorted(sites)), root, stated[1] if stated else _OWN_PYTHON)
-    named = (
-        re.match(r"\s*(?:cpython-)?(3\.\d+(?:\.\d+)?)", _text(place / ".python-version")) for place in places
-    )
-    python = next(filter(None, named), None)
-    return PythonEnvironment((), None, python[1] if python else _OWN_PYTHON)
+    return PythonEnvironment((), None, _OWN_PYTHON)
 
 
 def _text(path: Path) -> str:

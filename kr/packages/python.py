@@ -42,7 +42,7 @@ _URL_NAMES = (
 def read_python(folder: Folder, environment: PythonEnvironment) -> Iterator[Dependency]:
     """Yield what the Python files of a project name; what is installed wins."""
     root = environment.root
-    folder.saw(*environment.sites, *(folder.root / name for name in (".venv", "venv", ".python-version")))
+    folder.saw(*environment.sites, *(folder.root / name for name in (".venv", "venv")))
     # An environment outside of the project is shown by its whole path.
     shown = root.relative_to(folder.root) if root and root.is_relative_to(folder.root) else root
     place = shown.as_posix() if shown else ""
@@ -52,9 +52,9 @@ def read_python(folder: Folder, environment: PythonEnvironment) -> Iterator[Depe
         for one in project.declared()
     ]
     yield from resolve("python", declared, project.lock(declared))
-    if (wanted := project.wanted_python) is not None:
-        version, file = (environment.python, place) if root else wanted
-        yield Dependency("language", "python", version, file, manifest=wanted[1])
+    for wanted, stated in [(spec, file) for spec, file in project.pythons if isinstance(spec, str)][:1]:
+        version, file = (environment.python, place) if root else (wanted, stated)
+        yield Dependency("language", "python", version, file, manifest=stated)
 
 
 class _Project:
@@ -62,7 +62,7 @@ class _Project:
 
     def __init__(self, folder: Folder, python: str) -> None:
         self.folder = folder
-        self.wanted_python: tuple[str, str] | None = None
+        self.pythons: list[tuple[object, str]] = []
         self._python = python
         full = python if python.count(".") > 1 else f"{python}.0"
         self._markers = {
@@ -176,7 +176,7 @@ class _Project:
         for entry, dev in ((entry, dev) for entries, dev in lists for entry in entries):
             if not isinstance(entry, dict):  # {include-group = "..."}: that group is read on its own
                 yield from self._requirement(file, str(entry), dev=dev)
-        self._want_python(project.get("requires-python"), file)
+        self.pythons.append((project.get("requires-python"), file))
         if "dependencies" in items(project, "dynamic"):
             yield from self._dynamic(file, manifest)
 
@@ -199,7 +199,7 @@ class _Project:
         tables_ += [(table(groups, group, "dependencies"), True) for group in groups]
         for name, value, dev in ((n, value, dev) for listed, dev in tables_ for n, value in listed.items()):
             if name.lower() == "python":
-                self._want_python(value, file)
+                self.pythons.append((value, file))
                 continue
             entries = value if isinstance(value, list) else [value]
             rows = [entry if isinstance(entry, dict) else {"version": entry} for entry in entries]
@@ -207,10 +207,6 @@ class _Project:
             if (fields := next(ours, None)) is not None:
                 spec = _bare(str(fields.get("version", ""))) or _tag_version(fields)
                 yield Declared(package=name, spec=spec, file=file, dev=dev)
-
-    def _want_python(self, spec: object, file: str) -> None:
-        if isinstance(spec, str) and self.wanted_python is None:
-            self.wanted_python = (spec, file)
 
     def _setup_cfg(self) -> Iterator[Declared]:
         """Read setuptools' declarative file: ``install_requires`` and ``extras_require``, as lines or ``file:``."""
@@ -229,7 +225,7 @@ class _Project:
             lines = text if "\n" in text else re.sub(r";(?=\s*[A-Za-z])", "\n", text)
             for _, line in _entries(lines):
                 yield from self._requirement(file, line, dev=bool(_DEVELOPMENT.search(name)))
-        self._want_python(options.get("python_requires"), file)
+        self.pythons.append((options.get("python_requires"), file))
 
     def _requirements(self) -> list[Declared]:
         """Read every requirements file of the folder and of its folder ``requirements``."""

@@ -51,9 +51,6 @@ class _Project:
     rows: tuple[Dependency, ...]
     versions: dict[tuple[str, str], str | None] = field(default_factory=dict)
 
-    def still_holds(self) -> bool:
-        return all(stamp(path) == known for path, known in self.folder.seen.items())
-
     def dependencies(self, member: str) -> Iterable[Dependency]:
         """Return all, or what the manifest in a member's folder states, files then relative to that folder."""
         if not member:
@@ -160,7 +157,7 @@ def _project(place: Path, environ: Mapping[str, str]) -> _Project:
 
     key = (place, environ.get("VIRTUAL_ENV", ""))
     known = _kept.get(key)
-    if known is not None and known.still_holds():
+    if known and all(stamp(path) == was for path, was in known.folder.seen.items()):
         return known
     folder = Folder(place)
     rows = checked(read_project(folder, environ))

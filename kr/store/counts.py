@@ -85,10 +85,5 @@ def number_by(
     return {row["name"]: row["number"] for row in rows}
 
 
-def lessons(tx: Transaction) -> int:
-    """Count the lessons that the file holds."""
-    return int(tx.value("SELECT count(*) FROM lessons WHERE gone_at IS NULL"))
-
-
 def _rows(tx: Transaction, statement: str, **parameters: Any) -> list[dict[str, Any]]:
     return [dict(row) for row in tx.rows(statement, **parameters)]

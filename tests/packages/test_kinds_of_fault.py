@@ -65,13 +65,6 @@ def test_a_fork_of_uv_is_chosen_for_the_python_in_use(
     assert versions(tmp_path)["numpy"] == expected["numpy"]
 
 
-def test_without_an_environment_the_named_python_counts(tmp_path: Path) -> None:
-    write(tmp_path, UV_FORK)
-    assert versions(tmp_path)["numpy"] == "2.1.2"  # kr's own Python
-    write(tmp_path, {".python-version": "3.9\n"})
-    assert versions(tmp_path)["numpy"] == "1.26.4"
-
-
 def test_poetrys_multiple_constraints(tmp_path: Path) -> None:
     manifest = """
 [tool.poetry]
