@@ -31,6 +31,7 @@ Foreign exceptions (SQLAlchemy's, httpx2's, the MCP client's, ``OSError``) are t
 seam where they arise, ``from exc``; no caller of a layer sees them.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -158,8 +159,13 @@ class NotInstalled(KrError):
     code = "not_installed"
 
     def __init__(self, extra: str, package: str) -> None:
-        super().__init__(f"this needs the package {package}, which is not installed")
-        self.extra = extra
+        how = how_to_install(extra)
+        super().__init__(f"this needs the package {package}, which is not installed. This installs it: {how}")
+
+
+def how_to_install(extra: str) -> str:
+    """Give the command that adds an extra of kr to the installation that runs."""
+    return f"in the clone of kr, {sys.executable} -m pip install '.[{extra}]'"
 
 
 class WorkflowError(KrError):

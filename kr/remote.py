@@ -151,16 +151,9 @@ def check_url(url: str) -> str:
         parts = httpx2.URL(url)
     except httpx2.InvalidURL:
         parts = httpx2.URL()
-    if (
-        parts.scheme not in {"http", "https"}
-        or not parts.host
-        or parts.userinfo
-        or parts.query
-        or parts.fragment
-    ):
-        raise ConfigError(
-            "KR_SERVER: must be http://HOST[:PORT] or https://HOST[:PORT], without user and query"
-        )
+    has_more = parts.userinfo or parts.query or parts.fragment
+    if parts.scheme not in {"http", "https"} or not parts.host or has_more:
+        raise ConfigError("KR_SERVER: must be http[s]://HOST[:PORT], without user and query")
     return url.rstrip("/").removesuffix("/v1").removesuffix("/mcp")
 
 
