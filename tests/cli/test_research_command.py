@@ -69,7 +69,7 @@ def test_a_request_from_a_file(project: Project) -> None:
     ("framework", "question", "why"),
     [
         ("attrs", "?", "question: must hold a letter or a digit"),
-        ("!", "How?", "framework: must hold a letter or a digit"),
+        ("!", "How?", "framework: must be a name"),
         ("../../etc", "How?", "framework: must be a name: letters, digits"),
     ],
 )
