@@ -32,6 +32,9 @@ SYNC_LIMIT = 300
 _COUNT_TIMEOUT = 2.0
 """Seconds that lessons wait for a busy database, which only counts them."""
 
+COUNTS = ("injected", "recurred", "recurred_after_injection", "last_recurred_at")
+"""What is counted of a lesson, by its column."""
+
 _PLAIN_SESSION = r"[\w.:-]{0,15}|[0-9a-z._:-]*"
 
 
@@ -57,10 +60,11 @@ class LessonBook:
                     ready = self._write(fresh)
                 return fresh, total + len(ready)
             except StoreError as error:
-                _warn(error)
+                logger.warning("lessons are not counted: %s", error)
             if ready is None:  # without the database the whole file is compared
                 known = self.file.read().lessons
-                ready = self._write([it for it in rows if not _is_known(it, known)])
+                unknown = [it for it in rows if not any(is_duplicate(it.lesson, other) for other in known)]
+                ready = self._write(unknown)
             return ready, len(self.file.read().lessons)
 
     def _write(self, rows: Sequence[LessonRow]) -> list[LessonRow]:
@@ -116,23 +120,16 @@ class LessonBook:
 
     def states(self, lessons: Sequence[Lesson]) -> dict[str, LessonRow]:
         """Return what is known of these lessons by id; nothing without a database."""
-        return self._look(lambda tx: lesson_rows.states(tx, [lesson.id for lesson in lessons]))
+        return self.look(lambda tx: lesson_rows.states(tx, [lesson.id for lesson in lessons]))
 
-    def remarkable(self) -> dict[str, LessonRow]:
-        """Return what is known of all lessons that don't stand where their date puts them, as ``states``."""
-        return self._look(lesson_rows.remarkable)
-
-    def waiting(self) -> dict[str, LessonRow]:
-        """Return the recorded lessons that wait for a person, and are not in the file, as ``states``."""
-        return self._look(lesson_rows.quarantined)
-
-    def _look(self, look: Callable[[Transaction], dict[str, LessonRow]]) -> dict[str, LessonRow]:
+    def look(self, look: Callable[[Transaction], dict[str, LessonRow]]) -> dict[str, LessonRow]:
+        """Return what a look into the database finds; nothing where it can't serve."""
         try:
             if self.store.exists():
                 with self.store.read() as tx:
                     return look(tx)
         except StoreError as error:
-            _warn(error)
+            logger.warning("lessons are not counted: %s", error)
         return {}
 
     def _mark(self, tx: Transaction) -> FileMark:
@@ -157,10 +154,6 @@ def _add_new(tx: Transaction, rows: Sequence[LessonRow]) -> list[LessonRow]:
         elif row.event_type:
             lesson_rows.recurred(tx, same, row)
     return fresh
-
-
-def _is_known(row: LessonRow, lessons: Iterable[Lesson]) -> bool:
-    return any(is_duplicate(row.lesson, lesson) for lesson in lessons)
 
 
 def make_row(
@@ -190,6 +183,22 @@ def judged(lessons: Sequence[Lesson]) -> list[LessonRow]:
     return rows
 
 
+def view(row: LessonRow) -> dict[str, Any]:
+    """Show a lesson with what became of it."""
+    return {
+        "id": row.id,
+        "date": row.lesson.date,
+        "phase": row.lesson.phase,
+        "tags": list(row.lesson.tags),
+        "summary": row.lesson.summary,
+        "ref": row.lesson.ref,
+        "status": row.status,
+        "held_because": row.held,
+        "source": row.source or "file",
+        **{name: getattr(row, name) for name in ("event_type", "story_key", "session_id", *COUNTS)},
+    }
+
+
 def _held_because(lesson: Lesson) -> str | None:
     return "; ".join(reasons_to_hold(f"{lesson.summary} {lesson.ref or ''}")) or None
 
@@ -197,10 +206,6 @@ def _held_because(lesson: Lesson) -> str | None:
 def session_name(session_id: str) -> str:
     """Return under which name a session is kept: its own, unless that is a secret."""
     return session_id if re.fullmatch(_PLAIN_SESSION, session_id) else mask_secrets(session_id)
-
-
-def _warn(error: Exception) -> None:
-    logger.warning("lessons are not counted: %s", error)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Any
 
 from kr.models import EVENT_TYPES, EventType
 from kr.requests import count
+from kr.settings import Settings
 
 FIX_KEYS = ("fix", "suggestion", "recommendation", "resolution")
 MESSAGE_KEYS = ("message", "description", "summary", "detail", "error")
@@ -60,15 +61,6 @@ class AgentReturn:
         return tuple(issue for issue in self.issues if issue.severity in {"high", "critical", "blocker"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventLimits:
-    """The configuration that detection depends on (U5, "Configuration Dependencies")."""
-
-    max_review_rounds: int = 10
-    max_story_review_rounds: int = 3
-    is_e2e_enabled: bool = True
-
-
 def read_return(data: Mapping[str, Any]) -> AgentReturn:
     """Read an ``agent_return``: each fact stands in it or in its ``results``."""
     results = as_mapping(data.get("results"))
@@ -92,7 +84,7 @@ def read_return(data: Mapping[str, Any]) -> AgentReturn:
 
 
 def detect(
-    declared: EventType, phase: str, returned: AgentReturn, limits: EventLimits
+    declared: EventType, phase: str, returned: AgentReturn, settings: Settings
 ) -> tuple[EventType, ...]:
     """Return every event that happened, in the table's order: the caller keeps the first ``MOST_EVENTS``.
 
@@ -101,13 +93,14 @@ def detect(
     """
     if is_clean_success(returned):
         return ()
-    seen = {*evident(phase, returned, limits)} - {_FALLBACK} | {declared}
+    seen = {*evident(phase, returned, settings)} - {_FALLBACK} | {declared}
     return tuple(event for event in EVENT_TYPES if event in seen)
 
 
-def evident(phase: str, returned: AgentReturn, limits: EventLimits) -> tuple[EventType, ...]:
+def evident(phase: str, returned: AgentReturn, settings: Settings) -> tuple[EventType, ...]:
     """Return the rows of the trigger table that hold, whatever anybody declares."""
     status, is_story = returned.status, phase == "story-review"
+    limits = settings.defaults
     most = limits.max_story_review_rounds if is_story else limits.max_review_rounds
     needs_somebody, is_e2e = status == "needs-intervention", phase == "e2e-inspection"
     rows: dict[EventType, bool] = {
@@ -116,7 +109,7 @@ def evident(phase: str, returned: AgentReturn, limits: EventLimits) -> tuple[Eve
         "high_severity_issues": bool(returned.severe),
         "agent_needs_intervention": needs_somebody,
         "knowledge_researcher_timeout": status == "timeout" and returned.agent.endswith(_RESEARCHER),
-        "e2e_verification_failure": status == "failure" and is_e2e and limits.is_e2e_enabled,
+        "e2e_verification_failure": status == "failure" and is_e2e and settings.e2e_inspection.enabled,
     }
     seen = tuple(event for event, holds in rows.items() if holds)
     return (_FALLBACK,) if status == "failure" and not seen else seen

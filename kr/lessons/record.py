@@ -12,11 +12,12 @@ from kr import recording
 from kr.errors import InvalidRequest, StoreError
 from kr.guard import mask_secrets, safe
 from kr.lessons.book import LessonBook, make_row, session_name
-from kr.lessons.events import MOST_EVENTS, AgentReturn, EventLimits, Finding, detect, phase_tag, read_return
+from kr.lessons.events import MOST_EVENTS, AgentReturn, Finding, detect, phase_tag, read_return
 from kr.lessons.file import LessonsFileError
 from kr.lessons.line import FIX_COLUMNS, KEPT_COLUMNS, LONGEST, word_lesson
-from kr.models import PHASES, EventType, Problem
+from kr.models import EventType, Problem
 from kr.requests import bad, checked, decoded, loose_text, read_document, scalars, text
+from kr.settings import Settings
 from kr.store.lessons import LessonRow
 from kr.text import columns
 from kr.times import to_text
@@ -32,37 +33,29 @@ NOTHING_TOLD = "No lesson could be distilled from the agent return"
 
 OWN_REMEDIES = "remedies.yaml"
 _VERSION = re.compile(r"[\s@]+[v^~=<>]*\d[\w.]*$")
-_LONGEST_PATH = 300
 
 
 def record(
-    data: bytes | Mapping[str, Any],
-    book: LessonBook,
-    *,
-    root: Path,
-    limits: EventLimits,
-    now: datetime,
-    phases: Sequence[str] = PHASES,
+    data: bytes | Mapping[str, Any], book: LessonBook, settings: Settings, *, now: datetime
 ) -> recording.RecordEnvelope:
     """Answer a request, or the document of one: any bytes in, an envelope out.
 
-    It is ``recorded``, ``skipped`` (also where it is invalid) or ``failure`` (``append_write_failed``). ``root`` is the project's:
-    references are written relative to it.
+    It is ``recorded``, ``skipped`` (also where it is invalid) or ``failure`` (``append_write_failed``). References are
+    written relative to the project.
     """
     given: Mapping[str, Any] = {}
     try:
         given = read_document(data) if isinstance(data, bytes) else data
-        request = recording.parse_record(given, phases=phases)
+        request = recording.parse_record(given, phases=settings.knowledge_research.all_phases)
     except InvalidRequest as error:
         return _refused({**error.read, **given}, error)
     returned = read_return(request.agent_return)
-    events = detect(request.event_type, request.phase, returned, limits)
+    events = detect(request.event_type, request.phase, returned, settings)
     identity = {"session_id": request.session_id, "story_key": request.story_key}
     if not (events or request.lessons):
         return recording.skip(identity, NO_EVENTS)
     detected, path = len(request.lessons or events), book.file.path
-    if detected > MOST_EVENTS:
-        logger.warning("%d lessons or events; the first %d are recorded", detected, MOST_EVENTS)
+    root = settings.project_root
     context = _Context(request, returned, root, now)
     problems: list[Problem] = []
     if request.lessons:
@@ -80,14 +73,11 @@ def record(
         message = f"{APPEND_FAILED}: {error}"
         problem = Problem(type="append_write_failed", file_path=results.file_path, message=message)
         return recording.RecordEnvelope(status="failure", **identity, results=results, errors=[problem])
-    held = sum(row.held is not None for row in fresh)
-    if held:
-        logger.warning("%d quarantined: a person must read them first (kr review)", held)
     results = replace(
         results,
         entries_recorded=len(fresh),
         entries_skipped=detected - len(fresh),
-        quarantined=held,
+        quarantined=sum(row.held is not None for row in fresh),
         recorded_entries=[
             recording.RecordedEntry(
                 date=row.lesson.date,
@@ -110,8 +100,8 @@ def _refused(data: Mapping[str, Any], error: InvalidRequest) -> recording.Record
     why = mask_secrets(str(error))
     logger.warning("nothing is recorded: %s", why)
     story = data.get("story_key")
-    echoed = {**data, "story_key": mask_secrets(story)} if isinstance(story, str) else data
-    return recording.skip(echoed, f"Recording skipped: {why}")
+    masked = mask_secrets(story) if isinstance(story, str) else story
+    return recording.skip({**data, "story_key": masked}, f"Recording skipped: {why}")
 
 
 def confirmation(envelope: recording.RecordEnvelope) -> str | None:
@@ -160,15 +150,12 @@ class _Context:
     def handed_over(self, event: EventType, problems: list[Problem]) -> list[LessonRow]:
         """Take the lessons that were handed over, both halves as they were worded; a bad one is a problem, and costs only itself."""
         rows: list[LessonRow] = []
-        for number, value in enumerate(self.request.lessons):
-            if len(rows) == MOST_EVENTS:
-                break
+        for number, value in enumerate(self.request.lessons[:MOST_EVENTS]):
             try:
                 words = read_words(value)
             except InvalidRequest as error:
                 for problem in error.fields:
                     field, message = f"lessons[{number}].{problem.field}", mask_secrets(problem.message)
-                    logger.warning("not recorded: %s: %s", field, message)
                     problems.append(Problem(type="validation_error", field=field, message=message))
                 continue
             tags = (self.framework, *words["tags"])
@@ -204,7 +191,7 @@ class _Context:
         """Make a lesson of the event's phase; its reference is the first path that is one, relative to the project."""
         phase = phase_tag(event, self.request.phase)
         paths = map(str.strip, (ref, *self.request.code_paths, *self.returned.artifacts))
-        path = next((it for it in paths if it and "\n" not in it and len(it) <= _LONGEST_PATH), "")
+        path = next(filter(None, paths), "")
         path = path.removeprefix(f"{self.root}/").removeprefix("./")
         row = make_row(
             to_text(self.now)[:10],

@@ -13,7 +13,6 @@ from kr.lessons.line import FIX_COLUMNS, SUMMARY_COLUMNS, cut, word_lesson
 from kr.lessons.remedies import Remedy, find_remedy
 from kr.text import columns, one_line
 
-_LEAST_SYMPTOM = 24
 _MOST_REMARK_LINES = 4
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -93,21 +92,13 @@ def word_finding(finding: Finding, own: Sequence[Remedy] = ()) -> Worded | None:
     if any(map(_ADVICE.search, sentences)):
         return Worded(_remark(sentences), "agent", has_fix=True)
     if found := find_remedy(message, own):
-        row, fix, lines = found
-        symptom = _line_of(row, lines, message)
-        has_room = SUMMARY_COLUMNS - columns(fix) - 2 >= _LEAST_SYMPTOM
-        summary = word_lesson(symptom if has_room and not is_vague(symptom) else "", fix)
+        row, fix, matched = found
+        symptom = _stripped(matched)
+        summary = word_lesson("" if is_vague(symptom) else symptom, fix)
         return Worded(summary, "table", row.tags, has_fix=True)
     if sentences:
         return Worded(_remark(sentences), "agent")
     return Worded(line, "tool") if line else None
-
-
-def _line_of(row: Remedy, lines: Sequence[str], message: str) -> str:
-    """Return the line that a row is about: the error's own where that is among those that matched."""
-    own = _error_line(message)[0]
-    matched = [line.strip() for line in lines]
-    return _stripped(own if own in matched or re.search(row.match, own, re.MULTILINE) else matched[0])
 
 
 def is_remark(text: str) -> bool:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from kr.lessons.events import EventLimits
 from kr.lessons.file import LessonsFile
 from kr.lessons.record import record
 from kr.lessons.review import Lessons
@@ -17,7 +16,7 @@ from kr.models import to_plain
 from kr.store import lessons, lookup
 from kr.store.engine import Store
 from kr.text import search_words
-from tests.support.lessons import NOW, book_of, inject_from, record_data, record_to, record_words
+from tests.support.lessons import NOW, book_of, inject_from, record_data, record_to, record_words, settings_of
 from tests.support.secret_shapes import SHAPES
 
 HOSTILE = [
@@ -255,8 +254,6 @@ def test_a_request_that_is_refused_shows_no_secret(
 ) -> None:
     secret = "ghp" + "_0123456789abcdefghijABCDEFGHIJ012345"
     data = {**record_data(), "phase": f"token={secret}", "story_key": secret}
-    answer = json.dumps(
-        to_plain(record(data, book_of(path, store), root=project, limits=EventLimits(), now=NOW))
-    )
+    answer = json.dumps(to_plain(record(data, book_of(path, store), settings_of(project), now=NOW)))
     assert "Recording skipped" in answer
     assert secret not in answer + caplog.text

@@ -6,15 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.lessons.events import MOST_EVENTS, EventLimits, detect, evident, phase_tag, read_return
+from kr.lessons.events import MOST_EVENTS, detect, evident, phase_tag, read_return
 from kr.models import EVENT_TYPES, PHASES
+from kr.settings import Settings
+from tests.support.lessons import settings_of
 
 DEV, REVIEW, E2E = "dev-execution", "code-review", "e2e-inspection"
-MOST = EventLimits(max_review_rounds=10, max_story_review_rounds=3)
+MOST = settings_of(max_review_rounds=10, max_story_review_rounds=3)
 
 
-def rows(data: dict[str, Any], phase: str = DEV, limits: EventLimits = MOST) -> tuple[str, ...]:
-    return evident(phase, read_return(data), limits)
+def rows(data: dict[str, Any], phase: str = DEV, settings: Settings = MOST) -> tuple[str, ...]:
+    return evident(phase, read_return(data), settings)
 
 
 @pytest.mark.parametrize(
@@ -57,13 +59,13 @@ def test_a_row_of_the_table_holds_where_all_its_conditions_do(
 
 
 def test_who_says_nothing_gets_the_limits_of_the_seeds() -> None:
-    limits = EventLimits()
+    settings = settings_of()
     for phase, most in ((REVIEW, 10), ("story-review", 3)):
         reached = {"status": "needs-intervention", "review_rounds": most}
-        assert EVENT_TYPES[0] in rows(reached, phase, limits)
-        assert EVENT_TYPES[0] not in rows({**reached, "review_rounds": most - 1}, phase, limits)
-    assert rows({"status": "failure"}, E2E, limits) == (EVENT_TYPES[5],)
-    assert rows({"status": "failure"}, E2E, EventLimits(is_e2e_enabled=False)) == (EVENT_TYPES[6],)
+        assert EVENT_TYPES[0] in rows(reached, phase, settings)
+        assert EVENT_TYPES[0] not in rows({**reached, "review_rounds": most - 1}, phase, settings)
+    assert rows({"status": "failure"}, E2E, settings) == (EVENT_TYPES[5],)
+    assert rows({"status": "failure"}, E2E, settings_of(is_e2e_enabled=False)) == (EVENT_TYPES[6],)
 
 
 def test_one_return_makes_three_lessons_at_most() -> None:
