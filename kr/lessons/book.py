@@ -26,12 +26,6 @@ from kr.times import to_text
 
 logger = logging.getLogger(__name__)
 
-SYNC_LIMIT = 300
-"""Lines of others that one recording takes in: a long file that is new to the database delays nobody for long."""
-
-_COUNT_TIMEOUT = 2.0
-"""Seconds that lessons wait for a busy database, which only counts them."""
-
 COUNTS = ("injected", "recurred", "recurred_after_injection", "last_recurred_at")
 """What is counted of a lesson, by its column."""
 
@@ -51,7 +45,7 @@ class LessonBook:
         What must wait for a person goes into the database alone. An event whose lesson is known is a recurrence of it; a lesson that is
         added or imported again, of no event, is none. Raises ``LessonsFileError``, and ``StoreError`` where others hold the file.
         """
-        ready: list[LessonRow] | None = None
+        ready: list[LessonRow] = []
         with self.file.lock():
             try:
                 with self.store.write(scope=LESSONS) as tx:
@@ -61,10 +55,10 @@ class LessonBook:
                 return fresh, total + len(ready)
             except StoreError as error:
                 logger.warning("lessons are not counted: %s", error)
-            if ready is None:  # without the database the whole file is compared
-                known = self.file.read().lessons
-                unknown = [it for it in rows if not any(is_duplicate(it.lesson, other) for other in known)]
-                ready = self._write(unknown)
+            # Without the database the whole file is compared, with what was written already.
+            known = self.file.read().lessons
+            unknown = [it for it in rows if not any(is_duplicate(it.lesson, other) for other in known)]
+            ready += self._write(unknown)
             return ready, len(self.file.read().lessons)
 
     def _write(self, rows: Sequence[LessonRow]) -> list[LessonRow]:
@@ -74,9 +68,10 @@ class LessonBook:
             self.file.append([row.lesson for row in ready])
         return ready
 
-    def sync(self, tx: Transaction, now: datetime, limit: int | None = SYNC_LIMIT) -> int:
+    def sync(self, tx: Transaction, now: datetime, limit: int | None = 300) -> int:
         """Take in what was appended to the file since it was last read; return how many lessons it holds. The caller holds its lock.
 
+        At most ``limit`` lines of others are taken in: a long file that is new to the database delays nobody for long.
         What other machines recorded before PostgreSQL is appended to this one's file. Where the file did not merely grow, the lessons that it no longer holds are marked as gone; not before PostgreSQL, where
         the file is one machine's copy. Raises ``LessonsFileError`` and store errors.
         """
@@ -157,13 +152,13 @@ def _add_new(tx: Transaction, rows: Sequence[LessonRow]) -> list[LessonRow]:
 
 
 def make_row(
-    day: str, tags: Iterable[str], summary: str, ref: str | None, *, recorded_at: str, **known: Any
+    tags: Iterable[str], summary: str, ref: str | None, *, recorded_at: str, day: str = "", **known: Any
 ) -> LessonRow | None:
-    """Make a lesson without secrets; ``None`` where nothing of its text is left.
+    """Make a lesson without secrets, of the day when it is recorded or of another; ``None`` where nothing of its text is left.
 
     It waits where the guard says so, unless a person wrote it and so approved of it.
     """
-    lesson = make_lesson(day, tuple(map(safe, tags)), safe(summary), safe(ref or ""))
+    lesson = make_lesson(day or recorded_at[:10], tuple(map(safe, tags)), safe(summary), safe(ref or ""))
     if lesson is None:
         return None
     held = None if known.get("approved_at") else _held_because(lesson)
@@ -210,7 +205,7 @@ def session_name(session_id: str) -> str:
 
 @contextmanager
 def open_book(
-    settings: Settings, *, timeout: float = _COUNT_TIMEOUT, lock_timeout: float = LOCK_TIMEOUT
+    settings: Settings, *, timeout: float = 2.0, lock_timeout: float = LOCK_TIMEOUT
 ) -> Iterator[LessonBook]:
     """Open a project's lessons file with its database: wait ``timeout`` seconds for the one, ``lock_timeout`` for the other."""
     with Store(settings.database_url, settings.knowledge_base, timeout=timeout) as store:

@@ -64,22 +64,16 @@ class AgentReturn:
 def read_return(data: Mapping[str, Any]) -> AgentReturn:
     """Read an ``agent_return``: each fact stands in it or in its ``results``."""
     results = as_mapping(data.get("results"))
-
-    def fact(name: str) -> object:
-        return results[name] if results.get(name) not in (None, "", []) else data.get(name)
-
-    def facts(name: str) -> list[object]:
-        return [*_items(results.get(name)), *_items(data.get(name))]
-
+    facts = {**data, **{name: value for name, value in results.items() if value not in (None, "", [])}}
     return AgentReturn(
         status=_folded(data.get("status")),
         agent=_folded(data.get("agent")),
         summary=text_of(data.get("summary")),
-        errors=tuple(_findings(facts("errors"))),
-        issues=tuple(_findings(facts("issues"))),
-        review_rounds=count(fact("review_rounds")),
-        is_auto_fixed=_folded(fact("auto_fix_applied")) in _TRUE,
-        artifacts=tuple(filter(None, map(_path, facts("artifacts")))),
+        errors=tuple(_findings(_items(facts.get("errors")))),
+        issues=tuple(_findings(_items(facts.get("issues")))),
+        review_rounds=count(facts.get("review_rounds")),
+        is_auto_fixed=_folded(facts.get("auto_fix_applied")) in _TRUE,
+        artifacts=tuple(filter(None, map(_path, _items(facts.get("artifacts"))))),
     )
 
 

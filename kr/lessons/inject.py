@@ -41,7 +41,6 @@ _COMMON_SHARE = 0.15
 _RARE_SHARE = 0.05
 _COMMON_LEAST = 3
 _LOOKED_AT = 2000
-_END_MARKS = " .。;；"
 # What tells a programming language: names of frameworks and tools, and ends of files' names. Words such as "test" are in all of them.
 _LANGUAGES = {
     "python": "py pyi ipynb airflow alembic celery coverage dbt django fastapi flask httpx hypothesis jinja2 mypy numpy pandas pip "
@@ -97,7 +96,14 @@ def inject(
         packages = related(asked.framework) if asked.framework and parsed.lessons else ()
         ordered = order(parsed.lessons, asked, packages, book.look(lesson_rows.remarkable))
         chosen = choose(ordered, budget, book.states)
-        results = _results(asked.phase, parsed.lessons, chosen)
+        results = InjectResults(
+            phase=asked.phase,
+            total_lessons_found=len(parsed.lessons),
+            phase_filtered_count=sum(asked.phase in lesson.tags for lesson in parsed.lessons),
+            injected_count=len(chosen),
+            injection_block=block(asked.phase, [row.lesson for row in chosen]) if chosen else "",
+            lessons=[{name: view(row)[name] for name in _SHOWN} for row in chosen],
+        )
         if not results.phase_filtered_count:
             logger.info("No lessons found for phase '%s'", asked.phase)
     given: dict[str, Any] = {
@@ -141,9 +147,8 @@ def choose(
         states = look_up(some)
         for lesson in some:
             row = states.get(lesson.id) or judged([lesson])[0]
-            if row.is_given:
-                # Who edits or copies lines may leave a lesson twice.
-                found.setdefault(lesson.summary.rstrip(_END_MARKS).casefold(), row)
+            if row.is_given:  # who edits or copies lines may leave a lesson twice
+                found.setdefault(lesson.summary.rstrip(" .。;；").casefold(), row)
             if len(found) == budget:
                 break
     return list(found.values())
@@ -229,7 +234,10 @@ def _about_framework(lessons: Sequence[Lesson], task: LessonsInject, frameworks:
 
 def _places_of(lessons: Sequence[Lesson], stems: set[str], most: int) -> Iterator[list[int]]:
     """Yield for each stem the places of the lessons that hold a word which begins with it, unless these are more than ``most``."""
-    texts = [_words_of(lesson) for lesson in lessons] if stems else []
+    texts: list[str] = []
+    for lesson in lessons if stems else ():
+        tags = " ".join(tag for tag in lesson.tags if tag not in PHASES)  # a phase says nothing of a task
+        texts.append(f"{tags} {lesson.summary} {lesson.ref or ''}".casefold())
     for stem in sorted(stems):
         # "retri" is the stem of "retry" too, but 17 does not begin 170.
         start = stem.removesuffix("i") or stem
@@ -239,12 +247,6 @@ def _places_of(lessons: Sequence[Lesson], stems: set[str], most: int) -> Iterato
         places = list(islice(held, most + 1))
         if 0 < len(places) <= most:
             yield places
-
-
-def _words_of(lesson: Lesson) -> str:
-    # "dev-execution" says nothing of a task.
-    tags = " ".join(tag for tag in lesson.tags if tag not in PHASES)
-    return f"{tags} {lesson.summary} {lesson.ref or ''}".casefold()
 
 
 def _near_files(lessons: Sequence[Lesson], paths: Sequence[str]) -> Iterator[tuple[int, float]]:
@@ -266,17 +268,6 @@ def _split(path: str) -> tuple[str, str]:
 
 
 # --- the answer ---
-
-
-def _results(phase: str, lessons: Sequence[Lesson], chosen: Sequence[LessonRow]) -> InjectResults:
-    return InjectResults(
-        phase=phase,
-        total_lessons_found=len(lessons),
-        phase_filtered_count=sum(phase in lesson.tags for lesson in lessons),
-        injected_count=len(chosen),
-        injection_block=block(phase, [row.lesson for row in chosen]) if chosen else "",
-        lessons=[{name: view(row)[name] for name in _SHOWN} for row in chosen],
-    )
 
 
 def block(phase: str, lessons: Sequence[Lesson]) -> str:

@@ -48,7 +48,12 @@ def record(
         given = read_document(data) if isinstance(data, bytes) else data
         request = recording.parse_record(given, phases=settings.knowledge_research.all_phases)
     except InvalidRequest as error:
-        return _refused({**error.read, **given}, error)
+        why = mask_secrets(str(error))
+        logger.warning("nothing is recorded: %s", why)
+        echoed = {**error.read, **given}
+        if isinstance(story := echoed.get("story_key"), str):
+            echoed["story_key"] = mask_secrets(story)
+        return recording.skip(echoed, f"Recording skipped: {why}")
     returned = read_return(request.agent_return)
     events = detect(request.event_type, request.phase, returned, settings)
     identity = {"session_id": request.session_id, "story_key": request.story_key}
@@ -94,14 +99,6 @@ def record(
     )
     status: Literal["recorded", "skipped"] = "recorded" if fresh else "skipped"
     return recording.RecordEnvelope(status=status, **identity, results=results, errors=problems)
-
-
-def _refused(data: Mapping[str, Any], error: InvalidRequest) -> recording.RecordEnvelope:
-    why = mask_secrets(str(error))
-    logger.warning("nothing is recorded: %s", why)
-    story = data.get("story_key")
-    masked = mask_secrets(story) if isinstance(story, str) else story
-    return recording.skip({**data, "story_key": masked}, f"Recording skipped: {why}")
 
 
 def confirmation(envelope: recording.RecordEnvelope) -> str | None:
@@ -194,7 +191,6 @@ class _Context:
         path = next(filter(None, paths), "")
         path = path.removeprefix(f"{self.root}/").removeprefix("./")
         row = make_row(
-            to_text(self.now)[:10],
             (phase, *tags),
             summary,
             path,

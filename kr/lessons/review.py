@@ -66,14 +66,7 @@ class Lessons:
             return view(lesson_rows.states(tx, [row.id])[row.id])
 
     def add(
-        self,
-        symptom: str,
-        fix: str,
-        *,
-        phase: str,
-        tags: Sequence[str] = (),
-        ref: str | None = None,
-        by_person: bool,
+        self, symptom: str, fix: str, *, phase: str, tags: Sequence[str], ref: str | None, by_person: bool
     ) -> dict[str, Any]:
         """Append a lesson in somebody's own words; what no person wrote may have to wait for one.
 
@@ -112,8 +105,8 @@ class Lessons:
             if not path.exists():
                 raise LessonsFileError(f"{path}: No such file or directory")
             parsed = LessonsFile(path.resolve()).read()
-            origin = {"recorded_at": to_text(now), "source": "file"}
-            made = [make_row(it.date, it.tags, it.summary, it.ref, **origin) for it in parsed.lessons]
+            origin: dict[str, Any] = {"recorded_at": to_text(now), "source": "file"}
+            made = [make_row(it.tags, it.summary, it.ref, day=it.date, **origin) for it in parsed.lessons]
             rows += filter(None, made)
             refused += parsed.unread + made.count(None)
         fresh, total = self._book.append(rows, now=now)
@@ -132,16 +125,9 @@ class Lessons:
         """Make a lesson of somebody's words; nobody need read what a person wrote."""
         words = {"symptom": symptom, "fix": fix}
         summary = safe(symptom) if fix is None else read_words(words)["summary"]
-        now = self._clock()
-        row = make_row(
-            to_text(now)[:10],
-            tags,
-            summary,
-            ref,
-            recorded_at=to_text(now),
-            source="person" if by_person else "agent",
-            approved_at=to_text(now) if by_person else None,
-        )
+        now = to_text(self._clock())
+        source, approved_at = ("person", now) if by_person else ("agent", None)
+        row = make_row(tags, summary, ref, recorded_at=now, source=source, approved_at=approved_at)
         if row is None or columns(row.lesson.summary) > KEPT_COLUMNS:
             raise KrError(f"a lesson is one line of 1 to {KEPT_COLUMNS} columns")
         return row

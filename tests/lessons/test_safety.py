@@ -73,7 +73,7 @@ def by_remark(text: str, at: Place) -> None:
 
 
 def by_add(text: str, at: Place) -> None:
-    at.service.add("The build fails at once", text, phase="dev-execution", by_person=False)
+    at.service.add("The build fails at once", text, phase="dev-execution", tags=(), ref=None, by_person=False)
 
 
 def by_import(text: str, at: Place) -> None:
@@ -148,7 +148,9 @@ def test_a_rejected_lesson_does_not_come_back(
 
 
 def test_a_person_may_write_what_they_like_but_no_secret(service: Lessons, path: Path, store: Store) -> None:
-    added = service.add("The cache is broken", HOSTILE[1], phase="dev-execution", by_person=True)
+    added = service.add(
+        "The cache is broken", HOSTILE[1], phase="dev-execution", tags=(), ref=None, by_person=True
+    )
     assert added["status"] == "live"
     assert "curl" in inject_from(path, store).results["injection_block"]
 
