@@ -266,9 +266,9 @@ def _masked(value: Any) -> Any:
         return [_masked(it) for it in value]
     if not isinstance(value, str) or (_WORDS_ALONE.fullmatch(value) and not _OF_SECRETS.search(value)):
         return value
-    from kr.guard import safe  # heavy: its patterns
+    from kr.guard import mask_secrets  # heavy: its patterns
 
-    return safe(value)
+    return mask_secrets(value)
 
 
 def _text(value: object) -> str | None:
