@@ -139,9 +139,10 @@ class App:
 
     def evident_events(self, phase: str, agent_return: Mapping[str, Any]) -> "Sequence[EventType]":
         """Return which events an agent's return shows by itself, when nobody declared one."""
-        from kr.lessons.events import evident, read_return  # heavy
+        from kr.lessons.events import read_return  # heavy
+        from kr.lessons.record import evident_events  # heavy
 
-        return evident(phase, read_return(agent_return), self.settings)
+        return evident_events(phase, read_return(agent_return), self.settings)
 
     def record_lessons(self, request: bytes, **waits: float) -> "RecordEnvelope":
         """Record what an agent's return teaches: any bytes in, an envelope out; ``waits`` as in ``open_book``."""

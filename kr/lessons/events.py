@@ -4,13 +4,12 @@ Agents are careless: a list may be a single text, a number may be text, a block 
 absent; nothing here raises.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kr.models import EVENT_TYPES, EventType
 from kr.requests import count
-from kr.settings import Settings
 
 FIX_KEYS = ("fix", "suggestion", "recommendation", "resolution")
 MESSAGE_KEYS = ("message", "description", "summary", "detail", "error")
@@ -77,41 +76,35 @@ def read_return(data: Mapping[str, Any]) -> AgentReturn:
     )
 
 
-def detect(
-    declared: EventType, phase: str, returned: AgentReturn, settings: Settings
-) -> tuple[EventType, ...]:
-    """Return every event that happened, in the table's order: the caller keeps the first ``MOST_EVENTS``.
+def detect(declared: EventType, returned: AgentReturn, seen: Collection[EventType]) -> tuple[EventType, ...]:
+    """Return every event that happened, in the table's order: the caller keeps the first ``MOST_EVENTS``. ``seen`` are ``evident``.
 
-    What the caller declared counts, unless the agent returned a clean success. The last row is for returns that no other
+    What the caller declared counts, unless the agent returned a clean success: no errors, no auto-fix, no HIGH issue. The last row is for returns that no other
     one is about: it is not added to what the caller declared.
     """
-    if is_clean_success(returned):
+    has_faults = bool(returned.errors or returned.is_auto_fixed or returned.severe)
+    if returned.status in _SUCCESS and not has_faults:
         return ()
-    seen = {*evident(phase, returned, settings)} - {_FALLBACK} | {declared}
-    return tuple(event for event in EVENT_TYPES if event in seen)
+    happened = {*seen} - {_FALLBACK} | {declared}
+    return tuple(event for event in EVENT_TYPES if event in happened)
 
 
-def evident(phase: str, returned: AgentReturn, settings: Settings) -> tuple[EventType, ...]:
+def evident(
+    phase: str, returned: AgentReturn, *, most_rounds: int, is_e2e_enabled: bool
+) -> tuple[EventType, ...]:
     """Return the rows of the trigger table that hold, whatever anybody declares."""
-    status, is_story = returned.status, phase == "story-review"
-    limits = settings.defaults
-    most = limits.max_story_review_rounds if is_story else limits.max_review_rounds
+    status = returned.status
     needs_somebody, is_e2e = status == "needs-intervention", phase == "e2e-inspection"
     rows: dict[EventType, bool] = {
-        "review_max_rounds": needs_somebody and (returned.review_rounds or 0) >= most,
+        "review_max_rounds": needs_somebody and (returned.review_rounds or 0) >= most_rounds,
         "dev_failure_auto_fixed": status == "success" and returned.is_auto_fixed,
         "high_severity_issues": bool(returned.severe),
         "agent_needs_intervention": needs_somebody,
         "knowledge_researcher_timeout": status == "timeout" and returned.agent.endswith(_RESEARCHER),
-        "e2e_verification_failure": status == "failure" and is_e2e and settings.e2e_inspection.enabled,
+        "e2e_verification_failure": status == "failure" and is_e2e and is_e2e_enabled,
     }
     seen = tuple(event for event, holds in rows.items() if holds)
     return (_FALLBACK,) if status == "failure" and not seen else seen
-
-
-def is_clean_success(returned: AgentReturn) -> bool:
-    """Tell a return with nothing to learn from: success, no errors, no auto-fix, no HIGH issue."""
-    return returned.status in _SUCCESS and not (returned.errors or returned.is_auto_fixed or returned.severe)
 
 
 def phase_tag(event: EventType, phase: str) -> str:

@@ -139,8 +139,7 @@ class LessonsFile:
 
 def _addition(tail: bytes, lines: Sequence[str]) -> bytes:
     """Return the bytes to append: the header in an empty file, and a new line after one that is not ended."""
-    ending = "\r\n" if tail[tail.rfind(b"\n") - 1 :].startswith(b"\r\n") else "\n"
     tail = tail.removeprefix(BOM)
     header = "" if tail.strip() else HEADER
-    start = ending if tail and not tail.endswith(b"\n") else ""
-    return (start + header + "".join(line + ending for line in lines)).encode()
+    start = "\n" if tail and not tail.endswith(b"\n") else ""
+    return (start + header + "".join(f"{line}\n" for line in lines)).encode()

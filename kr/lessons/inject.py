@@ -53,11 +53,6 @@ _LANGUAGES = {
     "c": "h cc cpp hpp cmake meson",
     "rust": "rs cargo",
     "go": "",
-    "elixir": "ex exs phoenix",
-    "haskell": "hs",
-    "julia": "jl",
-    "perl": "pl pm",
-    "r": "",
     "shell": "sh bash",
 }
 _LANGUAGE_OF = {word: name for name, words in _LANGUAGES.items() for word in (name, *words.split())}
@@ -174,8 +169,7 @@ def order(
         rank = 0
         if state:  # one whose failure came back rises, one that was given often and never came back sinks
             rank = 1 if state.recurred else -(state.injected >= SUNK_AFTER)
-        is_alone = len(lesson.tags) == 1
-        return at in pinned, fits.get(at, 0.0), rank, lesson.date, is_alone, lesson.position
+        return at in pinned, fits.get(at, 0.0), rank, lesson.date, len(lesson.tags) == 1, lesson.position
 
     return (lessons[at] for at in heapq.nlargest(_LOOKED_AT, pinned | fits.keys(), key=key))
 

@@ -12,7 +12,7 @@ from kr import recording
 from kr.errors import InvalidRequest, StoreError
 from kr.guard import mask_secrets, safe
 from kr.lessons.book import LessonBook, make_row, session_name
-from kr.lessons.events import MOST_EVENTS, AgentReturn, Finding, detect, phase_tag, read_return
+from kr.lessons.events import MOST_EVENTS, AgentReturn, Finding, detect, evident, phase_tag, read_return
 from kr.lessons.file import LessonsFileError
 from kr.lessons.line import FIX_COLUMNS, KEPT_COLUMNS, LONGEST, word_lesson
 from kr.models import EventType, Problem
@@ -55,7 +55,7 @@ def record(
             echoed["story_key"] = mask_secrets(story)
         return recording.skip(echoed, f"Recording skipped: {why}")
     returned = read_return(request.agent_return)
-    events = detect(request.event_type, request.phase, returned, settings)
+    events = detect(request.event_type, returned, evident_events(request.phase, returned, settings))
     identity = {"session_id": request.session_id, "story_key": request.story_key}
     if not (events or request.lessons):
         return recording.skip(identity, NO_EVENTS)
@@ -101,14 +101,21 @@ def record(
     return recording.RecordEnvelope(status=status, **identity, results=results, errors=problems)
 
 
+def evident_events(phase: str, returned: AgentReturn, settings: Settings) -> tuple[EventType, ...]:
+    """Return the events that an agent's return shows by itself (U5, "Configuration Dependencies")."""
+    defaults = settings.defaults
+    most = defaults.max_story_review_rounds if phase == "story-review" else defaults.max_review_rounds
+    return evident(phase, returned, most_rounds=most, is_e2e_enabled=settings.e2e_inspection.enabled)
+
+
 def confirmation(envelope: recording.RecordEnvelope) -> str | None:
     """Return the line that tells people what was written (U5, step 5.6c), for standard error."""
     results = envelope.results
     written = results.entries_recorded - results.quarantined
     if envelope.status != "recorded" or not written:
         return None
-    name = results.file_path.rpartition("/")[2]
-    return f"[LESSONS] {written} entries appended to {name} (total: {results.total_entries_in_file} entries)"
+    total = results.total_entries_in_file
+    return f"[LESSONS] {written} entries appended to _lessons-learned.md (total: {total} entries)"
 
 
 # --- in the words of who learned ---
@@ -173,13 +180,11 @@ class _Context:
             phase = phase_tag(event, self.request.phase)
             worded = [(it, word) for it in self._findings(event) if (word := word_finding(it, own))]
             unused = [(it, word) for it, word in worded if (phase, word.summary) not in rows]
-            if not unused:
-                logger.warning("%s: the agent's return says nothing that a lesson could be made of", event)
-                continue
-            finding, word = next((pair for pair in unused if pair[1].has_fix), unused[0])
-            tags = (self.framework,) if self.framework else word.tags
-            made = self._row(event, tags, word.summary, finding.path or "", source=word.source)
-            rows[phase, word.summary] = made
+            if unused:
+                finding, word = next((pair for pair in unused if pair[1].has_fix), unused[0])
+                tags = (self.framework,) if self.framework else word.tags
+                made = self._row(event, tags, word.summary, finding.path or "", source=word.source)
+                rows[phase, word.summary] = made
         return [row for made in rows.values() for row in made]
 
     def _row(

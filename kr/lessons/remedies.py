@@ -74,12 +74,9 @@ def shipped() -> tuple[Remedy, ...]:
     rows: list[Remedy] = []
     for name in sorted(tables, key=lambda name: (_LAST.index(name) if name in _LAST else -1, name)):
         data = yaml.load(tables[name].read_text(encoding="utf-8"), yaml.CBaseLoader)  # noqa: S506 - makes texts, lists and mappings alone
-        rows += (_row(row["match"], row["fix"], data["tags"]) for row in data["rows"])
+        tags = tuple(data["tags"])
+        rows += (Remedy(it["match"], it["fix"], tags, _literals(it["match"])) for it in data["rows"])
     return tuple(rows)
-
-
-def _row(pattern: str, fix: str, tags: Sequence[str]) -> Remedy:
-    return Remedy(pattern, fix, tuple(tags), _literals(pattern))
 
 
 def _literals(pattern: str) -> tuple[str, ...]:
@@ -99,7 +96,7 @@ def read_own(path: Path) -> list[Remedy]:
         data = yaml.load(path.read_bytes(), yaml.CBaseLoader)  # noqa: S506 - makes texts, lists and mappings alone
         for row in data or []:
             re.compile(row["match"])
-        return [_row(row["match"], str(row["fix"]), scalars(row.get("tags"))) for row in data or []]
+        return [Remedy(row["match"], str(row["fix"]), scalars(row.get("tags"))) for row in data or []]
     except FileNotFoundError:
         return []
     except (OSError, yaml.YAMLError, ValueError, RecursionError, TypeError, KeyError, re.error) as error:

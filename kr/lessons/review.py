@@ -123,8 +123,7 @@ class Lessons:
         self, tags: Sequence[str], symptom: str, fix: str | None, ref: str | None, *, by_person: bool
     ) -> LessonRow:
         """Make a lesson of somebody's words; nobody need read what a person wrote."""
-        words = {"symptom": symptom, "fix": fix}
-        summary = safe(symptom) if fix is None else read_words(words)["summary"]
+        summary = safe(symptom) if fix is None else read_words({"symptom": symptom, "fix": fix})["summary"]
         now = to_text(self._clock())
         source, approved_at = ("person", now) if by_person else ("agent", None)
         row = make_row(tags, summary, ref, recorded_at=now, source=source, approved_at=approved_at)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.lessons.events import MOST_EVENTS, detect, evident, phase_tag, read_return
+from kr.lessons.events import MOST_EVENTS, detect, phase_tag, read_return
+from kr.lessons.record import evident_events
 from kr.models import EVENT_TYPES, PHASES
 from kr.settings import Settings
 from tests.support.lessons import settings_of
@@ -16,7 +17,7 @@ MOST = settings_of(max_review_rounds=10, max_story_review_rounds=3)
 
 
 def rows(data: dict[str, Any], phase: str = DEV, settings: Settings = MOST) -> tuple[str, ...]:
-    return evident(phase, read_return(data), settings)
+    return evident_events(phase, read_return(data), settings)
 
 
 @pytest.mark.parametrize(
@@ -77,11 +78,12 @@ def test_what_was_declared_is_seen_in_the_tables_order_unless_all_went_well(
     declared: Any, phase: str, status: str
 ) -> None:
     returned = read_return({"status": status, "errors": ["boom"]})
-    seen = detect(declared, phase, returned, MOST)
+    shown = evident_events(phase, returned, MOST)
+    seen = detect(declared, returned, shown)
     assert declared in seen
     assert list(seen) == sorted(seen, key=EVENT_TYPES.index)
-    assert set(seen) - {declared} == set(evident(phase, returned, MOST)) - {declared, EVENT_TYPES[6]}
-    assert detect(declared, phase, read_return({"status": "success"}), MOST) == ()
+    assert set(seen) - {declared} == set(shown) - {declared, EVENT_TYPES[6]}
+    assert detect(declared, read_return({"status": "success"}), ()) == ()
 
 
 @pytest.mark.parametrize("said", [True, "true", "yes", "on", "1", 1, " YES "])
