@@ -45,7 +45,7 @@ READERS: tuple[Callable[[str], object], ...] = (
     answer_of_deepwiki,
     context7.parse_libraries,
     context7.parse_documentation,
-    context7.read_failure,
+    context7.failure_of,
     strip_invisible,
     markdown.escape,
     markdown.plain_line,

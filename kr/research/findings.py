@@ -300,27 +300,29 @@ def _rate(
         _confirm(tx, entry, session, now)
     else:
         wordings.forget_session(tx, entry, session.session)
-    is_confirmed = any(
-        it.outcome == "worked" and f"agent:{it.session_id}" != entry.written_by != it.session_id
-        for it in wordings.ratings_of(tx, entry)
-    )
-    if entry.is_written:
-        # By itself a text has the confidence that its header says, but never high, which others alone can make it.
-        said = read_confidence(reports.text_of(tx, entry.sha256) or "")
-        own: Confidence = "low" if said in {None, "low"} else "medium"
-        entries.set_confidence(tx, entry.id, "high" if is_confirmed else own)
     found = lookup.one(tx, entry.id)
     if found is None:
         raise UnknownEntry(f"{entry.id} went meanwhile")
-    now_is, ratings, _ = found
+    _, ratings, _ = found
+    confidence, withdrawn = entry.confidence, ratings.withdraws(entry)
+    if entry.is_written:
+        is_confirmed = any(
+            it.outcome == "worked" and f"agent:{it.session_id}" != entry.written_by != it.session_id
+            for it in wordings.ratings_of(tx, entry)
+        )
+        # By itself a text has the confidence that its header says, but never high, which others alone can make it.
+        said = read_confidence(reports.text_of(tx, entry.sha256) or "")
+        own: Confidence = "low" if said in {None, "low"} else "medium"
+        confidence = "high" if is_confirmed and not withdrawn else own
+        entries.set_confidence(tx, entry.id, confidence)
     return RateResults(
         id=entry.id,
         worked=ratings.worked,
         wrong=ratings.wrong,
         revision=entry.revision,
-        confidence=now_is.confidence,
+        confidence=confidence,
         origin=entry.origin,
-        withdrawn=ratings.withdraws(entry),
+        withdrawn=withdrawn,
     )
 
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 from kr import cancellation
@@ -25,7 +25,6 @@ from kr.research.persona import Persona, chosen_persona
 from kr.research.report import Report, build_report
 from kr.research.run import Run, results_of
 from kr.settings import Settings
-from kr.settings.model import CustomSource
 from kr.source_kinds import is_package
 from kr.sources.base import Ask, Source
 from kr.sources.registry import build_source
@@ -43,8 +42,6 @@ logger = logging.getLogger(__name__)
 EXHAUSTED = "Research budget exhausted for story {story_key}, continuing with available context"
 """The log line of F1, step 5.3, as it stands."""
 _NOTHING_ALLOWED = "No source was asked: max_calls is 0"
-_LIBRARY_IDS_LAST = timedelta(days=90)
-"""How long a library id, and the versions that were listed with it, are trusted without a new search."""
 _LEASE_SECONDS = 8.0
 """How long a lease outlives its holder: the others take over after it."""
 _BEAT_SECONDS = 2.0
@@ -195,7 +192,7 @@ class Miss:
         is_copy = found.entry is not None and found.entry.is_installed_excerpt
         local_docs = None if found.baseline is not None and not is_copy else self._local_docs()
         fallback = self._config.fallback_if_mcp_unavailable
-        last = _source(fallback, self._settings, self._environ) if fallback else None
+        last = build_source(fallback, self._settings, self._environ) if fallback else None
         chain.ask_in_order(self._sources(), ask, fallback=last, waiting=int(local_docs is not None))
         if result.ended == "budget":
             story = run.request.story_key
@@ -217,13 +214,9 @@ class Miss:
         return result
 
     def _prepare(self) -> Ask:
-        run, framework = self._run, self._run.query.framework
-        known = run.cache.read(lambda tx: ledger.library(tx, framework), None) or Learned()
-        # What was learned long ago may list no version that came since: it is searched for anew.
-        learned = parse_time(known.learned_at or "")
-        if learned is None or run.started - learned > _LIBRARY_IDS_LAST:
-            known = Learned(repository=known.repository)
-        return Ask(query=run.query, known=known, own_repository=self._repository)
+        query = self._run.query
+        known = self._run.cache.read(lambda tx: ledger.library(tx, query.framework), None)
+        return Ask(query=query, known=known or Learned(), own_repository=self._repository)
 
     def _repository(self) -> str | None:
         """Return the framework's ``owner/repo``: configured, or named by the installed package."""
@@ -235,7 +228,7 @@ class Miss:
         return next((package.repository for package in found if package.repository), None)
 
     def _sources(self) -> list[Source]:
-        return [_source(name, self._settings, self._environ) for name in self._config.sources]
+        return [build_source(name, self._settings, self._environ) for name in self._config.sources]
 
     def _local_docs(self) -> Source | None:
         if not self._config.local_docs:
@@ -287,11 +280,7 @@ def configured_sources(settings: Settings, environ: Mapping[str, str]) -> list[S
     """Return every source that the settings name, the fallback too."""
     config = settings.knowledge_research
     names = dict.fromkeys([*config.sources, *filter(None, [config.fallback_if_mcp_unavailable])])
-    return [_source(name, settings, environ) for name in names]
-
-
-def _source(name: str | CustomSource, settings: Settings, environ: Mapping[str, str]) -> Source:
-    return build_source(name, settings.knowledge_research, environ, settings.project_root)
+    return [build_source(name, settings, environ) for name in names]
 
 
 @contextmanager

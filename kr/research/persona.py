@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from kr.settings import Settings
 from kr.text import one_line, strip_invisible
 
@@ -28,8 +26,8 @@ _MAX_CHARS = 262_144
 _MAX_TEXT = 2000
 _BMAD_ID = re.compile(r"bmad:([a-z0-9][a-z0-9-]{0,63}):agents:([a-z0-9][a-z0-9-]{0,63})", re.IGNORECASE)
 _SKILLS = (".claude/skills", ".agents/skills", ".agent/skills")
+_SKILL = "SKILL.md"
 _OLDER = ("_bmad", ".bmad", "bmad")
-_FRONT_MATTER = re.compile(r"\A\s*---[ \t]*\n(.{0,16384}?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 _AGENT_NAME = re.compile(r"""<agent\b[^<>]{0,4096}?\bname\s*=\s*["']([^"']*)["']""")
 _SECTION = re.compile(r"^#{1,3}[ \t]([^\n]{1,80})$", re.MULTILINE)
 _TRAITS = ("role", "identity", "communication_style", "principles")
@@ -71,7 +69,8 @@ def load_persona(persona_id: str, project_root: Path, home: Path) -> tuple[Perso
     if persona_id.strip().casefold() == LEAN:
         return LEAN_PERSONA, None
     for path in _candidates(persona_id.strip(), project_root, home):
-        if persona := parse_persona(_read(path), _customizations(path, project_root)):
+        name = path.parent.name if path.name == _SKILL else path.stem
+        if persona := parse_persona(_read(path), _customizations(path, project_root), name):
             return persona, None
     return LEAN_PERSONA, LOAD_FAILED
 
@@ -82,7 +81,7 @@ def _candidates(wanted: str, project_root: Path, home: Path) -> Iterator[Path]:
     if found:
         module, name = found[1].lower(), found[2].lower()
         for base in (*(project_root / folder for folder in _SKILLS), home / _SKILLS[0]):
-            yield base / f"bmad-agent-{name}" / "SKILL.md"
+            yield base / f"bmad-agent-{name}" / _SKILL
         for folder in _OLDER:
             yield project_root / folder / module / "agents" / f"{name}.md"
         return
@@ -99,7 +98,7 @@ def _customizations(path: Path, project_root: Path) -> Iterator[dict[str, Any]]:
     custom = project_root / "_bmad" / "custom"
     skill = path.parent.name
     files = (path.parent / "customize.toml", custom / f"{skill}.toml", custom / f"{skill}.user.toml")
-    for file in files if path.name == "SKILL.md" else ():
+    for file in files if path.name == _SKILL else ():
         try:
             agent = tomllib.loads(_read(file)).get("agent")
         except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -109,10 +108,10 @@ def _customizations(path: Path, project_root: Path) -> Iterator[dict[str, Any]]:
             yield agent
 
 
-def parse_persona(text: str, customizations: Iterable[Mapping[str, Any]]) -> Persona | None:
+def parse_persona(text: str, customizations: Iterable[Mapping[str, Any]], name: str) -> Persona | None:
     """Read a persona's file: an ``<agent>`` with a ``<persona>`` (BMAD 6.0 to 6.2.0), or a skill with its sections (6.2.1 on).
 
-    Of the customizations scalars replace and arrays append. None where the file has no persona.
+    Of the customizations scalars replace and arrays append. ``name`` is for one without its own. None where the file has no persona.
     """
     text = strip_invisible(text)
     merged: dict[str, Any] = {}
@@ -121,26 +120,16 @@ def parse_persona(text: str, customizations: Iterable[Mapping[str, Any]]) -> Per
             held = merged.get(key)
             merged[key] = [*held, *value] if isinstance(held, list) and isinstance(value, list) else value
     named = _AGENT_NAME.search(text)
-    own = {"name": named[1] if named else _front_name(text), **_sections(text), **_elements(text)}
+    own = {**_sections(text), **_elements(text), "name": named[1] if named else name}
     fields = {key: _line(value) for key, value in {**own, **merged}.items() if key in {"name", *_TRAITS}}
     traits = tuple(f"{key}: {fields[key]}" for key in _TRAITS if fields.get(key))
-    name = fields["name"]
-    return Persona(name=name, traits=traits) if name and traits else None
+    return Persona(name=fields["name"] or name, traits=traits) if traits else None
 
 
 def _line(value: object) -> str:
     """Return a text, or the texts of a list, as one line."""
     texts = value if isinstance(value, list) else [value]
     return one_line(" ".join(text for text in texts if isinstance(text, str)), _MAX_TEXT)
-
-
-def _front_name(text: str) -> object:
-    found = _FRONT_MATTER.match(text)
-    try:
-        data = yaml.safe_load(found[1]) if found else None
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return None
-    return data.get("name") if isinstance(data, dict) else None
 
 
 def _sections(text: str) -> dict[str, str]:

@@ -410,11 +410,6 @@ def _notes(notes: Sequence[str], sources: Collection[str]) -> list[str]:
 
 
 def _version_note(query: Query, answer: Answer) -> str:
-    wanted, found = plain_line(query.framework_version, 100), plain_line(answer.version or "", 100)
-    if wanted == "unknown":
-        return f"Version: none was asked for; the source names {found or 'none'}."
-    if not found:
-        return f"Version: the request is about {wanted}; the source names none."
-    kind = "is installed" if is_package(answer.source) else "is what the source is about"
-    other = "" if found == wanted else f", and the request is about {wanted}"
-    return f"Version: {found} {kind}{other}."
+    found = plain_line(answer.version or "none", 100)
+    names = "is installed" if is_package(answer.source) else "is what the source names"
+    return f"Version: {found} {names}; the request is about {plain_line(query.framework_version, 100)}."

@@ -132,7 +132,9 @@ class Run:
         """Whether the caller chooses among the candidates."""
         return self.overrides.if_unsure == "candidates" and not self.overrides.refresh and found.is_offer
 
-    def add_error(self, error: KrError) -> None:
+    def add_error(self, error: KrError | None) -> None:
+        if error is None:
+            return
         problem = Problem(type=error.code, message=str(error))
         if problem not in self.errors:
             self.errors.append(problem)
@@ -235,7 +237,7 @@ class Run:
         if text is not None:
             text = text if level is None else with_confidence(text, level)
             text = text if self._max_tokens is None else fit(text, self._max_tokens)[0]
-        self._add_problem()
+        self.add_error(self.cache.problem)
 
         def write(tx: Transaction) -> ResearchResults:
             is_updated = results.index_updated if touch is None else touch(tx)
@@ -250,7 +252,7 @@ class Run:
         ended = self.cache.write(write, None, timeout=timeout) or self.cache.read(
             lambda tx: self._counted(tx, unwritten), unwritten
         )
-        self._add_problem()
+        self.add_error(self.cache.problem)
         path, base = results.report_path, self.service.settings.knowledge_base
         best = {"id": results.related[0].id, "text": text} if is_offer and text is not None else None
         is_shown = not is_offer and (self._include_report or path is None)
@@ -268,10 +270,6 @@ class Run:
             ),
             errors=[*self.errors],
         )
-
-    def _add_problem(self) -> None:
-        if self.cache.problem is not None:
-            self.add_error(self.cache.problem)
 
     def _counted(self, tx: Transaction, results: ResearchResults) -> ResearchResults:
         """Add what every answer says of the knowledge base: live entries, calls left, lessons that fit."""
@@ -300,11 +298,7 @@ class Run:
 def under_its_name(query: Query, aliases: Aliases) -> Query:
     """Ask about a framework under the name that the configuration gives it: sources know that one."""
     names = {framework_key(other): name for other, name in aliases.items()}
-    name, seen = query.framework, set[str]()
-    while (key := framework_key(name)) in names and key not in seen:
-        seen.add(key)
-        name = names[key]
-    return query if name == query.framework else replace(query, framework=name)
+    return replace(query, framework=names.get(framework_key(query.framework), query.framework))
 
 
 def _newest_change(folder: Path) -> float:

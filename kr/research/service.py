@@ -43,7 +43,7 @@ DISABLED = "Knowledge research disabled in config"
 """The error of F1, "State Preconditions"."""
 _WORDS_ALONE = re.compile(r"[A-Za-z ,.;?!()'/-]*")
 _OF_SECRETS = re.compile(
-    r"pass|pwd|secret|token|key|cred|cookie|auth|basic|sess|login|identified|clave|wort|//|(?<![a-z])['-]",
+    r"pass|pwd|secret|token|key|cred|cookie|auth|basic|sess|login|identified|clave|wort|[a-z]{20}|//|(?<![a-z])['-]",
     re.IGNORECASE,
 )
 """Words alone, and none that names a secret: the patterns of ``kr.guard``, which cost a hit a tenth, need not be asked."""
@@ -266,9 +266,9 @@ def _masked(value: Any) -> Any:
         return [_masked(it) for it in value]
     if not isinstance(value, str) or (_WORDS_ALONE.fullmatch(value) and not _OF_SECRETS.search(value)):
         return value
-    from kr.guard import safe  # heavy: its patterns
+    from kr.guard import mask_secrets  # heavy: its patterns
 
-    return safe(value)
+    return mask_secrets(value)
 
 
 def _text(value: object) -> str | None:

@@ -62,9 +62,8 @@ def read_config(path: Path) -> ConfigFile:
     from kr.yaml_io import read_yaml  # heavy: PyYAML, which a folder without a configuration does without
 
     data = _read(path)
-    encoding = "utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8-sig"
     try:
-        tree, _ = read_yaml(data.decode(encoding))
+        tree, _ = read_yaml(data.decode("utf-8-sig"))
     except UnicodeDecodeError as exc:
         raise ConfigError(f"{path}: is not UTF-8 text (byte {exc.start})") from exc
     except BrokenYaml as exc:

@@ -7,7 +7,7 @@ of a known failure.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from kr.errors import SourceFailure
 from kr.frameworks import same_framework
@@ -30,6 +30,8 @@ _BLOCK = re.compile(r"^### +(\S.*)\n(?:[ \t]*\n){0,2}Source: (\S+)[ \t]*$", re.M
 """How a block of documentation begins: its title, and where it is from."""
 _RULE = "-" * 32
 """The line between two blocks."""
+_REDIRECT = re.compile(r"has been redirected to this library: (/\S+)")
+_UNKNOWN_TAG = re.compile(r'Tag ".{0,200}" not found')
 _UNKNOWN_LIBRARY = re.compile(
     r'not[ _]finalized|library_not_found|^(?:No libraries found|Library (?:".{0,200}"|\S+) not found|No documentation'
     r"|Documentation not found|The library you are trying to access does not exist)"
@@ -62,7 +64,7 @@ class Library:
     versions: tuple[str, ...] = ()
 
 
-class _UnknownLibrary(SourceFailure):
+class UnknownLibrary(SourceFailure):
     """The id leads nowhere; a search may find another."""
 
 
@@ -83,7 +85,7 @@ class _Research:
         library_id, version = split_version(known.library_id)
         try:
             return await self._fetch(library_id, version, known.versions)
-        except _UnknownLibrary:
+        except UnknownLibrary:
             return None
 
     async def _searched(self) -> Answer:
@@ -94,7 +96,7 @@ class _Research:
         )
         libraries = [] if reply.is_error else parse_libraries(reply.text)
         if not libraries:
-            raise _failed(read_failure(reply.text))
+            raise failure_of(reply.text)
         library = next((one for one in libraries if fits(query.framework, one)), None)
         if library is None:
             raise SourceFailure(f"no library fits {query.framework}", is_fault=False)
@@ -119,15 +121,15 @@ class _Research:
                 last = replace(passages[-1], is_cut=reply.is_cut)
                 url = f"https://context7.com{library_id}"
                 return Answer(source=Context7.name, passages=(*passages[:-1], last), url=url, version=version)
-            failure = read_failure(reply.text)
-            if failure.kind == "unknown_tag" and version:
+            target = redirect_of(reply.text) if may_follow else None
+            if version and _UNKNOWN_TAG.match(reply.text.strip()):
                 version = None
-            elif failure.kind == "redirected" and may_follow and failure.target:
-                library_id, its_version = split_version(failure.target)
+            elif target is not None:
+                library_id, its_version = split_version(target)
                 version = its_version or version
                 may_follow = False
             else:
-                raise _failed(failure)
+                raise failure_of(reply.text)
 
     async def _query(self, library_id: str) -> ToolText:
         tool = self._session.choose("query-docs", "get-library-docs")
@@ -240,28 +242,20 @@ def parse_documentation(text: str) -> tuple[Passage, ...]:
 # --- failures ---
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """What a text that is no documentation means. ``target`` is a redirect's new id."""
-
-    kind: Literal["unknown_library", "unknown_tag", "redirected", "other"]
-    said: str
-    target: str | None = None
+def redirect_of(text: str) -> str | None:
+    """Return the id to which a text that is no documentation redirects."""
+    found = _REDIRECT.search(text)
+    target = found[1].rstrip(".,;") if found else ""
+    return target if is_library_id(target) else None
 
 
-def read_failure(text: str) -> Failure:
-    line = one_line(text)
-    if found := re.search(r"has been redirected to this library: (/\S+)", line):
-        target = found[1].rstrip(".,;")
-        return Failure("redirected", line, target=target if is_library_id(target) else None)
-    if re.match(r'Tag ".{0,200}" not found', line):
-        return Failure("unknown_tag", line)
-    said = re.search(r'"message"\s*:\s*"((?:[^"\\]|\\.){1,400})"', text)
-    is_unknown = _UNKNOWN_LIBRARY.search(line) is not None
-    return Failure("unknown_library" if is_unknown else "other", one_line(said[1]) if said else line)
-
-
-def _failed(failure: Failure) -> SourceFailure:
-    kind = _UnknownLibrary if failure.kind in {"unknown_library", "redirected"} else SourceFailure
-    reason = "no documentation" if failure.said else "an empty answer"
-    return kind(reason, said=failure.said, is_fault=failure.kind not in {"unknown_library", "unknown_tag"})
+def failure_of(text: str) -> SourceFailure:
+    """Return what a text that is no documentation means."""
+    line, message = one_line(text), re.search(r'"message"\s*:\s*"((?:[^"\\]|\\.){1,400})"', text)
+    said = one_line(message[1]) if message else line
+    if _REDIRECT.search(text):
+        return UnknownLibrary("no documentation", said=said)
+    if _UNKNOWN_LIBRARY.search(line):
+        return UnknownLibrary("no documentation", said=said, is_fault=False)
+    reason = "no documentation" if line else "an empty answer"
+    return SourceFailure(reason, said=said, is_fault=_UNKNOWN_TAG.match(line) is None)

@@ -40,28 +40,17 @@ def run(work: Callable[[], Awaitable[T]], *, timeout: float) -> T:
 
 async def in_thread(work: Callable[[], T]) -> T:
     """Run blocking work in a thread that nobody waits for once the caller is cancelled, not even at the program's end."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def settle(value: T | None, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(value)  # type: ignore[arg-type]  # without an error there is a value
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()  # from now on nobody's cancellation ends it
 
     def target() -> None:
-        value, error = None, None
         try:
-            value = work()
-        except BaseException as caught:  # noqa: BLE001  # raised again by who waits
-            error = caught
-        with suppress(RuntimeError):  # the loop has closed
-            loop.call_soon_threadsafe(settle, value, error)
+            done.set_result(work())
+        except BaseException as error:  # noqa: BLE001  # raised again by who waits
+            done.set_exception(error)
 
     threading.Thread(target=target, name=f"{THREAD}-blocking", daemon=True).start()
-    return await future
+    return await asyncio.wrap_future(done)
 
 
 class _Job(Generic[T]):

@@ -3,8 +3,6 @@
 import os
 import re
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from urllib.parse import parse_qsl, urlsplit
 
@@ -105,14 +103,7 @@ def status_reason(status: int) -> str:
         return f"HTTP {status}"
 
 
-def retry_after_seconds(value: str | None, *, now: datetime | None = None) -> float | None:
-    """Read a ``Retry-After`` header, seconds or a date (RFC 9110, 10.2.3), as seconds from ``now``; None for neither."""
+def retry_after_seconds(value: str | None) -> float | None:
+    """Read the seconds of a ``Retry-After`` header; None where it has none."""
     text = (value or "").strip()
-    if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", text):
-        return float(text)
-    try:
-        date = parsedate_to_datetime(text)
-    except (ValueError, IndexError, TypeError, OverflowError):
-        return None
-    aware = date if date.tzinfo else date.replace(tzinfo=UTC)
-    return max(0.0, (aware - (now or datetime.now(UTC))).total_seconds())
+    return float(text) if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", text) else None

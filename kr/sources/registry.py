@@ -2,21 +2,18 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from kr.settings import Settings
+from kr.settings.model import CustomSource
 from kr.sources.base import Source
 
-if TYPE_CHECKING:
-    from kr.settings.model import CustomSource, KnowledgeResearch
 
-
-def build_source(
-    source: "str | CustomSource", config: "KnowledgeResearch", environ: Mapping[str, str], root: Path
-) -> Source:
-    """Build a source of the chain; a folder's relative path is below ``root``. Nothing is asked yet.
+def build_source(source: str | CustomSource, settings: Settings, environ: Mapping[str, str]) -> Source:
+    """Build a source of the chain; a folder's relative path is below the project's root. Nothing is asked yet.
 
     What a source needs is imported here, so that it is no part of the time that an answer may take.
     """
+    config = settings.knowledge_research
     if source == "web_search":
         from kr.sources.web_search import WebSearch  # heavy
 
@@ -33,7 +30,7 @@ def build_source(
     if source.folder is not None:
         from kr.sources.local_docs import Folder  # heavy
 
-        folder = root / Path(source.folder).expanduser()
+        folder = settings.project_root / Path(source.folder).expanduser()
         return Folder(name=source.name, folder=folder, framework=source.framework, environ=environ)
     from kr.sources.mcp_tool import McpTool  # heavy
 

@@ -235,6 +235,9 @@ class TestRatings:
         told = saved(app, "Use z.object().strict().", session_id="careful", verified_by="npm test")
         assert told["replaced"] == 1
         saved(app, "Use z.strictObject().", session_id="careful")  # its own, and nobody confirmed it
+        for session in ("d", "e", "f"):
+            rate(app, "worked" if session == "d" else "wrong", session)
+        assert saved(app, "It can't be done.", session_id="careless")["replaced"] is not None, "withdrawn"
 
     def test_a_session_counts_once_by_its_last_word(self, app: App) -> None:
         saved(app)

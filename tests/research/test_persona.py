@@ -72,7 +72,7 @@ def test_the_older_format() -> None:
         "- Channel expert lean architecture wisdom: choose what scales - User journeys drive decisions. "
         "- Boring technology. - Design simple solutions."
     )
-    assert parse_persona(AGENT, []) == Persona(
+    assert parse_persona(AGENT, [], "bmad-agent-architect") == Persona(
         name="Winston",
         traits=(
             "role: System Architect + Technical Design Leader",
@@ -85,7 +85,7 @@ def test_the_older_format() -> None:
 
 def test_the_older_format_with_a_persona_that_is_no_xml() -> None:
     broken = AGENT.replace("distributed systems", "systems & <tools>")
-    persona = parse_persona(broken, [])
+    persona = parse_persona(broken, [], "bmad-agent-architect")
     assert persona is not None
     assert persona.traits[0] == "role: System Architect + Technical Design Leader"
     assert persona.traits[-1].endswith("Design simple solutions.")
@@ -93,11 +93,13 @@ def test_the_older_format_with_a_persona_that_is_no_xml() -> None:
 
 def test_principles_as_elements() -> None:
     text = '<agent name="W"><persona><principles><p>One.</p>\n<p>Two.</p></principles></persona></agent>'
-    assert parse_persona(text, []) == Persona(name="W", traits=("principles: One. Two.",))
+    assert parse_persona(text, [], "bmad-agent-architect") == Persona(
+        name="W", traits=("principles: One. Two.",)
+    )
 
 
 def test_the_newer_format_without_customization() -> None:
-    assert parse_persona(SKILL, []) == Persona(
+    assert parse_persona(SKILL, [], "bmad-agent-architect") == Persona(
         name="bmad-agent-architect",
         traits=(
             "identity: Senior architect with *calm* judgement.",
@@ -110,7 +112,7 @@ def test_the_newer_format_without_customization() -> None:
 def test_overrides_replace_scalars_and_append_arrays() -> None:
     team = {"role": "Team architect", "principles": ["Ours."]}
     user = {"name": "Me", "principles": ["Mine."]}
-    assert parse_persona(SKILL, [BASE, team, user]) == Persona(
+    assert parse_persona(SKILL, [BASE, team, user], "bmad-agent-architect") == Persona(
         name="Me",
         traits=(
             "role: Team architect",
@@ -126,26 +128,21 @@ def test_overrides_replace_scalars_and_append_arrays() -> None:
     [
         "",
         "# Just text",
-        "---\nname: [\n---\n",
-        "---\nname: &a [*a]\n---\n## Role\nx",
-        "---\n- list\n---\n",
         '<agent name="W"></agent>',
         '<agent name="W"><persona></persona></agent>',
-        "<persona><role>r</role></persona>",
         "<agent" * 50_000,
         "<persona>" * 50_000,
         "<persona>" + "<a>" * 80_000 + "</persona>",
-        "---\nname: " + "[" * 16_000 + "\n---\n",
     ],
 )
 def test_what_is_no_persona_is_none(text: str) -> None:
-    assert parse_persona(text, []) is None
-    assert parse_persona(text, [{"name": 3, "principles": 4}]) is None
+    assert parse_persona(text, [], "bmad-agent-architect") is None
+    assert parse_persona(text, [{"name": 3, "principles": 4}], "bmad-agent-architect") is None
 
 
 def test_texts_are_single_visible_lines() -> None:
     text = AGENT.replace("calm,", "calm\u202e,\x1b[31m").replace("Boring", "Boring\n   ")
-    persona = parse_persona(text, [])
+    persona = parse_persona(text, [], "bmad-agent-architect")
     assert persona is not None
     for shown in persona.traits:
         assert shown.isprintable()
@@ -155,7 +152,7 @@ def test_texts_are_single_visible_lines() -> None:
 def test_no_text_crashes_the_reader(text: str) -> None:
     for wrapped in (text, f"---\n{text}\n---\n{text}", f'<agent name="{text}"><persona>{text}</persona>'):
         for customizations in ([], [BASE]):
-            persona = parse_persona(wrapped, customizations)
+            persona = parse_persona(wrapped, customizations, "bmad-agent-architect")
             assert persona is None or persona.name
 
 

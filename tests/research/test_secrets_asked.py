@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.guard import SECRET, safe
+from kr.guard import SECRET, mask_secrets
 from kr.models import to_plain
 from tests.support.mcp_servers import context7_server
 from tests.support.program import Project, request
@@ -26,7 +26,7 @@ def everything(project: Project) -> str:
 KNOWN = [
     (question, secret)
     for line, secret in SHAPES.values()
-    if secret not in safe(question := f"Why does {line.format(secret)} fail?")
+    if secret not in mask_secrets(question := f"Why does {line.format(secret)} fail?")
 ]
 
 

@@ -12,12 +12,13 @@ from kr.sources.base import Ask
 from kr.sources.context7 import (
     Context7,
     Library,
+    UnknownLibrary,
     choose_version,
+    failure_of,
     fits,
     is_library_id,
     parse_documentation,
     parse_libraries,
-    read_failure,
     repository_of,
     split_version,
 )
@@ -376,33 +377,35 @@ def test_reading_documentation_never_raises(text: str) -> None:
     parse_documentation(text)
 
 
+UNKNOWN = (True, False)
+"""It is an ``UnknownLibrary``, and no fault of the source."""
 FAILURES = [
-    ("Rate limit exceeded. Please try again later.", "other"),
-    ('No libraries found for "NAME". Try a different search term.', "unknown_library"),
-    ("No libraries found matching the provided name.", "unknown_library"),
-    ('Tag "v9.9.9" not found for library "/vercel/next.js". Available tags: v15.1.8', "unknown_tag"),
-    ('Library "/owner/repo" not found. Please check the library ID.', "unknown_library"),
-    ("Search failed: Service temporarily unavailable", "other"),
-    ("Library /err-301/old has been redirected to this library: /vercel/next.js.", "redirected"),
+    ("Rate limit exceeded. Please try again later.", (False, True)),
+    ('No libraries found for "NAME". Try a different search term.', UNKNOWN),
+    ("No libraries found matching the provided name.", UNKNOWN),
+    ('Tag "v9.9.9" not found for library "/vercel/next.js". Available tags: v15.1.8', (False, False)),
+    ('Library "/owner/repo" not found. Please check the library ID.', UNKNOWN),
+    ("Search failed: Service temporarily unavailable", (False, True)),
+    ("Library /err-301/old has been redirected to this library: /vercel/next.js.", (True, True)),
     (
         '{"error":"library_not_finalized","message":"Library /owner/repo not finalized yet."}',
-        "unknown_library",
+        UNKNOWN,
     ),
-    ("", "other"),
-    ('{"error": "quota", "message": "Monthly quota exceeded"}', "other"),
+    ("", (False, True)),
+    ('{"error": "quota", "message": "Monthly quota exceeded"}', (False, True)),
 ]
 
 
 @pytest.mark.parametrize(("text", "kind"), FAILURES)
-def test_every_known_failure_text_is_read(text: str, kind: str) -> None:
+def test_every_known_failure_text_is_read(text: str, kind: tuple[bool, bool]) -> None:
     assert parse_documentation(text) == ()
-    failure = read_failure(text)
-    assert failure.kind == kind
+    failure = failure_of(text)
+    assert (isinstance(failure, UnknownLibrary), failure.is_fault) == kind
     assert bool(failure.said) == bool(text.strip())
 
 
 @given(st.text(max_size=300))
 def test_reading_a_failure_never_raises(text: str) -> None:
-    failure = read_failure(text)
+    failure = failure_of(text)
     assert failure.said.isprintable()
     assert len(failure.said) <= 200

@@ -90,7 +90,7 @@ def test_the_outcome_is_the_one_the_behaviour_asks_for(
     if isinstance(result, SourceFailure):
         assert result.reason.isprintable()
         assert 0 < len(result.reason) <= 200
-        assert result.retry_after == {Behaviour.RATE_LIMITED: 7.0, Behaviour.UNAVAILABLE: 0.0}.get(behaviour)
+        assert result.retry_after == (7.0 if behaviour is Behaviour.RATE_LIMITED else None)
     shown = str(result) + caplog.text + "".join(capfd.readouterr())
     assert SECRET not in shown
     assert eventually(lambda: open_sockets() <= sockets_before)

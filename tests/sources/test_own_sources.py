@@ -1,5 +1,6 @@
 """A folder of documents and a tool of any MCP server, as sources of one's own."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -7,8 +8,8 @@ import pytest
 
 from kr.errors import SourceFailure, SourceNotAsked
 from kr.models import Query
-from kr.settings.model import KnowledgeResearch, read_section
-from kr.sources.base import Ask
+from kr.settings import load_settings
+from kr.sources.base import Ask, Source
 from kr.sources.local_docs import Folder
 from kr.sources.registry import build_source
 from kr.text import Tree
@@ -115,17 +116,17 @@ def test_a_folder_that_is_not_there_says_so_without_its_place(tmp_path: Path) ->
         folder(tmp_path).check()
 
 
+def first_source(root: Path, section: Tree) -> Source:
+    (root / "kr.yaml").write_text(json.dumps({"knowledge_research": section}))
+    settings = load_settings(config=root / "kr.yaml", knowledge_base=None, environ={}, cwd=root)
+    return build_source(settings.knowledge_research.sources[0], settings, {})
+
+
 def test_any_servers_tool_answers(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(SERVER)
     own: Tree = {"name": "wiki", "server": "acme", "tool": "search_docs", "argument": "text"}
-    config = read_section(
-        KnowledgeResearch,
-        {
-            "sources": [own, "web_search"],
-            "servers": {"acme": {"command": sys.executable, "args": [str(tmp_path / "server.py")]}},
-        },
-    )
-    source = build_source(config.sources[0], config, {}, tmp_path)
+    servers: Tree = {"acme": {"command": sys.executable, "args": [str(tmp_path / "server.py")]}}
+    source = first_source(tmp_path, {"sources": [own, "web_search"], "servers": servers})
     found = source.ask(ask("How many?"), timeout=60)
     assert [(passage.title, passage.text) for passage in found.passages] == [
         ("Limits", "acme: How many?"),
@@ -137,6 +138,6 @@ def test_any_servers_tool_answers(tmp_path: Path) -> None:
 
 
 def test_a_tool_without_its_server_is_unavailable(tmp_path: Path) -> None:
-    config = read_section(KnowledgeResearch, {"sources": [{"name": "wiki", "server": "acme", "tool": "t"}]})
+    source = first_source(tmp_path, {"sources": [{"name": "wiki", "server": "acme", "tool": "t"}]})
     with pytest.raises(SourceNotAsked, match="no server of this name"):
-        build_source(config.sources[0], config, {}, tmp_path).ask(ask("anything"), timeout=1)
+        source.ask(ask("anything"), timeout=1)

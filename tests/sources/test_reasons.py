@@ -1,6 +1,4 @@
 import re
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 
 import pytest
 from hypothesis import given
@@ -16,8 +14,6 @@ from kr.sources.reasons import (
     secrets_of,
     without_secrets,
 )
-
-NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
 @given(st.text(max_size=2000))
@@ -77,9 +73,6 @@ def test_ordinary_arguments_are_no_secrets() -> None:
         (" 7 ", 7.0),
         ("0", 0.0),
         ("1.5", 1.5),
-        (format_datetime(NOW + timedelta(seconds=90), usegmt=True), 90.0),
-        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
-        ("Sat, 21 Nov 2026 12:01:00 -0000", 60.0),
         (None, None),
         ("", None),
         ("soon", None),
@@ -87,14 +80,14 @@ def test_ordinary_arguments_are_no_secrets() -> None:
         ("nan", None),
         ("inf", None),
         ("1" * 400, None),
-        ("Sat, 99 Nov 2026 12:01:00 GMT", None),
+        ("Wed, 21 Oct 2026 07:28:00 GMT", None),
     ],
 )
-def test_retry_after_is_seconds_or_a_date(value: str | None, seconds: float | None) -> None:
-    assert retry_after_seconds(value, now=NOW) == seconds
+def test_retry_after_is_a_number_of_seconds(value: str | None, seconds: float | None) -> None:
+    assert retry_after_seconds(value) == seconds
 
 
 @given(st.text(max_size=60))
 def test_retry_after_never_raises(value: str) -> None:
-    found = retry_after_seconds(value, now=NOW)
+    found = retry_after_seconds(value)
     assert found is None or found >= 0

@@ -335,8 +335,7 @@ def test_a_provider_that_fails_is_named_with_its_reason(reply: Reply, reason: st
     ("status", "value", "check"),
     [
         (429, "7", lambda after: after == 7.0),
-        (503, "Wed, 21 Oct 2015 07:28:00 GMT", lambda after: after == 0.0),
-        (429, "Fri, 31 Dec 2999 23:59:59 GMT", lambda after: after > 1e9),
+        (503, "0", lambda after: after == 0.0),
         (429, "soon", lambda after: after is None),
         (429, "nan", lambda after: after is None),
         (500, "7", lambda after: after is None),
