@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, get_args
 
 from kr.errors import FieldError
-from kr.text import digest
 
 EntryStatus = Literal["fresh", "stale"]
 ShownStatus = Literal["fresh", "stale", "withdrawn"]
@@ -358,7 +357,10 @@ class Lesson:
     @property
     def id(self) -> str:
         """Made from the text alone, so that every process finds the same one."""
-        return digest("\0".join((self.date, ",".join(self.tags), self.summary, self.ref or "")))[:16]
+        from hashlib import sha256  # heavy: OpenSSL
+
+        text = "\0".join((self.date, ",".join(self.tags), self.summary, self.ref or ""))
+        return sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
