@@ -100,12 +100,16 @@ def test_a_long_string_that_changes_all_the_time_is_a_key(text: str, *, is_secre
     "key",
     [
         "AKIAQYLPMN5HFIQR7XYA",
-        f"ghp_{'aB3dE6gH9jK2mN5pQ8sT1vW4xY7zA0cD3fG6'}",
-        f"xoxb-{'1234567890-abcDEF123456'}",
+        "ghp_aB3dE6gH9jK2mN5pQ8sT1vW4xY7zA0cD3fG6",
+        "xoxb-1234567890-abcDEF123456",
+        "0123456789abcdefghij0123456789ab-us12",  # Mailchimp
+        "SK0123456789abcdef0123456789abcdef",  # Twilio
+        "sq0csp-abcdefghijklmnopqrstuvwxyzabcdefghijklmnopq",  # Square
+        "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw_",  # Telegram
     ],
 )
 def test_a_key_of_a_known_shape_is_one_wherever_it_stands(key: str) -> None:
-    for text in (f"the key {key} works", f"a\n{key}\nb", f"{key} and {key}"):
+    for text in (f"the key {key} works", f"a\n{key}\nb", f"{key} and {key}", f"ask 8.8.8.8 with {key}"):
         assert mask_secrets(text) == text.replace(key, SECRET)
 
 

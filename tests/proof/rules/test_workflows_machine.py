@@ -168,10 +168,11 @@ def test_what_somebody_marked_in_the_file_counts() -> None:
         if status == "completed":
             result = {"approved": True, "by": None, "at": at(2), "note": ""}
             assert course.step("a").result == result
-    running = Course(action("a"), action("b")).take(Begin())
-    running.step("a").status = "completed"
-    assert [job.target for job in running.take(Begin()).jobs] == [Target("b")]
-    assert running.step("a").result is None
+    for status in ("completed", "skipped"):
+        running = Course(action("a"), action("b")).take(Begin())
+        running.step("a").status = status
+        assert [job.target for job in running.take(Begin()).jobs] == [Target("b")]
+        assert (running.step("a").status, running.step("a").result) == (status, None)
 
 
 def test_a_way_that_leads_nowhere_in_an_edited_file_fails_its_step() -> None:
