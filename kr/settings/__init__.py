@@ -36,7 +36,7 @@ from kr.settings.project import (
     user_folder,
 )
 from kr.settings.trust import guarded, is_trusted
-from kr.text import KeyPath, Tree, nearest, show_path
+from kr.text import KeyPath, Tree, nearest, read_json, show_path
 
 if TYPE_CHECKING:
     from _typeshed import StrPath
@@ -299,8 +299,10 @@ def _value_of(text: str) -> Tree:
         return None
     if not text.startswith(("[", "{")) or text.startswith(("{project-root}", "{output_folder}")):
         return text
-    from kr.yaml_io import read_yaml  # heavy: as in read_config
-
+    try:
+        return read_json(text)
+    except (ValueError, RecursionError):
+        from kr.yaml_io import read_yaml  # heavy: as in read_config
     try:
         return read_yaml(text)[0]
     except (BrokenYaml, UnicodeError):  # whose words could quote a secret

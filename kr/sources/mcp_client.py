@@ -154,18 +154,15 @@ async def _session(server: Server, dialogue: Dialogue[T], noted: _Noted, answers
     with anyio.CancelScope() as scope:
         async with _client(server, noted) as client:
             try:
-                session = McpSession(client, await _list_tools(client), secrets_of(server, surely=True))
+                listed = (await client.list_tools()).tools
+                tools = {it.name: frozenset(it.input_schema.get("properties") or ()) for it in listed}
+                session = McpSession(client, tools, secrets_of(server, surely=True))
                 answers.append(await dialogue(session))
             except Exception as error:  # noqa: BLE001  # kept, since task groups on the way out would wrap it
                 noted.error = error
             scope.deadline = anyio.current_time() + _FAREWELL
     if not answers:
         raise noted.error or SourceTimeout("no answer in time")
-
-
-async def _list_tools(client: Client) -> dict[str, frozenset[str]]:
-    page = await client.list_tools()
-    return {tool.name: frozenset(tool.input_schema.get("properties") or ()) for tool in page.tools}
 
 
 @asynccontextmanager
