@@ -29,8 +29,6 @@ logger = logging.getLogger(__name__)
 COUNTS = ("injected", "recurred", "recurred_after_injection", "last_recurred_at")
 """What is counted of a lesson, by its column."""
 
-_PLAIN_SESSION = r"[\w.:-]{0,15}|[0-9a-z._:-]*"
-
 
 class LessonBook:
     """One lessons file with the database's side of it."""
@@ -200,7 +198,9 @@ def _held_because(lesson: Lesson) -> str | None:
 
 def session_name(session_id: str) -> str:
     """Return under which name a session is kept: its own, unless that is a secret."""
-    return session_id if re.fullmatch(_PLAIN_SESSION, session_id) else mask_secrets(session_id)
+    return (
+        session_id if re.fullmatch(r"[\w.:-]{0,15}|[0-9a-z._:-]*", session_id) else mask_secrets(session_id)
+    )
 
 
 @contextmanager

@@ -34,8 +34,6 @@ _PHASE_WORDS = {
 }
 _CHANGING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 _OWN_TOOLS = _CHANGING | {"Read", "Glob", "Grep", "LS", "TodoWrite", "Task", "Agent", "WebFetch", "WebSearch"}
-_LONG_PROMPT = 4000
-_MANY_FILES = 50
 _MOST_DOCUMENTS = 8
 _MOST_TRIES = 50
 # What an agent mends in its next step and nobody else need know: a slip of the pen, formatting, an unused import, a wrong path.
@@ -143,7 +141,7 @@ def task_of(transcript: str) -> tuple[str, tuple[str, ...]]:
                 files[path] = None
         elif role == "user" and not part.get("tool_use_id"):
             prompt = prompt or _text(part, "text")
-    return prompt[:_LONG_PROMPT], tuple(files)[:_MANY_FILES]
+    return prompt, tuple(files)
 
 
 def last_words(transcript: str) -> Iterator[str]:

@@ -35,8 +35,6 @@ LONGEST = 4000
 _LESSON = re.compile(r"- +\[([0-9]{4}-[0-9]{2}-[0-9]{2})\][ \t]*\[([^\[\]]*)\][ \t]*(?=\S)([^\0]*)")
 _REF = re.compile(r"(.*(?:[ \t.。;；!?！？…]|^))Ref[:：](.*)", re.DOTALL)
 _NO_REF = frozenset({"", "N/A", "n/a", "-"})
-_STOPS = (".", "。", ";", "；")
-_ENDS = ("!", "?", "！", "？", "…")
 _TRAILING_MARKS = " .。;；,，:："
 _SHARED = 0.70
 # Patterns are texts: ``re`` keeps what it compiled, and who only reads lessons compares none.
@@ -93,14 +91,14 @@ def _split_ref(text: str) -> tuple[str, str | None]:
     if found is None:
         return text, None
     summary, path = found[1].rstrip(), found[2].strip()
-    if summary.endswith(_STOPS):
+    if summary.endswith((".", "。", ";", "；")):
         summary = summary[:-1].rstrip()
     return summary, None if path in _NO_REF else path
 
 
 def format_line(lesson: Lesson) -> str:
     """Write a lesson as its line, without the line feed. Its parts must be clean (``make_lesson``)."""
-    stop = "" if lesson.summary.endswith(_ENDS) else "."
+    stop = "" if lesson.summary.endswith(("!", "?", "！", "？", "…")) else "."
     ref = f"{stop} Ref: {lesson.ref}" if lesson.ref else ""
     return f"- [{lesson.date}] [{', '.join(lesson.tags)}] {lesson.summary}{ref}"
 

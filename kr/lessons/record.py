@@ -31,7 +31,6 @@ APPEND_FAILED = "Failed to append lesson entries to file"
 
 NOTHING_TOLD = "No lesson could be distilled from the agent return"
 
-OWN_REMEDIES = "remedies.yaml"
 _VERSION = re.compile(r"[\s@]+[v^~=<>]*\d[\w.]*$")
 
 
@@ -66,7 +65,7 @@ def record(
     if request.lessons:
         rows = context.handed_over(events[0] if events else request.event_type, problems)
     else:
-        rows = context.distill(events[:MOST_EVENTS], path.parent / OWN_REMEDIES)
+        rows = context.distill(events[:MOST_EVENTS], path.parent / "remedies.yaml")
     results = recording.RecordResults(
         events_detected=detected,
         file_path=(path.relative_to(root) if path.is_relative_to(root) else path).as_posix(),

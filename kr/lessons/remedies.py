@@ -40,17 +40,17 @@ class Remedy:
     """Texts in small letters of which each output that the pattern matches has one; empty where none is sure."""
 
 
-def find_remedy(output: str, own: Sequence[Remedy] = ()) -> tuple[Remedy, str, str] | None:
-    """Return the first row that matches, what it says to do, and the line that it is about; users' own rows go first."""
+def find_remedy(output: str, own: Sequence[Remedy] = ()) -> tuple[Remedy, str, list[str]] | None:
+    """Return the first row that matches, what it says to do, and the lines that it is about; users' own rows go first."""
     lowered = output.lower()
     for row in (*own, *shipped()):
         if row.literals and not any(literal in lowered for literal in row.literals):
             continue
         for found in islice(re.finditer(row.match, output, re.MULTILINE), _MOST_PLACES):
             if fix := _filled(row.fix, found):
-                before = output[: found.start()].rpartition("\n")[2]
-                line = (before + output[found.start() :]).lstrip().partition("\n")[0]
-                return row, fix, line
+                start, end = output.rfind("\n", 0, found.start()) + 1, output.find("\n", found.end())
+                lines = output[start : end if end >= 0 else None].strip("\n").split("\n")
+                return row, fix, lines
     return None
 
 

@@ -91,8 +91,11 @@ def word_finding(finding: Finding, own: Sequence[Remedy] = ()) -> Worded | None:
         return Worded(_remark(sentences), "agent", has_fix=True)
     if found := find_remedy(message, own):
         row, fix, matched = found
-        symptom = _stripped(matched)
-        summary = word_lesson("" if is_vague(symptom) else symptom, fix)
+        own_error = _error_line(message)[0]  # where the row is about that, it tells most
+        is_about = own_error in map(str.strip, matched) or re.search(row.match, own_error, re.MULTILINE)
+        symptom = _stripped(own_error if is_about else matched[0].strip())
+        has_room = columns(fix) + 26 <= SUMMARY_COLUMNS  # for less a symptom says nothing
+        summary = word_lesson(symptom if has_room and not is_vague(symptom) else "", fix)
         return Worded(summary, "table", row.tags, has_fix=True)
     if sentences:
         return Worded(_remark(sentences), "agent")
@@ -121,8 +124,8 @@ def _sentences(text: str) -> list[str]:
     return [one_line(part) for part in parts if part and not is_vague(part)]
 
 
-def own_line(output: str) -> str:
-    """Return the error's own line of what a tool printed, with the hint beside it; nothing where nothing is taught.
+def _error_line(output: str) -> tuple[str, list[str]]:
+    """Return the error's own line of what a tool printed and those behind it; an empty one where nothing is taught.
 
     It is the last exception of a traceback, else the first line that speaks of an error.
     """
@@ -135,10 +138,16 @@ def own_line(output: str) -> str:
         is_short = len(usable) == 1 and len(lines) <= _MOST_REMARK_LINES
         spoken = [at for at in usable if _ERROR_WORD.search(lines[at])]
         found = spoken or (usable if is_short else [])
-    line = _stripped(lines[found[0]]) if found else ""
+    return (lines[found[0]], lines[found[0] + 1 :]) if found else ("", [])
+
+
+def own_line(output: str) -> str:
+    """Return the error's own line without its place, with the hint beside it."""
+    error, others = _error_line(output)
+    line = _stripped(error)
     if is_vague(line):
         return ""
-    hint = one_line(next(filter(_HINT.match, lines[found[0] + 1 : found[0] + 7]), "")).strip("|=│ ")
+    hint = one_line(next(filter(_HINT.match, others[:6]), "")).strip("|=│ ")
     if hint and columns(line) + columns(hint) + 2 <= SUMMARY_COLUMNS:
         return f"{line.rstrip(' .:;')}; {hint}"
     return cut(line, SUMMARY_COLUMNS)
