@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from kr.catalog import Catalog
     from kr.doctor import Diagnosis, Doctor
     from kr.findings import RateResults, SaveEnvelope
-    from kr.lessons.events import EventLimits
     from kr.lessons.review import Lessons
     from kr.models import EventType, Writer
     from kr.recording import RecordEnvelope
@@ -138,21 +137,12 @@ class App:
         with open_book(self.settings, **waits) as book:
             yield Lessons(book, clock=self.clock)
 
-    def _event_limits(self) -> "EventLimits":
-        from kr.lessons.events import EventLimits  # heavy
-
-        defaults = self.settings.defaults
-        return EventLimits(
-            max_review_rounds=defaults.max_review_rounds,
-            max_story_review_rounds=defaults.max_story_review_rounds,
-            is_e2e_enabled=self.settings.e2e_inspection.enabled,
-        )
-
     def evident_events(self, phase: str, agent_return: Mapping[str, Any]) -> "Sequence[EventType]":
         """Return which events an agent's return shows by itself, when nobody declared one."""
-        from kr.lessons.events import evident, read_return  # heavy
+        from kr.lessons.events import read_return  # heavy
+        from kr.lessons.record import evident_events  # heavy
 
-        return evident(phase, read_return(agent_return), self._event_limits())
+        return evident_events(phase, read_return(agent_return), self.settings)
 
     def record_lessons(self, request: bytes, **waits: float) -> "RecordEnvelope":
         """Record what an agent's return teaches: any bytes in, an envelope out; ``waits`` as in ``open_book``."""
@@ -160,14 +150,7 @@ class App:
         from kr.lessons.record import record  # heavy
 
         with open_book(self.settings, **{"timeout": _LONGEST_TIMEOUT, **waits}) as book:
-            return record(
-                request,
-                book,
-                root=self.settings.project_root,
-                limits=self._event_limits(),
-                now=self.clock(),
-                phases=self.settings.knowledge_research.all_phases,
-            )
+            return record(request, book, self.settings, now=self.clock())
 
     def entries(self, **page: Any) -> dict[str, Any]:
         """Give some of the live entries, the last accessed first: ``{entries, total}``; see ``Catalog.page``."""

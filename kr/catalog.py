@@ -18,7 +18,7 @@ from kr.store import archive as archived_rows
 from kr.store import entries as entry_rows
 from kr.store import lookup, reports, saving, wordings
 from kr.store import search as text_search
-from kr.store.archive import Archived, ArchiveReason, unknown_entry
+from kr.store.archive import Archived, ArchiveReason, unknown_entry, unknown_revision
 from kr.store.engine import Store, Transaction
 from kr.store.saving import Saved
 from kr.store.search import passage_of
@@ -27,9 +27,6 @@ from kr.text import search_words
 from kr.times import UNKNOWN_VERSION
 
 _MOST_FOUND = 50
-MISSING_REPORT = "missing report"
-"""Why an entry can't be served although its time is not over: see ``stale_because``."""
-RATED_WRONG = "rated wrong"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,22 +135,18 @@ class Catalog:
         entry_id = self._key(entry_id)
         with self.store.read() as tx:
             revisions = reports.revisions(tx, entry_id)
-            if (
-                not revisions
-                and entry_rows.get(tx, entry_id) is None
-                and not archived_rows.of_id(tx, entry_id)
-            ):
+            is_known = entry_rows.get(tx, entry_id) or archived_rows.of_id(tx, entry_id)
+            if not revisions and not is_known:
                 raise unknown_entry(tx, entry_id)
         return [_fields(revision, _REVISION) for revision in revisions]
 
     def revision(self, entry_id: str, number: int) -> dict[str, Any]:
-        entry_id = self._key(entry_id)
+        revision = next((it for it in self.history(entry_id) if it["revision"] == number), None)
+        if revision is None:
+            raise unknown_revision(entry_id, number)
         with self.store.read() as tx:
-            revision = reports.revision(tx, entry_id, number)
-            if revision is None:
-                raise _unknown_revision(tx, entry_id, number)
-            text = reports.text_of(tx, revision.sha256)
-        return {**_fields(revision, _REVISION), "text": text or ""}
+            text = reports.text_of(tx, revision["sha256"])
+        return {**revision, "text": text or ""}
 
     def archive(
         self, *, framework: str | None = None, reason: ArchiveReason | None = None, limit: int | None = None
@@ -176,12 +169,7 @@ class Catalog:
     def remove(self, entry_ids: Sequence[str]) -> dict[str, Any]:
         """Move entries to the archive, reason ``manual``: all of them, or none when one is unknown."""
         keys = [self._key(entry_id) for entry_id in entry_ids]
-        with self.store.read() as tx:
-            for key in keys:
-                _live(tx, key)
         removed = saving.remove(self.store, keys, self.clock())
-        if removed is None:
-            raise UnknownEntry("the entries changed meanwhile; nothing was removed, try again")
         with self.store.read() as tx:
             left = entry_rows.count(tx)
         return {
@@ -198,17 +186,10 @@ class Catalog:
         with self.store.read() as tx:
             chosen = _chosen(tx, entry_id, archive_id)
         restored = saving.restore_archived(self.store, chosen, self.clock(), replace_live=replace_live)
-        if restored is None:
-            raise UnknownEntry(f"{entry_id}: it left the archive meanwhile; see kr archive list")
         return self._restored(restored)
 
     def restore_revision(self, entry_id: str, number: int) -> dict[str, Any]:
-        entry_id = self._key(entry_id)
-        restored = saving.restore_revision(self.store, entry_id, number, self.clock())
-        if restored is None:
-            with self.store.read() as tx:
-                _live(tx, entry_id)
-                raise _unknown_revision(tx, entry_id, number)
+        restored = saving.restore_revision(self.store, self._key(entry_id), number, self.clock())
         return self._restored(restored)
 
     def _key(self, entry_id: str) -> str:
@@ -234,17 +215,10 @@ class Catalog:
         verdict = judge(entry, UNKNOWN_VERSION, self.config, now)
         is_fresh, reasons = verdict.status == "fresh" and entry.status == "fresh", verdict.reasons
         if entry.sha256 is None and not self.store.files.read(entry.path):
-            is_fresh, reasons = False, (*reasons, MISSING_REPORT)
+            is_fresh, reasons = False, (*reasons, "missing report")
         if entry.id in wrong:
-            return "withdrawn", (*reasons, RATED_WRONG)
+            return "withdrawn", (*reasons, "rated wrong")
         return "fresh" if is_fresh else "stale", reasons
-
-
-def _live(tx: Transaction, entry_id: str) -> Entry:
-    entry = entry_rows.get(tx, entry_id)
-    if entry is None:
-        raise unknown_entry(tx, entry_id)
-    return entry
 
 
 def _chosen(tx: Transaction, entry_id: str, archive_id: int | None) -> Archived:
@@ -255,12 +229,6 @@ def _chosen(tx: Transaction, entry_id: str, archive_id: int | None) -> Archived:
         if archive_id in {None, row.archive_id}:
             return row
     raise UnknownEntry(f"{entry_id}: it has no archive id {archive_id}; see kr archive show {entry_id}")
-
-
-def _unknown_revision(tx: Transaction, entry_id: str, number: int) -> UnknownEntry:
-    if not reports.revisions(tx, entry_id) and entry_rows.get(tx, entry_id) is None:
-        return unknown_entry(tx, entry_id)
-    return UnknownEntry(f"{entry_id}: there is no revision {number}; see kr entries history {entry_id}")
 
 
 def _text(given: str) -> str:

@@ -27,7 +27,6 @@ from kr.sources.local_docs import Folder
 from kr.store import archive, backup, reports
 from kr.store import entries as entry_rows
 from kr.store.engine import Store
-from kr.store.files import ReportFiles
 from kr.store.reports import edit_at
 from kr.text import counted, one_line
 from kr.times import parse_time, to_text
@@ -82,7 +81,7 @@ class Doctor:
     ) -> None:
         self._store = store
         self._folder = folder
-        self._files = ReportFiles(folder)
+        self._files = store.files
         self._auto_export = auto_export
         self._clock = clock
 

@@ -20,7 +20,7 @@
     ├── ReportUnwritable     a report file can't be written
     ├── RequestUnreadable    the file of a request can't be read
     ├── IndexUnreadable      a file that is to be imported is no index at all
-    ├── NotInstalled         a package is missing that an extra of kr brings
+    ├── NotInstalled         a package is missing that an extra of kr brings (``kr.extras``)
     ├── WorkflowError        a workflow can't be started, run or changed as things stand
     └── SourceFailure        a research source gave no answer
         ├── SourceNotAsked   it was never reached for: nothing is known of how it does
@@ -150,16 +150,6 @@ class IndexUnreadable(KrError):
 
 class RequestUnreadable(KrError):
     code = "request_unreadable"
-
-
-class NotInstalled(KrError):
-    """What was asked for needs ``package``, which the extra ``kr[extra]`` brings."""
-
-    code = "not_installed"
-
-    def __init__(self, extra: str, package: str) -> None:
-        super().__init__(f"this needs the package {package}, which is not installed")
-        self.extra = extra
 
 
 class WorkflowError(KrError):

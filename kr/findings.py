@@ -44,7 +44,7 @@ class Finding:
 class Rate:
     """A rating of an entry's text: how it went for who used it."""
 
-    outcome: Outcome = taken(one_of(*get_args(Outcome)))  # noqa: RUF009 - a dataclass field
+    outcome: Outcome = taken(one_of("outcome", get_args(Outcome)))  # noqa: RUF009 - a dataclass field
     note: str | None = taken(short_line, None)
     session_id: str | None = taken(short_line, None)
     story_key: str | None = taken(story_key, None)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from kr.models import EVENT_TYPES, PHASES, EventType, Problem, optional
-from kr.requests import IDENTITY, bad, checked, decoded, fields_of, loose_text, named, scalars, taken
+from kr.requests import IDENTITY, bad, checked, decoded, fields_of, loose_text, one_of, scalars, taken
 
 
 def _agent_return(value: object) -> object:
@@ -23,7 +23,7 @@ class RecordRequest:
     session_id: str
     story_key: str
     phase: str
-    event_type: EventType = taken(named("event type", EVENT_TYPES))  # noqa: RUF009 - a dataclass field
+    event_type: EventType = taken(one_of("event type", EVENT_TYPES))  # noqa: RUF009 - a dataclass field
     agent_return: Mapping[str, Any] = taken(_agent_return)
     code_paths: tuple[str, ...] = taken(scalars, ())
     framework_context: str = taken(loose_text, "")
@@ -46,7 +46,7 @@ def parse_record(data: Mapping[str, Any], *, phases: Sequence[str] = PHASES) -> 
     lessons = tuple(_handed_over(data, given["agent_return"]))
     if lessons:
         given = {**_OF_LESSONS, **{name: value for name, value in given.items() if value not in (None, "")}}
-    readers = {**IDENTITY, "phase": named("phase tag", phases), **fields_of(RecordRequest)}
+    readers = {**IDENTITY, "phase": one_of("phase tag", phases), **fields_of(RecordRequest)}
     values = checked(readers, given)
     return RecordRequest(**values, lessons=lessons)
 

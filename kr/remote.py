@@ -151,16 +151,9 @@ def check_url(url: str) -> str:
         parts = httpx2.URL(url)
     except httpx2.InvalidURL:
         parts = httpx2.URL()
-    if (
-        parts.scheme not in {"http", "https"}
-        or not parts.host
-        or parts.userinfo
-        or parts.query
-        or parts.fragment
-    ):
-        raise ConfigError(
-            "KR_SERVER: must be http://HOST[:PORT] or https://HOST[:PORT], without user and query"
-        )
+    has_more = parts.userinfo or parts.query or parts.fragment
+    if parts.scheme not in {"http", "https"} or not parts.host or has_more:
+        raise ConfigError("KR_SERVER: must be http[s]://HOST[:PORT], without user and query")
     return url.rstrip("/").removesuffix("/v1").removesuffix("/mcp")
 
 
@@ -219,10 +212,13 @@ class SharedApp(App):
         return envelope
 
     def save_finding(self, data: bytes | Mapping[str, Any], writer: Writer | None = None) -> SaveEnvelope:
-        """Save on the server, which knows no terminal: there the writer is the session, or the user of this machine."""
-        return self.server.post(
-            SaveEnvelope, "/v1/findings", data if isinstance(data, bytes) else _signed(data, writer)
-        )
+        """Save on the server, which knows neither terminal nor project: the writer is the session, or the user of this machine."""
+        if isinstance(data, bytes):
+            return self.server.post(SaveEnvelope, "/v1/findings", data)
+        framework = data.get("framework")
+        if isinstance(framework, str) and not data.get("framework_version"):
+            data = {**data, "framework_version": self.research.version_of(framework)}
+        return self.server.post(SaveEnvelope, "/v1/findings", _signed(data, writer))
 
     def rate_report(
         self, entry_id: str, data: Mapping[str, Any], writer: Writer | None = None

@@ -231,16 +231,7 @@ def few_lines(value: object) -> tuple[str, ...]:
     return found
 
 
-def one_of(*names: str) -> Reader:
-    def read(value: object) -> str:
-        if value not in names:
-            raise bad(f"must be one of {', '.join(names)}, not {shown(value)}")
-        return str(value)
-
-    return read
-
-
-def named(what: str, names: Sequence[str]) -> Reader:
+def one_of(what: str, names: Sequence[str]) -> Reader:
     """Take one of these names; the message has F1's words, such as ``Invalid phase tag``."""
 
     def read(value: object) -> str:
@@ -316,7 +307,7 @@ class ResearchOverrides:
     timeout_seconds: int | None = taken(_counted("timeout_seconds", 1), None)
     refresh: bool = taken(yes_no, default=False)
     use: str | None = taken(short_line, None)
-    if_unsure: IfUnsure = taken(one_of(*get_args(IfUnsure)), "research")  # noqa: RUF009 - a dataclass field
+    if_unsure: IfUnsure = taken(one_of("if_unsure", get_args(IfUnsure)), "research")  # noqa: RUF009 - a dataclass field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -389,11 +380,11 @@ def parse_request(
     blocks: Mapping[str, Fields] = {
         "research_query": _QUERY,
         "config_overrides": fields_of(ResearchOverrides),
-        "lessons_inject": {"phase": named("phase tag", phases), **fields_of(LessonsInject)},
+        "lessons_inject": {"phase": one_of("phase tag", phases), **fields_of(LessonsInject)},
     }
     warn_of_unknown(data, {*IDENTITY, "mode", *blocks})
     mode = default_mode if data.get("mode") is None else data["mode"]
-    read, errors = read_fields({"mode": named("mode", MODES), **IDENTITY}, {**data, "mode": mode})
+    read, errors = read_fields({"mode": one_of("mode", MODES), **IDENTITY}, {**data, "mode": mode})
     # Where nobody knows the mode, all that is there is checked.
     wanted = _BLOCKS[mode] if mode in MODES else [name for name in blocks if data.get(name)]
     for name, readers in blocks.items():

@@ -62,6 +62,13 @@ FINDING = object_of(
     tags=TEXTS,
     entry=text_of("id"),
 )
+LESSON = object_of(
+    "symptom fix ref? tags?",
+    symptom=text_of("what one sees"),
+    fix=text_of("what to do, 120 characters"),
+    ref=text_of("file:line"),
+    tags=TEXTS,
+)
 RATING = object_of("outcome note? session_id? story_key?", outcome={"enum": [*get_args(Outcome)]})
 
 
@@ -98,23 +105,10 @@ def inject_request() -> Schema:
 
 def record_request() -> Schema:
     """Give the schema of U5's request: it describes, and forbids nothing, since recording never stops its caller (rule 4.2)."""
-    lesson = {
-        "description": "A lesson in your own words: it is kept as it is worded.",
-        "properties": {
-            "symptom": {
-                "description": "What one sees, best in 60 characters: given with the fix in 156, kept and searched whole.",
-            },
-            "fix": {
-                "description": "What to do: at most 120 columns, or it is refused with the count.",
-            },
-            "ref": {"description": "The file, with its line.", "examples": ["src/List.vue:3"]},
-            "tags": {"description": "What it is about beside the phase.", "examples": [["vue"]]},
-        },
-    }
     properties = {
         "lessons": {
-            "items": lesson,
-            "description": "Three at most. With them phase, event_type and agent_return may be missing.",
+            "items": {"properties": LESSON["properties"]},
+            "description": "Three at most, in your own words. With them phase, event_type and agent_return may be missing.",
         },
         "phase": {"description": f"One of {', '.join(PHASES)}, or one that is configured."},
         "event_type": {"description": f"One of {', '.join(EVENT_TYPES)}."},
@@ -127,13 +121,8 @@ def record_request() -> Schema:
         "additional_context": {"description": "What else is known."},
     }
     worded = {"symptom": "v-for without a key reuses the wrong row", "fix": "give every v-for a key"}
-    lesson_alone = {
-        "session_id": "sprint-1",
-        "story_key": "3-1",
-        "lessons": [{**worded, "ref": "src/List.vue:3"}],
-    }
     return {
         "description": "What is no valid request is answered with status skipped.",
         "properties": properties,
-        "examples": [lesson_alone],
+        "examples": [{"session_id": "sprint-1", "story_key": "3-1", "lessons": [worded]}],
     }

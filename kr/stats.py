@@ -6,7 +6,7 @@ had cost before, less the answer.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kr.errors import UnknownEntry
@@ -29,10 +29,7 @@ def collect(store: Store, settings: Settings, *, now: datetime) -> Row:
     """Count everything, the 20 stories that cost most and the last 30 days; rates are 0.0 to 1.0 or None. Raises a ``StoreError``."""
     with store.read_if_exists() as tx:
         by_story, lessons = counts.view(tx, "spending_by_story"), counts.view(tx, "lessons_by_phase")
-        archived, of_workflows = (
-            counts.number_by(tx, "reason", "archived_entries"),
-            counts.number_by(tx, "status", "workflows"),
-        )
+        archived = counts.number_by(tx, "reason", "archived_entries")
         return {
             "database": store.location,
             "today": now.astimezone(UTC).date().isoformat(),
@@ -55,7 +52,6 @@ def collect(store: Store, settings: Settings, *, now: datetime) -> Row:
             },
             "sources": _sources(tx, now),
             "lessons": {"total": sum(row["lessons"] for row in lessons), "by_phase": lessons},
-            "workflows": {"total": sum(of_workflows.values()), "by_status": of_workflows},
         }
 
 
@@ -118,19 +114,13 @@ def last_days(store: Store, now: datetime) -> Row:
         calls = counts.calls_by_day(tx, dates[0].isoformat())
         spares = {row["day"]: row for row in counts.spared_by_day(tx)}
     days: list[Row] = []
-    for day in map(str, dates):
-        of_day = asked.get(day, {"requests": 0, "hits": 0, "hit_rate": None})
-        spare = spares.get(day, {"tokens": 0, "answers": 0})
-        row = {
-            "day": date.fromisoformat(day),
-            **{name: of_day[name] for name in ("requests", "hits", "hit_rate")},
-        }
-        row |= {
-            "misses": row["requests"] - row["hits"],
-            "spared_tokens": spare["tokens"],
-            "measured": spare["answers"],
-        }
-        days.append(row | calls.get(day, {"charged": 0, "failed": 0}))
+    for day in dates:
+        of_day = asked.get(str(day), {"requests": 0, "hits": 0, "hit_rate": None})
+        spare = spares.get(str(day), {"tokens": 0, "answers": 0})
+        called = calls.get(str(day), {"charged": 0, "failed": 0})
+        missed = of_day["requests"] - of_day["hits"]
+        measured = {"spared_tokens": spare["tokens"], "measured": spare["answers"]}
+        days.append({**of_day, "day": day, "misses": missed, **measured, **called})
     sums = ("requests", "hits", "spared_tokens", "measured", "charged")
     return {"days": days, **{name: sum(day[name] for day in days) for name in sums}}
 
@@ -138,9 +128,9 @@ def last_days(store: Store, now: datetime) -> Row:
 def open_needs(store: Store, *, limit: int, offset: int = 0) -> tuple[list[Row], int]:
     """Give questions to which candidates were offered and from which nobody has chosen, and how many there are.
 
-    Requests of one need are one, those that were asked most first: ``{request_id, asked, last_at, framework, topic, tags, question,
-    researched, offered}``, where ``researched`` is the id of the entry that was written then, and each of ``offered`` is ``{id, entry}``, with
-    ``entry`` None where it is not in the index any more.
+    Requests of one need are one, those that were asked most first: ``{request, asked, researched, offered}``, where ``request`` is the
+    newest of them, ``researched`` the id of the entry that was written then, and each of ``offered`` is ``{id, entry}``, with ``entry`` None
+    where it is not in the index any more.
     """
     with store.read_if_exists() as tx:
         groups = _grouped(request_rows.open_offers(tx))
@@ -149,13 +139,8 @@ def open_needs(store: Store, *, limit: int, offset: int = 0) -> tuple[list[Row],
         live = {entry.id: entry for entry in entries.some(tx, ids)}
     needs = [
         {
-            "request_id": group[0].id,
+            "request": group[0],
             "asked": len(group),
-            "last_at": group[0].at,
-            "framework": group[0].framework,
-            "topic": group[0].topic,
-            "tags": group[0].tags,
-            "question": group[0].question,
             "researched": next((request.entry_id for request in group if request.entry_id is not None), None),
             "offered": [{"id": entry_id, "entry": live.get(entry_id)} for entry_id in group[0].candidates],
         }

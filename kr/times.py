@@ -5,7 +5,6 @@ as people write it, sorts at the start of its day.
 """
 
 import re
-from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
@@ -18,9 +17,7 @@ _MAX_DIGITS = 4000  # Python refuses to read longer integers
 
 
 def to_text(moment: datetime) -> str:
-    """Return the stored form. A naive ``moment`` is a programming error: ``ValueError``."""
-    if moment.tzinfo is None:
-        raise ValueError("a stored time needs a time zone")
+    """Return the stored form of a moment that has a time zone."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
@@ -38,23 +35,15 @@ def parse_time(text: str) -> datetime | None:
         return None
 
 
-def after(now: datetime, newest: Iterable[str]) -> str:
-    """Return ``max(now, newest + 1 us)`` in stored form, whatever the clock says; a text that is no time is passed over."""
-    latest = now
-    for text in newest:
-        try:
-            latest = max(latest, from_text(text) + timedelta(microseconds=1))
-        except (ValueError, OverflowError):
-            continue
-    return to_text(latest)
+def after(now: datetime, newest: str) -> str:
+    """Return ``max(now, newest + 1 us)`` in stored form, whatever the clock says; where ``newest`` is no time, ``now``."""
+    latest = parse_time(newest)
+    return to_text(now if latest is None else max(now, latest + timedelta(microseconds=1)))
 
 
 def oldest_live(today: date, archive_after_days: int) -> date:
     """Return the day before which what was last accessed belongs into the archive."""
-    try:
-        return today - timedelta(days=archive_after_days)
-    except OverflowError:
-        return date.min
+    return today - timedelta(days=archive_after_days)
 
 
 def major(version: str) -> int | None:

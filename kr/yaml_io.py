@@ -65,7 +65,10 @@ def _broken(error: yaml.YAMLError, text: str) -> BrokenYaml:
         return BrokenYaml(1, 1, str(error))
     mark = error.problem_mark or error.context_mark
     problem = f"{error.problem or error.context or 'broken'}; a text with special characters needs quotes"
-    return BrokenYaml(mark.line + 1, mark.column + 1, problem) if mark else BrokenYaml(1, 1, problem)
+    last = text.rstrip("\n").count("\n")  # what is open at the end is not wrong behind the last line
+    return (
+        BrokenYaml(min(mark.line, last) + 1, mark.column + 1, problem) if mark else BrokenYaml(1, 1, problem)
+    )
 
 
 class _Reader:

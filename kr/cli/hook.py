@@ -16,7 +16,6 @@ from kr.lessons.hooks import (
     LOOKED_AT,
     Failure,
     Start,
-    context_answer,
     read_hook,
 )
 
@@ -118,7 +117,8 @@ def _inject(app: "App", event: Start, phase: str, identity: dict[str, str]) -> d
     for problem in envelope.errors:
         _warn(problem.message)
     block = envelope.results["injection_block"] if envelope.status == "success" else ""
-    return context_answer(event.event, block) if block else None
+    context = {"hookEventName": event.event, "additionalContext": block.rstrip("\n")}
+    return {"hookSpecificOutput": context} if block else None
 
 
 def _record(app: "App", event: Failure, phase: str, identity: dict[str, str]) -> dict[str, Any] | None:

@@ -13,7 +13,6 @@ import click
 from kr.app import App
 from kr.cli.common import common, emit, facts_view, kr_command, open_app
 from kr.errors import ConfigError, KrError
-from kr.research.persona import fitting_persona
 from kr.settings import Settings, load_settings
 from kr.settings.model import render_config
 from kr.settings.project import CONFIG, Project, find_project, main_checkout, read_config
@@ -55,10 +54,7 @@ def _file(path: object, *, is_new: bool) -> dict[str, str]:
 def _write_config(project: Project, kb: str | None, environ: Mapping[str, str]) -> bool:
     """Write the file that fits, and trust it; False where another process wrote one meanwhile. Raises ``ConfigError``."""
     path = project.root / CONFIG
-    text = render_config(
-        persona=fitting_persona(project.root, Path(environ.get("HOME") or "/nonexistent")),
-        knowledge_base_path=_chosen_base(project, kb, environ),
-    )
+    text = render_config(_chosen_base(project, kb, environ))
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)

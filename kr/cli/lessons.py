@@ -34,23 +34,14 @@ from kr.text import counted
 
 if TYPE_CHECKING:
     from kr.lessons.review import Lessons
-    from kr.recording import RecordEnvelope
     from kr.store.lessons import LessonMark
 
-_RECORD_TIMEOUT = 60.0
-"""Seconds to wait for a busy database: the lessons are in the file by then, only their origin waits."""
-
-_NO_REQUEST = "give --request FILE, or --request - for standard input"
-
-_PHASE = click.option(
-    "--phase",
-    help="story-creation, story-review, dev-execution, code-review, e2e-inspection, or one of your own (phases).",
-)
+_CHANGE_TIMEOUT = 60.0
+"""Seconds that a change waits for a busy database."""
 
 
 @kr_group(
     "lessons",
-    "kr lessons inject --phase dev-execution",
     "kr lessons inject --phase code-review --framework vue --query paging",
     "kr lessons record --request return.yaml",
     'kr lessons add "Rows stay blank" --fix "Set the row height" --tag vue',
@@ -67,17 +58,17 @@ def command() -> None:
     group=command,
 )
 @request_option
-@_PHASE
+@click.option(
+    "--phase",
+    help="story-creation, story-review, dev-execution, code-review, e2e-inspection, or one of your own (phases).",
+)
 @click.option("--story-key", help="The story that the agent works on. Default: 0-0.")
 @click.option("--session-id", help="The session that the story belongs to. Default: a new one.")
 @click.option(
     "--query",
     help="What the agent is about to do, and every language, framework and tool it touches: only lessons that fit are given.",
 )
-@click.option(
-    "--framework",
-    help="Give lessons about this framework, and of packages that it depends on.",
-)
+@click.option("--framework", help="Give lessons about this framework, and of packages that it depends on.")
 @click.option("--file", "files", multiple=True, help="A file that the agent works on; may be repeated.")
 @schema_option(inject_request)
 def inject(
@@ -88,30 +79,26 @@ def inject(
     phase: str | None,
     story_key: str | None,
     session_id: str | None,
-    query: str | None,
-    framework: str | None,
-    files: tuple[str, ...],
+    **task: Any,
 ) -> int:
     """Give the lessons of a phase, for an agent that is about to start."""
     if not phase if document is None else (phase or story_key or session_id):
-        raise click.UsageError(
-            "Give --phase with --story-key and --session-id, or --request FILE that has them."
-        )
-    task = {"framework": framework, "query": query, "files": list(files) or None}
-    need = {name: value for name, value in task.items() if value is not None}
+        raise click.UsageError("Give --phase, or --request FILE that has it.")
+    need = {name: value for name, value in task.items() if value}
     with open_app(ctx, may_share=True) as app:
         if document is not None:
             envelope = answer_request(document, lambda data: app.research.inject(data, need))
         else:
-            data = {
-                "story_key": story_key or "0-0",
-                "session_id": session_id or f"terminal-{uuid.uuid4().hex}",
-                "lessons_inject": {"phase": phase, **need},
-            }
-            envelope = app.research.inject(data)
+            identity = _identity(story_key, session_id)
+            envelope = app.research.inject({**identity, "lessons_inject": {"phase": phase, **need}})
     value = to_plain(envelope)
     emit(value, ctx, injection_view)
     return 1 if value["status"] == "failure" else 0
+
+
+def _identity(story_key: str | None = None, session_id: str | None = None) -> dict[str, str]:
+    session = session_id or f"terminal-{uuid.uuid4().hex}"
+    return {"story_key": story_key or "0-0", "session_id": session}
 
 
 @kr_command("record", "kr lessons record --request return.yaml", group=command)
@@ -123,32 +110,24 @@ def record(ctx: click.Context, /, document: str | None) -> None:
     The exit status is 0 whatever becomes of it, without a request too: recording never stops its caller.
     """
     from kr.lessons.record import confirmation  # heavy
+    from kr.recording import skip  # heavy
 
-    envelope = _recorded(ctx, document)
+    try:
+        data = read_request(document) if document else b""
+        with open_app(ctx, may_share=True) as app:
+            envelope = app.record_lessons(data)
+    except (KrError, OSError, ValueError) as error:
+        warn(f"nothing is recorded: {error}")
+        envelope = skip({}, f"Recording skipped: {error}")
     if line := confirmation(envelope):
         click.echo(line, err=True)
     emit(to_plain(envelope), ctx, _recording)
 
 
-def _recorded(ctx: click.Context, source: str | None) -> "RecordEnvelope":
-    from kr.recording import skip  # heavy
-
-    if source is None:
-        warn(f"nothing is recorded: {_NO_REQUEST}")
-        return skip({}, f"Recording skipped: {_NO_REQUEST}")
-    try:
-        data = read_request(source)
-        with open_app(ctx, may_share=True) as app:
-            return app.record_lessons(data)
-    except (KrError, OSError, ValueError) as error:
-        warn(f"nothing is recorded: {error}")
-        return skip({}, f"Recording skipped: {error}")
-
-
 @contextmanager
 def _open(ctx: click.Context, *, phase: str | None = None, is_change: bool = False) -> Iterator["Lessons"]:
     """Open the project's lessons, to look at or to change them; ``phase`` must be one of the project's."""
-    waits = {"timeout": _RECORD_TIMEOUT} if is_change else {}
+    waits = {"timeout": _CHANGE_TIMEOUT} if is_change else {}
     with open_app(ctx, only_reads=not is_change) as app, app.lessons(**waits) as lessons:
         phases = app.settings.knowledge_research.all_phases
         if phase not in {None, *phases}:
@@ -200,7 +179,7 @@ def _emit_one(lesson: dict[str, Any], ctx: click.Context) -> None:
     emit(lesson, ctx, lambda it: listing_view([it]))
 
 
-def _marking(name: str, mark: "LessonMark", done: str, undone: str, summary: str) -> None:
+def _marking(name: str, mark: "LessonMark", summary: str) -> None:
     """Make the command that sets a mark, and takes it off with --undo."""
 
     @kr_command(name, f"kr lessons {name} 2f1c9a7b", group=command, help=summary)
@@ -209,9 +188,7 @@ def _marking(name: str, mark: "LessonMark", done: str, undone: str, summary: str
     def change(ctx: click.Context, /, lesson_id: str, *, undo: bool) -> None:
         with _open(ctx, is_change=True) as lessons:
             _require_person_for_held(lessons, lesson_id)
-            changed = lessons.mark(lesson_id, mark, is_set=not undo)
-        click.echo(f"{undone if undo else done}: {changed['summary']}", err=True)
-        _emit_one(changed, ctx)
+            _emit_one(lessons.mark(lesson_id, mark, is_set=not undo), ctx)
 
 
 def _require_person_for_held(lessons: "Lessons", lesson_id: str) -> None:
@@ -219,10 +196,8 @@ def _require_person_for_held(lessons: "Lessons", lesson_id: str) -> None:
         raise KrError("it was held back, and waits for a person at a terminal: kr review")
 
 
-_marking(
-    "retire", "retired_at", "retired", "back", "Stop giving a lesson to agents. Its line stays in the file."
-)
-_marking("pin", "pinned_at", "pinned", "no longer pinned", "Give a lesson before all others of its phase.")
+_marking("retire", "retired_at", "Stop giving a lesson to agents. Its line stays in the file.")
+_marking("pin", "pinned_at", "Give a lesson before all others of its phase.")
 
 
 @kr_command("add", 'kr lessons add "Rows mix without keys" --fix "Give rows a key" --tag vue', group=command)
@@ -239,12 +214,7 @@ def add(
     """Write a lesson yourself: what one sees, in some 60 characters, and what to do. KR_SERVER takes it as a session's."""
     if os.environ.get("KR_SERVER"):
         lesson = {"symptom": symptom, "fix": fix, "ref": ref, "tags": tags}
-        request = {
-            "story_key": "0-0",
-            "session_id": f"terminal-{uuid.uuid4().hex}",
-            "phase": phase,
-            "lesson": lesson,
-        }
+        request = {**_identity(), "phase": phase, "lesson": lesson}
         with open_app(ctx, may_share=True) as app:
             envelope = app.record_lessons(json.dumps(request).encode())
         emit(to_plain(envelope), ctx, _recording)
@@ -256,11 +226,7 @@ def add(
     _emit_one(added, ctx)
 
 
-@kr_command(
-    "edit",
-    'kr lessons edit 2f1c9a7b "Rows mix without keys" --fix "Give each row a key"',
-    group=command,
-)
+@kr_command("edit", 'kr lessons edit 2f1c9a7b "Rows mix" --fix "Give each row a key"', group=command)
 @_ID
 @click.argument("symptom")
 @click.option("--fix", help="What to do, as with kr lessons add. Without it SYMPTOM is the whole lesson.")
@@ -268,8 +234,7 @@ def edit(ctx: click.Context, /, lesson_id: str, symptom: str, fix: str | None) -
     """Reword a lesson. The new line goes to the end of the file and takes the old one's place."""
     with _open(ctx, is_change=True) as lessons:
         _require_person_for_held(lessons, lesson_id)
-        changed = lessons.edit(lesson_id, symptom, fix, by_person=is_person())
-    _emit_one(changed, ctx)
+        _emit_one(lessons.edit(lesson_id, symptom, fix, by_person=is_person()), ctx)
 
 
 @kr_command("import", "kr lessons import ../shop/lessons/_lessons-learned.md", group=command)
@@ -277,15 +242,13 @@ def edit(ctx: click.Context, /, lesson_id: str, symptom: str, fix: str | None) -
 def import_(ctx: click.Context, /, files: tuple[str, ...]) -> None:
     """Add the lessons of other lessons files, those that are not known yet."""
     with _open(ctx, is_change=True) as lessons:
-        done = lessons.import_files([*map(Path, files)])
-    emit(done, ctx, facts_view)
+        emit(lessons.import_files([*map(Path, files)]), ctx, facts_view)
 
 
 def injection_view(value: dict[str, Any]) -> str:
-    problems = [f"{click.style('error', fg='red')} {problem['message']}" for problem in value["errors"]]
-    if value["results"] is None:
-        return "\n".join([click.style(value["status"], bold=True), *problems])
     results = value["results"]
+    if results is None:
+        return "\n".join([click.style(value["status"], bold=True), *_problems(value)])
     if not results["injected_count"]:
         of_phase = counted(results["phase_filtered_count"], "lesson")
         return f"None is given: {of_phase} of {results['phase']}, {results['total_lessons_found']} in all, and none fits this task."
@@ -296,8 +259,11 @@ def _recording(value: dict[str, Any]) -> str:
     results = value["results"]
     lines = [f"{click.style(value['status'], bold=True)}  {results.get('message', results['file_path'])}"]
     lines += [f"  [{entry['phase']}] {entry['summary']}" for entry in results["recorded_entries"]]
-    lines += [f"  {click.style('error', fg='red')} {problem['message']}" for problem in value["errors"]]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_problems(value)])
+
+
+def _problems(value: dict[str, Any]) -> list[str]:
+    return [f"{click.style('error', fg='red')} {problem['message']}" for problem in value["errors"]]
 
 
 def listing_view(lessons: list[dict[str, Any]]) -> str:
@@ -306,18 +272,9 @@ def listing_view(lessons: list[dict[str, Any]]) -> str:
         ref = f". Ref: {lesson['ref']}" if lesson["ref"] else ""
         text = f"[{', '.join(lesson['tags'])}] {lesson['summary']}{ref}"
         lines += wrapped(f"{lesson['id']}  {lesson['date']} ", text, indent=4)
-        lines += wrapped("    ", _proof(lesson), indent=4)
+        held = f": {lesson['held_because']}" if lesson["status"] == "quarantined" else ""
+        given, back = (counted(lesson[name], "time") for name in ("injected", "recurred"))
+        although = f"{lesson['recurred_after_injection']} although given"
+        proof = f"{lesson['status']}{held}; given {given}; came back {back}, {although}"
+        lines += wrapped("    ", proof, indent=4)
     return "\n".join(lines) or "No lessons."
-
-
-def _proof(lesson: dict[str, Any]) -> str:
-    parts = [] if lesson["status"] == "live" else [lesson["status"]]
-    if lesson["status"] == "quarantined":
-        parts = [f"quarantined: {lesson['held_because']}"]
-    given, back, although = (lesson[key] for key in ("injected", "recurred", "recurred_after_injection"))
-    parts += [
-        f"given {counted(given, 'time')}" if given else "not given yet",
-        (f"came back {counted(back, 'time')}" if back else "never came back")
-        + (f", {although} of them although given" if although else ""),
-    ]
-    return "; ".join(parts)

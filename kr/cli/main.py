@@ -12,8 +12,7 @@ import click
 
 from kr import __version__
 from kr.cli.common import Group, colour, complain
-from kr.errors import KrError, NotInstalled
-from kr.extras import how_to_install
+from kr.errors import KrError
 
 GROUPS = {
     "Ask": (
@@ -164,8 +163,7 @@ def _run(arguments: Sequence[str]) -> int:
     except click.Abort:
         return 128 + signal.SIGINT
     except KrError as error:
-        how = f". This installs it: {how_to_install(error.extra)}" if isinstance(error, NotInstalled) else ""
-        complain(f"{error}{how}")
+        complain(str(error))
         return error.exit_status
     except SystemExit:  # click's answer to a closed pipe: who read the help has seen enough of it
         return 0

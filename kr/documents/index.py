@@ -26,6 +26,9 @@ _FORMAT = 8
 """Of the files: another one is made anew."""
 
 _WAIT = 120.0  # seconds for another process that makes the same index
+_CHANGES = re.compile(
+    r"what's changed|change ?log|release notes|[:>] v?\d+\.\d[\w.]*(?: \(| >|$)", re.IGNORECASE
+)
 _HUMPED = re.compile(r"\b[A-Za-z][a-z0-9]+[A-Z]\w*")
 _TABLE = """
 CREATE VIRTUAL TABLE passages USING fts5(
@@ -247,10 +250,11 @@ class Index:
             section = Section(*columns)
             held = frozenset(word for word, passages in holders.items() if rowid in passages)
             is_readme = section.form == "section" and section.name.lower().startswith("readme")
+            is_old_news = section.form == "section" and _CHANGES.search(section.name) is not None
             factors = (
                 1.0 + _COVERAGE * _share(held, rarity),
-                _SECONDARY if section.is_secondary else 1.0,
-                _README if is_readme else 1.0,
+                _SECONDARY if section.is_secondary or is_old_news else 1.0,
+                _README if is_readme and not is_old_news else 1.0,
                 _SPELLED if section.name.rpartition(".")[2].casefold() in question.spelled else 1.0,
             )
             # The lower the bm25 the better.

@@ -26,11 +26,8 @@ from kr.times import to_text
 
 logger = logging.getLogger(__name__)
 
-SYNC_LIMIT = 300
-"""Lines of others that one recording takes in: a long file that is new to the database delays nobody for long."""
-
-_COUNT_TIMEOUT = 2.0
-"""Seconds that lessons wait for a busy database, which only counts them."""
+COUNTS = ("injected", "recurred", "recurred_after_injection", "last_recurred_at")
+"""What is counted of a lesson, by its column."""
 
 _PLAIN_SESSION = r"[\w.:-]{0,15}|[0-9a-z._:-]*"
 
@@ -48,7 +45,7 @@ class LessonBook:
         What must wait for a person goes into the database alone. An event whose lesson is known is a recurrence of it; a lesson that is
         added or imported again, of no event, is none. Raises ``LessonsFileError``, and ``StoreError`` where others hold the file.
         """
-        ready: list[LessonRow] | None = None
+        ready: list[LessonRow] = []
         with self.file.lock():
             try:
                 with self.store.write(scope=LESSONS) as tx:
@@ -57,10 +54,11 @@ class LessonBook:
                     ready = self._write(fresh)
                 return fresh, total + len(ready)
             except StoreError as error:
-                _warn(error)
-            if ready is None:  # without the database the whole file is compared
-                known = self.file.read().lessons
-                ready = self._write([it for it in rows if not _is_known(it, known)])
+                logger.warning("lessons are not counted: %s", error)
+            # Without the database the whole file is compared, with what was written already.
+            known = self.file.read().lessons
+            unknown = [it for it in rows if not any(is_duplicate(it.lesson, other) for other in known)]
+            ready += self._write(unknown)
             return ready, len(self.file.read().lessons)
 
     def _write(self, rows: Sequence[LessonRow]) -> list[LessonRow]:
@@ -70,9 +68,10 @@ class LessonBook:
             self.file.append([row.lesson for row in ready])
         return ready
 
-    def sync(self, tx: Transaction, now: datetime, limit: int | None = SYNC_LIMIT) -> int:
+    def sync(self, tx: Transaction, now: datetime, limit: int | None = 300) -> int:
         """Take in what was appended to the file since it was last read; return how many lessons it holds. The caller holds its lock.
 
+        At most ``limit`` lines of others are taken in: a long file that is new to the database delays nobody for long.
         What other machines recorded before PostgreSQL is appended to this one's file. Where the file did not merely grow, the lessons that it no longer holds are marked as gone; not before PostgreSQL, where
         the file is one machine's copy. Raises ``LessonsFileError`` and store errors.
         """
@@ -116,23 +115,16 @@ class LessonBook:
 
     def states(self, lessons: Sequence[Lesson]) -> dict[str, LessonRow]:
         """Return what is known of these lessons by id; nothing without a database."""
-        return self._look(lambda tx: lesson_rows.states(tx, [lesson.id for lesson in lessons]))
+        return self.look(lambda tx: lesson_rows.states(tx, [lesson.id for lesson in lessons]))
 
-    def remarkable(self) -> dict[str, LessonRow]:
-        """Return what is known of all lessons that don't stand where their date puts them, as ``states``."""
-        return self._look(lesson_rows.remarkable)
-
-    def waiting(self) -> dict[str, LessonRow]:
-        """Return the recorded lessons that wait for a person, and are not in the file, as ``states``."""
-        return self._look(lesson_rows.quarantined)
-
-    def _look(self, look: Callable[[Transaction], dict[str, LessonRow]]) -> dict[str, LessonRow]:
+    def look(self, look: Callable[[Transaction], dict[str, LessonRow]]) -> dict[str, LessonRow]:
+        """Return what a look into the database finds; nothing where it can't serve."""
         try:
             if self.store.exists():
                 with self.store.read() as tx:
                     return look(tx)
         except StoreError as error:
-            _warn(error)
+            logger.warning("lessons are not counted: %s", error)
         return {}
 
     def _mark(self, tx: Transaction) -> FileMark:
@@ -159,18 +151,14 @@ def _add_new(tx: Transaction, rows: Sequence[LessonRow]) -> list[LessonRow]:
     return fresh
 
 
-def _is_known(row: LessonRow, lessons: Iterable[Lesson]) -> bool:
-    return any(is_duplicate(row.lesson, lesson) for lesson in lessons)
-
-
 def make_row(
-    day: str, tags: Iterable[str], summary: str, ref: str | None, *, recorded_at: str, **known: Any
+    tags: Iterable[str], summary: str, ref: str | None, *, recorded_at: str, day: str = "", **known: Any
 ) -> LessonRow | None:
-    """Make a lesson without secrets; ``None`` where nothing of its text is left.
+    """Make a lesson without secrets, of the day when it is recorded or of another; ``None`` where nothing of its text is left.
 
     It waits where the guard says so, unless a person wrote it and so approved of it.
     """
-    lesson = make_lesson(day, tuple(map(safe, tags)), safe(summary), safe(ref or ""))
+    lesson = make_lesson(day or recorded_at[:10], tuple(map(safe, tags)), safe(summary), safe(ref or ""))
     if lesson is None:
         return None
     held = None if known.get("approved_at") else _held_because(lesson)
@@ -190,6 +178,22 @@ def judged(lessons: Sequence[Lesson]) -> list[LessonRow]:
     return rows
 
 
+def view(row: LessonRow) -> dict[str, Any]:
+    """Show a lesson with what became of it."""
+    return {
+        "id": row.id,
+        "date": row.lesson.date,
+        "phase": row.lesson.phase,
+        "tags": list(row.lesson.tags),
+        "summary": row.lesson.summary,
+        "ref": row.lesson.ref,
+        "status": row.status,
+        "held_because": row.held,
+        "source": row.source or "file",
+        **{name: getattr(row, name) for name in ("event_type", "story_key", "session_id", *COUNTS)},
+    }
+
+
 def _held_because(lesson: Lesson) -> str | None:
     return "; ".join(reasons_to_hold(f"{lesson.summary} {lesson.ref or ''}")) or None
 
@@ -199,13 +203,9 @@ def session_name(session_id: str) -> str:
     return session_id if re.fullmatch(_PLAIN_SESSION, session_id) else mask_secrets(session_id)
 
 
-def _warn(error: Exception) -> None:
-    logger.warning("lessons are not counted: %s", error)
-
-
 @contextmanager
 def open_book(
-    settings: Settings, *, timeout: float = _COUNT_TIMEOUT, lock_timeout: float = LOCK_TIMEOUT
+    settings: Settings, *, timeout: float = 2.0, lock_timeout: float = LOCK_TIMEOUT
 ) -> Iterator[LessonBook]:
     """Open a project's lessons file with its database: wait ``timeout`` seconds for the one, ``lock_timeout`` for the other."""
     with Store(settings.database_url, settings.knowledge_base, timeout=timeout) as store:

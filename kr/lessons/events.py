@@ -4,7 +4,7 @@ Agents are careless: a list may be a single text, a number may be text, a block 
 absent; nothing here raises.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,71 +60,51 @@ class AgentReturn:
         return tuple(issue for issue in self.issues if issue.severity in {"high", "critical", "blocker"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventLimits:
-    """The configuration that detection depends on (U5, "Configuration Dependencies")."""
-
-    max_review_rounds: int = 10
-    max_story_review_rounds: int = 3
-    is_e2e_enabled: bool = True
-
-
 def read_return(data: Mapping[str, Any]) -> AgentReturn:
     """Read an ``agent_return``: each fact stands in it or in its ``results``."""
     results = as_mapping(data.get("results"))
-
-    def fact(name: str) -> object:
-        return results[name] if results.get(name) not in (None, "", []) else data.get(name)
-
-    def facts(name: str) -> list[object]:
-        return [*_items(results.get(name)), *_items(data.get(name))]
-
+    facts = {**data, **{name: value for name, value in results.items() if value not in (None, "", [])}}
     return AgentReturn(
         status=_folded(data.get("status")),
         agent=_folded(data.get("agent")),
         summary=text_of(data.get("summary")),
-        errors=tuple(_findings(facts("errors"))),
-        issues=tuple(_findings(facts("issues"))),
-        review_rounds=count(fact("review_rounds")),
-        is_auto_fixed=_folded(fact("auto_fix_applied")) in _TRUE,
-        artifacts=tuple(filter(None, map(_path, facts("artifacts")))),
+        errors=tuple(_findings(_items(facts.get("errors")))),
+        issues=tuple(_findings(_items(facts.get("issues")))),
+        review_rounds=count(facts.get("review_rounds")),
+        is_auto_fixed=_folded(facts.get("auto_fix_applied")) in _TRUE,
+        artifacts=tuple(filter(None, map(_path, _items(facts.get("artifacts"))))),
     )
 
 
-def detect(
-    declared: EventType, phase: str, returned: AgentReturn, limits: EventLimits
-) -> tuple[EventType, ...]:
-    """Return every event that happened, in the table's order: the caller keeps the first ``MOST_EVENTS``.
+def detect(declared: EventType, returned: AgentReturn, seen: Collection[EventType]) -> tuple[EventType, ...]:
+    """Return every event that happened, in the table's order: the caller keeps the first ``MOST_EVENTS``. ``seen`` are ``evident``.
 
-    What the caller declared counts, unless the agent returned a clean success. The last row is for returns that no other
+    What the caller declared counts, unless the agent returned a clean success: no errors, no auto-fix, no HIGH issue. The last row is for returns that no other
     one is about: it is not added to what the caller declared.
     """
-    if is_clean_success(returned):
+    has_faults = bool(returned.errors or returned.is_auto_fixed or returned.severe)
+    if returned.status in _SUCCESS and not has_faults:
         return ()
-    seen = {*evident(phase, returned, limits)} - {_FALLBACK} | {declared}
-    return tuple(event for event in EVENT_TYPES if event in seen)
+    happened = {*seen} - {_FALLBACK} | {declared}
+    return tuple(event for event in EVENT_TYPES if event in happened)
 
 
-def evident(phase: str, returned: AgentReturn, limits: EventLimits) -> tuple[EventType, ...]:
+def evident(
+    phase: str, returned: AgentReturn, *, most_rounds: int, is_e2e_enabled: bool
+) -> tuple[EventType, ...]:
     """Return the rows of the trigger table that hold, whatever anybody declares."""
-    status, is_story = returned.status, phase == "story-review"
-    most = limits.max_story_review_rounds if is_story else limits.max_review_rounds
+    status = returned.status
     needs_somebody, is_e2e = status == "needs-intervention", phase == "e2e-inspection"
     rows: dict[EventType, bool] = {
-        "review_max_rounds": needs_somebody and (returned.review_rounds or 0) >= most,
+        "review_max_rounds": needs_somebody and (returned.review_rounds or 0) >= most_rounds,
         "dev_failure_auto_fixed": status == "success" and returned.is_auto_fixed,
         "high_severity_issues": bool(returned.severe),
         "agent_needs_intervention": needs_somebody,
         "knowledge_researcher_timeout": status == "timeout" and returned.agent.endswith(_RESEARCHER),
-        "e2e_verification_failure": status == "failure" and is_e2e and limits.is_e2e_enabled,
+        "e2e_verification_failure": status == "failure" and is_e2e and is_e2e_enabled,
     }
     seen = tuple(event for event, holds in rows.items() if holds)
     return (_FALLBACK,) if status == "failure" and not seen else seen
-
-
-def is_clean_success(returned: AgentReturn) -> bool:
-    """Tell a return with nothing to learn from: success, no errors, no auto-fix, no HIGH issue."""
-    return returned.status in _SUCCESS and not (returned.errors or returned.is_auto_fixed or returned.severe)
 
 
 def phase_tag(event: EventType, phase: str) -> str:

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import IO, Literal
 
 from kr.errors import KrError
 from kr.lessons.line import BOM, HEADER, ParsedLines, format_line, parse_lines
@@ -79,36 +80,33 @@ class LessonsFile:
         return parsed, FileMark(start + len(content), _digest(content[-_TAIL:]), lessons), is_whole
 
     def append(self, lessons: Sequence[Lesson]) -> None:
-        """Append clean lessons (``make_lesson``), in one write that is flushed and read back; hold ``lock`` meanwhile.
+        """Append clean lessons (``make_lesson``), in one write that is flushed and read back; hold ``lock`` meanwhile."""
+        with self._named_errors():
+            size, written = self._write([format_line(lesson) for lesson in lessons])
+        if written not in self._bytes(size):
+            raise LessonsFileError(f"{self.path}: the appended lines were not found when it was read again")
 
-        It is tried again once: a tool that knows no lock may have changed the file under our hands.
-        """
-        lines = [format_line(lesson) for lesson in lessons]
-        for _ in range(2):
-            with self._named_errors():
-                size, written = self._write(lines)
-            if written in self._bytes(size):
-                return
-        raise LessonsFileError(f"{self.path}: the appended lines were not found when the file was read again")
+    def _opened(self, mode: Literal["rb", "ab+"]) -> IO[bytes]:
+        return open(self.path, mode, buffering=0, opener=lambda _, flags: open_own(self.path, flags))
 
     def _bytes(self, start: int = 0) -> bytes:
         """Return the file's bytes from ``start`` on; nothing where there is no file."""
         with self._named_errors():
             try:
-                with _opened(self.path, os.O_RDONLY) as file:
+                with self._opened("rb") as stream:
                     # A pipe or a device would keep us waiting, or never end.
-                    if not stat.S_ISREG(os.fstat(file).st_mode):
+                    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                         raise OSError("it is not a regular file")
-                    with os.fdopen(file, "rb", closefd=False) as stream:
-                        stream.seek(start)
-                        return stream.read()
+                    stream.seek(start)
+                    return stream.read()
             except (FileNotFoundError, NotADirectoryError):
                 return b""
 
     def _write(self, lines: Sequence[str]) -> tuple[int, bytes]:
         """Write all of the lines or nothing; return behind which byte, and what. What a full disk took is taken back."""
         is_new = not os.path.lexists(self.path)
-        with _opened(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT) as file:
+        with self._opened("ab+") as stream:
+            file = stream.fileno()
             size, mode = os.fstat(file).st_size, os.fstat(file).st_mode
             # The system lets root write anything; a file that nobody may write is meant to stay as it is.
             if not mode & 0o222:
@@ -141,17 +139,7 @@ class LessonsFile:
 
 def _addition(tail: bytes, lines: Sequence[str]) -> bytes:
     """Return the bytes to append: the header in an empty file, and a new line after one that is not ended."""
-    ending = "\r\n" if tail[tail.rfind(b"\n") - 1 :].startswith(b"\r\n") else "\n"
     tail = tail.removeprefix(BOM)
     header = "" if tail.strip() else HEADER
-    start = ending if tail and not tail.endswith(b"\n") else ""
-    return (start + header + "".join(line + ending for line in lines)).encode()
-
-
-@contextmanager
-def _opened(path: Path, flags: int) -> Iterator[int]:
-    file = open_own(path, flags)
-    try:
-        yield file
-    finally:
-        os.close(file)
+    start = "\n" if tail and not tail.endswith(b"\n") else ""
+    return (start + header + "".join(f"{line}\n" for line in lines)).encode()

@@ -15,8 +15,6 @@ from kr.errors import InvalidRequest
 from kr.lessons.events import Finding, as_mapping, text_of
 from kr.requests import read_document
 
-CONTEXT_LIMIT = 10_000
-"""Characters that ``additionalContext`` may have at most."""
 LOOKED_AT = 256 * 1024
 """Characters at the end of a message or a transcript that are looked at."""
 DEFAULT_PHASE = "dev-execution"
@@ -125,13 +123,6 @@ def phase_of(agent_type: str) -> str | None:
     if {"code-review", "story-creation"} <= set(found):
         return "story-review"
     return found[0] if found else None
-
-
-def context_answer(event: str, context: str) -> dict[str, Any]:
-    """Give an agent some context. Only whole lines go in, as many as fit."""
-    if len(context) > CONTEXT_LIMIT:
-        context = context[:CONTEXT_LIMIT].rpartition("\n")[0]
-    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": context.rstrip("\n")}}
 
 
 # --- transcripts ---

@@ -73,21 +73,13 @@ def parse_lines(content: bytes) -> ParsedLines:
 def _parse(raw: bytes, position: int) -> Lesson | None:
     try:
         found = _LESSON.fullmatch(raw.decode())
-    except UnicodeDecodeError:
-        return None
-    if found is None or not _is_date(found[1]):
+        if found is None:
+            return None
+        date.fromisoformat(found[1])
+    except ValueError:  # no UTF-8, or no such day
         return None
     tags, (summary, ref) = _split_tags(found[2]), _split_ref(found[3].rstrip())
     return Lesson(found[1], tags, summary, ref, position) if tags and summary else None
-
-
-@lru_cache(maxsize=4096)
-def _is_date(text: str) -> bool:
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
 
 
 @lru_cache(maxsize=4096)

@@ -12,11 +12,12 @@ from kr import recording
 from kr.errors import InvalidRequest, StoreError
 from kr.guard import mask_secrets, safe
 from kr.lessons.book import LessonBook, make_row, session_name
-from kr.lessons.events import MOST_EVENTS, AgentReturn, EventLimits, Finding, detect, phase_tag, read_return
+from kr.lessons.events import MOST_EVENTS, AgentReturn, Finding, detect, evident, phase_tag, read_return
 from kr.lessons.file import LessonsFileError
 from kr.lessons.line import FIX_COLUMNS, KEPT_COLUMNS, LONGEST, word_lesson
-from kr.models import PHASES, EventType, Problem
+from kr.models import EventType, Problem
 from kr.requests import bad, checked, decoded, loose_text, read_document, scalars, text
+from kr.settings import Settings
 from kr.store.lessons import LessonRow
 from kr.text import columns
 from kr.times import to_text
@@ -32,37 +33,34 @@ NOTHING_TOLD = "No lesson could be distilled from the agent return"
 
 OWN_REMEDIES = "remedies.yaml"
 _VERSION = re.compile(r"[\s@]+[v^~=<>]*\d[\w.]*$")
-_LONGEST_PATH = 300
 
 
 def record(
-    data: bytes | Mapping[str, Any],
-    book: LessonBook,
-    *,
-    root: Path,
-    limits: EventLimits,
-    now: datetime,
-    phases: Sequence[str] = PHASES,
+    data: bytes | Mapping[str, Any], book: LessonBook, settings: Settings, *, now: datetime
 ) -> recording.RecordEnvelope:
     """Answer a request, or the document of one: any bytes in, an envelope out.
 
-    It is ``recorded``, ``skipped`` (also where it is invalid) or ``failure`` (``append_write_failed``). ``root`` is the project's:
-    references are written relative to it.
+    It is ``recorded``, ``skipped`` (also where it is invalid) or ``failure`` (``append_write_failed``). References are
+    written relative to the project.
     """
     given: Mapping[str, Any] = {}
     try:
         given = read_document(data) if isinstance(data, bytes) else data
-        request = recording.parse_record(given, phases=phases)
+        request = recording.parse_record(given, phases=settings.knowledge_research.all_phases)
     except InvalidRequest as error:
-        return _refused({**error.read, **given}, error)
+        why = mask_secrets(str(error))
+        logger.warning("nothing is recorded: %s", why)
+        echoed = {**error.read, **given}
+        if isinstance(story := echoed.get("story_key"), str):
+            echoed["story_key"] = mask_secrets(story)
+        return recording.skip(echoed, f"Recording skipped: {why}")
     returned = read_return(request.agent_return)
-    events = detect(request.event_type, request.phase, returned, limits)
+    events = detect(request.event_type, returned, evident_events(request.phase, returned, settings))
     identity = {"session_id": request.session_id, "story_key": request.story_key}
     if not (events or request.lessons):
         return recording.skip(identity, NO_EVENTS)
     detected, path = len(request.lessons or events), book.file.path
-    if detected > MOST_EVENTS:
-        logger.warning("%d lessons or events; the first %d are recorded", detected, MOST_EVENTS)
+    root = settings.project_root
     context = _Context(request, returned, root, now)
     problems: list[Problem] = []
     if request.lessons:
@@ -80,14 +78,11 @@ def record(
         message = f"{APPEND_FAILED}: {error}"
         problem = Problem(type="append_write_failed", file_path=results.file_path, message=message)
         return recording.RecordEnvelope(status="failure", **identity, results=results, errors=[problem])
-    held = sum(row.held is not None for row in fresh)
-    if held:
-        logger.warning("%d quarantined: a person must read them first (kr review)", held)
     results = replace(
         results,
         entries_recorded=len(fresh),
         entries_skipped=detected - len(fresh),
-        quarantined=held,
+        quarantined=sum(row.held is not None for row in fresh),
         recorded_entries=[
             recording.RecordedEntry(
                 date=row.lesson.date,
@@ -106,12 +101,11 @@ def record(
     return recording.RecordEnvelope(status=status, **identity, results=results, errors=problems)
 
 
-def _refused(data: Mapping[str, Any], error: InvalidRequest) -> recording.RecordEnvelope:
-    why = mask_secrets(str(error))
-    logger.warning("nothing is recorded: %s", why)
-    story = data.get("story_key")
-    echoed = {**data, "story_key": mask_secrets(story)} if isinstance(story, str) else data
-    return recording.skip(echoed, f"Recording skipped: {why}")
+def evident_events(phase: str, returned: AgentReturn, settings: Settings) -> tuple[EventType, ...]:
+    """Return the events that an agent's return shows by itself (U5, "Configuration Dependencies")."""
+    defaults = settings.defaults
+    most = defaults.max_story_review_rounds if phase == "story-review" else defaults.max_review_rounds
+    return evident(phase, returned, most_rounds=most, is_e2e_enabled=settings.e2e_inspection.enabled)
 
 
 def confirmation(envelope: recording.RecordEnvelope) -> str | None:
@@ -120,8 +114,8 @@ def confirmation(envelope: recording.RecordEnvelope) -> str | None:
     written = results.entries_recorded - results.quarantined
     if envelope.status != "recorded" or not written:
         return None
-    name = results.file_path.rpartition("/")[2]
-    return f"[LESSONS] {written} entries appended to {name} (total: {results.total_entries_in_file} entries)"
+    total = results.total_entries_in_file
+    return f"[LESSONS] {written} entries appended to _lessons-learned.md (total: {total} entries)"
 
 
 # --- in the words of who learned ---
@@ -160,15 +154,12 @@ class _Context:
     def handed_over(self, event: EventType, problems: list[Problem]) -> list[LessonRow]:
         """Take the lessons that were handed over, both halves as they were worded; a bad one is a problem, and costs only itself."""
         rows: list[LessonRow] = []
-        for number, value in enumerate(self.request.lessons):
-            if len(rows) == MOST_EVENTS:
-                break
+        for number, value in enumerate(self.request.lessons[:MOST_EVENTS]):
             try:
                 words = read_words(value)
             except InvalidRequest as error:
                 for problem in error.fields:
                     field, message = f"lessons[{number}].{problem.field}", mask_secrets(problem.message)
-                    logger.warning("not recorded: %s: %s", field, message)
                     problems.append(Problem(type="validation_error", field=field, message=message))
                 continue
             tags = (self.framework, *words["tags"])
@@ -189,13 +180,11 @@ class _Context:
             phase = phase_tag(event, self.request.phase)
             worded = [(it, word) for it in self._findings(event) if (word := word_finding(it, own))]
             unused = [(it, word) for it, word in worded if (phase, word.summary) not in rows]
-            if not unused:
-                logger.warning("%s: the agent's return says nothing that a lesson could be made of", event)
-                continue
-            finding, word = next((pair for pair in unused if pair[1].has_fix), unused[0])
-            tags = (self.framework,) if self.framework else word.tags
-            made = self._row(event, tags, word.summary, finding.path or "", source=word.source)
-            rows[phase, word.summary] = made
+            if unused:
+                finding, word = next((pair for pair in unused if pair[1].has_fix), unused[0])
+                tags = (self.framework,) if self.framework else word.tags
+                made = self._row(event, tags, word.summary, finding.path or "", source=word.source)
+                rows[phase, word.summary] = made
         return [row for made in rows.values() for row in made]
 
     def _row(
@@ -204,10 +193,9 @@ class _Context:
         """Make a lesson of the event's phase; its reference is the first path that is one, relative to the project."""
         phase = phase_tag(event, self.request.phase)
         paths = map(str.strip, (ref, *self.request.code_paths, *self.returned.artifacts))
-        path = next((it for it in paths if it and "\n" not in it and len(it) <= _LONGEST_PATH), "")
+        path = next(filter(None, paths), "")
         path = path.removeprefix(f"{self.root}/").removeprefix("./")
         row = make_row(
-            to_text(self.now)[:10],
             (phase, *tags),
             summary,
             path,

@@ -40,17 +40,17 @@ class Remedy:
     """Texts in small letters of which each output that the pattern matches has one; empty where none is sure."""
 
 
-def find_remedy(output: str, own: Sequence[Remedy] = ()) -> tuple[Remedy, str, list[str]] | None:
-    """Return the first row that matches, what it says to do, and the lines that it is about; users' own rows go first."""
+def find_remedy(output: str, own: Sequence[Remedy] = ()) -> tuple[Remedy, str, str] | None:
+    """Return the first row that matches, what it says to do, and the line that it is about; users' own rows go first."""
     lowered = output.lower()
     for row in (*own, *shipped()):
         if row.literals and not any(literal in lowered for literal in row.literals):
             continue
         for found in islice(re.finditer(row.match, output, re.MULTILINE), _MOST_PLACES):
             if fix := _filled(row.fix, found):
-                start, end = output.rfind("\n", 0, found.start()) + 1, output.find("\n", found.end())
-                lines = output[start : end if end >= 0 else None].strip("\n").split("\n")
-                return row, fix, lines
+                before = output[: found.start()].rpartition("\n")[2]
+                line = (before + output[found.start() :]).lstrip().partition("\n")[0]
+                return row, fix, line
     return None
 
 
@@ -74,12 +74,9 @@ def shipped() -> tuple[Remedy, ...]:
     rows: list[Remedy] = []
     for name in sorted(tables, key=lambda name: (_LAST.index(name) if name in _LAST else -1, name)):
         data = yaml.load(tables[name].read_text(encoding="utf-8"), yaml.CBaseLoader)  # noqa: S506 - makes texts, lists and mappings alone
-        rows += (_row(row["match"], row["fix"], data["tags"]) for row in data["rows"])
+        tags = tuple(data["tags"])
+        rows += (Remedy(it["match"], it["fix"], tags, _literals(it["match"])) for it in data["rows"])
     return tuple(rows)
-
-
-def _row(pattern: str, fix: str, tags: Sequence[str]) -> Remedy:
-    return Remedy(pattern, fix, tuple(tags), _literals(pattern))
 
 
 def _literals(pattern: str) -> tuple[str, ...]:
@@ -99,7 +96,7 @@ def read_own(path: Path) -> list[Remedy]:
         data = yaml.load(path.read_bytes(), yaml.CBaseLoader)  # noqa: S506 - makes texts, lists and mappings alone
         for row in data or []:
             re.compile(row["match"])
-        return [_row(row["match"], str(row["fix"]), scalars(row.get("tags"))) for row in data or []]
+        return [Remedy(row["match"], str(row["fix"]), scalars(row.get("tags"))) for row in data or []]
     except FileNotFoundError:
         return []
     except (OSError, yaml.YAMLError, ValueError, RecursionError, TypeError, KeyError, re.error) as error:

@@ -1,6 +1,5 @@
 """What people do with lessons: list, search, add, edit, retire, pin, approve, import."""
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -9,7 +8,7 @@ from typing import Any
 
 from kr.errors import KrError, UnknownEntry
 from kr.guard import safe
-from kr.lessons.book import LessonBook, judged, make_row
+from kr.lessons.book import COUNTS, LessonBook, judged, make_row, view
 from kr.lessons.file import LessonsFile, LessonsFileError
 from kr.lessons.line import KEPT_COLUMNS, format_line, lesson_keywords
 from kr.lessons.record import read_words
@@ -18,10 +17,6 @@ from kr.store.engine import LESSONS
 from kr.store.lessons import LessonMark, LessonRow
 from kr.text import beginning, columns, search_words
 from kr.times import to_text
-
-logger = logging.getLogger(__name__)
-
-_COUNTS = ("injected", "recurred", "recurred_after_injection", "last_recurred_at")
 
 
 class Lessons:
@@ -71,14 +66,7 @@ class Lessons:
             return view(lesson_rows.states(tx, [row.id])[row.id])
 
     def add(
-        self,
-        symptom: str,
-        fix: str,
-        *,
-        phase: str,
-        tags: Sequence[str] = (),
-        ref: str | None = None,
-        by_person: bool,
+        self, symptom: str, fix: str, *, phase: str, tags: Sequence[str], ref: str | None, by_person: bool
     ) -> dict[str, Any]:
         """Append a lesson in somebody's own words; what no person wrote may have to wait for one.
 
@@ -103,7 +91,7 @@ class Lessons:
         with self._book.file.lock(), self._book.store.write(scope=LESSONS) as tx:
             if newer := old.superseded_by or next(iter(lesson_rows.states(tx, [row.id])), None):
                 raise KrError(f"it was worded so already: {newer}")
-            kept = {name: getattr(old, name) for name in (*_COUNTS, "pinned_at")}
+            kept = {name: getattr(old, name) for name in (*COUNTS, "pinned_at")}
             self._book.file.append([row.lesson])
             lesson_rows.add(tx, [old, replace(row, **kept)], lesson_keywords)
             lesson_rows.supersede(tx, old.id, row.id)
@@ -117,12 +105,10 @@ class Lessons:
             if not path.exists():
                 raise LessonsFileError(f"{path}: No such file or directory")
             parsed = LessonsFile(path.resolve()).read()
-            origin = {"recorded_at": to_text(now), "source": "file"}
-            made = [make_row(it.date, it.tags, it.summary, it.ref, **origin) for it in parsed.lessons]
+            origin: dict[str, Any] = {"recorded_at": to_text(now), "source": "file"}
+            made = [make_row(it.tags, it.summary, it.ref, day=it.date, **origin) for it in parsed.lessons]
             rows += filter(None, made)
-            if lost := parsed.unread + made.count(None):
-                logger.warning("%s: %d lines are no lesson; not imported", path, lost)
-                refused += lost
+            refused += parsed.unread + made.count(None)
         fresh, total = self._book.append(rows, now=now)
         held = sum(row.held is not None for row in fresh)
         return {
@@ -137,18 +123,10 @@ class Lessons:
         self, tags: Sequence[str], symptom: str, fix: str | None, ref: str | None, *, by_person: bool
     ) -> LessonRow:
         """Make a lesson of somebody's words; nobody need read what a person wrote."""
-        words = {"symptom": symptom, "fix": fix}
-        summary = safe(symptom) if fix is None else read_words(words)["summary"]
-        now = self._clock()
-        row = make_row(
-            to_text(now)[:10],
-            tags,
-            summary,
-            ref,
-            recorded_at=to_text(now),
-            source="person" if by_person else "agent",
-            approved_at=to_text(now) if by_person else None,
-        )
+        summary = safe(symptom) if fix is None else read_words({"symptom": symptom, "fix": fix})["summary"]
+        now = to_text(self._clock())
+        source, approved_at = ("person", now) if by_person else ("agent", None)
+        row = make_row(tags, summary, ref, recorded_at=now, source=source, approved_at=approved_at)
         if row is None or columns(row.lesson.summary) > KEPT_COLUMNS:
             raise KrError(f"a lesson is one line of 1 to {KEPT_COLUMNS} columns")
         return row
@@ -160,7 +138,7 @@ class Lessons:
         states = self._book.states([*lessons.values()])
         unknown = judged([lesson for id_, lesson in lessons.items() if id_ not in states])
         known = states | {row.id: row for row in unknown}
-        return [*self._book.waiting().values(), *(known[id_] for id_ in lessons)]
+        return [*self._book.look(lesson_rows.quarantined).values(), *(known[id_] for id_ in lessons)]
 
     def _one(self, lesson_id: str) -> LessonRow:
         found = [row for row in self._rows() if lesson_id and row.id.startswith(lesson_id)]
@@ -173,19 +151,3 @@ class Lessons:
 def _shared(row: LessonRow, words: Sequence[str]) -> int:
     line = format_line(row.lesson).casefold()
     return sum(word in line for word in words)
-
-
-def view(row: LessonRow) -> dict[str, Any]:
-    """Show a lesson with what became of it."""
-    return {
-        "id": row.id,
-        "date": row.lesson.date,
-        "phase": row.lesson.phase,
-        "tags": list(row.lesson.tags),
-        "summary": row.lesson.summary,
-        "ref": row.lesson.ref,
-        "status": row.status,
-        "held_because": row.held,
-        "source": row.source or "file",
-        **{name: getattr(row, name) for name in ("event_type", "story_key", "session_id", *_COUNTS)},
-    }

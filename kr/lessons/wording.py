@@ -13,7 +13,6 @@ from kr.lessons.line import FIX_COLUMNS, SUMMARY_COLUMNS, cut, word_lesson
 from kr.lessons.remedies import Remedy, find_remedy
 from kr.text import columns, one_line
 
-_LEAST_SYMPTOM = 24
 _MOST_REMARK_LINES = 4
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -34,6 +33,7 @@ _ERROR_WORD = re.compile(
 )
 _VERDICT = re.compile(
     r"(?i)^\W*(?:found )?\d+ (?:\w+ )?(?:failed|passed|errors?|problems?|issues?|tests?|warnings?)\b|^\W*(?:exit (?:code|status)|process exited|command failed"
+    r"|(?:E\s+)?(?:AssertionError:? *)?assert\b|AssertionError:? *$|(?:AssertionError: )?expected .{0,80} to (?:be|equal|deep|strict|have length)\b"
     r"|build failed|tests? (?:failed|suites?)|FAILED |=+|_{3,} |short test summary|make: \*\*\*|elifecycle|error: process|subprocess-exited|"
     r"(?:error|failed|failure|failures|errors?|failed examples):?$|could not compile|aborting due to|for more information|see (?:https?|the)|this error originates)"
 )
@@ -45,10 +45,6 @@ _LEVEL = re.compile(
 )
 _HINT = re.compile(
     r"(?i)^\W*(?:hint|help|note|tip|fix|suggestion|did you mean|detail|consider|try|use|please)\b[:\s]"
-)
-_BARE_ASSERTION = re.compile(
-    r"(?:E\s+)?(?:AssertionError:?\s*)?(?:assert\b.*|AssertionError:?\s*)$|(?:AssertionError: )?expected .{0,80} to (?:be|equal|deep|strict|have length)\b.*",
-    re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"(\u00c0-\u024f])|(?<=[。！？])\s*|\n+")
 _ADVICE = re.compile(
@@ -85,7 +81,8 @@ def word_finding(finding: Finding, own: Sequence[Remedy] = ()) -> Worded | None:
     """Word the lesson of one error, issue or summary; ``None`` where it teaches nothing. ``own`` are users' remedies."""
     message = _ESCAPES.sub("", finding.message).replace("\r\n", "\n")
     fix = one_line(finding.fix)
-    is_said = is_remark(message)
+    is_short = message.count("\n") < _MOST_REMARK_LINES and " " in message.strip()
+    is_said = is_short and not _TOOL_OUTPUT.search(message)  # by somebody, not by a tool
     sentences = _sentences(message) if is_said else []
     line = "" if is_said else own_line(message)
     if not is_vague(fix):
@@ -93,26 +90,13 @@ def word_finding(finding: Finding, own: Sequence[Remedy] = ()) -> Worded | None:
     if any(map(_ADVICE.search, sentences)):
         return Worded(_remark(sentences), "agent", has_fix=True)
     if found := find_remedy(message, own):
-        row, fix, lines = found
-        symptom = _line_of(row, lines, message)
-        has_room = SUMMARY_COLUMNS - columns(fix) - 2 >= _LEAST_SYMPTOM
-        summary = word_lesson(symptom if has_room and not is_vague(symptom) else "", fix)
+        row, fix, matched = found
+        symptom = _stripped(matched)
+        summary = word_lesson("" if is_vague(symptom) else symptom, fix)
         return Worded(summary, "table", row.tags, has_fix=True)
     if sentences:
         return Worded(_remark(sentences), "agent")
     return Worded(line, "tool") if line else None
-
-
-def _line_of(row: Remedy, lines: Sequence[str], message: str) -> str:
-    """Return the line that a row is about: the error's own where that is among those that matched."""
-    own = _error_line(message)[0]
-    matched = [line.strip() for line in lines]
-    return _stripped(own if own in matched or re.search(row.match, own, re.MULTILINE) else matched[0])
-
-
-def is_remark(text: str) -> bool:
-    """Tell what somebody says of a failure from what a tool printed."""
-    return text.count("\n") < _MOST_REMARK_LINES and " " in text.strip() and not _TOOL_OUTPUT.search(text)
 
 
 def is_vague(text: str) -> bool:
@@ -138,19 +122,10 @@ def _sentences(text: str) -> list[str]:
 
 
 def own_line(output: str) -> str:
-    """Return the error's own line of what a tool printed, with the hint beside it; nothing where nothing is taught."""
-    own, following = _error_line(output)
-    line = _stripped(own)
-    if is_vague(line) or _BARE_ASSERTION.match(line):
-        return ""
-    hint = one_line(next(filter(_HINT.match, following), "")).strip("|=│ ")
-    if hint and columns(line) + columns(hint) + 2 <= SUMMARY_COLUMNS:
-        return f"{line.rstrip(' .:;')}; {hint}"
-    return cut(line, SUMMARY_COLUMNS)
+    """Return the error's own line of what a tool printed, with the hint beside it; nothing where nothing is taught.
 
-
-def _error_line(output: str) -> tuple[str, list[str]]:
-    """Return the line that is the error's own, and six behind it: the last exception of a traceback, else the first that speaks of an error."""
+    It is the last exception of a traceback, else the first line that speaks of an error.
+    """
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     found = [at for at, line in enumerate(lines) if _EXCEPTION.match(line) and not _VERDICT.match(line)]
     if any("Traceback" in line for line in lines):
@@ -160,7 +135,13 @@ def _error_line(output: str) -> tuple[str, list[str]]:
         is_short = len(usable) == 1 and len(lines) <= _MOST_REMARK_LINES
         spoken = [at for at in usable if _ERROR_WORD.search(lines[at])]
         found = spoken or (usable if is_short else [])
-    return (lines[found[0]], lines[found[0] + 1 : found[0] + 7]) if found else ("", [])
+    line = _stripped(lines[found[0]]) if found else ""
+    if is_vague(line):
+        return ""
+    hint = one_line(next(filter(_HINT.match, lines[found[0] + 1 : found[0] + 7]), "")).strip("|=│ ")
+    if hint and columns(line) + columns(hint) + 2 <= SUMMARY_COLUMNS:
+        return f"{line.rstrip(' .:;')}; {hint}"
+    return cut(line, SUMMARY_COLUMNS)
 
 
 def _says_nothing(line: str) -> bool:

@@ -101,7 +101,6 @@ class Cache:
         self._config = config
         self._clock = clock
         self._is_closed = False
-        self._reported: set[str] = set()
 
     def attempt(self, action: Callable[[], T], otherwise: T) -> T:
         """Run ``action``, or give ``otherwise`` where the database can't serve, now or since earlier in the request."""
@@ -133,20 +132,16 @@ class Cache:
             return otherwise
         try:
             return self.store.change(action, timeout=timeout, scope=scope)
-        except StoreBusy as error:
-            if timeout is None:
+        except StoreError as error:
+            if timeout is None or not isinstance(error, StoreBusy):
                 self.note(error)
             else:
                 logger.warning("%s", error)
                 self.can_write = False
-        except StoreError as error:
-            self.note(error)
         return otherwise
 
     def note(self, error: StoreError) -> None:
-        if str(error) not in self._reported:
-            logger.warning("%s", error)
-        self._reported.add(str(error))
+        logger.warning("%s", error)
         self.problem = self.problem or error
         self._is_closed = self._is_closed or isinstance(error, _LASTING)
         self.can_write = self.can_write and not isinstance(error, (*_LASTING, StoreUnwritable))

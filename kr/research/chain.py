@@ -26,7 +26,6 @@ from kr.times import to_text
 logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.1
-_SHORTEST_CALL = 0.05
 _AROUND_A_CALL = 15.0
 """Seconds that a probe may take beyond the call itself: for its imports, and for ending its session."""
 _MOST_JUDGED = 200_000
@@ -204,7 +203,7 @@ class Chain:
 
     def _answer_of(self, source: Source, ask: Ask, share: int) -> Answer:
         timeout = min(self._run.timeout, self._run.time_left() / share)
-        answer = source.ask(ask, timeout=max(timeout, _SHORTEST_CALL))
+        answer = source.ask(ask, timeout=timeout)
         passages = tuple(replace(it, text=without_orders(it.text)) for it in answer.passages)
         if not any(split(passage.text) for passage in passages):
             raise SourceFailure("its answer has no text", is_fault=False)

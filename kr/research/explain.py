@@ -26,6 +26,7 @@ from kr.store.engine import Store
 from kr.store.lookup import question_key
 
 _MOST_RANKED = 200
+_SHOWN_OF_MATCH = ("topic_overlap", "shared_tags", "worked", "wrong")
 _SHOWN = ("id", "topic", "question", "origin", "framework_version", "last_accessed")
 
 
@@ -60,32 +61,27 @@ def explain(
     judged.sort(key=lambda it: (chosen is None or it is not chosen[0], it not in known))
     considered = []
     for it in judged:
-        refused = _refused(query, it, chosen, config, offers=offers) if it in known else _left_out(it)
+        refused = _refused(query, it, chosen, config, known=known, offers=offers)
         considered.append(_row(query, it, config, score=scores.get(it.entry.id), refused=refused))
-    return {
-        **_decision(chosen, offers, has_entries=bool(own)),
-        "query": to_plain(query),
-        "considered": considered,
-    }
+    return {**_decision(chosen, offers), "query": to_plain(query), "considered": considered}
 
 
-def _decision(
-    chosen: tuple[JudgedEntry, str] | None, offers: Collection[str], *, has_entries: bool
-) -> dict[str, Any]:
-    if chosen is not None and (chosen[0].is_servable or chosen[0].refusal is None):
-        known, tier = chosen
-        told = f"{known.entry.id} would be served: {tier}"
-        if not known.is_servable:
-            why = ", ".join(known.verdict.reasons)
-            told = f"would be researched again; {known.entry.id} is stale: {why}"
-        outcome = "hit" if known.is_servable else "stale"
-        return {"outcome": outcome, "entry_id": known.entry.id, "decision": told}
-    refused = chosen[0].entry.id if chosen else None
-    if offers:
-        told = f"nothing is served by itself; {next(iter(offers))} would be offered first"
-        return {"outcome": "candidates", "entry_id": refused, "decision": told}
-    why = "no entry has enough in common with it" if has_entries else "no entry has this framework"
-    return {"outcome": "miss", "entry_id": refused, "decision": f"would be researched: {why}"}
+def _decision(chosen: tuple[JudgedEntry, str] | None, offers: Collection[str]) -> dict[str, Any]:
+    known, tier = chosen or (None, "")
+    entry_id = known.entry.id if known else None
+    if known and known.is_servable:
+        outcome, told = "hit", f"{entry_id} would be served: {tier}"
+    elif known and known.refusal is None:
+        why = ", ".join(known.verdict.reasons)
+        outcome, told = "stale", f"would be researched again; {entry_id} is stale: {why}"
+    elif offers:
+        outcome, told = (
+            "candidates",
+            f"nothing is served by itself; {next(iter(offers))} would be offered first",
+        )
+    else:
+        outcome, told = "miss", "would be researched: no entry has enough in common with it"
+    return {"outcome": outcome, "entry_id": entry_id, "decision": told}
 
 
 def _row(
@@ -95,40 +91,35 @@ def _row(
     match = match_of(query, known, tier or "use")
     return {
         **{name: getattr(known.entry, name) for name in _SHOWN},
+        **{name: getattr(match, name) for name in _SHOWN_OF_MATCH},
         "tags": list(known.entry.tags),
         "tier": tier,
         "score": score,
-        "topic_overlap": match.topic_overlap,
-        "shared_tags": match.shared_tags,
-        "worked": match.worked,
-        "wrong": match.wrong,
         "freshness": known.verdict.status,
         "reasons": list(known.verdict.reasons),
         "refused": refused,
     }
 
 
-def _left_out(known: JudgedEntry) -> str:
-    if known.verdict.status == "archived":
-        return f"counts as archived: {', '.join(known.verdict.reasons)}"
-    return "its topic has an entry of the version that is asked for"
-
-
 def _refused(
     query: Query,
-    known: JudgedEntry,
+    judged: JudgedEntry,
     chosen: tuple[JudgedEntry, str] | None,
     config: KnowledgeResearch,
     *,
+    known: Collection[JudgedEntry],
     offers: Collection[str],
 ) -> str | None:
     """Say why an entry is not served; None where it is."""
-    if tier_of(query, known, config) is None:
-        is_seed = config.cache_match == "seed" and config.cache_fuzzy_match
-        why = "below cache_match_floor" if is_seed else "another topic, question and keywords"
-        how = "it is offered, not served" if known.entry.id in offers else "it is not offered either"
-        return f"{why}: {how}"
-    if known.refusal is None and known.verdict.status != "fresh":
-        return f"stale: {', '.join(known.verdict.reasons)}"
-    is_behind = chosen is not None and chosen[0] is not known
-    return known.refusal or (f"{chosen[0].entry.id} goes before it" if chosen and is_behind else None)
+    reasons = ", ".join(judged.verdict.reasons)
+    if judged.verdict.status == "archived":
+        return f"counts as archived: {reasons}"
+    if judged not in known:
+        return "its topic has an entry of the version that is asked for"
+    if tier_of(query, judged, config) is None:
+        how = "it is offered, not served" if judged.entry.id in offers else "it is not offered either"
+        return f"another topic, question and keywords: {how}"
+    if judged.refusal is None and judged.verdict.status != "fresh":
+        return f"stale: {reasons}"
+    is_behind = chosen is not None and chosen[0] is not judged
+    return judged.refusal or (f"{chosen[0].entry.id} goes before it" if chosen and is_behind else None)

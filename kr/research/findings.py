@@ -17,7 +17,7 @@ from kr.findings import (
 )
 from kr.frameworks import framework_key
 from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
-from kr.models import Confidence, Entry, Query, Writer, agent, to_plain
+from kr.models import Confidence, Entry, Query, Ratings, Writer, agent, to_plain
 from kr.report import DETAILS, INSTALLED_DOCS_LAST, SUMMARY, read_confidence
 from kr.requests import parse, read_document
 from kr.research.cache import Cache
@@ -228,7 +228,8 @@ class Findings:
         """Return what waits for a person: ``{quarantined, wrong}``, findings that were held back and entries that were rated wrong."""
         with self._store.read_if_exists() as tx:
             held = [_held_item(it) for it in quarantine.all(tx)]
-            wrong = [_wrong_item(tx, entry_id) for entry_id in wordings.rated_wrong(tx)]
+            rated = [lookup.one(tx, entry_id) for entry_id in wordings.rated_wrong(tx)]
+            wrong = [_wrong_item(tx, found[0], found[1]) for found in rated if found]
         return {"quarantined": held, "wrong": wrong}
 
     def waits(self, finding_id: str) -> bool:
@@ -356,11 +357,7 @@ def _held_item(held: Quarantined) -> dict[str, Any]:
     return {"finding": shown.pop("request"), **shown}
 
 
-def _wrong_item(tx: Transaction, entry_id: str) -> dict[str, Any]:
-    found = lookup.one(tx, entry_id)
-    if found is None:
-        return {"id": entry_id}
-    entry, ratings, _ = found
+def _wrong_item(tx: Transaction, entry: Entry, ratings: Ratings) -> dict[str, Any]:
     notes = [
         {"by": it.session_id, "at": it.at, "note": it.note}
         for it in wordings.ratings_of(tx, entry)

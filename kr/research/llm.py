@@ -133,12 +133,10 @@ class Author:
 
 
 def writing_prompts(persona: Persona, query: Query, answer: Answer) -> tuple[str, str]:
-    """Return the system and the user prompt that have a report written, by the persona's principles."""
-    return "\n".join([f"You are {persona.name}.", *persona.traits, "", _WRITE]), _material(query, answer)
+    """Return the system prompt, with the persona's principles, and the user prompt.
 
-
-def _material(query: Query, answer: Answer) -> str:
-    """Put the question, and as much of the sources as a prompt should hold, numbered as the report numbers them."""
+    That has the question, and as much of the sources as a prompt should hold, numbered as the report numbers them.
+    """
     is_unknown = query.framework_version == "unknown" and answer.version
     parts = [
         f"Framework: {query.framework} {answer.version if is_unknown else query.framework_version}",
@@ -158,7 +156,7 @@ def _material(query: Query, answer: Answer) -> str:
         head = _TAG.sub("&lt;", f"number={number} from={address!r}{about}")
         parts.append(f"<source {head}>\n{_TAG.sub('&lt;', text)}\n</source>")
         left -= len(text)
-    return "\n\n".join(parts)
+    return "\n".join([f"You are {persona.name}.", *persona.traits, "", _WRITE]), "\n\n".join(parts)
 
 
 def read_report(reply: str, model: str) -> Synthesis:

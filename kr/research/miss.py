@@ -41,7 +41,6 @@ logger = logging.getLogger(__name__)
 
 EXHAUSTED = "Research budget exhausted for story {story_key}, continuing with available context"
 """The log line of F1, step 5.3, as it stands."""
-_NOTHING_ALLOWED = "No source was asked: max_calls is 0"
 _LEASE_SECONDS = 8.0
 """How long a lease outlives its holder: the others take over after it."""
 _BEAT_SECONDS = 2.0
@@ -195,14 +194,13 @@ class Miss:
         last = build_source(fallback, self._settings, self._environ) if fallback else None
         chain.ask_in_order(self._sources(), ask, fallback=last, waiting=int(local_docs is not None))
         if result.ended == "budget":
-            story = run.request.story_key
-            message = _NOTHING_ALLOWED if run.overrides.max_calls == 0 else EXHAUSTED.format(story_key=story)
+            message = EXHAUSTED.format(story_key=run.request.story_key)
             logger.warning("%s", message)
             result.notes.append(message)
         if result.answer is None:
             if local_docs is not None:
                 chain.ask(local_docs, ask)
-            used = _what_serves(run, found, result)
+            used = _what_serves(found, result)
             if result.gap is not None:
                 result.notes.append(f"question_not_covered: {used}")
             elif result.ended != "budget":
@@ -337,12 +335,9 @@ def _heartbeat(beat: Callable[[], object]) -> Iterator[None]:
         thread.join(timeout=_BEAT_SECONDS)
 
 
-def _what_serves(run: Run, found: Lookup, result: Result) -> str:
+def _what_serves(found: Lookup, result: Result) -> str:
     """Say what the answer is made of where no source answered."""
     if result.answer is not None:
-        installed, asked = result.answer.version, run.query.framework_version
-        if installed and not same_major(installed, asked):
-            result.notes.append(f"{installed} is installed, and the request is about {asked}")
         return "using installed documentation"
     if found.is_hit:
         return "keeping the existing report"

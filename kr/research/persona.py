@@ -17,7 +17,6 @@ from kr.text import one_line, strip_invisible
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_PERSONA = "bmad:bmm:agents:architect"
 LEAN = "lean"
 """The id of the built-in persona."""
 LOAD_FAILED = "persona_load_failed: using lean persona"
@@ -56,12 +55,6 @@ def chosen_persona(settings: Settings, home: Path) -> tuple[Persona, str | None]
     persona, note = load_persona(settings.role_mapping.knowledge_researcher_persona, root, home)
     has_bmad = settings.config_file is not None and any((root / folder).is_dir() for folder in _OLDER)
     return persona, note if settings.names_persona or has_bmad else None
-
-
-def fitting_persona(project_root: Path, home: Path) -> str:
-    """Return the id that ``kr init`` should write: BMAD's architect where it can be read, else ``lean``."""
-    _, note = load_persona(DEFAULT_PERSONA, project_root, home)
-    return LEAN if note else DEFAULT_PERSONA
 
 
 def load_persona(persona_id: str, project_root: Path, home: Path) -> tuple[Persona, str | None]:

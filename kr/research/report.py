@@ -25,9 +25,6 @@ from kr.report import (
 from kr.source_kinds import SOURCES, is_package, kind_of
 from kr.text import beginning, search_words, tokens_of
 
-MAX_TOKENS = 1_500
-"""Of a report, where the settings say nothing else (``report_max_tokens``)."""
-
 # How the room is shared was measured: two passages at length and many in a few lines hold more answers than all alike.
 _AT_LENGTH = 2
 _LONG, _SHORT = 1_000, 400  # characters of a passage
@@ -78,7 +75,7 @@ def build_report(
     today: date,
     notes: Sequence[str] = (),
     synthesis: Synthesis | None = None,
-    max_tokens: int = MAX_TOKENS,
+    max_tokens: int = 1_500,
     sources: Collection[str] = SOURCES,
 ) -> Report:
     """Write the report of one research; there is always one (F1, step 6: it can't fail).
@@ -94,14 +91,6 @@ def build_report(
     if baseline and baseline.strip() and PLACEHOLDER_MARK not in baseline.splitlines():
         return Report(text=carried_over(baseline, query, today, shown), confidence="low", origin="baseline")
     return _placeholder(query, answer, today, shown)
-
-
-def confidence(source: str, *, has_code: bool = False, pages: int = 0) -> Confidence:
-    """Return the confidence of a report of one source's answer; ``pages``: how many web pages have text of their own."""
-    kind = kind_of(source)
-    if kind.form == "pages" and pages > 1:
-        return "medium"
-    return kind.with_code if has_code else kind.confidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,11 +266,9 @@ class _Excerpt:
         return sum(stem in folded for stem in self._stems)
 
     def _written(self, synthesis: Synthesis, room: int) -> dict[str, str]:
-        """Put a model's text in place of the passages, with examples of theirs where it has no code."""
+        """Put a model's text in place of the passages, beside whole examples of theirs."""
         summary, details = _fitting(synthesis.summary, room // 4), _fitting(synthesis.details, room // 2)
-        code = "The examples stand above, as the model took them."
-        if not any(block.is_code for block in split(f"{synthesis.details}\n\n{synthesis.summary}")):
-            code = _rendered(self._examples(int(0.8 * room) - len(summary) - len(details))) or _NO_CODE
+        code = _rendered(self._examples(int(0.8 * room) - len(summary) - len(details))) or _NO_CODE
         note = f"Summary and Details were written by {plain_line(synthesis.model, 100)} from the sources."
         return {
             SUMMARY: summary or "No summary was written.",
@@ -307,16 +294,20 @@ class _Excerpt:
 
     @property
     def _confidence(self) -> Confidence:
+        kind = kind_of(self._answer.source)
         # A copy of a page adds no passage: each stands here once.
-        pages = len({piece.number for piece in self._pieces})
-        return confidence(self._answer.source, has_code=self._has_code, pages=pages)
+        if kind.form == "pages" and len({piece.number for piece in self._pieces}) > 1:
+            return "medium"
+        return kind.with_code if self._has_code else kind.confidence
 
     def _own_notes(self) -> list[str]:
         cut = [plain_line(p.url or "", 300) for p in self._answer.passages if p.is_cut]
+        found = plain_line(self._answer.version or "none", 100)
+        names = "is installed" if is_package(self._answer.source) else "is what the source names"
         return [
             _question(self._query),
             f"Confidence: {self._confidence}, from {kind_of(self._answer.source).label}.",
-            _version_note(self._query, self._answer),
+            f"Version: {found} {names}; the request is about {plain_line(self._query.framework_version, 100)}.",
             *([f"Of {cut[0]}, only the beginning was read."] if cut else []),
         ]
 
@@ -407,9 +398,3 @@ def _notes(notes: Sequence[str], sources: Collection[str]) -> list[str]:
     ]
     first = [f"No answer came from: {', '.join(silent)}."] if silent else []
     return [*first, *(plain_line(note, 200) for note in others)][:_MOST_NOTES]
-
-
-def _version_note(query: Query, answer: Answer) -> str:
-    found = plain_line(answer.version or "none", 100)
-    names = "is installed" if is_package(answer.source) else "is what the source names"
-    return f"Version: {found} {names}; the request is about {plain_line(query.framework_version, 100)}."

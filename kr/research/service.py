@@ -50,8 +50,8 @@ _OF_SECRETS = re.compile(
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _QUERY_FIELDS = ("framework", "question", "framework_version", "topic", "tags")
 _ASKED_FIELDS = ("framework", "topic", "question", "tags")
-_OVERRIDE_FIELDS = ("max_calls", "timeout_seconds", "refresh", "use", "if_unsure")
 _LOGGED_FIELDS = ("framework", "framework_version", "topic", "question")
+_OVERRIDE_FIELDS = ("max_calls", "timeout_seconds", "refresh", "use", "if_unsure")
 
 
 class Progress(Protocol):
@@ -88,7 +88,6 @@ class ResearchService:
         self.clock = clock
         self._unread: tuple[str, ...] = ()
         """The project's dependency files that could not be read, where a version was looked for in vain."""
-        self._phases = settings.knowledge_research.all_phases
 
     def document(
         self, document: bytes | Mapping[str, Any], *, overrides: Mapping[str, Any] = _NOTHING, **answer: Any
@@ -190,7 +189,9 @@ class ResearchService:
             masked = {name: _masked(asked[name]) for name in _ASKED_FIELDS if name in asked}
             data = {**data, "research_query": {**asked, **masked}}
         try:
-            request = parse_request(data, default_mode=default_mode, phases=self._phases)
+            request = parse_request(
+                data, default_mode=default_mode, phases=self.settings.knowledge_research.all_phases
+            )
             if not self.settings.knowledge_research.enabled:
                 return self._refuse(data, [Problem(type="disabled", message=DISABLED)], mode=default_mode)
             if isinstance(request, LessonsInjectRequest):
@@ -221,14 +222,11 @@ class ResearchService:
             error=in_one_line(problems),
             **known,
         )
-        self._keep_row(row)
-        return envelope
-
-    def _keep_row(self, row: RequestRow) -> None:
         try:
             self.store.change(lambda tx: lookup.log_request(tx, row), scope=None)
         except StoreError as error:
             logger.warning("%s", error)
+        return envelope
 
     def _inject(self, request: LessonsInjectRequest) -> Envelope:
         from kr.lessons.book import open_book  # heavy

@@ -63,7 +63,8 @@ class Workers:
         cancellation = Cancellation()
         context = contextvars.copy_context()
         if notify is not None:
-            context.run(_NOTIFY.set, _thread_safe(notify))
+            loop = asyncio.get_running_loop()
+            context.run(_NOTIFY.set, lambda step: asyncio.run_coroutine_threadsafe(notify(step), loop))
         self._pending += 1
         job = self._threads.submit(context.run, cancellation.run, work)
         ended = asyncio.wrap_future(job)
@@ -78,8 +79,3 @@ class Workers:
             raise
         finally:
             self._pending -= 1
-
-
-def _thread_safe(notify: Notify) -> Callable[[str], object]:
-    loop = asyncio.get_running_loop()
-    return lambda step: asyncio.run_coroutine_threadsafe(notify(step), loop)

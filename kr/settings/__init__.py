@@ -36,7 +36,7 @@ from kr.settings.project import (
     user_folder,
 )
 from kr.settings.trust import guarded, is_trusted
-from kr.text import KeyPath, Tree, nearest, show_path
+from kr.text import KeyPath, Tree, nearest, read_json, show_path
 
 if TYPE_CHECKING:
     from _typeshed import StrPath
@@ -71,9 +71,8 @@ class Settings:
     database_url: str | None = field(default=None, repr=False)
     names_persona: bool = False
     """The persona was chosen, it is not the default."""
-    left_out: tuple[str, ...] = ()
-    """What the project's file says and the user does not trust, one line a setting."""
     warnings: tuple[str, ...] = ()
+    """What was passed over; first what the project's file says and the user does not trust, one line a setting."""
 
     @property
     def lessons_file(self) -> Path:
@@ -112,7 +111,6 @@ def load_settings(
         # A base that is named holds its own database: with another's index its reports would seem lost.
         database_url=None if given is not None else written.database_url(),
         names_persona=_PERSONA[1] in roles,
-        left_out=tuple(written.left_out),
         warnings=tuple(dict.fromkeys(written.warnings)),
     )
 
@@ -160,7 +158,6 @@ class _Written:
         self.data: dict[str, Tree] = {}
         self.variables: dict[KeyPath, str] = {}
         self.warnings: list[str] = []
-        self.left_out: list[str] = []
         self._files: list[ConfigFile] = []
 
     def add_files(self) -> None:
@@ -185,11 +182,10 @@ class _Written:
         if not settings or is_trusted(self.project, self.environ):
             return
         for path, _ in settings:
-            self.left_out.append(
+            self.warnings.append(
                 f"{file.path}: {show_path(path)} is left out until you trust this file: `kr trust` shows it"
             )
             del _mapping(file.data, path[:-1])[str(path[-1])]
-        self.warnings += self.left_out
 
     def add_variables(self) -> None:
         """Lay ``KR_*`` over the files; an inner key comes after the outer one that it belongs to. Raises ``ConfigError``."""
@@ -303,8 +299,10 @@ def _value_of(text: str) -> Tree:
         return None
     if not text.startswith(("[", "{")) or text.startswith(("{project-root}", "{output_folder}")):
         return text
-    from kr.yaml_io import read_yaml  # heavy: as in read_config
-
+    try:
+        return read_json(text)
+    except (ValueError, RecursionError):
+        from kr.yaml_io import read_yaml  # heavy: as in read_config
     try:
         return read_yaml(text)[0]
     except (BrokenYaml, UnicodeError):  # whose words could quote a secret

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from kr.models import PHASES, TIERS, CacheMatch, Tier
 from kr.source_kinds import CHAIN, DEFAULT_SERVERS, SOURCES
-from kr.text import KeyPath, Tree
+from kr.text import KeyPath, Tree, one_line
 
 S = TypeVar("S")
 _LONGEST_SHOWN = 60
@@ -48,9 +48,7 @@ class Kind:
 def _shown(value: Tree) -> str:
     if isinstance(value, dict | list):
         return "a mapping" if isinstance(value, dict) else "a list"
-    shown = json.dumps(value, ensure_ascii=False)
-    shown = shown if shown.isprintable() else json.dumps(value)
-    return shown if len(shown) <= _LONGEST_SHOWN else shown[: _LONGEST_SHOWN - 1] + "…"
+    return one_line(json.dumps(value, ensure_ascii=False), _LONGEST_SHOWN)
 
 
 def or_null(kind: Kind) -> Kind:
@@ -182,7 +180,9 @@ class SearchProvider:
     provider: Literal["auto", "searxng", "brave", "tavily", "duckduckgo"] = setting(
         "auto", PROVIDERS, "auto takes the one that url or api_key_env configures, else DuckDuckGo."
     )
-    url: str | None = setting(None, URL, "Your SearXNG, or another base URL of the provider; ${VAR} expands.")
+    url: str | None = setting(
+        None, URL, "Your SearXNG, with json allowed, or another base URL; ${VAR} expands."
+    )
     api_key_env: str | None = setting(None, VARIABLE, "The environment variable that holds the key.")
     allow_private_addresses: bool = setting(False, FLAG, "Whether a page on a private address may be read.")
 
@@ -200,7 +200,6 @@ class ModelServer:
 class Server:
     """An MCP server in the ecosystem's ``mcpServers`` form. All but the command may hold secrets, and is not shown."""
 
-    type: str | None = setting(None, TEXT, "Taken because other programs write it; url or command decides.")
     url: str | None = setting(None, URL, "Its address, for streamable HTTP; ${VAR} expands.")
     headers: Mapping[str, str] = setting({}, HEADERS, "Sent to url; ${VAR} expands.")
     command: str | None = setting(None, TEXT, "A program that speaks MCP over standard input and output.")
@@ -246,12 +245,11 @@ _OWN = "{name, server, tool, argument} or {name, folder, framework}"
 _SOURCES = f"{', '.join(CHAIN)} or one of your own: {_OWN}"
 
 
-def _read_source(value: Tree) -> str | CustomSource:
-    return read_section(CustomSource, value) if isinstance(value, dict) else choice(*CHAIN).read(value)
-
-
 def _read_sources(value: Tree) -> tuple[str | CustomSource, ...]:
-    found: tuple[str | CustomSource, ...] = list_of(Kind(_SOURCES, _read_source), "").read(value)
+    def read(one: Tree) -> str | CustomSource:
+        return read_section(CustomSource, one) if isinstance(one, dict) else choice(*CHAIN).read(one)
+
+    found: tuple[str | CustomSource, ...] = list_of(Kind(_SOURCES, read), "").read(value)
     if len({one if isinstance(one, str) else one.name for one in found}) < len(found):
         raise ValueError
     return found
@@ -391,18 +389,17 @@ _HEAD = """\
 """
 
 
-def render_config(*, persona: str | None = None, knowledge_base_path: str | None = None) -> str:
-    """Return the text of ``kr.yaml``: what is passed is set, everything else stands commented out with its default."""
-    given = {"knowledge_researcher_persona": persona, "knowledge_base_path": knowledge_base_path}
-    chosen = {key: value for key, value in given.items() if value is not None}
+def render_config(knowledge_base_path: str | None = None) -> str:
+    """Return the text of ``kr.yaml``: a path that is passed is set, all else stands commented out with its default."""
     parts = [_HEAD]
     for outer in fields(Configuration):
         parts.append(f"\n# {outer.metadata['help']}\n{outer.name}:\n")
         defaults = plain(outer.default)
         for key in fields(outer.metadata["kind"].section):
             parts.append(f"  # {key.metadata['help']}\n")
-            mark = "" if key.name in chosen else "#"
-            parts.append(f"  {mark}{key.name}: {_flow(chosen.get(key.name, defaults[key.name]))}\n")
+            path = knowledge_base_path if key.name == "knowledge_base_path" else None
+            mark, value = ("#", defaults[key.name]) if path is None else ("", path)
+            parts.append(f"  {mark}{key.name}: {json.dumps(value, ensure_ascii=False)}\n")
     return "".join(parts)
 
 
@@ -415,12 +412,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     return list(value) if isinstance(value, tuple) else value
-
-
-def _flow(value: Any) -> str:
-    import yaml  # heavy: only `kr init` writes a configuration
-
-    written: str = yaml.safe_dump(
-        value, default_flow_style=True, sort_keys=False, width=10_000, allow_unicode=True
-    )
-    return written.removesuffix("\n").removesuffix("\n...")

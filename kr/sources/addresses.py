@@ -102,8 +102,6 @@ async def checked_addresses(host: str, resolve: Resolver, *, allow_private: bool
         addresses = await in_thread(lambda: resolve(host))
     except (OSError, UnicodeError) as error:
         raise SourceFailure("the host name is not known") from error
-    if not addresses:
-        raise SourceFailure("the host name is not known")
     for address in addresses:
         refusal = address_refusal(address, allow_private=allow_private)
         if refusal is not None:

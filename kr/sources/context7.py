@@ -50,7 +50,8 @@ class Context7:
         """Answer for the requested major where it is listed; a remembered library that is unknown by now is searched again."""
 
         async def dialogue(session: McpSession) -> Answer:
-            return await _Research(session, ask).answer()
+            research = _Research(session, ask)
+            return await research.remembered() or await research.searched()
 
         return converse(self.server, dialogue, timeout=timeout)
 
@@ -75,10 +76,7 @@ class _Research:
         self._session = session
         self._ask = ask
 
-    async def answer(self) -> Answer:
-        return await self._remembered() or await self._searched()
-
-    async def _remembered(self) -> Answer | None:
+    async def remembered(self) -> Answer | None:
         known = self._ask.known
         if known.library_id is None or not is_library_id(known.library_id):
             return None
@@ -88,7 +86,7 @@ class _Research:
         except UnknownLibrary:
             return None
 
-    async def _searched(self) -> Answer:
+    async def searched(self) -> Answer:
         query = self._ask.query
         reply = await self._call(
             self._session.choose("resolve-library-id"),
@@ -253,9 +251,8 @@ def failure_of(text: str) -> SourceFailure:
     """Return what a text that is no documentation means."""
     line, message = one_line(text), re.search(r'"message"\s*:\s*"((?:[^"\\]|\\.){1,400})"', text)
     said = one_line(message[1]) if message else line
-    if _REDIRECT.search(text):
-        return UnknownLibrary("no documentation", said=said)
-    if _UNKNOWN_LIBRARY.search(line):
-        return UnknownLibrary("no documentation", said=said, is_fault=False)
+    has_moved = _REDIRECT.search(text) is not None
+    if has_moved or _UNKNOWN_LIBRARY.search(line):
+        return UnknownLibrary("no documentation", said=said, is_fault=has_moved)
     reason = "no documentation" if line else "an empty answer"
     return SourceFailure(reason, said=said, is_fault=_UNKNOWN_TAG.match(line) is None)

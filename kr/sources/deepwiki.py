@@ -65,14 +65,9 @@ def read_answer(text: str, repository: str, *, is_error: bool, is_cut: bool = Fa
     if is_error or _ERROR.match(stripped):
         is_unknown = re.search(r"repository not found", stripped, re.IGNORECASE) is not None
         raise SourceFailure("an error", said=stripped, is_fault=not is_unknown)
-    body, url = split_navigation(stripped)
+    # The list of pages and the link at its end are no part of it.
+    body, view = _NAVIGATION.split(stripped, maxsplit=1)[0].rstrip(), _VIEW.search(stripped)
     if not body:
         raise SourceFailure("an empty answer")
-    url = url or f"https://deepwiki.com/{repository}"
+    url = view[1] if view else f"https://deepwiki.com/{repository}"
     return Answer(source=DeepWiki.name, passages=tuple(passages(body, url, is_cut=is_cut)), url=url)
-
-
-def split_navigation(text: str) -> tuple[str, str | None]:
-    """Take the list of pages and the link off the end of an answer; return the rest, and the link where it is DeepWiki's own."""
-    view = _VIEW.search(text)
-    return _NAVIGATION.split(text, maxsplit=1)[0].rstrip(), view[1] if view else None

@@ -9,14 +9,13 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import httpx2
 
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.sources.addresses import CheckedTransport, FetchRefused, Network
-from kr.sources.reasons import connection_reason, retry_after_seconds, status_reason
+from kr.sources.reasons import connection_reason, pause_asked_for, status_reason
 
 MAX_PAGE = 5 * 1024 * 1024
 """Bytes of a page's decoded text; the rest is cut."""
@@ -34,7 +33,6 @@ _TEXT = re.compile(
     r"text/(?!css|(?:x-)?(?:java|ecma)script|event-stream)[\w.+-]+|application/(?:json|markdown|xhtml\+xml|[\w.+-]+\+json)"
 )
 _BINARY = re.compile(rb"%PDF-|\x89PNG|GIF8[79]a|\xff\xd8\xff|PK\x03\x04|\x1f\x8b")
-_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _IN_HEADER = re.compile(r"""(?i);\s*charset\s*=\s*["']?([\w:.-]{1,40})""")
 _IN_PAGE = re.compile(rb"""(?i)<meta\b[^>]{0,300}?charset\s*=\s*["']?([\w:.-]{1,40})""")
 # Python has codecs that are no charset (punycode) or unsafe (utf-7): these are what pages are written in.
@@ -113,9 +111,8 @@ async def ask_json(
     max_bytes: int,
     headers: Mapping[str, str],
     body: Mapping[str, object] | None = None,
-    hints: Mapping[int, str] = MappingProxyType({}),
 ) -> Any:
-    """Ask a server of the user's, perhaps private, and read its answer as JSON; ``hints`` are said behind a status.
+    """Ask a server of the user's, perhaps private, and read its answer as JSON.
 
     Raises ``SourceTimeout`` and ``SourceFailure``, named ``name``, without address, header or answer. Redirects are not followed.
     """
@@ -136,10 +133,10 @@ async def ask_json(
     except SourceFailure as error:
         raise SourceFailure(f"{name}: {error.reason}") from error
     if not reply.is_success:
-        after = retry_after_seconds(reply.headers.get("retry-after"))
-        more = ", a redirect that is not followed" if reply.status < 400 else hints.get(reply.status, "")
+        more = ", a redirect that is not followed" if reply.status < 400 else ""
         reason = f"{name}: {status_reason(reply.status)}{more}"
-        raise SourceFailure(reason, retry_after=after if reply.status in {429, 503} else None)
+        pause = pause_asked_for(reply.status, reply.headers.get("retry-after"))
+        raise SourceFailure(reason, retry_after=pause)
     if reply.is_cut:
         raise SourceFailure(f"{name}: the answer is too long")
     try:
@@ -222,27 +219,19 @@ def _page(url: httpx2.URL, reply: Reply) -> Page:
 
 
 def media_type(content_type: str, data: bytes) -> str | None:
-    """Tell the media type of a page that is text, HTML, Markdown or JSON, by header or first bytes; None for all else."""
+    """Tell the declared media type of a page that is text, HTML, Markdown or JSON; None for all else."""
     declared = content_type.partition(";")[0].strip().lower()
-    if not declared:
-        declared = (
-            "text/html" if re.search(rb"(?i)<(?:!doctype\s+html|html|head|body)\b", data[:2048]) else ""
-        )
-    is_marked = data.startswith(tuple(mark for mark, _ in _MARKS))
-    is_binary = _BINARY.match(data) or (b"\0" in data[:8192] and not is_marked)
+    is_binary = _BINARY.match(data) or b"\0" in data[:8192]
     return declared if _TEXT.fullmatch(declared) and not is_binary else None
 
 
 def decode(data: bytes, content_type: str, *, is_cut: bool = False) -> str:
-    """Decode a page: a byte order mark decides, then valid UTF-8, then what the header or the page declares.
+    """Decode a page: as UTF-8 where it is valid, else as the header or the page declares.
 
     What no charset can read becomes U+FFFD. ``is_cut`` drops a character that the end cuts in two.
     """
-    for mark, name in _MARKS:
-        if data.startswith(mark):
-            return data.removeprefix(mark).decode(name, "replace")
     with suppress(UnicodeError):
-        return codecs.getincrementaldecoder("utf-8")("strict").decode(data, final=not is_cut)
+        return codecs.getincrementaldecoder("utf-8-sig")("strict").decode(data, final=not is_cut)
     in_page = _IN_PAGE.search(data[:4096])
     labels = [*_IN_HEADER.findall(content_type[:1000]), *([in_page[1].decode()] if in_page else [])]
     return data.decode(next(filter(None, map(_charset, labels)), "cp1252"), "replace")

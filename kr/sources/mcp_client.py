@@ -34,8 +34,8 @@ from kr.sources.reasons import (
     connection_reason,
     leaves,
     one_line,
+    pause_asked_for,
     quoted,
-    retry_after_seconds,
     secrets_of,
     status_reason,
     without_secrets,
@@ -56,8 +56,6 @@ MAX_MESSAGE = 8 * 1024 * 1024
 """Bytes of one message, which may hold a text twice and escaped; what is longer is not read to its end."""
 
 MAX_REDIRECTS = 5
-_PAGES = 10
-"""Pages of a tool list that are read at most."""
 
 _FAREWELL = 1.0
 """Seconds for leaving a session whose answer is there."""
@@ -156,27 +154,15 @@ async def _session(server: Server, dialogue: Dialogue[T], noted: _Noted, answers
     with anyio.CancelScope() as scope:
         async with _client(server, noted) as client:
             try:
-                session = McpSession(client, await _list_tools(client), secrets_of(server, surely=True))
+                listed = (await client.list_tools()).tools
+                tools = {it.name: frozenset(it.input_schema.get("properties") or ()) for it in listed}
+                session = McpSession(client, tools, secrets_of(server, surely=True))
                 answers.append(await dialogue(session))
             except Exception as error:  # noqa: BLE001  # kept, since task groups on the way out would wrap it
                 noted.error = error
             scope.deadline = anyio.current_time() + _FAREWELL
     if not answers:
         raise noted.error or SourceTimeout("no answer in time")
-
-
-async def _list_tools(client: Client) -> dict[str, frozenset[str]]:
-    tools: dict[str, frozenset[str]] = {}
-    cursor: str | None = None
-    for _ in range(_PAGES):
-        page = await client.list_tools(cursor=cursor)
-        for tool in page.tools:
-            properties = tool.input_schema.get("properties")
-            tools[tool.name] = frozenset(properties if isinstance(properties, dict) else ())
-        cursor = page.next_cursor
-        if cursor is None:
-            break
-    return tools
 
 
 @asynccontextmanager
@@ -242,8 +228,7 @@ def _note(response: httpx2.Response, noted: _Noted) -> None:
         raise noted.ended(SourceFailure(f"more than {MAX_REDIRECTS} redirects"))
     status = response.status_code
     if status in _FINAL:
-        after = retry_after_seconds(response.headers.get("retry-after"))
-        pause = after if status in {429, 503} else None
+        pause = pause_asked_for(status, response.headers.get("retry-after"))
         raise noted.ended(SourceFailure(status_reason(status), retry_after=pause))
     # An earlier bad status is forgotten: the handshake may have been refused in its newer form.
     noted.status = None if status < 300 else status_reason(status)

@@ -103,7 +103,7 @@ def status_reason(status: int) -> str:
         return f"HTTP {status}"
 
 
-def retry_after_seconds(value: str | None) -> float | None:
-    """Read the seconds of a ``Retry-After`` header; None where it has none."""
-    text = (value or "").strip()
-    return float(text) if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", text) else None
+def pause_asked_for(status: int, retry_after: str | None) -> float | None:
+    """Return the seconds of a busy server's ``Retry-After`` header; None where it has none."""
+    seconds = re.fullmatch(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*", retry_after or "")
+    return float(seconds[1]) if seconds and status in {429, 503} else None

@@ -58,9 +58,11 @@ class WebSearch:
 
     async def _answer(self, query: Query) -> Sequence[Passage]:
         provider = self.provider
+        version = "" if query.framework_version.strip().lower() == "unknown" else query.framework_version
+        words = " ".join(f"{query.framework} {version} {query.question}".split())  # F1, step 5c
         try:
             with anyio.fail_after(_at_most(_SEARCH_SECONDS)):
-                found = await self._search(provider, search_query(query))
+                found = await self._search(provider, words)
         except TimeoutError as error:
             raise SourceTimeout(f"{provider} gave no answer in time") from error
         network = Network(allow_private=self._config.allow_private_addresses)
@@ -83,11 +85,10 @@ class WebSearch:
             return await _duckduckgo(words)
         if not self._key and provider != "searxng":
             raise SourceNotAsked(f"{provider} needs an API key: set web_search.api_key_env")
-        method, headers, body, hints = "GET", {}, None, {}
+        method, headers, body = "GET", {}, None
         match provider:
             case "searxng":
                 url = self._target(None, "/search", {"q": words, "format": "json"})
-                hints = {403: " (does the instance allow the format json?)"}
             case "brave":
                 query = {"q": words[:_MAX_SEARCH], "count": str(_ASKED_FOR)}
                 url = self._target("https://api.search.brave.com", "/res/v1/web/search", query)
@@ -96,9 +97,7 @@ class WebSearch:
                 method, url = "POST", self._target("https://api.tavily.com", "/search", {})
                 headers = {"Authorization": f"Bearer {self._key}"}
                 body = {"query": words[:_MAX_SEARCH], "max_results": _ASKED_FOR}
-        found = await ask_json(
-            provider, method, url, max_bytes=_MAX_ANSWER, headers=headers, body=body, hints=hints
-        )
+        found = await ask_json(provider, method, url, max_bytes=_MAX_ANSWER, headers=headers, body=body)
         if provider == "brave" and isinstance(found, dict):  # ``web`` is left out when nothing was found
             found = found.get("web", {"results": []} if found.get("type") == "search" else None)
         if not isinstance(found, dict) or not isinstance(found.get("results"), list):
@@ -123,12 +122,6 @@ def _at_most(seconds: float) -> float:
     """Return so many seconds, or fewer where little is left: what is done by then can still be returned."""
     left = anyio.current_effective_deadline() - anyio.current_time()
     return min(seconds, 0.9 * left)
-
-
-def search_query(query: Query) -> str:
-    """Build ``{framework} {framework_version} {question}`` (F1, step 5c), an unknown version left out."""
-    version = "" if query.framework_version.strip().lower() == "unknown" else query.framework_version
-    return " ".join(f"{query.framework} {version} {query.question}".split())
 
 
 def usable(items: Sequence[object], provider: str) -> Sequence[Result]:
@@ -184,12 +177,11 @@ async def _read(results: Sequence[Result], network: Network) -> Sequence[Passage
     found = [outcomes[index] for index in sorted(outcomes)]
     passages = [one for one in found if isinstance(one, Passage)]
     if not passages:  # the search worked: it is no fault of the provider
-        pages = "the page found" if len(results) == 1 else f"any of the {len(results)} pages found"
         failures = [one for one in found if isinstance(one, SourceFailure)]
         reasons = [failure.reason for failure in failures if not isinstance(failure, SourceTimeout)]
         if not reasons:
-            raise SourceTimeout(f"could not read {pages} in time", is_fault=False)
-        raise SourceFailure(f"could not read {pages}: {reasons[0]}", is_fault=False)
+            raise SourceTimeout(f"could not read any of {len(results)} pages in time", is_fault=False)
+        raise SourceFailure(f"could not read any of {len(results)} pages: {reasons[0]}", is_fault=False)
     return passages
 
 

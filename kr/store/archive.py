@@ -153,3 +153,7 @@ def unknown_entry(tx: Transaction, entry_id: str, *, in_archive: bool = False) -
     command = "kr archive list" if in_archive else "kr entries list"
     hint = f"nearest: {alike}" if alike else f"{command} shows them"
     return UnknownEntry(f"no {what} has the id {shown}; {hint}")
+
+
+def unknown_revision(entry_id: str, number: int) -> UnknownEntry:
+    return UnknownEntry(f"{entry_id}: there is no revision {number}; see kr entries history {entry_id}")

@@ -181,7 +181,7 @@ def to_entry(row: Row, *, status: str | None = None) -> Entry:
 
 def next_access(tx: Transaction, now: datetime) -> str:
     """Return the time of an access now: later than every other that is committed, though the clock jumped back."""
-    return after(now, [tx.value("SELECT max(last_accessed) FROM entries") or ""])
+    return after(now, tx.value("SELECT max(last_accessed) FROM entries") or "")
 
 
 def touch(tx: Transaction, entry_id: str, now: datetime) -> str | None:

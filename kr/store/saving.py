@@ -240,31 +240,32 @@ def _new_name(tx: Transaction, draft: Draft) -> Name:
     return reports.free_name(tx, draft.framework, draft.topic, draft.framework_version)
 
 
-def remove(store: Store, entry_ids: Sequence[str], now: datetime) -> list[Archived] | None:
-    """Move live entries to the archive by hand, each with the text that it last showed; all or none.
+def remove(store: Store, entry_ids: Sequence[str], now: datetime) -> list[Archived]:
+    """Move live entries to the archive by hand, each with the text that it last showed; all or none. Raises ``UnknownEntry``."""
 
-    None: one is not there.
-    """
-
-    def write(tx: Transaction) -> list[Archived] | None:
-        live = [entries.get(tx, entry_id) for entry_id in dict.fromkeys(entry_ids)]
-        return None if None in live else [_archive(tx, entry, now) for entry in live if entry is not None]
+    def write(tx: Transaction) -> list[Archived]:
+        return [_archive(tx, _live(tx, entry_id), now) for entry_id in dict.fromkeys(entry_ids)]
 
     return store.change(write)
 
 
-def restore_archived(
-    store: Store, archived: Archived, now: datetime, *, replace_live: bool = False
-) -> Saved | None:
-    """Make an archived entry live again, with its own text. None: it left the archive meanwhile.
+def _live(tx: Transaction, entry_id: str) -> Entry:
+    entry = entries.get(tx, entry_id)
+    if entry is None:
+        raise archive.unknown_entry(tx, entry_id)
+    return entry
+
+
+def restore_archived(store: Store, archived: Archived, now: datetime, *, replace_live: bool = False) -> Saved:
+    """Make an archived entry live again, with its own text. Raises ``UnknownEntry`` where it left the archive meanwhile.
 
     Raises ``EntryConflict`` when its text is lost, or its id or topic is live (``replace_live``: archived first); ``ReportUnwritable``.
     """
 
-    def write(tx: Transaction) -> Saved | None:
-        if not archive.pop(tx, archived.archive_id):
-            return None
+    def write(tx: Transaction) -> Saved:
         entry = archived.entry
+        if not archive.pop(tx, archived.archive_id):
+            raise archive.unknown_entry(tx, entry.id, in_archive=True)
         same = [entries.get(tx, entry.id), *_of_same_major(tx, entry)]
         live = list({it.id: it for it in same if it is not None}.values())
         if live and not replace_live:
@@ -282,18 +283,18 @@ def restore_archived(
     return store.change(write)
 
 
-def restore_revision(store: Store, entry_id: str, number: int, now: datetime) -> Saved | None:
-    """Bring an earlier text of a live entry back with its version, confidence, writer and time. None: no such entry or revision.
+def restore_revision(store: Store, entry_id: str, number: int, now: datetime) -> Saved:
+    """Bring an earlier text of a live entry back with its version, confidence, writer and time. Raises ``UnknownEntry``.
 
     Raises ``EntryConflict`` when another live entry is the one of that version.
     """
 
-    def write(tx: Transaction) -> Saved | None:
-        current = entries.get(tx, entry_id)
+    def write(tx: Transaction) -> Saved:
+        current = _live(tx, entry_id)
         revision = reports.revision(tx, entry_id, number)
         text = reports.text_of(tx, revision.sha256) if revision is not None else None
-        if current is None or revision is None or text is None:
-            return None
+        if revision is None or text is None:
+            raise archive.unknown_revision(entry_id, number)
         current = reports.ingest_edit(tx, current)
         confidence: Confidence = next((it for it in get_args(Confidence) if it == revision.confidence), "low")
         origin: Origin = next((it for it in get_args(Origin) if it == revision.origin), "imported")

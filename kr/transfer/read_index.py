@@ -137,7 +137,7 @@ def _read_time(value: object) -> str:
 
 
 def _read_status(value: object) -> str:
-    status: str = one_of("fresh", "stale", "archived")(text(value).strip().lower())
+    status: str = one_of("status", ("fresh", "stale", "archived"))(text(value).strip().lower())
     return status
 
 
@@ -165,7 +165,7 @@ _WHOSE: Fields = {
     "id": line,
     "framework": line,
     "entry_topic": line,
-    "kind": one_of("times", "writer", "question", "wording"),
+    "kind": one_of("kind", ("times", "writer", "question", "wording")),
 }
 _WORDING: Fields = {
     "topic": text,
@@ -179,8 +179,8 @@ _OF_KIND: dict[str, Fields] = {
     "times": {**dict.fromkeys(EXACT_TIMES, optional(_read_time)), "stale_major": optional(line)},
     "writer": {
         "sha256": line,
-        "origin": one_of(*get_args(Origin)),
-        "confidence": one_of(*get_args(Confidence)),
+        "origin": one_of("origin", get_args(Origin)),
+        "confidence": one_of("confidence", get_args(Confidence)),
         "written_by": optional(line),
     },
     "question": _WORDING,

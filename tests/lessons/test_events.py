@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.lessons.events import EventLimits, detect, is_clean_success, phase_tag, read_return
+from kr.lessons.events import detect, phase_tag, read_return
+from kr.lessons.record import evident_events
 from kr.models import EVENT_TYPES, PHASES, EventType
+from tests.support.lessons import settings_of
 
 GENERAL: EventType = "general_agent_failure"
 _JSON = st.recursive(
@@ -18,7 +20,8 @@ _JSON = st.recursive(
 def found(
     data: dict[str, Any], declared: EventType = GENERAL, phase: str = "dev-execution", **limits: Any
 ) -> list[str]:
-    return list(detect(declared, phase, read_return(data), EventLimits(**limits)))
+    returned = read_return(data)
+    return list(detect(declared, returned, evident_events(phase, returned, settings_of(**limits))))
 
 
 def rounds(count: object) -> dict[str, Any]:
@@ -185,6 +188,6 @@ def test_a_story_review_stays_one() -> None:
 @given(_JSON, _JSON, _JSON, st.sampled_from(EVENT_TYPES), st.sampled_from(PHASES))
 def test_any_shape_is_read(status: Any, errors: Any, results: Any, declared: EventType, phase: str) -> None:
     returned = read_return({"status": status, "errors": errors, "results": results, "agent": results})
-    seen = detect(declared, phase, returned, EventLimits())
+    seen = detect(declared, returned, evident_events(phase, returned, settings_of()))
     assert list(seen) == sorted(seen, key=EVENT_TYPES.index)
-    assert (declared in seen) or is_clean_success(returned)
+    assert (declared in seen) or not seen

@@ -10,7 +10,6 @@ from kr.lessons.hooks import (
     LOOKED_AT,
     Failure,
     Start,
-    context_answer,
     last_words,
     phase_of,
     read_hook,
@@ -141,14 +140,6 @@ def test_the_end_of_a_long_error_is_read() -> None:
 def test_lone_surrogates_are_replaced() -> None:
     task = read_hook({"hook_event_name": "SessionStart", "session_id": "a\ud800b"}, nothing)
     assert task == Start(event="SessionStart", phase=None, session_id="a?b")
-
-
-def test_the_answer_is_whole_lines_within_the_limit() -> None:
-    answer = context_answer("SubagentStart", "\n".join(["title", *("x" * 999 for _ in range(20))]))
-    context = answer["hookSpecificOutput"]["additionalContext"]
-    assert answer["hookSpecificOutput"]["hookEventName"] == "SubagentStart"
-    assert len(context) <= 10_000
-    assert {len(line) for line in context.splitlines()[1:]} == {999}
 
 
 def test_the_last_words_of_a_transcript() -> None:

@@ -80,8 +80,8 @@ def test_a_disk_that_fails_to_flush_acknowledges_nothing(path: Path, monkeypatch
     [
         (b"# Mine\n\n- [2026-01-01] [x] old\n", b"- [2026-02-07] [dev-execution] new\n"),
         (b"- [2026-01-01] [x] old", b"\n- [2026-02-07] [dev-execution] new\n"),
-        (b"# Mine\r\n- [2026-01-01] [x] old\r\n", b"- [2026-02-07] [dev-execution] new\r\n"),
-        (b"# Mine\r\n- [2026-01-01] [x] old", b"\r\n- [2026-02-07] [dev-execution] new\r\n"),
+        (b"# Mine\r\n- [2026-01-01] [x] old\r\n", b"- [2026-02-07] [dev-execution] new\n"),
+        (b"# Mine\r\n- [2026-01-01] [x] old", b"\n- [2026-02-07] [dev-execution] new\n"),
         (b"\xef\xbb\xbf- [2026-01-01] [x] old\n", b"- [2026-02-07] [dev-execution] new\n"),
         (b"\xef\xbb\xbf", HEADER.encode() + b"- [2026-02-07] [dev-execution] new\n"),
         (b"", HEADER.encode() + b"- [2026-02-07] [dev-execution] new\n"),

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from kr.lessons.events import EventLimits
 from kr.lessons.file import LessonsFile
 from kr.lessons.record import record
 from kr.lessons.review import Lessons
@@ -17,7 +16,7 @@ from kr.models import to_plain
 from kr.store import lessons, lookup
 from kr.store.engine import Store
 from kr.text import search_words
-from tests.support.lessons import NOW, book_of, inject_from, record_data, record_to, record_words
+from tests.support.lessons import NOW, book_of, inject_from, record_data, record_to, record_words, settings_of
 from tests.support.secret_shapes import SHAPES
 
 HOSTILE = [
@@ -74,7 +73,7 @@ def by_remark(text: str, at: Place) -> None:
 
 
 def by_add(text: str, at: Place) -> None:
-    at.service.add("The build fails at once", text, phase="dev-execution", by_person=False)
+    at.service.add("The build fails at once", text, phase="dev-execution", tags=(), ref=None, by_person=False)
 
 
 def by_import(text: str, at: Place) -> None:
@@ -149,7 +148,9 @@ def test_a_rejected_lesson_does_not_come_back(
 
 
 def test_a_person_may_write_what_they_like_but_no_secret(service: Lessons, path: Path, store: Store) -> None:
-    added = service.add("The cache is broken", HOSTILE[1], phase="dev-execution", by_person=True)
+    added = service.add(
+        "The cache is broken", HOSTILE[1], phase="dev-execution", tags=(), ref=None, by_person=True
+    )
     assert added["status"] == "live"
     assert "curl" in inject_from(path, store).results["injection_block"]
 
@@ -255,8 +256,6 @@ def test_a_request_that_is_refused_shows_no_secret(
 ) -> None:
     secret = "ghp" + "_0123456789abcdefghijABCDEFGHIJ012345"
     data = {**record_data(), "phase": f"token={secret}", "story_key": secret}
-    answer = json.dumps(
-        to_plain(record(data, book_of(path, store), root=project, limits=EventLimits(), now=NOW))
-    )
+    answer = json.dumps(to_plain(record(data, book_of(path, store), settings_of(project), now=NOW)))
     assert "Recording skipped" in answer
     assert secret not in answer + caplog.text

@@ -69,12 +69,14 @@ def test_a_lesson_in_ones_own_words(service: Lessons) -> None:
     assert added["tags"] == ["code-review", "vue"]
     assert service.show(added["id"][:8]) == added
     with pytest.raises(KrError, match="a lesson says this already"):
-        service.add("rows stay blank", "set the row heights", phase="code-review", by_person=False)
+        service.add(
+            "rows stay blank", "set the row heights", phase="code-review", tags=(), ref=None, by_person=False
+        )
     for symptom, fix in (("", "x"), ("x", " "), ("x", "y " * 80)):
         with pytest.raises(KrError):
-            service.add(symptom, fix, phase="code-review", by_person=True)
+            service.add(symptom, fix, phase="code-review", tags=(), ref=None, by_person=True)
     with pytest.raises(KrError, match="159 columns, at most 120"):
-        service.add("x", "y " * 80, phase="code-review", by_person=True)
+        service.add("x", "y " * 80, phase="code-review", tags=(), ref=None, by_person=True)
 
 
 # What each kind of lesson does to its failure: its chance in a sprint where the lesson was given, and where it was not.

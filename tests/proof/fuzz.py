@@ -25,7 +25,7 @@ from kr.documents.html import to_markdown
 from kr.documents.npm import declarations
 from kr.documents.python import python_sections
 from kr.errors import KrError
-from kr.server.mcp import TOOLS
+from kr.server.mcp import CALLS
 from tests.support.dependency_files import DEPENDENCY_FILES
 from tests.support.lessons import record_data
 from tests.support.program import Project, request
@@ -161,9 +161,9 @@ def tool(project: Project, data: bytes) -> None:
         given = json.loads(data)
         if isinstance(given, Mapping):
             with project.app() as app, suppress(KrError):
-                for it in TOOLS:
-                    if it.name == given.get("tool", it.name):
-                        it.call(app, {**given})
+                for name, call in CALLS.items():
+                    if name == given.get("tool", name):
+                        call(app, {**given})
 
 
 def _text(read: Callable[[str], object]) -> Callable[[Project, bytes], object]:
@@ -261,14 +261,14 @@ DOORS: dict[str, Door] = {
         _json(
             *(
                 {
-                    "tool": it.name,
+                    "tool": name,
                     **_FINDING,
                     "id": "vue-slots-work",
                     "outcome": "worked",
                     "query": "slots",
                     "lesson": {"symptom": "a", "fix": "b"},
                 }
-                for it in TOOLS
+                for name in CALLS
             )
         ),
         tool,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kr.models import PLACEHOLDER_MARK, Answer, Passage, Query
 from kr.report import SECTIONS, STALE_MARK, parse_report
-from kr.research.report import Report, Synthesis, build_report, confidence
+from kr.research.report import Report, Synthesis, build_report
 from kr.text import tokens_of
 
 QUERY = Query(
@@ -158,7 +158,9 @@ def test_notes_of_sources_tell_their_names_alone() -> None:
     ],
 )
 def test_confidence_follows_the_table(source: str, has_code: bool, pages: int, expected: str) -> None:
-    assert confidence(source, has_code=has_code, pages=pages) == expected
+    texts = [f"Text {number}." + f"\n\n```\n{EXAMPLE}\n```" * has_code for number in range(pages)]
+    told = (Passage(text=text, title="Page", url=f"https://{at}.example/") for at, text in enumerate(texts))
+    assert build(*told, source=source).confidence == expected
 
 
 def test_a_copy_of_a_page_confirms_nothing() -> None:

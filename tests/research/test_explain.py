@@ -48,7 +48,6 @@ def fingerprint(folder: Path) -> dict[str, str]:
 def test_without_a_database_it_is_a_miss_and_none_is_made(project: Project) -> None:
     value = explain(project)
     assert (value["outcome"], value["considered"]) == ("miss", [])
-    assert "no entry has this framework" in value["decision"]
     assert not project.base.exists()
 
 

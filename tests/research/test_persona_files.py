@@ -3,13 +3,15 @@ from pathlib import Path
 
 import pytest
 
-from kr.research.persona import DEFAULT_PERSONA, LEAN_PERSONA, LOAD_FAILED, fitting_persona, load_persona
+from kr.research.persona import LEAN_PERSONA, LOAD_FAILED, load_persona
 
 CUSTOMIZE = '[agent]\nname = "{name}"\nrole = "Architect"\nprinciples = ["Boring technology."]\n'
 SKILL = "---\nname: bmad-agent-architect\n---\n\n# Overview\n"
 OLDER = (
     '<agent name="{name}"><persona><role>Architect</role><principles>Simple.</principles></persona></agent>'
 )
+
+ARCHITECT = "bmad:bmm:agents:architect"
 
 
 def _skill(base: Path, name: str) -> None:
@@ -44,13 +46,12 @@ def test_the_newest_layout_is_taken(root: Path, home: Path) -> None:
     """Laid out from the oldest to the newest: each new one wins over those before."""
     for folder in ("bmad", ".bmad", "_bmad"):
         _older(root, folder, folder)
-        assert load_persona(DEFAULT_PERSONA, root, home)[0].name == folder
+        assert load_persona(ARCHITECT, root, home)[0].name == folder
     for base in (home / ".claude", root / ".agent", root / ".agents", root / ".claude"):
         _skill(base / "skills", str(base.name))
-        persona, note = load_persona(DEFAULT_PERSONA, root, home)
+        persona, note = load_persona(ARCHITECT, root, home)
         assert persona.name == base.name
         assert note is None
-    assert fitting_persona(root, home) == DEFAULT_PERSONA
 
 
 def test_an_override_that_is_no_toml_is_passed_over_with_a_warning(
@@ -60,7 +61,7 @@ def test_an_override_that_is_no_toml_is_passed_over_with_a_warning(
     custom = root / "_bmad" / "custom" / "bmad-agent-architect.toml"
     custom.parent.mkdir(parents=True)
     custom.write_text("[agent\n")
-    persona, note = load_persona(DEFAULT_PERSONA, root, home)
+    persona, note = load_persona(ARCHITECT, root, home)
     assert (persona.name, note) == ("Winston", None)
     (message,) = (record.getMessage() for record in caplog.records)
     assert message.startswith(f"{custom} was passed over: it is not valid TOML: ")
@@ -72,7 +73,7 @@ def test_overrides_of_the_project_are_merged(root: Path, home: Path) -> None:
     custom.mkdir(parents=True)
     (custom / "bmad-agent-architect.toml").write_text('[agent]\nname = "Team"\nprinciples = ["Ours."]\n')
     (custom / "bmad-agent-architect.user.toml").write_text('[agent]\nprinciples = ["Mine."]\n')
-    persona, _ = load_persona(DEFAULT_PERSONA, root, home)
+    persona, _ = load_persona(ARCHITECT, root, home)
     assert persona.name == "Team"
     assert persona.traits[-1] == "principles: Boring technology. Ours. Mine."
 
@@ -83,13 +84,12 @@ def test_a_broken_file_gives_way_to_the_next(root: Path, home: Path) -> None:
     (folder / "SKILL.md").write_bytes(b"\xff\xfe\x00")
     (root / ".agents" / "skills" / "bmad-agent-architect" / "SKILL.md").mkdir(parents=True)
     _older(root, "_bmad", "Winston")
-    assert load_persona(DEFAULT_PERSONA, root, home)[0].name == "Winston"
+    assert load_persona(ARCHITECT, root, home)[0].name == "Winston"
 
 
 def test_nothing_there_is_the_lean_persona_with_a_note(root: Path, home: Path) -> None:
-    assert load_persona(DEFAULT_PERSONA, root, home) == (LEAN_PERSONA, LOAD_FAILED)
+    assert load_persona(ARCHITECT, root, home) == (LEAN_PERSONA, LOAD_FAILED)
     assert LOAD_FAILED == "persona_load_failed: using lean persona"
-    assert fitting_persona(root, home) == "lean"
 
 
 @pytest.mark.parametrize("persona_id", ["lean", " Lean "])

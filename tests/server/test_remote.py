@@ -266,3 +266,23 @@ def test_a_lesson_that_is_added_reaches_the_server(client: Project, server: Serv
     assert "Tokens are printed: Mask them in the logger" in [
         it["summary"] for it in json.loads(listed.stdout)
     ]
+
+
+def test_a_finding_is_about_the_version_that_the_clients_project_uses(
+    client: Project, server: Served, served: Project
+) -> None:
+    locked = {"": {"dependencies": {"zod": "^4"}}, "node_modules/zod": {"version": "4.1.2"}}
+    (client.root / "package.json").write_text('{"dependencies": {"zod": "^4"}}')
+    (client.root / "package-lock.json").write_text(json.dumps({"lockfileVersion": 3, "packages": locked}))
+    words = (
+        "save",
+        "zod",
+        "How are unknown keys refused?",
+        "--answer",
+        "z.strictObject",
+        "--session-id",
+        "s",
+    )
+    done = client.run(*words, more={"KR_SERVER": server.url, "KR_TOKEN": TOKEN})
+    assert done.returncode == 0, done.stderr
+    assert served.sql("SELECT framework_version FROM entries WHERE framework = 'zod'") == [("4.1.2",)]

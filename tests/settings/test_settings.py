@@ -327,20 +327,22 @@ class TestTemplate:
         settings = load(tmp_path, text)
         read = {section: plain(getattr(settings, section)) for section in kinds_of(Configuration)}
         assert read == plain(Configuration())
-        assert settings.warnings == ()
-        assert settings.names_persona == is_open
+        assert (settings.warnings, settings.names_persona) == ((), is_open)
 
     def test_uncommented_it_holds_every_key_of_the_specification(self) -> None:
         shown = yaml.safe_load(uncommented(render_config()))
         assert shown == plain(Configuration())
         assert list(shown) == ["knowledge_research", "role_mapping", "defaults", "e2e_inspection"]
 
-    @pytest.mark.parametrize("persona", ["lean", "{project-root}/my persona.md", "a: b # c"])
-    def test_what_is_passed_is_set(self, tmp_path: Path, persona: str) -> None:
-        settings = load(tmp_path, render_config(persona=persona, knowledge_base_path="../shared kb"))
-        chosen = settings.role_mapping.knowledge_researcher_persona
-        assert chosen == persona.replace("{project-root}", str(tmp_path))
-        assert settings.knowledge_base == tmp_path.parent / "shared kb"
+    def test_a_persona_may_lie_in_the_project(self, tmp_path: Path) -> None:
+        named = "role_mapping: {knowledge_researcher_persona: '{project-root}/my persona.md'}"
+        settings = load(tmp_path, named)
+        assert settings.role_mapping.knowledge_researcher_persona == f"{tmp_path}/my persona.md"
+
+    @pytest.mark.parametrize("name", ["shared kb", "größe", "a: b # c"])
+    def test_what_is_passed_is_set(self, tmp_path: Path, name: str) -> None:
+        settings = load(tmp_path, render_config(f"../{name}"))
+        assert settings.knowledge_base == tmp_path.parent / name
 
 
 def uncommented(text: str) -> str:

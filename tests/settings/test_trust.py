@@ -70,8 +70,7 @@ def test_what_a_cloned_repository_starts_expands_and_calls_is_left_out_and_named
     settings = load(project, home)
     assert is_harmless(settings)
     assert settings.knowledge_research.max_entries == 7
-    left_out = settings.left_out
-    assert left_out == settings.warnings[: len(left_out)]
+    left_out = settings.warnings
     names = "llm.base_url llm.api_key_env web_search.url web_search.api_key_env"
     for name in [*names.split(), "web_search.allow_private_addresses", "servers.context7"]:
         [line] = [line for line in left_out if f"knowledge_research.{name} is left out" in line]
@@ -115,7 +114,7 @@ def test_a_file_that_the_user_names_is_trusted(project: Path, home: Path) -> Non
     file = write(project / "kr.yaml", HOSTILE)
     for settings in (load(project, home, config=file), load(project, home, KR_CONFIG="kr.yaml")):
         assert settings.knowledge_research.servers["context7"].command == "sh"
-        assert settings.left_out == ()
+        assert settings.warnings == ()
 
 
 def test_variables_of_the_user_count_beside_an_untrusted_file(project: Path, home: Path) -> None:
@@ -138,7 +137,7 @@ def test_the_shipped_servers_and_what_calls_nothing_need_no_trust(
     project: Path, home: Path, research: object
 ) -> None:
     write(project / "kr.yaml", research)
-    assert load(project, home).left_out == ()
+    assert load(project, home).warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -156,7 +155,7 @@ def test_a_server_that_is_not_the_shipped_one_needs_trust(project: Path, home: P
     settings = load(project, home)
     assert is_harmless(settings)
     assert not settings.knowledge_research.servers["context7"].headers
-    assert len(settings.left_out) == 1
+    assert len(settings.warnings) == 1
 
 
 def test_the_users_own_file_lies_below_the_projects_key_by_key(project: Path, home: Path) -> None:
@@ -213,15 +212,15 @@ def test_each_line_shows_what_is_read_in_ascii(project: Path, home: Path) -> Non
 @pytest.mark.parametrize("folder", ["~/notes", "/etc", "../other", "docs/../../x"])
 def test_a_folder_outside_of_the_project_needs_trust(project: Path, home: Path, folder: str) -> None:
     write(project / "kr.yaml", {"sources": [{"name": "notes", "folder": folder, "framework": "zod"}]})
-    left_out = load(project, home).left_out
+    left_out = load(project, home).warnings
     assert any("knowledge_research.sources is left out" in line for line in left_out)
 
 
 def test_a_folder_of_the_project_needs_none(project: Path, home: Path) -> None:
     write(project / "kr.yaml", {"sources": [{"name": "notes", "folder": "docs", "framework": "zod"}]})
-    assert not load(project, home).left_out
+    assert not load(project, home).warnings
     (project / "docs").symlink_to(project / "pages")
-    assert not load(project, home).left_out
+    assert not load(project, home).warnings
 
 
 @pytest.mark.parametrize("link", ["notes", "all"])
@@ -231,12 +230,12 @@ def test_a_folder_that_a_link_leads_out_to_needs_trust_for_where_it_leads(
     (project / link).symlink_to(tmp_path / "secrets")
     folder = {"notes": "notes", "all": "all/mine"}[link]
     write(project / "kr.yaml", {"sources": [{"name": "notes", "folder": folder, "framework": "zod"}]})
-    assert load(project, home).left_out
+    assert load(project, home).warnings
     agree(project, home)
-    assert not load(project, home).left_out
+    assert not load(project, home).warnings
     (project / link).unlink()
     (project / link).symlink_to(tmp_path / "others")
-    assert load(project, home).left_out
+    assert load(project, home).warnings
 
 
 @pytest.mark.parametrize("path", ["../victim/.kr", "linked", "/etc/kr", "~/kb", "{output_folder}/kb"])
@@ -250,7 +249,7 @@ def test_a_knowledge_base_outside_of_the_project_needs_trust(
     settings = load(project, home)
     assert settings.knowledge_base == project / "_bmad-output/knowledge-base"
     assert (
-        "knowledge_research.knowledge_base_path is left out until you trust this file" in settings.left_out[0]
+        "knowledge_research.knowledge_base_path is left out until you trust this file" in settings.warnings[0]
     )
     agree(project, home)
     assert not load(project, home).knowledge_base.is_relative_to(project)

@@ -6,7 +6,7 @@ from kr.errors import SourceFailure
 from kr.models import Answer, Learned, Query
 from kr.settings.model import Server
 from kr.sources.base import Ask
-from kr.sources.deepwiki import DeepWiki, read_answer, repository_for, split_navigation
+from kr.sources.deepwiki import DeepWiki, read_answer, repository_for
 from tests.support.mcp_servers import WIKI, Call, Scenario, deepwiki_server
 
 QUESTION = "How do I make an option repeatable?"
@@ -116,16 +116,21 @@ def test_a_flagged_error_is_a_failure_whatever_it_says() -> None:
 
 def test_a_list_that_belongs_to_the_answer_stays() -> None:
     text = "Options:\n- one\n- two"
-    assert split_navigation(text) == (text, None)
+    assert read_answer(text, "o/r", is_error=False).passages[0].text == text
 
 
 def test_a_link_elsewhere_is_not_taken_for_deepwiki() -> None:
     text = "Text.\n\nView this search on DeepWiki: https://evil.example/deepwiki.com"
-    assert split_navigation(text) == ("Text.", None)
+    answer = read_answer(text, "o/r", is_error=False)
+    assert (answer.passages[0].text, answer.url) == ("Text.", "https://deepwiki.com/o/r")
 
 
 @given(st.text(max_size=200))
 def test_what_stands_before_the_navigation_is_kept(text: str) -> None:
     body = f"Start\n{text}\nend."
     end = "\n\nWiki pages you might want to explore:\n- [a](b)\n\nView this search on DeepWiki: https://deepwiki.com/search/x_1\n"
-    assert split_navigation(body + end) == (body, "https://deepwiki.com/search/x_1")
+    whole = read_answer(body + end, "o/r", is_error=False)
+    assert whole.url == "https://deepwiki.com/search/x_1"
+    assert [it.text for it in whole.passages] == [
+        it.text for it in read_answer(body, "o/r", is_error=False).passages
+    ]

@@ -9,8 +9,8 @@ from kr.sources.reasons import (
     MAX_QUOTED,
     MAX_REASON,
     one_line,
+    pause_asked_for,
     quoted,
-    retry_after_seconds,
     secrets_of,
     without_secrets,
 )
@@ -84,10 +84,10 @@ def test_ordinary_arguments_are_no_secrets() -> None:
     ],
 )
 def test_retry_after_is_a_number_of_seconds(value: str | None, seconds: float | None) -> None:
-    assert retry_after_seconds(value) == seconds
+    assert pause_asked_for(429, value) == seconds
 
 
 @given(st.text(max_size=60))
 def test_retry_after_never_raises(value: str) -> None:
-    found = retry_after_seconds(value)
+    found = pause_asked_for(429, value)
     assert found is None or found >= 0

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.errors import EntryConflict, ReportUnwritable, StoreError
+from kr.errors import EntryConflict, ReportUnwritable, StoreError, UnknownEntry
 from kr.models import Entry
 from kr.store import archive, entries, reports, saving, wordings
 from kr.store.archive import Archived
@@ -55,7 +55,6 @@ def test_a_removed_entry_comes_back_whole(store: Store, base: Path, entry: Entry
     assert live(store, entry.id) is None
     (base / entry.path).unlink()
     back = saving.restore_archived(store, archived(store, entry.id), MUCH_LATER)
-    assert back is not None
     assert back.entry.stale_reason is None
     assert back.entry == replace(entry, last_accessed="2026-11-10T12:00:00.000000Z") == live(store, entry.id)
     assert reports.read_report(store, back.entry) == "# one\n"
@@ -94,7 +93,6 @@ def test_what_was_not_researched_never_comes_back_fresh(
         finding = draft(origin="finding", written_by="agent:s")
         assert saving.save(store, finding, "# new\n", NOW).replaced == 1
         back = saving.restore_revision(store, entry.id, 1, MUCH_LATER)
-    assert back is not None
     assert back.entry.fresh_until == changes.get("fresh_until")
     assert (back.entry.status, back.entry.stale_reason is None) == (status, status == "fresh")
     assert sql(store, "SELECT status, stale_reason FROM entries") == [(status, back.entry.stale_reason)]
@@ -107,7 +105,6 @@ def test_its_own_text_comes_back_over_a_newer_one(store: Store, base: Path, entr
     saving.remove(store, [entry.id], LATER)
     first = archived(store, entry.id, 1)
     back = saving.restore_archived(store, first, MUCH_LATER)
-    assert back is not None
     assert (base / entry.path).read_text() == "# one\n"
     assert back.revision == 1
     assert [row.entry.sha256 for row in [archived(store, entry.id)]] != [first.entry.sha256]
@@ -123,7 +120,6 @@ def test_a_live_entry_is_in_the_way_until_it_may_be_replaced(store: Store, base:
     assert (base / entry.path).read_text() == "# two, edited\n"
     assert archived(store, entry.id) == old
     back = saving.restore_archived(store, old, MUCH_LATER, replace_live=True)
-    assert back is not None
     assert reports.read_report(store, back.entry) == "# one\n"
     [replaced] = back.archived
     assert (replaced.reason, replaced.entry.framework_version) == ("manual", "8.9")
@@ -142,7 +138,6 @@ def test_the_same_topic_under_another_id_is_in_the_way_too(store: Store, entry: 
     with pytest.raises(EntryConflict, match="imported-7"):
         saving.restore_archived(store, archived(store, entry.id), LATER)
     back = saving.restore_archived(store, archived(store, entry.id), LATER, replace_live=True)
-    assert back is not None
     assert [row.entry.id for row in back.archived] == ["imported-7"]
 
 
@@ -153,7 +148,6 @@ def test_the_capacity_holds_after_a_restoration(base: Path) -> None:
         saving.save(store, draft(topic="third"), "# third\n", LATER)
         assert archived(store, first.id).reason == "lru"
         back = saving.restore_archived(store, archived(store, first.id), LATER)
-        assert back is not None
         assert (back.index_count, back.lru_evicted) == (2, 1)
         assert live(store, first.id) is not None
         assert archived(store, "click-second").reason == "lru"
@@ -172,7 +166,6 @@ def test_a_text_that_stands_on_disk_alone_comes_back(store: Store, base: Path, e
     )
     sql(store, "DELETE FROM entries WHERE id = 'mine'")
     back = saving.restore_archived(store, archived(store, "mine"), LATER)
-    assert back is not None
     assert reports.read_report(store, back.entry) == "# mine\n"
     assert back.entry.path == "notes/mine.md"
     assert entry.id != "mine"
@@ -196,7 +189,6 @@ def test_a_folder_at_its_path_moves_the_report(store: Store, base: Path, entry: 
     (base / entry.path).unlink()
     (base / entry.path).mkdir()
     back = saving.restore_archived(store, archived(store, entry.id), LATER)
-    assert back is not None
     assert back.entry.path != entry.path
     assert back.entry.id == entry.id
     assert reports.read_report(store, back.entry) == "# one\n"
@@ -207,7 +199,6 @@ def test_another_entrys_report_at_its_path_is_left_alone(store: Store, base: Pat
     insert_entry(store, "other", path=entry.path)
     (base / entry.path).write_text("# other\n")
     back = saving.restore_archived(store, archived(store, entry.id), LATER)
-    assert back is not None
     assert (base / entry.path).read_text() == "# other\n"
     assert reports.read_report(store, back.entry) == "# one\n"
 
@@ -219,23 +210,24 @@ def test_a_path_that_leaves_the_base_is_not_written(
     saving.remove(store, [entry.id], NOW)
     sql(store, "UPDATE archived_entries SET path = ?", path)
     back = saving.restore_archived(store, archived(store, entry.id), LATER)
-    assert back is not None
     assert (base / back.entry.path).read_text() == "# one\n"
     assert not (base.parent / "outside.md").exists()
 
 
-def test_a_row_that_left_the_archive_meanwhile_is_none(store: Store, entry: Entry) -> None:
+def test_a_row_that_left_the_archive_meanwhile_is_unknown(store: Store, entry: Entry) -> None:
     saving.remove(store, [entry.id], NOW)
     row = archived(store, entry.id)
-    assert saving.restore_archived(store, row, LATER) is not None
+    saving.restore_archived(store, row, LATER)
     saving.remove(store, [entry.id], LATER)
-    assert saving.restore_archived(store, row, LATER) is None
+    with pytest.raises(UnknownEntry):
+        saving.restore_archived(store, row, LATER)
 
 
 def test_remove_takes_all_or_nothing(store: Store, entry: Entry) -> None:
-    assert saving.remove(store, [entry.id, "unknown"], NOW) is None
+    with pytest.raises(UnknownEntry):
+        saving.remove(store, [entry.id, "unknown"], NOW)
     assert live(store, entry.id) == entry
-    assert len(saving.remove(store, [entry.id, entry.id], NOW) or []) == 1
+    assert len(saving.remove(store, [entry.id, entry.id], NOW)) == 1
 
 
 def test_a_removed_entry_keeps_what_a_person_wrote(store: Store, base: Path, entry: Entry) -> None:
@@ -244,7 +236,6 @@ def test_a_removed_entry_keeps_what_a_person_wrote(store: Store, base: Path, ent
     assert texts(store, entry.id) == ["# one\n"]
     (base / entry.path).unlink()
     back = saving.restore_archived(store, archived(store, entry.id), LATER)
-    assert back is not None
     assert reports.read_report(store, back.entry) == "# edited\n"
 
 
@@ -254,7 +245,6 @@ def test_an_entry_without_its_file_can_be_removed_and_restored(
     (base / entry.path).unlink()
     saving.remove(store, [entry.id], NOW)
     back = saving.restore_archived(store, archived(store, entry.id), LATER)
-    assert back is not None
     assert reports.read_report(store, back.entry) == "# one\n"
 
 
@@ -263,7 +253,6 @@ def test_a_revision_brings_its_text_version_and_confidence_back(
 ) -> None:
     saving.save(store, draft(framework_version="8.9", confidence="low", tags=("c",)), "# two\n", LATER)
     back = saving.restore_revision(store, entry.id, 1, MUCH_LATER)
-    assert back is not None
     restored = back.entry
     assert (restored.framework_version, restored.confidence, restored.researched_at) == (
         "8.2",
@@ -273,7 +262,7 @@ def test_a_revision_brings_its_text_version_and_confidence_back(
     assert (restored.id, restored.tags, restored.status) == (entry.id, ("a", "b", "c"), "fresh")
     assert (base / entry.path).read_text() == "# one\n"
     assert texts(store, entry.id) == ["# one\n", "# two\n"]
-    assert saving.restore_revision(store, entry.id, 2, MUCH_LATER) is not None
+    saving.restore_revision(store, entry.id, 2, MUCH_LATER)
     assert (base / entry.path).read_text() == "# two\n"
     assert hidden(base) == []
 
@@ -282,7 +271,6 @@ def test_a_number_stays_that_of_its_text(store: Store, entry: Entry) -> None:
     for text in ("# two\n", "# three\n"):
         saving.save(store, draft(), text, LATER)
     back = saving.restore_revision(store, entry.id, 1, LATER)
-    assert back is not None
     assert (back.revision, back.entry.revision) == (1, 1)
     renewed = saving.save(store, draft(), "# four\n", LATER)
     assert (renewed.revision, renewed.replaced) == (4, 1)
@@ -315,10 +303,11 @@ def test_what_was_said_of_a_lost_text_is_not_said_of_the_next_one(
 
 
 @pytest.mark.parametrize(("entry_id", "number"), [("unknown", 1), ("click-repeatable-options", 7)])
-def test_an_unknown_revision_is_none(store: Store, entry: Entry, entry_id: str, number: int) -> None:
+def test_an_unknown_revision_is_refused(store: Store, entry: Entry, entry_id: str, number: int) -> None:
     assert entry.id == "click-repeatable-options"
-    assert saving.restore_revision(store, entry_id, number, LATER) is None
-    assert saving.restore_revision(store, "click-repeatable-options", 2**70, LATER) is None
+    for one, which in ((entry_id, number), (entry.id, 2**70)):
+        with pytest.raises(UnknownEntry):
+            saving.restore_revision(store, one, which, LATER)
 
 
 @pytest.mark.parametrize("what", ["archived", "revision"])
@@ -390,7 +379,6 @@ def test_a_kill_at_any_moment_leaves_one_pair(store: Store, base: Path, entry: E
             now = archived(store, entry.id).entry
             assert sql(store, "SELECT count(*) FROM archived_entries") == [(1,)]
             back = saving.restore_archived(store, archived(store, entry.id), LATER)
-            assert back is not None
             now = back.entry
         report = reports.read_report(store, now)
         assert report in {"# one\n", *known}

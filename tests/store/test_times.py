@@ -23,17 +23,16 @@ def test_text_order_is_time_order(one: datetime, other: datetime) -> None:
     assert (times.to_text(one) < times.to_text(other)) == (one < other)
 
 
-@given(moments, st.lists(moments, max_size=3))
-def test_an_access_is_later_than_all_before(now: datetime, before: list[datetime]) -> None:
-    texts = [times.to_text(moment) for moment in before]
-    accessed = times.after(now, texts)
-    assert all(accessed > text for text in texts)
+@given(moments, moments)
+def test_an_access_is_later_than_those_before(now: datetime, before: datetime) -> None:
+    accessed = times.after(now, times.to_text(before))
+    assert accessed > times.to_text(before)
     assert times.from_text(accessed) >= now
 
 
 def test_what_is_no_time_does_not_stop_an_access() -> None:
     now = datetime(2026, 10, 1, tzinfo=UTC)
-    assert times.after(now, ["yesterday", "", "9999-12-31T23:59:59.999999Z"]) == times.to_text(now)
+    assert {times.after(now, newest) for newest in ("yesterday", "")} == {times.to_text(now)}
 
 
 @pytest.mark.parametrize(
@@ -48,9 +47,7 @@ def test_a_bare_date_sorts_at_the_start_of_its_day() -> None:
     assert times.to_text(midnight - timedelta(microseconds=1)) < "2026-10-01" < times.to_text(midnight)
 
 
-def test_another_zone_is_stored_as_utc_and_none_is_refused() -> None:
+def test_another_zone_is_stored_as_utc() -> None:
     assert times.to_text(datetime(2026, 10, 1, 1, tzinfo=timezone(timedelta(hours=2)))).startswith(
         "2026-09-30T23:00:00.0"
     )
-    with pytest.raises(ValueError, match="time zone"):
-        times.to_text(datetime(2026, 10, 1, tzinfo=UTC).replace(tzinfo=None))

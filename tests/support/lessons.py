@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from kr.lessons.book import LessonBook
-from kr.lessons.events import EventLimits
 from kr.lessons.file import LOCK_TIMEOUT, LessonsFile
 from kr.lessons.inject import inject
 from kr.lessons.record import record
 from kr.models import Envelope
 from kr.recording import RecordEnvelope
 from kr.requests import LessonsInjectRequest, parse_request
+from kr.settings import Settings
+from kr.settings.model import Defaults, E2EInspection, KnowledgeResearch, RoleMapping
 from kr.store.engine import Store
 
 NOW = datetime(2026, 2, 7, 12, tzinfo=UTC)
@@ -45,13 +46,26 @@ def record_data(**changes: Any) -> dict[str, Any]:
 def record_to(path: Path, project: Path, store: Store, now: datetime = NOW, **changes: Any) -> RecordEnvelope:
     """Record one request, with the default limits; ``lock_timeout`` is the recorder's, the rest the request's."""
     book = book_of(path, store, lock_timeout=changes.pop("lock_timeout", LOCK_TIMEOUT))
-    return record(record_data(**changes), book, root=project, limits=EventLimits(), now=now)
+    return record(record_data(**changes), book, settings_of(project), now=now)
 
 
 def record_words(path: Path, project: Path, store: Store, *lessons: Any, **changes: Any) -> RecordEnvelope:
     """Record lessons that somebody worded."""
     data = {"session_id": "sprint-1", "story_key": "3-1", "lessons": list(lessons), **changes}
-    return record(data, book_of(path, store), root=project, limits=EventLimits(), now=NOW)
+    return record(data, book_of(path, store), settings_of(project), now=NOW)
+
+
+def settings_of(project: Path = Path(), *, is_e2e_enabled: bool = True, **limits: Any) -> Settings:
+    """Make a project's configuration; ``limits`` are of ``defaults``."""
+    return Settings(
+        knowledge_research=KnowledgeResearch(),
+        role_mapping=RoleMapping(),
+        defaults=Defaults(**limits),
+        e2e_inspection=E2EInspection(enabled=is_e2e_enabled),
+        knowledge_base=project / ".kr",
+        project_root=project,
+        config_file=None,
+    )
 
 
 def book_of(path: Path, store: Store, *, lock_timeout: float = LOCK_TIMEOUT) -> LessonBook:

@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from importlib import import_module
 from multiprocessing import get_context
@@ -19,7 +19,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from kr.errors import KrError
+from kr.errors import KrError, UnknownEntry
 from kr.frameworks import framework_key
 from kr.store import archive, entries, ledger, lookup, saving
 from kr.store.engine import Store
@@ -274,13 +274,16 @@ def _touch_on(store: Store, entry_id: str, times: str) -> str:
 def _restore(store: Store, entry_id: str) -> str:
     with store.read() as tx:
         rows = archive.of_id(tx, entry_id)
-    return str(bool(rows) and saving.restore_archived(store, rows[0], datetime.now(UTC)) is not None)
+    with suppress(UnknownEntry):  # another process was first
+        return str(bool(rows and saving.restore_archived(store, rows[0], datetime.now(UTC))))
+    return str(False)
 
 
 def _restore_on(store: Store, entry_id: str) -> str:
     """Bring revisions back, remove the entry and restore it, again and again."""
     for turn in range(10_000):
-        saving.restore_revision(store, entry_id, turn % 3 + 1, datetime.now(UTC))
+        with suppress(UnknownEntry):  # the text that the entry has
+            saving.restore_revision(store, entry_id, turn % 3 + 1, datetime.now(UTC))
         saving.remove(store, [entry_id], datetime.now(UTC))
         _restore(store, entry_id)
         if turn == 0:

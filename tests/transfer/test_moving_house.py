@@ -186,7 +186,7 @@ def test_bad_items_of_wordings_are_named_and_the_rest_counts(tmp_path: Path) -> 
         (tmp_path / "box" / WORDINGS).write_text(json.dumps([*items, good, "no mapping"]))
         result = import_yaml(here, tmp_path / "here", [tmp_path / "box"], now=LATER)
         assert [refused.reason for refused in result.refused] == [
-            'kind: must be one of times, writer, question, wording, not "guess"',
+            'kind: Invalid kind: "guess"; allowed: times, writer, question, wording',
             "question: required, but missing",
             "an item must be a mapping",
         ]

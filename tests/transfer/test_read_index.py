@@ -172,7 +172,7 @@ def test_what_is_required(field: str, value: str | None) -> None:
 
 def test_everything_that_is_wrong_is_told_at_once() -> None:
     assert refusal(topic=["a"], status="gone") == (
-        'topic: must be text, not a list; status: must be one of fresh, stale, archived, not "gone"'
+        'topic: must be text, not a list; status: Invalid status: "gone"; allowed: fresh, stale, archived'
     )
     with pytest.raises(BadItem, match="an item must be a mapping"):
         check_item("text", INDEX, 1, now=NOW, is_archive=False)

@@ -10,7 +10,8 @@ from datetime import date
 from math import ceil, log10
 from typing import Any
 
-from kr.server.page.rendering import number, percent, plural
+from kr.server.page.rendering import number, percent
+from kr.text import counted
 
 HEIGHT = 150
 
@@ -37,18 +38,16 @@ def _drawn(days: Sequence[Row]) -> list[Chart]:
     """Label every day, and name the last one and each that is whole weeks before it below the plot."""
     left = range(len(days) - 1, -1, -1)
     ticks = [None if before % 7 else _day_label(day["day"]) for day, before in zip(days, left, strict=True)]
-    return [
-        {"label": _label(day), "tick": tick, "parts": (), "value": None}
-        for day, tick in zip(days, ticks, strict=True)
-    ]
+    named = zip(map(_label, days), ticks, strict=True)
+    return [{"label": label, "tick": tick, "parts": (), "value": None} for label, tick in named]
 
 
 def _label(day: Row) -> str:
     asked = (
-        f"{plural(day['requests'], 'question')}, {day['hits']} from the cache ({percent(day['hit_rate'])})"
+        f"{counted(day['requests'], 'question')}, {day['hits']} from the cache ({percent(day['hit_rate'])})"
     )
     spared = f", {number(day['spared_tokens'])} tokens spared" if day["spared_tokens"] else ""
-    calls = f", {plural(day['charged'], 'call')} to sources" if day["charged"] else ""
+    calls = f", {counted(day['charged'], 'call')} to sources" if day["charged"] else ""
     return f"{_day_label(day['day'])}: {asked}{spared}{calls}"
 
 

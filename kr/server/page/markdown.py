@@ -29,7 +29,7 @@ def report_html(text: str) -> tuple[Markup, Markup | None]:
     if shape is None:
         return to_html(text), None
     sections = "\n\n".join(f"## {name}\n\n{body}" for name, body in shape.sections.items() if body.strip())
-    return to_html(sections), inline_html(shape.header["Sources"])
+    return to_html(sections), Markup(_markdown().renderInline(shape.header["Sources"]))  # noqa: S704 - as in to_html
 
 
 def to_html(text: str) -> Markup:
@@ -37,23 +37,14 @@ def to_html(text: str) -> Markup:
     return Markup(_markdown().render(text))  # noqa: S704 - raw HTML is off, and the rules below are the rest
 
 
-def inline_html(text: str) -> Markup:
-    """Render one line of Markdown, without a paragraph around it."""
-    return Markup(_markdown().renderInline(text))  # noqa: S704 - the same
-
-
 @cache
 def _markdown() -> MarkdownIt:
     markdown = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer)
     markdown.enable(["table", "strikethrough"]).disable("image")
-    markdown.validateLink = _leads_to_the_web  # type: ignore[method-assign]
+    # Any other link stands in the text as it was written.
+    markdown.validateLink = lambda url: url.lower().startswith(("http://", "https://"))  # type: ignore[method-assign]
     markdown.core.ruler.push("fit_the_page", _fit_the_page)
     return markdown
-
-
-def _leads_to_the_web(url: str) -> bool:
-    """Whether a link is one; any other stands in the text as it was written."""
-    return url.lower().startswith(("http://", "https://"))
 
 
 def _fit_the_page(state: StateCore) -> None:

@@ -8,9 +8,9 @@ from urllib.parse import quote, urlencode
 
 from fastapi import Request
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
 
 from kr import __version__
+from kr.text import counted
 from kr.times import parse_time
 
 
@@ -34,14 +34,14 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (percent, number, short, duration, day, plural, passage, marked)
+    filters = (percent, number, duration, day, passage)
     environment.filters |= {function.__name__: function for function in filters}
+    environment.filters["plural"] = counted
     environment.filters["address"] = lambda text: quote(text, safe="")
     environment.globals |= {
         "version": __version__,
         "with_query": with_query,
         "percent_of": percent,
-        "short_of": short,
         "number_of": number,
     }
     return environment
@@ -55,8 +55,8 @@ def with_query(query: dict[str, str], **changes: Any) -> str:
 
 
 _MARKS = re.compile(r"```\w*|[`*#|]+|(?<=\s)[->](?=\s)")
-_DAY = 24 * 60 * 60
-_UNITS = ((60, "minute"), (60 * 60, "hour"), (_DAY, "day"))
+_MONTH = 31 * 24 * 60 * 60
+_UNITS = ((24 * 60 * 60, "day"), (60 * 60, "hour"), (60, "minute"))
 
 
 def percent(rate: float | None) -> str:
@@ -69,39 +69,19 @@ def number(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def short(value: float) -> str:
-    """Say a big number shortly: ``840``, ``12.3k``, ``3.4M``."""
-    for limit, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
-        if value >= limit * 0.9995:
-            return f"{value / limit:.3g}{unit}"
-    return f"{value:.0f}"
-
-
-def duration(milliseconds: float | None) -> str:
-    """Say how long something took: ``12 ms``, ``3.4 s``, ``5 min``, ``2.1 h``."""
-    if milliseconds is None:
-        return "–"
-    seconds = milliseconds / 1000
-    if seconds < 1:
-        return f"{milliseconds:.0f} ms"
-    if seconds < 90:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
+def duration(seconds: float) -> str:
+    """Say how long something took, in its largest unit: ``3 seconds``, ``5 minutes``."""
+    size, unit = next((it for it in _UNITS if seconds >= it[0]), (1, "second"))
+    return counted(seconds // size, unit)
 
 
 def ago(text: str | None, now: datetime) -> str:
     """Say how long ago a stored time is: ``3 hours ago``, or ``in 9 minutes``; further away, the date."""
     moment = parse_time(text or "")
-    if moment is None:
-        return text or "–"
-    seconds = (now - moment).total_seconds()
-    if not -_DAY < seconds < 31 * _DAY:
+    seconds = (now - moment).total_seconds() if moment is not None else _MONTH
+    if abs(seconds) >= _MONTH:
         return day(text)
-    if abs(seconds) < 60:
-        return "just now"
-    size, unit = next((size, unit) for size, unit in reversed(_UNITS) if abs(seconds) >= size)
-    span = plural(abs(seconds) // size, unit)
-    return f"{span} ago" if seconds > 0 else f"in {span}"
+    return f"{duration(seconds)} ago" if seconds >= 0 else f"in {duration(-seconds)}"
 
 
 def day(text: str | None) -> str:
@@ -110,24 +90,6 @@ def day(text: str | None) -> str:
     return (text or "–") if moment is None else f"{moment.day} {moment:%B %Y}"
 
 
-def plural(count: float, one: str, many: str | None = None) -> str:
-    """Say a number of things: ``1 entry``, ``1,200 entries``."""
-    return f"{number(count)} {one if count == 1 else many or one + 's'}"
-
-
-def passage(text: str, words: str) -> Markup:
-    """Show a passage of a report without its Markdown, the words that were searched marked."""
-    return marked(" ".join(_MARKS.sub(" ", text).split()), words)
-
-
-def marked(text: str, words: str) -> Markup:
-    """Show a text with the words that were searched marked."""
-    sought = "|".join(sorted(map(re.escape, words.split()), key=len, reverse=True))
-    if not sought:
-        return escape(text)
-    parts = re.split(f"({sought})", text, flags=re.IGNORECASE)
-    shown = (
-        escape(part) if number % 2 == 0 else Markup("<mark>{}</mark>").format(part)
-        for number, part in enumerate(parts)
-    )
-    return Markup("").join(shown)
+def passage(text: str) -> str:
+    """Show a passage of a report without its Markdown."""
+    return " ".join(_MARKS.sub(" ", text).split())

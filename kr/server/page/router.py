@@ -111,9 +111,7 @@ class _Page:
         session = self._session(request)
         reviewer = session.reviewer if session else None
         if path.startswith("/review/") and reviewer is None:
-            raise ReviewerNeeded(
-                "Only a person who signed in to review may do this: the page Review says how."
-            )
+            raise ReviewerNeeded("Only a person who signed in to review may do this: see the page Review.")
         writer = person(reviewer) if reviewer else None
         try:
             what, address = await self._workers.run(lambda: action(self._app, form, writer))

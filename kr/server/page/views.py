@@ -17,7 +17,6 @@ PER_PAGE = 50
 _MOST_FOUND = 200
 _STATUSES: tuple[ShownStatus, ...] = get_args(ShownStatus)
 _REASONS = ("lru", "age", "manual")
-_COUNTS = ("injected", "recurred", "recurred_after_injection")
 _LESSON_MARKS = {
     "retire": ("retired_at", True),
     "bring-back": ("retired_at", False),
@@ -180,27 +179,15 @@ def lessons(app: App, params: Params) -> Context:
         everything, held_back = service.lessons(limit=100_000), len(service.quarantined())
     phases = app.settings.knowledge_research.all_phases
     phase = params.one_of("phase", phases)
-    found = [
-        lesson
-        for lesson in everything
-        if lesson["status"] != "quarantined" and (not phase or phase in lesson["tags"])
-    ]
+    shown = [lesson for lesson in everything if lesson["status"] != "quarantined"]
+    found = [lesson for lesson in shown if not phase or phase in lesson["tags"]]
     return {
         "phase": phase,
-        "phases": [_phase(name, everything) for name in phases],
+        "phases": {name: sum(name in lesson["tags"] for lesson in shown) for name in phases},
         "held_back": held_back,
         "all": len(everything),
         "lessons": found[params.offset : params.offset + PER_PAGE],
         **params.paging(len(found)),
-    }
-
-
-def _phase(name: str, everything: Sequence[Mapping[str, Any]]) -> Context:
-    live = [it for it in everything if name in it["tags"] and it["status"] in {"live", "pinned"}]
-    return {
-        "name": name,
-        "lessons": len(live),
-        **{key: sum(lesson[key] for lesson in live) for key in _COUNTS},
     }
 
 
@@ -234,9 +221,7 @@ def judge_lesson(app: App, form: Form, _writer: Writer | None) -> Done:
     mark, is_set = _LESSON_MARKS[word]
     with app.lessons() as service:
         if lesson_id in {lesson["id"] for lesson in service.quarantined()}:
-            raise ReviewerNeeded(
-                "It waits for a person: the page Review has what was held back, and says who may judge it."
-            )
+            raise ReviewerNeeded("It waits for a person: the page Review says who may judge it.")
         service.mark(lesson_id, mark, is_set=is_set)  # type: ignore[arg-type]
     return word, "/lessons"
 

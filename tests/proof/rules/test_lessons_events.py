@@ -6,15 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.lessons.events import MOST_EVENTS, EventLimits, detect, evident, phase_tag, read_return
+from kr.lessons.events import MOST_EVENTS, detect, phase_tag, read_return
+from kr.lessons.record import evident_events
 from kr.models import EVENT_TYPES, PHASES
+from kr.settings import Settings
+from tests.support.lessons import settings_of
 
 DEV, REVIEW, E2E = "dev-execution", "code-review", "e2e-inspection"
-MOST = EventLimits(max_review_rounds=10, max_story_review_rounds=3)
+MOST = settings_of(max_review_rounds=10, max_story_review_rounds=3)
 
 
-def rows(data: dict[str, Any], phase: str = DEV, limits: EventLimits = MOST) -> tuple[str, ...]:
-    return evident(phase, read_return(data), limits)
+def rows(data: dict[str, Any], phase: str = DEV, settings: Settings = MOST) -> tuple[str, ...]:
+    return evident_events(phase, read_return(data), settings)
 
 
 @pytest.mark.parametrize(
@@ -57,13 +60,13 @@ def test_a_row_of_the_table_holds_where_all_its_conditions_do(
 
 
 def test_who_says_nothing_gets_the_limits_of_the_seeds() -> None:
-    limits = EventLimits()
+    settings = settings_of()
     for phase, most in ((REVIEW, 10), ("story-review", 3)):
         reached = {"status": "needs-intervention", "review_rounds": most}
-        assert EVENT_TYPES[0] in rows(reached, phase, limits)
-        assert EVENT_TYPES[0] not in rows({**reached, "review_rounds": most - 1}, phase, limits)
-    assert rows({"status": "failure"}, E2E, limits) == (EVENT_TYPES[5],)
-    assert rows({"status": "failure"}, E2E, EventLimits(is_e2e_enabled=False)) == (EVENT_TYPES[6],)
+        assert EVENT_TYPES[0] in rows(reached, phase, settings)
+        assert EVENT_TYPES[0] not in rows({**reached, "review_rounds": most - 1}, phase, settings)
+    assert rows({"status": "failure"}, E2E, settings) == (EVENT_TYPES[5],)
+    assert rows({"status": "failure"}, E2E, settings_of(is_e2e_enabled=False)) == (EVENT_TYPES[6],)
 
 
 def test_one_return_makes_three_lessons_at_most() -> None:
@@ -75,11 +78,12 @@ def test_what_was_declared_is_seen_in_the_tables_order_unless_all_went_well(
     declared: Any, phase: str, status: str
 ) -> None:
     returned = read_return({"status": status, "errors": ["boom"]})
-    seen = detect(declared, phase, returned, MOST)
+    shown = evident_events(phase, returned, MOST)
+    seen = detect(declared, returned, shown)
     assert declared in seen
     assert list(seen) == sorted(seen, key=EVENT_TYPES.index)
-    assert set(seen) - {declared} == set(evident(phase, returned, MOST)) - {declared, EVENT_TYPES[6]}
-    assert detect(declared, phase, read_return({"status": "success"}), MOST) == ()
+    assert set(seen) - {declared} == set(shown) - {declared, EVENT_TYPES[6]}
+    assert detect(declared, read_return({"status": "success"}), ()) == ()
 
 
 @pytest.mark.parametrize("said", [True, "true", "yes", "on", "1", 1, " YES "])

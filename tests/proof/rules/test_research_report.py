@@ -392,7 +392,7 @@ def test_a_models_text_stands_in_place_of_the_passages() -> None:
         in told["Caveats & Version-Specific Notes"]
     )
     with_code = parts(build(*passages, synthesis=written("Set it.", fenced("retry(1)"))))
-    assert with_code["Code Examples"] == "The examples stand above, as the model took them."
+    assert examples(with_code["Code Examples"]) == ["retry(request)"]
     bare = parts(build(page("One."), synthesis=written("Set it.", "")))
     assert (bare["Details"], bare["Code Examples"]) == (
         "No details were written.",

@@ -142,7 +142,7 @@ def test_a_line_breaks_where_a_day_has_no_rate() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("2026-11-22T11:59:30.000000Z", "just now"),
+        ("2026-11-22T11:59:30.000000Z", "30 seconds ago"),
         ("2026-11-22T11:59:00.000000Z", "1 minute ago"),
         ("2026-11-22T09:00:00.000000Z", "3 hours ago"),
         ("2026-11-21T11:00:00.000000Z", "1 day ago"),
@@ -158,12 +158,9 @@ def test_a_time_is_said_as_people_say_it(text: str | None, said: str) -> None:
 
 
 def test_numbers_are_short_and_whole() -> None:
-    assert [texts.short(value) for value in (0, 999, 999.9, 12_345, 99_960, 4_300_000, 2e9)] == [
-        "0", "999", "1k", "12.3k", "100k", "4.3M", "2B",
-    ]  # fmt: skip
     assert (texts.percent(0.517), texts.percent(None), texts.number(12345)) == ("52\u202f%", "–", "12,345")
-    assert [texts.duration(value) for value in (12, 3400, 5 * 60_000, 2.1 * 3_600_000, None)] == [
-        "12 ms", "3.4 s", "5 min", "2.1 h", "–",
+    assert [texts.duration(value) for value in (0.4, 3.4, 5 * 60, 2.1 * 3600)] == [
+        "0 seconds", "3 seconds", "5 minutes", "2 hours",
     ]  # fmt: skip
 
 
@@ -191,11 +188,5 @@ def test_a_session_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
         assert found == names
 
 
-def test_a_passage_is_plain_text_with_the_words_marked() -> None:
-    text = "Set `slot` *once*: ```js x``` | <b> & Slots"
-    assert (
-        texts.passage(text, "SLOT <b>")
-        == "Set <mark>slot</mark> once : x <mark>&lt;b&gt;</mark> &amp; <mark>Slot</mark>s"
-    )
-    assert texts.passage("<i> (", "") == "&lt;i&gt; ("
-    assert texts.passage("a(b", "(") == "a<mark>(</mark>b"
+def test_a_passage_is_plain_text() -> None:
+    assert texts.passage("Set `slot` *once*: ```js x``` | <b> & Slots") == "Set slot once : x <b> & Slots"
