@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from tests.support.postgresql import HOW_TO_GET_IT, Databases, started
 from tests.support.signals import default_in_children
@@ -15,6 +15,10 @@ for _name, _examples in {"quick": 25, "all": 150}.items():
     settings.register_profile(
         _name, max_examples=_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
+# What only asks whether a test fails has no use for the smallest example that makes it fail.
+settings.register_profile(
+    "no-shrinking", settings.get_profile("quick"), phases=set(Phase) - {Phase.shrink, Phase.explain}
+)
 settings.load_profile("quick")
 
 

@@ -37,7 +37,7 @@ TESTS = {
 }
 """The modules, and the tests of each beside those in ``rules``."""
 _IMPORTED = ("hypothesis.stateful", "psycopg", "pydantic", "rapidfuzz.fuzz", "sqlalchemy", "yaml")
-_OPTIONS = "-x -q --timeout=60 --timeout-method=thread -p no:cacheprovider -p no:schemathesis -p no:unraisableexception -p no:threadexception"
+_OPTIONS = "-x -q --hypothesis-profile=no-shrinking --timeout=60 --timeout-method=thread -p no:cacheprovider -p no:schemathesis -p no:unraisableexception -p no:threadexception"
 _PAIRS = (
     *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot)),
     *((ast.And, ast.Or), (ast.Add, ast.Sub), (ast.Mult, ast.FloorDiv), (ast.BitAnd, ast.BitOr)),
