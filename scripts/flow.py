@@ -25,7 +25,7 @@ from typing import Any
 
 import kr
 from kr.cli.main import main as command_line
-from kr.server.mcp import TOOLS
+from kr.server.mcp import CALLS
 from tests.support.mcp_servers import context7_server
 from tests.support.program import Project, request
 
@@ -107,12 +107,12 @@ def flows(project: Project) -> Iterator[Flow]:
     research = ("research",)
     project.research()
     yield Flow(name="hit, command line", run=lambda: by_command(request(), *research))
-    tool = next(tool for tool in TOOLS if tool.name == "research")
+    call = CALLS["research"]
     app = project.app()
 
     def ask(question: str, topic: str, expected: str, **more: str) -> None:
         given = {"framework": "vue", "framework_version": "3.5", "question": question, "topic": topic}
-        answer = tool.call(app, {**given, "tags": ["options"], **more})
+        answer = call(app, {**given, "tags": ["options"], **more})
         if answer["status"] != expected:
             raise SystemExit(f"{expected} was expected: {answer}")
 

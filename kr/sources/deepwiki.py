@@ -16,7 +16,7 @@ _VIEW = re.compile(
     r"View this search on DeepWiki:\W*(https://(?:www\.)?deepwiki\.com/[^\s<>*]+?)[*_>]*\s*$", re.MULTILINE
 )
 _NAVIGATION = re.compile(
-    r"^[\s#*_>-]*(?:Wiki pages you might want to explore|View this search on DeepWiki)\b", re.MULTILINE
+    r"^[ \t#*_>-]*(?:Wiki pages you might want to explore|View this search on DeepWiki)\b", re.MULTILINE
 )
 _ERROR = re.compile(
     r"(?:Error(?: (?:processing|fetching|calling|executing|asking)\b[^\n:]{0,80})?:|Repository not found\b)"
