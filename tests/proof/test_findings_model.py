@@ -59,7 +59,14 @@ class Text:
             for who, said in self.ratings.items()
             if said == "worked" and self.writer not in {who, f"agent:{who}"}
         ]
-        return "high" if others else "medium" if self.is_verified else "low"
+        return "high" if others and self.is_served else "medium" if self.is_verified else "low"
+
+    def gives_way_to(self, other: "Text") -> bool:
+        """A person's to a person's, one that another session confirmed to one that is verified or its writer's, others to any."""
+        if other.is_persons:
+            return True
+        is_unproved = not other.is_verified and other.writer != self.writer
+        return not self.is_persons and not (self.confidence == "high" and is_unproved)
 
 
 @dataclass
@@ -113,7 +120,7 @@ class Findings(RuleBasedStateMachine):
             self.model[topic] = Known({**earlier, number: text}, number)
             return
         assert number not in known.texts
-        is_beside = known.text.is_persons and not is_person
+        is_beside = not known.text.gives_way_to(text)
         assert saved["results"]["replaced"] == (None if is_beside else known.current)
         known.texts[number] = text
         if not is_beside:
