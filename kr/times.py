@@ -43,7 +43,10 @@ def after(now: datetime, newest: str) -> str:
 
 def oldest_live(today: date, archive_after_days: int) -> date:
     """Return the day before which what was last accessed belongs into the archive."""
-    return today - timedelta(days=archive_after_days)
+    try:
+        return today - timedelta(days=archive_after_days)
+    except OverflowError:  # nothing is that old
+        return date.min
 
 
 def major(version: str) -> int | None:

@@ -141,6 +141,7 @@ class Workflows:
                 target.write_bytes(content)
         except OSError as exc:
             raise WorkflowError(f"{target}: can't be written: {exc.strerror}") from exc
+        self._changed(file, instance)  # who was killed behind the last state has left its row as it was
         return target
 
     def rows(self, limit: int | None = None) -> list[dict[str, Any]]:

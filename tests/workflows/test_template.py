@@ -237,7 +237,7 @@ def test_a_cycle_needs_a_condition_that_can_leave_it() -> None:
             7,
             "there is no fenced block ```yaml with steps:",
         ),
-        (template_text("- {id: a, name: A,"), 16, "the block of steps is broken"),
+        (template_text("- {id: a, name: A,"), 15, "the block of steps is broken"),
         (template_text("- &x {id: a, name: A, type: approval}\n- *x"), 16, "aliases are not allowed"),
         (template_text("- {id: a, name: A, type: approval}").replace("version: 1.0\n", ""), 2, "is missing"),
         (
