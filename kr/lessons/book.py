@@ -137,7 +137,7 @@ def _add_new(tx: Transaction, rows: Sequence[LessonRow]) -> list[LessonRow]:
     """Add and return the rows that say something new, and count a recurrence of each lesson that the others' events repeat."""
     fresh: list[LessonRow] = []
     for row in rows:
-        words = lesson_keywords(row.lesson.summary)
+        words = lesson_rows.rarest_first(tx, lesson_keywords(row.lesson.summary))
         some, least = telling(words)
         others = lesson_rows.sharing(tx, words, some, least=least)
         same = [other.id for other in others if is_duplicate(row.lesson, other.lesson)]

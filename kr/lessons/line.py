@@ -188,10 +188,10 @@ def lesson_keywords(summary: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(keywords(summary[:KEPT_COLUMNS])))
 
 
-def telling(words: tuple[str, ...]) -> tuple[list[str], int]:
-    """Return words of which every duplicate has one, and how many it has of all.
+def telling(words: list[str]) -> tuple[list[str], int]:
+    """Return words of which every duplicate has one, the first of these, and how many it has of all.
 
-    Who shares more than 70 % of the words has one of any few; the longest are mostly rare.
+    Who shares more than 70 % of the words has one of any few, and a duplicate has the same numbers.
     """
     least = int(_SHARED * len(words)) + 1
-    return sorted(words, key=len, reverse=True)[: len(words) - least + 1], least
+    return [it for it in words if it.isdigit()][:1] or words[: len(words) - least + 1], least

@@ -107,6 +107,20 @@ def lacking(tx: Transaction, present: Collection[str]) -> list[LessonRow]:
     return _select(tx, f"id IN {absent} ORDER BY date, id", **parameters)
 
 
+def rarest_first(tx: Transaction, words: Sequence[str]) -> list[str]:
+    """Order words by in how many lessons they stand.
+
+    One in 100 or more is common, however many have it: counting them all would cost more with each lesson.
+    """
+    counted = (
+        "(SELECT count(*) FROM (SELECT 1 FROM lesson_keywords WHERE keyword = :word{} LIMIT 100) AS found)"
+    )
+    parameters = {f"word{at}": word for at, word in enumerate(words)}
+    counts = tx.row(f"SELECT {', '.join(map(counted.format, range(len(words)))) or 'NULL'}", **parameters)
+    number = dict(zip(words, counts or (), strict=False))
+    return sorted(words, key=number.__getitem__)
+
+
 def sharing(tx: Transaction, words: Sequence[str], some: Sequence[str], *, least: int) -> list[LessonRow]:
     """Return the lessons that have one of ``some`` words, and at least so many of all.
 

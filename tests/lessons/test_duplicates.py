@@ -73,7 +73,7 @@ def test_what_is_about_another_framework_is_no_duplicate() -> None:
 
 @given(st.lists(st.sampled_from("abcdefghijkl"), min_size=1, max_size=12, unique=True), st.data())
 def test_who_shares_most_words_has_one_of_the_telling_ones(letters: list[str], data: st.DataObject) -> None:
-    words = tuple(f"word{letter * ord(letter)}" for letter in letters)
+    words = [f"word{letter * ord(letter)}" for letter in letters]
     kept = data.draw(st.lists(st.sampled_from(words), unique=True))
     some, least = telling(words)
     if len(kept) > 0.70 * len(words):
