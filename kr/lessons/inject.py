@@ -155,7 +155,7 @@ def order(
     """Order the lessons that come into question, best first: the pinned ones of the phase, then those that fit.
 
     Where the task is described only what fits it does, from any phase. ``related`` are the packages that its framework depends on,
-    ``states`` what is known of lessons that don't stand where their date puts them.
+    ``states`` what is known of lessons that don't stand where their date puts them: what came back rises, what is given in vain sinks.
     """
     own = {at for at, lesson in enumerate(lessons) if task.phase in lesson.tags}
     frameworks = tuple(filter(str.strip, (task.framework, *related)))
@@ -166,9 +166,7 @@ def order(
 
     def key(at: int) -> tuple[bool, float, int, str, bool, int]:
         lesson, state = lessons[at], known.get(at)
-        rank = 0
-        if state:  # one whose failure came back rises, one that was given often and never came back sinks
-            rank = 1 if state.recurred else -(state.injected >= SUNK_AFTER)
+        rank = (1 if state.recurred else -(state.injected >= SUNK_AFTER)) if state else 0
         return at in pinned, fits.get(at, 0.0), rank, lesson.date, len(lesson.tags) == 1, lesson.position
 
     return (lessons[at] for at in heapq.nlargest(_LOOKED_AT, pinned | fits.keys(), key=key))

@@ -87,10 +87,12 @@ def _split_tags(text: str) -> tuple[str, ...]:
 
 def _split_ref(text: str) -> tuple[str, str | None]:
     """Part ``summary. Ref: path``; the last ``Ref:`` counts, and a path that says nothing is none."""
-    found = _REF.fullmatch(text)
-    if found is None:
-        return text, None
-    summary, path = found[1].rstrip(), found[2].strip()
+    summary, is_plain, path = text.rpartition(" Ref: ")  # the usual form, twenty thousand times
+    if not is_plain or "Ref" in path:
+        if not (found := _REF.fullmatch(text)):
+            return text, None
+        summary, path = found[1], found[2]
+    summary, path = summary.rstrip(), path.strip()
     if summary.endswith((".", "。", ";", "；")):
         summary = summary[:-1].rstrip()
     return summary, None if path in _NO_REF else path
