@@ -138,7 +138,7 @@ def _add_new(tx: Transaction, rows: Sequence[LessonRow]) -> list[LessonRow]:
     fresh: list[LessonRow] = []
     for row in rows:
         words = lesson_rows.rarest_first(tx, lesson_keywords(row.lesson.summary))
-        some, least = telling(words)
+        some, least = telling(words, row.lesson.summary)
         others = lesson_rows.sharing(tx, words, some, least=least)
         same = [other.id for other in others if is_duplicate(row.lesson, other.lesson)]
         if not same:
@@ -198,9 +198,8 @@ def _held_because(lesson: Lesson) -> str | None:
 
 def session_name(session_id: str) -> str:
     """Return under which name a session is kept: its own, unless that is a secret."""
-    return (
-        session_id if re.fullmatch(r"[\w.:-]{0,15}|[0-9a-z._:-]*", session_id) else mask_secrets(session_id)
-    )
+    is_plain = re.fullmatch(r"[\w.:-]{0,15}|[0-9a-z._:-]*", session_id)
+    return session_id if is_plain else mask_secrets(session_id)
 
 
 @contextmanager

@@ -190,10 +190,10 @@ def lesson_keywords(summary: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(keywords(summary[:KEPT_COLUMNS])))
 
 
-def telling(words: list[str]) -> tuple[list[str], int]:
-    """Return words of which every duplicate has one, the first of these, and how many it has of all.
+def telling(words: list[str], summary: str) -> tuple[list[str], int]:
+    """Return words of a summary of which every duplicate has one, the first of these, and how many it has of all.
 
-    Who shares more than 70 % of the words has one of any few, and a duplicate has the same numbers.
+    Who shares more than 70 % of the words has one of any few, and a duplicate has the same numbers that count.
     """
-    least = int(_SHARED * len(words)) + 1
-    return [it for it in words if it.isdigit()][:1] or words[: len(words) - least + 1], least
+    least, numbers = int(_SHARED * len(words)) + 1, re.findall(_NUMBER, summary)
+    return [it for it in words if it in numbers][:1] or words[: len(words) - least + 1], least

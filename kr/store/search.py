@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from kr.frameworks import framework_key
 from kr.models import Entry
 from kr.store.engine import Transaction
-from kr.store.sql import SEARCH_TABLES, named, upsert_into
+from kr.store.sql import IS_INSTALLED_EXCERPT, SEARCH_TABLES, named, upsert_into
 from kr.text import beginning, one_line, search_words, searchable, stem, tokens
 
 WEIGHTS = "0.0, 2.0, 2.0, 2.0, 2.0, 1.0"
@@ -177,9 +177,7 @@ def find(tx: Transaction, text: str, *, keys: Sequence[str] = (), most: int) -> 
     whole = [*rank(tx, keys, words, most=most, every=True)]
     some = [*rank(tx, keys, words, most=most)] if len(whole) < most else []
     listed, parameters = named("id", [*whole, *some])
-    excerpts = (
-        f"SELECT id FROM entries WHERE id IN {listed} AND origin = 'excerpt' AND fresh_until IS NOT NULL"
-    )
+    excerpts = f"SELECT id FROM entries WHERE id IN {listed} AND {IS_INSTALLED_EXCERPT}"
     installed = {row["id"] for row in tx.rows(excerpts, **parameters)}
     found = [it for group in (whole, some) for it in sorted(group, key=installed.__contains__)]
     return [*dict.fromkeys(found)][:most]

@@ -15,7 +15,10 @@ SCHEMA_KEY = "schema_version"
 OF_FOLDER = "folder"
 """What the keys of facts about a folder begin with; see ``Store.folder_key``."""
 
-EVICTED_FIRST = "CASE WHEN origin = 'placeholder' THEN 0 WHEN origin = 'excerpt' AND fresh_until IS NOT NULL THEN 1 ELSE 2 END"
+IS_INSTALLED_EXCERPT = "origin = 'excerpt' AND fresh_until IS NOT NULL"
+"""``Entry.is_installed_excerpt``, of a row."""
+
+EVICTED_FIRST = f"CASE WHEN origin = 'placeholder' THEN 0 WHEN {IS_INSTALLED_EXCERPT} THEN 1 ELSE 2 END"
 """The class of an entry in the order of eviction: placeholders, excerpts of installed documentation, the rest."""
 
 IS_HIT = "(status = 'cache-hit' OR (status = 'candidates' AND tier = 'use'))"

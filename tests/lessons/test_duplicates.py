@@ -75,10 +75,29 @@ def test_what_is_about_another_framework_is_no_duplicate() -> None:
 def test_who_shares_most_words_has_one_of_the_telling_ones(letters: list[str], data: st.DataObject) -> None:
     words = [f"word{letter * ord(letter)}" for letter in letters]
     kept = data.draw(st.lists(st.sampled_from(words), unique=True))
-    some, least = telling(words)
+    some, least = telling(words, " ".join(words))
     if len(kept) > 0.70 * len(words):
         assert set(kept) & set(some)
         assert len(kept) >= least
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "src/app.py:12 fails on locale data: install locales",
+            "src/app.py:15 fails on locale data: install locales",
+        ),
+        (
+            "Port 5173 is taken on start: free it before vite",
+            "Port 5173 is taken on start: free it, before vite",
+        ),
+    ],
+)
+def test_a_duplicate_has_one_of_the_telling_words(one: str, other: str) -> None:
+    assert says_the_same(one, other)
+    some, _ = telling([*lesson_keywords(one)], one)
+    assert {*some} & {*lesson_keywords(other)}
 
 
 @given(st.text(min_size=1, max_size=80))
