@@ -1,7 +1,9 @@
-"""``kr lessons``: hand lessons to agents, record what their failures teach, and look at them."""
+"""``kr lessons`` and ``kr hook``: hand lessons to agents, record what their failures teach, and look at them."""
 
 import json
 import os
+import stat
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,33 +13,36 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kr.cli.common import (
-    answer_request,
+    Command,
     at_most,
     emit,
-    facts_view,
+    emit_envelope,
+    identity_options,
     is_person,
     kr_command,
     kr_group,
+    limit_option,
     open_app,
+    problem_lines,
     read_request,
     request_option,
-    schema_option,
+    require_person,
     some_words,
-    together,
     warn,
-    wrapped,
 )
 from kr.errors import KrError
+from kr.lessons.hooks import ASK_FOR_LESSONS, DEFAULT_PHASE, LOOKED_AT, Failure, Start, read_hook
 from kr.models import to_plain
 from kr.schemas import inject_request, record_request
-from kr.text import counted
 
 if TYPE_CHECKING:
+    from kr.app import App
     from kr.lessons.review import Lessons
     from kr.store.lessons import LessonMark
 
 _CHANGE_TIMEOUT = 60.0
 """Seconds that a change waits for a busy database."""
+LISTED = "id date tags summary ref status held_because injected recurred recurred_after_injection"
 
 
 @kr_group(
@@ -57,20 +62,18 @@ def command() -> None:
     "kr lessons inject --request request.yaml --format json",
     group=command,
 )
-@request_option
+@request_option(inject_request)
 @click.option(
     "--phase",
     help="story-creation, story-review, dev-execution, code-review, e2e-inspection, or one of your own (phases).",
 )
-@click.option("--story-key", help="The story that the agent works on. Default: 0-0.")
-@click.option("--session-id", help="The session that the story belongs to. Default: a new one.")
+@identity_options
 @click.option(
     "--query",
     help="What the agent is about to do, and every language, framework and tool it touches: only lessons that fit are given.",
 )
 @click.option("--framework", help="Give lessons about this framework, and of packages that it depends on.")
 @click.option("--file", "files", multiple=True, help="A file that the agent works on; may be repeated.")
-@schema_option(inject_request)
 def inject(
     ctx: click.Context,
     /,
@@ -85,15 +88,19 @@ def inject(
     if not phase if document is None else (phase or story_key or session_id):
         raise click.UsageError("Give --phase, or --request FILE that has it.")
     need = {name: value for name, value in task.items() if value}
+    request: bytes | dict[str, Any] = {**_identity(story_key, session_id), "lessons_inject": {"phase": phase}}
+    if document is not None:
+        request = read_request(document)
     with open_app(ctx, may_share=True) as app:
-        if document is not None:
-            envelope = answer_request(document, lambda data: app.research.inject(data, need))
-        else:
-            identity = _identity(story_key, session_id)
-            envelope = app.research.inject({**identity, "lessons_inject": {"phase": phase, **need}})
-    value = to_plain(envelope)
-    emit(value, ctx, injection_view)
-    return 1 if value["status"] == "failure" else 0
+        return emit_envelope(app.research.inject(request, need), ctx, injection_view)
+
+
+def injection_view(value: dict[str, Any]) -> list[str]:
+    """Show the block that an agent gets, or why there is none."""
+    results = value["results"]
+    if results is None or not results["injected_count"]:
+        return [value["status"], *problem_lines(value), *(["no lesson fits this task"] if results else [])]
+    return [str(results["injection_block"]).rstrip()]
 
 
 def _identity(story_key: str | None = None, session_id: str | None = None) -> dict[str, str]:
@@ -102,8 +109,7 @@ def _identity(story_key: str | None = None, session_id: str | None = None) -> di
 
 
 @kr_command("record", "kr lessons record --request return.yaml", group=command)
-@request_option
-@schema_option(record_request)
+@request_option(record_request)
 def record(ctx: click.Context, /, document: str | None) -> None:
     """Record what an agent's return teaches.
 
@@ -121,7 +127,7 @@ def record(ctx: click.Context, /, document: str | None) -> None:
         envelope = skip({}, f"Recording skipped: {error}")
     if line := confirmation(envelope):
         click.echo(line, err=True)
-    emit(to_plain(envelope), ctx, _recording)
+    emit_envelope(envelope, ctx)
 
 
 @contextmanager
@@ -135,22 +141,18 @@ def _open(ctx: click.Context, *, phase: str | None = None, is_change: bool = Fal
         yield lessons
 
 
-_listing = together(
-    click.option("--phase", help="Only lessons of this phase."),
-    click.option(
-        "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Lessons at most."
-    ),
-)
+_PHASE = click.option("--phase", help="Only lessons of this phase.")
 
 
 def _list(ctx: click.Context, phase: str | None, limit: int, query: str = "") -> None:
     with _open(ctx, phase=phase) as lessons:
         found = lessons.lessons(phase=phase, query=query, limit=limit + 1)
-    emit(at_most(limit, found), ctx, listing_view)
+    emit(at_most(limit, found), ctx, columns=LISTED)
 
 
 @kr_command("list", "kr lessons list --phase dev-execution --limit 20", group=command)
-@_listing
+@_PHASE
+@limit_option(100)
 def list_(ctx: click.Context, /, phase: str | None, limit: int) -> None:
     """List lessons, the newest first: how often each was given, and how often its failure came back."""
     _list(ctx, phase, limit)
@@ -158,7 +160,8 @@ def list_(ctx: click.Context, /, phase: str | None, limit: int) -> None:
 
 @kr_command("search", 'kr lessons search "row height"', group=command)
 @click.argument("words", nargs=-1, required=True)
-@_listing
+@_PHASE
+@limit_option(100)
 def search(ctx: click.Context, /, words: tuple[str, ...], phase: str | None, limit: int) -> None:
     """Find lessons by WORDS, the most relevant first."""
     _list(ctx, phase, limit, some_words(words))
@@ -172,11 +175,7 @@ _ID = click.argument("lesson_id", metavar="ID")
 def show(ctx: click.Context, /, lesson_id: str) -> None:
     """Show one lesson with everything that is known of it."""
     with _open(ctx) as lessons:
-        _emit_one(lessons.show(lesson_id), ctx)
-
-
-def _emit_one(lesson: dict[str, Any], ctx: click.Context) -> None:
-    emit(lesson, ctx, lambda it: listing_view([it]))
+        emit(lessons.show(lesson_id), ctx)
 
 
 def _marking(name: str, mark: "LessonMark", summary: str) -> None:
@@ -187,13 +186,13 @@ def _marking(name: str, mark: "LessonMark", summary: str) -> None:
     @click.option("--undo", is_flag=True, help="Take it back.")
     def change(ctx: click.Context, /, lesson_id: str, *, undo: bool) -> None:
         with _open(ctx, is_change=True) as lessons:
-            _require_person_for_held(lessons, lesson_id)
-            _emit_one(lessons.mark(lesson_id, mark, is_set=not undo), ctx)
+            _require_person_for_held(ctx, lessons, lesson_id)
+            emit(lessons.mark(lesson_id, mark, is_set=not undo), ctx)
 
 
-def _require_person_for_held(lessons: "Lessons", lesson_id: str) -> None:
-    if not is_person() and lessons.show(lesson_id)["status"] == "quarantined":
-        raise KrError("it was held back, and waits for a person at a terminal: kr review")
+def _require_person_for_held(ctx: click.Context, lessons: "Lessons", lesson_id: str) -> None:
+    if lessons.show(lesson_id)["status"] == "quarantined":
+        require_person(f"{ctx.command_path} of what was held back (kr review)")
 
 
 _marking("retire", "retired_at", "Stop giving a lesson to agents. Its line stays in the file.")
@@ -216,14 +215,13 @@ def add(
         lesson = {"symptom": symptom, "fix": fix, "ref": ref, "tags": tags}
         request = {**_identity(), "phase": phase, "lesson": lesson}
         with open_app(ctx, may_share=True) as app:
-            envelope = app.record_lessons(json.dumps(request).encode())
-        emit(to_plain(envelope), ctx, _recording)
+            emit(to_plain(app.record_lessons(json.dumps(request).encode())), ctx)
         return
     with _open(ctx, phase=phase, is_change=True) as lessons:
         added = lessons.add(symptom, fix, phase=phase, tags=tags, ref=ref, by_person=is_person())
     if added["status"] == "quarantined":
         warn(f"it waits for a person: {added['held_because']}; kr review")
-    _emit_one(added, ctx)
+    emit(added, ctx)
 
 
 @kr_command("edit", 'kr lessons edit 2f1c9a7b "Rows mix" --fix "Give each row a key"', group=command)
@@ -233,8 +231,8 @@ def add(
 def edit(ctx: click.Context, /, lesson_id: str, symptom: str, fix: str | None) -> None:
     """Reword a lesson. The new line goes to the end of the file and takes the old one's place."""
     with _open(ctx, is_change=True) as lessons:
-        _require_person_for_held(lessons, lesson_id)
-        _emit_one(lessons.edit(lesson_id, symptom, fix, by_person=is_person()), ctx)
+        _require_person_for_held(ctx, lessons, lesson_id)
+        emit(lessons.edit(lesson_id, symptom, fix, by_person=is_person()), ctx)
 
 
 @kr_command("import", "kr lessons import ../shop/lessons/_lessons-learned.md", group=command)
@@ -242,39 +240,122 @@ def edit(ctx: click.Context, /, lesson_id: str, symptom: str, fix: str | None) -
 def import_(ctx: click.Context, /, files: tuple[str, ...]) -> None:
     """Add the lessons of other lessons files, those that are not known yet."""
     with _open(ctx, is_change=True) as lessons:
-        emit(lessons.import_files([*map(Path, files)]), ctx, facts_view)
+        emit(lessons.import_files([*map(Path, files)]), ctx)
 
 
-def injection_view(value: dict[str, Any]) -> str:
-    results = value["results"]
-    if results is None:
-        return "\n".join([click.style(value["status"], bold=True), *_problems(value)])
-    if not results["injected_count"]:
-        of_phase = counted(results["phase_filtered_count"], "lesson")
-        return f"None is given: {of_phase} of {results['phase']}, {results['total_lessons_found']} in all, and none fits this task."
-    return str(results["injection_block"])
+# --- the hook of Claude Code
+
+_HOOK_WAITS = {"timeout": 1.0, "lock_timeout": 2.5}
+"""Seconds to wait for a busy database, and for others who record. A hook that takes longer is killed, and says nothing."""
+_HOOK_EPILOG = """\b
+Example, in .claude/settings.json, for SessionStart, SubagentStart,
+PostToolUseFailure and SubagentStop:
+  {"hooks": {"SubagentStart": [{"hooks":
+    [{"type": "command", "command": "kr hook", "timeout": 10}]}]}}
+"""
 
 
-def _recording(value: dict[str, Any]) -> str:
-    results = value["results"]
-    lines = [f"{click.style(value['status'], bold=True)}  {results.get('message', results['file_path'])}"]
-    lines += [f"  [{entry['phase']}] {entry['summary']}" for entry in results["recorded_entries"]]
-    return "\n".join([*lines, *_problems(value)])
+class _FailsOpen(Command):
+    """A command whose wrong command line is reported, and stops nobody: status 2 would block the agent."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            _tell(error.format_message())
+            ctx.exit(0)
 
 
-def _problems(value: dict[str, Any]) -> list[str]:
-    return [f"{click.style('error', fg='red')} {problem['message']}" for problem in value["errors"]]
+@kr_command(
+    "hook",
+    cls=_FailsOpen,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    epilog=_HOOK_EPILOG,
+)
+@click.option("--phase", envvar="KR_PHASE", help="The phase of agents whose type does not say it.")
+@click.option("--story-key", envvar="KR_STORY_KEY", default="0-0", help="The story that is worked on.")
+def hook(ctx: click.Context, /, phase: str | None, story_key: str) -> None:
+    """Answer a Claude Code hook whose JSON comes on standard input. It fails open: the exit status is 0 whatever happens.
+
+    SessionStart and SubagentStart get the lessons of the agent's phase, those first that fit its task;
+    PostToolUseFailure and SubagentStop are recorded; an agent that returns a failure without lessons is asked once
+    what it learned. An agent's phase follows from its type (dev, review, e2e, story), else from --phase or KR_PHASE, else it is
+    dev-execution. The project is that of the event's cwd.
+    """
+    try:
+        data = json.loads(b"" if sys.stdin is None else sys.stdin.buffer.read())
+        event = read_hook(data, _tail)
+        if event is None:
+            return
+        cwd = data.get("cwd")  # the hook itself may be started elsewhere
+        if isinstance(cwd, str) and Path(cwd).is_absolute() and Path(cwd).is_dir():
+            os.chdir(cwd)
+        with open_app(ctx, may_share=True) as app:
+            app.server_timeout = 3.0
+            known = _known_phase(app, event.phase or phase)
+            identity = {"session_id": event.session_id, "story_key": story_key or "0-0"}
+            if isinstance(event, Start):
+                answer = _give(app, event, known, identity)
+            else:
+                answer = _record(app, event, known, identity)
+        if answer is not None:
+            click.echo(json.dumps(answer))  # ASCII, so that no locale stands between us and the reader
+    except Exception as error:  # noqa: BLE001 - a hook that fails must not stop the agent
+        _tell(
+            f"{error}; docs/agents.md shows what Claude Code sends"
+            if isinstance(error, ValueError)
+            else str(error)
+        )
 
 
-def listing_view(lessons: list[dict[str, Any]]) -> str:
-    lines: list[str] = []
-    for lesson in lessons:
-        ref = f". Ref: {lesson['ref']}" if lesson["ref"] else ""
-        text = f"[{', '.join(lesson['tags'])}] {lesson['summary']}{ref}"
-        lines += wrapped(f"{lesson['id']}  {lesson['date']} ", text, indent=4)
-        held = f": {lesson['held_because']}" if lesson["status"] == "quarantined" else ""
-        given, back = (counted(lesson[name], "time") for name in ("injected", "recurred"))
-        although = f"{lesson['recurred_after_injection']} although given"
-        proof = f"{lesson['status']}{held}; given {given}; came back {back}, {although}"
-        lines += wrapped("    ", proof, indent=4)
-    return "\n".join(lines) or "No lessons."
+def _tell(problem: str) -> None:
+    click.echo(f"kr hook: {problem}", err=True)
+
+
+def _known_phase(app: "App", phase: str | None) -> str:
+    allowed = app.settings.knowledge_research.all_phases
+    if phase and phase not in allowed:
+        _tell(f"unknown phase {phase!r} passed over; allowed: {', '.join(allowed)}")
+    return phase if phase in allowed else DEFAULT_PHASE
+
+
+def _give(app: "App", event: Start, phase: str, identity: dict[str, str]) -> dict[str, Any] | None:
+    task = {"phase": phase, "query": event.query, "files": list(event.files)}
+    envelope = app.research.inject({**identity, "lessons_inject": task})
+    for problem in envelope.errors:
+        _tell(problem.message)
+    block = envelope.results["injection_block"] if envelope.status == "success" else ""
+    context = {"hookEventName": event.event, "additionalContext": block.rstrip("\n")}
+    return {"hookSpecificOutput": context} if block else None
+
+
+def _record(app: "App", event: Failure, phase: str, identity: dict[str, str]) -> dict[str, Any] | None:
+    """Record what a failure teaches. Who reports one without a lesson is asked for its words first, once."""
+    returned = event.agent_return
+    events = app.evident_events(phase, returned)
+    has_lessons = bool(returned.get("lessons") or returned.get("lesson"))
+    if events and not has_lessons and event.may_ask:
+        return {"decision": "block", "reason": ASK_FOR_LESSONS}
+    if events or has_lessons:
+        declared = events[0] if events else "general_agent_failure"
+        request = {**identity, "phase": phase, "event_type": declared, "agent_return": returned}
+        for problem in app.record_lessons(json.dumps(request).encode(), **_HOOK_WAITS).errors:
+            _tell(problem.message)
+    return None
+
+
+def _tail(path: str) -> str:
+    """Read the end of a transcript. A pipe or a device would keep the agent waiting: it is refused.
+
+    A session that starts names a transcript that only its first message writes.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return ""
+    with os.fdopen(file, "rb") as stream:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(f"{path} is not a regular file")
+        stream.seek(max(status.st_size - LOOKED_AT, 0))
+        return stream.read(LOOKED_AT).decode(errors="replace")

@@ -9,24 +9,22 @@ from typing import Any
 import click
 
 from kr.cli.common import (
-    MOST,
     emit,
-    item_lines,
     kr_command,
     kr_group,
+    limit_option,
     open_app,
+    readable,
     to_json,
     together,
-    wrapped,
     write_out,
 )
 from kr.models import person
 from kr.text import one_line
 from kr.workflows.model import template_schema
-from kr.workflows.report import MARKS, duration
 from kr.workflows.runner import OnChange
 from kr.workflows.service import Workflows
-from kr.workflows.state import Instance, StepState, SubTask
+from kr.workflows.state import Instance
 from kr.workflows.template import Problem
 
 _STATE = click.option(
@@ -146,17 +144,17 @@ def report(ctx: click.Context, /, state: Path | None, output: Path | None) -> No
     """Write the Markdown report: timeline, durations, approvals, sub-tasks and results."""
     with open_app(ctx) as app:
         path = app.workflows().report(state=state, output=output)
-    emit({"report": str(path)}, ctx, lambda value: str(value["report"]))
+    emit({"report": str(path)}, ctx)
 
 
 @kr_command("list", "kr workflow list --limit 5", group=command)
-@click.option(
-    "--limit", type=click.IntRange(1, MOST), default=50, show_default=True, help="Instances at most."
-)
+@limit_option(50)
 def list_(ctx: click.Context, /, limit: int) -> None:
     """List the instances that the knowledge base knows, the newest first."""
     with open_app(ctx) as app:
-        emit(app.workflows().rows(limit), ctx, _listing)
+        emit(
+            app.workflows().rows(limit), ctx, columns="workflow_id status current_step updated_at state_file"
+        )
 
 
 @kr_command("schema", "kr workflow schema > template.schema.json", group=command)
@@ -181,7 +179,15 @@ def _decide(ctx: click.Context, *, by: str | None, **decision: Any) -> int:
 
 
 def _emit(ctx: click.Context, instance: Instance) -> None:
-    emit(instance.plain(definitions=False), ctx, lambda _: _view(instance, ctx.params.get("state")))
+    state = ctx.params.get("state")
+    named = f" --state {shlex.quote(str(state))}" if state else ""
+    after = {
+        "waiting": f"kr workflow approve {instance.current_step}{named}, or reject it",
+        "failed": f"kr workflow run --retry{named}, unless it was rejected",
+        "completed": "kr workflow report" + named,
+    }
+    hint = after.get(instance.status, f"kr workflow run{named}")
+    emit(instance.plain(definitions=False), ctx, _view, hint=f"Go on: {hint}")
 
 
 def _given(assignments: tuple[str, ...]) -> dict[str, str]:
@@ -194,18 +200,9 @@ def _given(assignments: tuple[str, ...]) -> dict[str, str]:
     return given
 
 
-def _problems(value: dict[str, Any]) -> str:
+def _problems(value: dict[str, Any]) -> list[str]:
     lines = [Problem(**problem).sentence(value["template"]) for problem in value["problems"]]
-    return "\n".join(lines) or f"{value['template']}: no mistakes"
-
-
-def _listing(rows: list[dict[str, Any]]) -> str:
-    lines: list[str] = []
-    for row in rows:
-        at = f", at {row['current_step']}" if row["current_step"] else ""
-        facts = f"{row['status']}{at}; {row['updated_at']:.16}; {row['state_file']}"
-        lines += item_lines(row["workflow_id"], facts)
-    return "\n".join(lines) or "No workflows."
+    return lines or [f"{value['template']}: no mistakes"]
 
 
 def _watcher() -> OnChange:
@@ -226,43 +223,19 @@ def _watcher() -> OnChange:
 def _states(instance: Instance) -> Iterator[tuple[str, str]]:
     """Yield each sub-task, step, and the instance once it rests, with what is to be told of it."""
     for step in instance.steps:
-        yield from ((f"{step.id}: {task.name}", _state(task)) for task in step.sub_tasks)
-        yield step.id, _state(step)
+        for name, run in (*((f"{step.id}: {task.name}", task) for task in step.sub_tasks), (step.id, step)):
+            is_ended = run.status not in {"running", "pending"} and run.details
+            yield name, f"{run.status}: {run.details}" if is_ended else run.status
     if instance.status in {"completed", "failed", "waiting"}:
         yield instance.workflow_id, instance.status
 
 
-def _state(run: StepState | SubTask) -> str:
-    if run.status in {"running", "pending"}:
-        return f"running, attempt {run.attempts}" if run.attempts > 1 else run.status
-    return f"{run.status}: {run.details}" if run.details else run.status
-
-
-def _view(instance: Instance, state: Path | None) -> str:
-    simulated = " (simulated)" if instance.is_simulated else ""
-    lines = [f"{instance.workflow_id}  {click.style(instance.status, bold=True)}{simulated}"]
-    for step in instance.steps:
-        lines.append(_line("", step))
-        lines += [_line("  ", task) for task in step.sub_tasks if step.status != "completed"]
-        if step.details and step.status not in {"pending", "running"}:
-            lines += wrapped("      ", step.details, indent=6)
-    if after := _next(instance):
-        named = f" --state {shlex.quote(str(state))}" if state else ""
-        other = ", or reject it." if instance.status == "waiting" else ""
-        lines.append(f"Go on: kr workflow {after}{named}{other}")
-    return "\n".join(lines)
-
-
-def _line(indent: str, run: StepState | SubTask) -> str:
-    took = duration(run.started_at, run.completed_at) if run.completed_at else ""
-    return f"{indent}  {MARKS[run.status]} {one_line(run.name, 60)}  {run.status}  {took}".rstrip()
-
-
-def _next(instance: Instance) -> str | None:
-    """Give the command that goes on; None where there is none."""
-    if instance.status == "waiting":
-        return f"approve {instance.current_step}"
-    if instance.status == "failed":
-        is_rejected = any(step.type == "approval" and step.status == "failed" for step in instance.steps)
-        return None if is_rejected else "run --retry"
-    return None if instance.status == "completed" else "run"
+def _view(value: dict[str, Any]) -> list[str]:
+    names = ("name", "status", "details", "started_at", "completed_at")
+    simulated = " (simulated)" if value["is_simulated"] else ""
+    lines = [f"{value['workflow_id']}  {value['status']}{simulated}"]
+    for step in value["steps"]:
+        lines += readable([{name: step[name] for name in names}], "  ")
+        tasks = [{name: task[name] for name in names} for task in step.get("sub_tasks", ())]
+        lines += readable(tasks, "    ") if step["status"] != "completed" else []
+    return lines
