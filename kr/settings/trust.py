@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 
 from kr.errors import KrError
+from kr.models import DEFAULT_SERVERS
 from kr.settings.project import MAIN_SECTION, Project, fill, locate, output_folder, user_folder
-from kr.source_kinds import DEFAULT_SERVERS
 from kr.text import KeyPath, Tree, digest, show_path
 
 _GUARDED = (
