@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from kr.models import PHASES, TIERS, CacheMatch, Tier
-from kr.source_kinds import CHAIN, DEFAULT_SERVERS, SOURCES
+from kr.models import CHAIN, DEFAULT_SERVERS, PHASES, SOURCES, TIERS, CacheMatch, Tier
 from kr.text import KeyPath, Tree
 
 S = TypeVar("S")

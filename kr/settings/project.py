@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kr.errors import BrokenYaml, ConfigError, KrError
-from kr.source_kinds import DEFAULT_SERVERS
+from kr.models import DEFAULT_SERVERS
 from kr.text import KeyPath, Tree, digest, show_path
 
 CONFIG = "kr.yaml"
