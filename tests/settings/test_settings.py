@@ -83,19 +83,19 @@ OWN = "must be {name, server, tool, argument} or {name, folder, framework}"
 @pytest.mark.parametrize(
     ("key", "written", "message"),
     [
-        (KR + "enabled", "2", 'must be true or false'),
+        (KR + "enabled", "2", "must be true or false"),
         (KR + "enabled", "", "must be true or false"),
         (KR + "enabled", "[true]", "must be true or false"),
-        (KR + "max_entries", "0", WHOLE + ' 1 to 1000000'),
+        (KR + "max_entries", "0", WHOLE + " 1 to 1000000"),
         (KR + "max_entries", "2.0", WHOLE),
         (KR + "max_entries", "0x10", WHOLE),
         (KR + "max_entries", "null", WHOLE + " 1 to 1000000"),
         (KR + "max_entries", "{a: 1}", WHOLE),
         (KR + "max_entries", "9" * 5000, WHOLE),
-        (KR + "max_age_days", "-1", WHOLE + ' 0 to 100000 or null'),
+        (KR + "max_age_days", "-1", WHOLE + " 0 to 100000 or null"),
         (KR + "circuit_breaker", "5", "must be a mapping"),
         (KR + "circuit_breaker.pause_seconds", "901", WHOLE),
-        (KR + "cache_match_floor", "tags", 'must be one of framework+tags, framework+topic, framework+topic+tags'),
+        (KR + "cache_match_floor", "tags", "must be one of framework+tags, framework+topic, framework+topic+tags"),
         (KR + "cache_match", "null", "must be one of sure, seed"),
         (KR + "aliases", "[nuxtjs]", "must be a mapping of other names to frameworks"),
         (KR + "sources", "", "must be a list of context7, deepwiki, web_search or one of your own"),
@@ -226,7 +226,7 @@ class TestVariables:
     @pytest.mark.parametrize(
         ("name", "value", "message"),
         [
-            ("KR_MAX_ENTRIES", "many", 'max_entries must be a whole number from 1 to 1000000'),
+            ("KR_MAX_ENTRIES", "many", "max_entries must be a whole number from 1 to 1000000"),
             ("KR_SOURCES", "[a", "sources is not a YAML or JSON value such as [one, two]"),
             ("KR_CIRCUIT_BREAKER", "5", "circuit_breaker must be a mapping"),
             ("KR_CIRCUIT_BREAKER", "{failures: -1}", "circuit_breaker.failures must be a whole number"),
