@@ -10,6 +10,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from kr.cli.common import common, emit, kr_command, kr_group, open_app, write_out
+from kr.errors import NotInstalled
 
 logger = logging.getLogger(__name__)
 
@@ -181,7 +182,7 @@ def mcp(ctx: click.Context, /) -> int:
 
     A program that speaks MCP starts this by itself: give it the command kr and the argument mcp.
     """
-    from kr.server.stdio import serve_stdio  # heavy
+    from kr.server.mcp import serve_stdio  # heavy
     from kr.server.worker import RequestProgress  # heavy
 
     if sys.stdin is not None and sys.stdin.isatty():
@@ -215,8 +216,6 @@ def serve(ctx: click.Context, /, host: str, port: int, names: tuple[str, ...]) -
         from kr.server.serve import serve  # heavy
         from kr.server.worker import RequestProgress  # heavy
     except ModuleNotFoundError as error:
-        from kr.extras import NotInstalled  # heavy
-
         raise NotInstalled("serve", error.name or "fastapi") from error
     with open_app(ctx, progress=RequestProgress()) as app:
         return serve(app, host, port, names, os.environ)
