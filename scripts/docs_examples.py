@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kr.app import App
 from kr.cli import entries, lessons, research
-from kr.cli.common import TerminalProgress, shown
+from kr.cli.common import Output, TerminalProgress, shown
 from kr.models import to_plain
 from kr.settings import load_settings
 from tests.support.sprint import fill_sprint
@@ -27,41 +27,49 @@ _ASKED = {
 
 def _research(app: App) -> str:
     answer = app.research.document(_ASKED, include_report=True)
-    return shown(to_plain(answer), partial(research.research_view, is_whole=False))
+    return shown(Output(value=to_plain(answer), view=partial(research.research_view, is_whole=False)))
 
 
 def _lessons(app: App) -> str:
     with app.lessons() as service:
-        return shown(service.lessons(phase="dev-execution", limit=2), columns=lessons.LISTED)
+        return shown(Output(value=service.lessons(phase="dev-execution", limit=2), columns=lessons.LISTED))
 
 
 def _inject(app: App) -> str:
     asked = {"story_key": "0-0", "session_id": "terminal", "lessons_inject": {"phase": "e2e-inspection"}}
-    return shown(to_plain(app.research.inject(asked)), lessons.injection_view)
+    return shown(Output(value=to_plain(app.research.inject(asked)), view=lessons.injection_view))
 
 
 def _entries(app: App) -> str:
     found = app.entries(framework="fastapi", limit=3)["entries"]
-    return shown(found, columns=entries.LISTED)
+    return shown(Output(value=found, columns=entries.LISTED))
 
 
 _SHOWN: dict[str, dict[str, Callable[[App], str]]] = {
-    "explain": {f'kr explain fastapi "{_ASKED["question"]}"': lambda app: shown(app.explain(_ASKED))},
+    "explain": {
+        f'kr explain fastapi "{_ASKED["question"]}"': lambda app: shown(Output(value=app.explain(_ASKED)))
+    },
     "lessons": {
         "kr lessons list --phase dev-execution --limit 2": _lessons,
         "kr lessons inject --phase e2e-inspection": _inject,
     },
-    "versions": {"kr versions": lambda app: shown(app.versions())},
-    "warm": {"kr warm": lambda app: shown(app.warm())},
-    "doctor": {"kr doctor": lambda app: shown(app.doctor())},
-    "export-yaml": {"kr export-yaml --output moved": lambda app: shown(app.export_yaml(Path("moved")))},
-    "stats": {"kr stats": lambda app: shown(app.stats())},
+    "versions": {"kr versions": lambda app: shown(Output(value=app.versions()))},
+    "warm": {"kr warm": lambda app: shown(Output(value=app.warm()))},
+    "doctor": {"kr doctor": lambda app: shown(Output(value=app.doctor()))},
+    "export-yaml": {
+        "kr export-yaml --output moved": lambda app: shown(Output(value=app.export_yaml(Path("moved"))))
+    },
+    "stats": {"kr stats": lambda app: shown(Output(value=app.stats()))},
     "search": {
-        "kr search context provider --limit 2": lambda app: shown(app.search_all("context provider", limit=2))
+        "kr search context provider --limit 2": lambda app: shown(
+            Output(value=app.search_all("context provider", limit=2))
+        )
     },
     "entries": {"kr entries list --framework fastapi --limit 3": _entries},
     "archive": {
-        "kr archive list --limit 3": lambda app: shown(app.catalog.archive(limit=3), columns=entries.ARCHIVED)
+        "kr archive list --limit 3": lambda app: shown(
+            Output(value=app.catalog.archive(limit=3), columns=entries.ARCHIVED)
+        )
     },
     "research": {f'kr research fastapi "{_ASKED["question"]}"': _research},  # last: it counts as a request
 }

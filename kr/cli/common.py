@@ -11,6 +11,8 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, is_dataclass, replace
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -37,7 +39,6 @@ MOST = 1_000_000
 _FORMATS = ("yaml", "json", "text")
 _LONGEST = 2000
 _MOST_ROWS = 12
-_SHADES = {"ERROR": "red", "WARNING": "yellow"}
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):[\d.]+Z")
 
 
@@ -73,7 +74,7 @@ COMMON_OPTIONS = [
     _common_option("--format", type=click.Choice(_FORMATS), help="Default: text at a terminal, else yaml."),
     _common_option("--verbose", "-v", is_flag=True, help="Say on standard error what is being done."),
 ]
-"""What every command takes; see ``common``."""
+"""What every command takes; see ``options``."""
 
 
 class Command(click.Command):
@@ -108,6 +109,22 @@ def kr_command(
     def add(function: Callable[..., Any]) -> click.Command:
         made: click.Command = make(name, cls=cls, **ending)(click.pass_context(function))
         return made
+
+    return add
+
+
+def operation(
+    name: str, *examples: str, may_share: bool = False, only_reads: bool = False, **settings: Any
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a command of a function that takes the app and returns what is printed; see ``open_app`` and ``emit``."""
+
+    def add(function: Callable[..., Any]) -> click.Command:
+        @wraps(function)
+        def run(ctx: click.Context, /, **given: Any) -> int:
+            with open_app(ctx, may_share=may_share, only_reads=only_reads) as app:
+                return emit(function(app, **given), ctx)
+
+        return kr_command(name, *examples, **settings)(run)
 
     return add
 
@@ -169,14 +186,7 @@ def limit_option(default: int | None = None) -> Callable[[F], F]:
     )
 
 
-def some_words(words: Sequence[str]) -> str:
-    """Join the words of a search. Raises ``UsageError`` where none has a letter or a digit."""
-    if not any(map(str.isalnum, query := " ".join(words))):
-        raise click.UsageError("WORDS: say at least one word, with a letter or a digit.")
-    return query
-
-
-def common(ctx: click.Context) -> dict[str, Any]:
+def options(ctx: click.Context) -> dict[str, Any]:
     """Return the common options that were given: ``config``, ``kb``, ``format``, ``verbose``; ``KR_FORMAT`` stands in for ``--format``."""
     given = ctx.ensure_object(dict)
     if "format" not in given and (wanted := os.environ.get("KR_FORMAT")):
@@ -196,15 +206,16 @@ def open_app(
     may_share: bool = False,
     only_reads: bool = False,
 ) -> "App":
-    """Build the app that the common options ask for. Messages go to standard error from here on.
+    """Build the app that the common options ask for.
 
     ``may_share``: the server that ``KR_SERVER`` names can do it too. ``only_reads``: warn where there is no knowledge
     base, since an empty list may mean a mistyped folder.
     """
     from kr.app import App  # heavy
 
-    given, kind = common(ctx), App
-    configure_logging(verbose="verbose" in given)
+    given, kind = options(ctx), App
+    if "verbose" in given:
+        logging.getLogger("kr").setLevel(logging.INFO)
     if is_shared := may_share and bool(os.environ.get("KR_SERVER")):
         from kr.remote import SharedApp  # heavy
 
@@ -244,93 +255,69 @@ def read_request(source: str) -> bytes:
         raise RequestUnreadable(f"{source}: can't be read: {error.strerror}") from error
 
 
-def given_request(
-    document: str | None, framework: str | None, question: str | None, options: dict[str, Any]
-) -> bytes | dict[str, Any]:
-    """Return the request: the document that is named, or what was typed. Raises ``UsageError`` for a mix, and for half of one."""
-    typed = {"framework": framework, "question": question, **options}
-    typed = {name: value for name, value in typed.items() if value is not None and value != ()}
-    if document is None:
-        if framework is None or question is None:
+def given_request(given: dict[str, Any]) -> bytes | dict[str, Any]:
+    """Return the request: the ``document`` that is named, or what was typed. Raises ``UsageError`` for a mix, and for half of one."""
+    typed = {name: it for name, it in given.items() if it is not None and it != () and name != "document"}
+    if given["document"] is None:
+        if not {"framework", "question"} <= typed.keys():
             raise click.UsageError('Give FRAMEWORK and QUESTION (click "How do I …?"), or --request FILE.')
         return typed
     if typed:
-        raise click.UsageError(
-            f"{', '.join(typed)} cannot be combined with --request: put it into the document."
-        )
-    return read_request(document)
-
-
-# --- messages
-
-
-class _Labelled(logging.Formatter):
-    """Begins a message with its level, and takes out what a terminal would obey: names of files may be hostile."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        label = f"{record.levelname.lower()}:"
-        if colour() is None and sys.stderr.isatty():
-            label = click.style(label, fg=_SHADES.get(record.levelname), bold=True)
-        return f"{label} {strip_invisible(record.getMessage())}"
-
-
-def configure_logging(*, verbose: bool = False) -> None:
-    """Send kr's messages to standard error, all of them or warnings alone; other libraries only warn."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(_Labelled())
-    logging.basicConfig(level=logging.WARNING, force=True, handlers=[handler])
-    logging.getLogger("kr").setLevel(logging.INFO if verbose else logging.WARNING)
-    # It logs an interrupt that strikes while a connection closes as an error with its traceback, and raises it as well.
-    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
-
-
-def complain(message: str) -> None:
-    """Print an error on standard error."""
-    logger.error("%s", message)
-
-
-def warn(message: str) -> None:
-    """Print a warning on standard error."""
-    logger.warning("%s", message)
+        raise click.UsageError(f"{', '.join(typed)} cannot stand beside --request: put it into the document.")
+    return read_request(given["document"])
 
 
 # --- output
 
 
-def emit(
-    value: Any, ctx: click.Context, view: View | None = None, *, columns: str = "", hint: str = ""
-) -> None:
-    """Print ``value`` (nested plain data) in the format that is wanted; a person sees what ``shown`` makes of it."""
-    if wants_text(ctx):
-        text = shown(value, view, columns=columns, hint=hint)
-    elif common(ctx).get("format") == "json":
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """What a command gives, and how a person sees it: by a ``view`` of its own, of rows these ``columns`` alone, a ``hint`` below.
+
+    ``status`` is the exit status; None: 1 for a failure. ``is_line``: the view on a pipe too, for a shell.
+    """
+
+    value: Any
+    view: View | None = None
+    columns: str = ""
+    hint: str = ""
+    status: int | None = None
+    is_line: bool = False
+
+
+def emit(given: Any, ctx: click.Context) -> int:
+    """Print an output, a record or nested plain data in the format that is wanted; return the exit status."""
+    output = given if isinstance(given, Output) else Output(value=given)
+    if is_dataclass(output.value):
+        output = replace(output, value=to_plain(output.value))
+    value = output.value
+    if wants_text() or (output.is_line and "format" not in options(ctx)):
+        text = shown(output)
+    elif options(ctx).get("format") == "json":
         text = to_json(value)
     else:
         from kr.yaml_io import write_yaml  # heavy: PyYAML, which JSON does without
 
         text = write_yaml(value)
     write_out(text.rstrip("\n"))
+    is_failure = isinstance(value, dict) and value.get("status") == "failure"
+    return int(is_failure) if output.status is None else output.status
 
 
-def shown(value: Any, view: View | None = None, *, columns: str = "", hint: str = "") -> str:
-    """Make the readable view: the ``view`` of the value, or every key; of rows only these ``columns``, in their order; then the ``hint``."""
-    rows = [{name: row[name] for name in columns.split()} for row in value] if columns else value
-    lines = view(rows) if view else readable(rows) or ["none"]
+def shown(output: Output) -> str:
+    """Make the readable view of plain data: every key, where the output does not say otherwise."""
+    value, names = output.value, output.columns.split()
+    rows = [{name: row[name] for name in names} for row in value] if names else value
+    plain: View = envelope_view if isinstance(value, dict) and "results" in value else readable
+    lines = (output.view or plain)(rows) or ["none"]
     # Texts of others could command the terminal, or show in another order than they stand.
-    return strip_invisible("\n".join([*lines, *([hint] if hint else [])]))
+    return strip_invisible("\n".join([*lines, *([output.hint] if output.hint else [])]))
 
 
-def emit_envelope(envelope: Any, ctx: click.Context, view: View | None = None) -> int:
-    """Print what a request got back, and return the exit status."""
-    value = to_plain(envelope)
-    emit(value, ctx, view or envelope_view)
-    return 1 if value["status"] == "failure" else 0
-
-
-def wants_text(ctx: click.Context) -> bool:
+def wants_text() -> bool:
     """Tell whether a person reads the answer: asked for, or at a terminal."""
     is_terminal = sys.stdout is not None and sys.stdout.isatty()
-    return common(ctx).get("format", "text" if is_terminal else None) == "text"
+    return options(click.get_current_context()).get("format", "text" if is_terminal else None) == "text"
 
 
 def to_json(value: Any) -> str:
@@ -378,7 +365,7 @@ def readable(value: Any, indent: str = "") -> list[str]:
     """Show nested plain data: a line for each key of a mapping, a paragraph for each row of a list."""
     if isinstance(value, list):
         return [line for row in value for line in _row(row, indent)]
-    lines = []
+    lines: list[str] = []
     for name, it in value.items():
         label = f"{indent}{name.replace('_', ' ')}: "
         if block := _block(it, f"{indent}  "):
@@ -450,15 +437,12 @@ class TerminalProgress:
         self._line = ""
 
     def asking(self, source: str) -> None:
-        """``source`` is being asked."""
         self._show(f"asking {source} …")
 
     def waiting(self) -> None:
-        """Another process researches the same."""
         self._show("waiting for another process that researches the same …")
 
     def done(self) -> None:
-        """Nothing is waited for any more."""
         self._show("")
 
     def _show(self, line: str) -> None:

@@ -1,38 +1,21 @@
 """``kr lessons`` and ``kr hook``: hand lessons to agents, record what their failures teach, and look at them."""
 
 import json
+import logging
 import os
 import stat
 import sys
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kr.cli.common import (
-    Command,
-    at_most,
-    emit,
-    emit_envelope,
-    identity_options,
-    is_person,
-    kr_command,
-    kr_group,
-    limit_option,
-    open_app,
-    problem_lines,
-    read_request,
-    request_option,
-    require_person,
-    some_words,
-    warn,
-)
+from kr.cli import common
 from kr.errors import KrError
 from kr.lessons.hooks import ASK_FOR_LESSONS, DEFAULT_PHASE, LOOKED_AT, Failure, Start, read_hook
-from kr.models import to_plain
+from kr.models import PHASES
 from kr.schemas import inject_request, record_request
 
 if TYPE_CHECKING:
@@ -40,12 +23,14 @@ if TYPE_CHECKING:
     from kr.lessons.review import Lessons
     from kr.store.lessons import LessonMark
 
-_CHANGE_TIMEOUT = 60.0
-"""Seconds that a change waits for a busy database."""
+logger = logging.getLogger(__name__)
+
+Row = dict[str, Any]
+
 LISTED = "id date tags summary ref status held_because injected recurred recurred_after_injection"
 
 
-@kr_group(
+@common.kr_group(
     "lessons",
     "kr lessons inject --phase code-review --framework vue --query paging",
     "kr lessons record --request return.yaml",
@@ -56,50 +41,42 @@ def command() -> None:
     """Lessons that agents learned from failures, in an append-only Markdown file."""
 
 
-@kr_command(
+@common.operation(
     "inject",
     "kr lessons inject --phase dev-execution --framework vue --query paging",
     "kr lessons inject --request request.yaml --format json",
     group=command,
+    may_share=True,
 )
-@request_option(inject_request)
-@click.option(
-    "--phase",
-    help="story-creation, story-review, dev-execution, code-review, e2e-inspection, or one of your own (phases).",
-)
-@identity_options
-@click.option(
-    "--query",
-    help="What the agent is about to do, and every language, framework and tool it touches: only lessons that fit are given.",
-)
+@common.request_option(inject_request)
+@click.option("--phase", help=f"{', '.join(PHASES)}, or one of your own (phases).")
+@common.identity_options
+@click.option("--query", help="What the agent is about to do, with languages and tools: what fits is given.")
 @click.option("--framework", help="Give lessons about this framework, and of packages that it depends on.")
 @click.option("--file", "files", multiple=True, help="A file that the agent works on; may be repeated.")
-def inject(
-    ctx: click.Context,
-    /,
-    *,
-    document: str | None,
-    phase: str | None,
-    story_key: str | None,
-    session_id: str | None,
-    **task: Any,
-) -> int:
+def inject(app: "App", *, document: str | None, **given: Any) -> common.Output:
     """Give the lessons of a phase, for an agent that is about to start."""
-    if not phase if document is None else (phase or story_key or session_id):
+    given = {name: value for name, value in given.items() if value}
+    phase, caller = (
+        given.pop("phase", None),
+        _identity(given.pop("story_key", None), given.pop("session_id", None)),
+    )
+    if (phase is None) == (document is None):
         raise click.UsageError("Give --phase, or --request FILE that has it.")
-    need = {name: value for name, value in task.items() if value}
-    request: bytes | dict[str, Any] = {**_identity(story_key, session_id), "lessons_inject": {"phase": phase}}
-    if document is not None:
-        request = read_request(document)
-    with open_app(ctx, may_share=True) as app:
-        return emit_envelope(app.research.inject(request, need), ctx, injection_view)
+    typed = {**caller, "lessons_inject": {"phase": phase}}
+    request = typed if document is None else common.read_request(document)
+    return common.Output(value=app.research.inject(request, given), view=injection_view)
 
 
 def injection_view(value: dict[str, Any]) -> list[str]:
     """Show the block that an agent gets, or why there is none."""
     results = value["results"]
     if results is None or not results["injected_count"]:
-        return [value["status"], *problem_lines(value), *(["no lesson fits this task"] if results else [])]
+        return [
+            value["status"],
+            *common.problem_lines(value),
+            *(["no lesson fits this task"] if results else []),
+        ]
     return [str(results["injection_block"]).rstrip()]
 
 
@@ -108,8 +85,8 @@ def _identity(story_key: str | None = None, session_id: str | None = None) -> di
     return {"story_key": story_key or "0-0", "session_id": session}
 
 
-@kr_command("record", "kr lessons record --request return.yaml", group=command)
-@request_option(record_request)
+@common.kr_command("record", "kr lessons record --request return.yaml", group=command)
+@common.request_option(record_request)
 def record(ctx: click.Context, /, document: str | None) -> None:
     """Record what an agent's return teaches.
 
@@ -119,128 +96,128 @@ def record(ctx: click.Context, /, document: str | None) -> None:
     from kr.recording import skip  # heavy
 
     try:
-        data = read_request(document) if document else b""
-        with open_app(ctx, may_share=True) as app:
+        data = common.read_request(document) if document else b""
+        with common.open_app(ctx, may_share=True) as app:
             envelope = app.record_lessons(data)
     except (KrError, OSError, ValueError) as error:
-        warn(f"nothing is recorded: {error}")
+        logger.warning("nothing is recorded: %s", error)
         envelope = skip({}, f"Recording skipped: {error}")
     if line := confirmation(envelope):
         click.echo(line, err=True)
-    emit_envelope(envelope, ctx)
+    common.emit(common.Output(value=envelope, status=0), ctx)
 
 
-@contextmanager
-def _open(ctx: click.Context, *, phase: str | None = None, is_change: bool = False) -> Iterator["Lessons"]:
-    """Open the project's lessons, to look at or to change them; ``phase`` must be one of the project's."""
-    waits = {"timeout": _CHANGE_TIMEOUT} if is_change else {}
-    with open_app(ctx, only_reads=not is_change) as app, app.lessons(**waits) as lessons:
-        phases = app.settings.knowledge_research.all_phases
-        if phase not in {None, *phases}:
-            raise click.BadParameter(f"{phase!r} is not one of {', '.join(phases)}.", param_hint="--phase")
-        yield lessons
+def _changing(app: "App") -> AbstractContextManager["Lessons"]:
+    """Open the project's lessons to change them: who does waits long for a busy database."""
+    return app.lessons(timeout=60.0)
+
+
+def _require_phase(app: "App", phase: str | None) -> None:
+    phases = app.settings.knowledge_research.all_phases
+    if phase not in {None, *phases}:
+        raise click.BadParameter(f"{phase!r} is not one of {', '.join(phases)}.", param_hint="--phase")
 
 
 _PHASE = click.option("--phase", help="Only lessons of this phase.")
 
 
-def _list(ctx: click.Context, phase: str | None, limit: int, query: str = "") -> None:
-    with _open(ctx, phase=phase) as lessons:
+def _list(app: "App", phase: str | None, limit: int, query: str = "") -> common.Output:
+    _require_phase(app, phase)
+    with app.lessons() as lessons:
         found = lessons.lessons(phase=phase, query=query, limit=limit + 1)
-    emit(at_most(limit, found), ctx, columns=LISTED)
+    return common.Output(value=common.at_most(limit, found), columns=LISTED)
 
 
-@kr_command("list", "kr lessons list --phase dev-execution --limit 20", group=command)
+@common.operation("list", "kr lessons list --phase dev-execution --limit 20", group=command, only_reads=True)
 @_PHASE
-@limit_option(100)
-def list_(ctx: click.Context, /, phase: str | None, limit: int) -> None:
+@common.limit_option(100)
+def list_(app: "App", phase: str | None, limit: int) -> common.Output:
     """List lessons, the newest first: how often each was given, and how often its failure came back."""
-    _list(ctx, phase, limit)
+    return _list(app, phase, limit)
 
 
-@kr_command("search", 'kr lessons search "row height"', group=command)
+@common.operation("search", 'kr lessons search "row height"', group=command, only_reads=True)
 @click.argument("words", nargs=-1, required=True)
 @_PHASE
-@limit_option(100)
-def search(ctx: click.Context, /, words: tuple[str, ...], phase: str | None, limit: int) -> None:
+@common.limit_option(100)
+def search(app: "App", words: tuple[str, ...], phase: str | None, limit: int) -> common.Output:
     """Find lessons by WORDS, the most relevant first."""
-    _list(ctx, phase, limit, some_words(words))
+    return _list(app, phase, limit, " ".join(words))
 
 
 _ID = click.argument("lesson_id", metavar="ID")
 
 
-@kr_command("show", "kr lessons show 2f1c9a7b", group=command)
+@common.operation("show", "kr lessons show 2f1c9a7b", group=command, only_reads=True)
 @_ID
-def show(ctx: click.Context, /, lesson_id: str) -> None:
+def show(app: "App", lesson_id: str) -> Row:
     """Show one lesson with everything that is known of it."""
-    with _open(ctx) as lessons:
-        emit(lessons.show(lesson_id), ctx)
+    with app.lessons() as lessons:
+        return lessons.show(lesson_id)
 
 
 def _marking(name: str, mark: "LessonMark", summary: str) -> None:
     """Make the command that sets a mark, and takes it off with --undo."""
 
-    @kr_command(name, f"kr lessons {name} 2f1c9a7b", group=command, help=summary)
+    @common.operation(name, f"kr lessons {name} 2f1c9a7b", group=command, help=summary)
     @_ID
     @click.option("--undo", is_flag=True, help="Take it back.")
-    def change(ctx: click.Context, /, lesson_id: str, *, undo: bool) -> None:
-        with _open(ctx, is_change=True) as lessons:
-            _require_person_for_held(ctx, lessons, lesson_id)
-            emit(lessons.mark(lesson_id, mark, is_set=not undo), ctx)
+    def change(app: "App", lesson_id: str, *, undo: bool) -> Row:
+        with _changing(app) as lessons:
+            _require_person_for_held(lessons, lesson_id)
+            return lessons.mark(lesson_id, mark, is_set=not undo)
 
 
-def _require_person_for_held(ctx: click.Context, lessons: "Lessons", lesson_id: str) -> None:
+def _require_person_for_held(lessons: "Lessons", lesson_id: str) -> None:
     if lessons.show(lesson_id)["status"] == "quarantined":
-        require_person(f"{ctx.command_path} of what was held back (kr review)")
+        common.require_person("changing what waits (kr review)")
 
 
 _marking("retire", "retired_at", "Stop giving a lesson to agents. Its line stays in the file.")
 _marking("pin", "pinned_at", "Give a lesson before all others of its phase.")
 
 
-@kr_command("add", 'kr lessons add "Rows mix without keys" --fix "Give rows a key" --tag vue', group=command)
+@common.operation(
+    "add",
+    'kr lessons add "Rows mix without keys" --fix "Give rows a key" --tag vue',
+    group=command,
+    may_share=True,
+)
 @click.argument("symptom")
 @click.option("--fix", required=True, help="What to do: one sentence of at most 120 characters.")
-@click.option(
-    "--phase", default="dev-execution", show_default=True, help="The phase whose agents are to know it."
-)
+@click.option("--phase", default=DEFAULT_PHASE, show_default=True, help="Whose agents are to know it.")
 @click.option("--tag", "tags", multiple=True, help="A framework that it is about; may be repeated.")
 @click.option("--ref", help="The file that it is about, with its line: src/app.py:12.")
-def add(
-    ctx: click.Context, /, *, symptom: str, fix: str, phase: str, tags: tuple[str, ...], ref: str | None
-) -> None:
+def add(app: "App", *, symptom: str, fix: str, phase: str, tags: tuple[str, ...], ref: str | None) -> Any:
     """Write a lesson yourself: what one sees, in some 60 characters, and what to do. KR_SERVER takes it as a session's."""
     if os.environ.get("KR_SERVER"):
         lesson = {"symptom": symptom, "fix": fix, "ref": ref, "tags": tags}
-        request = {**_identity(), "phase": phase, "lesson": lesson}
-        with open_app(ctx, may_share=True) as app:
-            emit(to_plain(app.record_lessons(json.dumps(request).encode())), ctx)
-        return
-    with _open(ctx, phase=phase, is_change=True) as lessons:
-        added = lessons.add(symptom, fix, phase=phase, tags=tags, ref=ref, by_person=is_person())
+        return app.record_lessons(json.dumps({**_identity(), "phase": phase, "lesson": lesson}).encode())
+    _require_phase(app, phase)
+    with _changing(app) as lessons:
+        added = lessons.add(symptom, fix, phase=phase, tags=tags, ref=ref, by_person=common.is_person())
     if added["status"] == "quarantined":
-        warn(f"it waits for a person: {added['held_because']}; kr review")
-    emit(added, ctx)
+        logger.warning("it waits for a person: %s; kr review", added["held_because"])
+    return added
 
 
-@kr_command("edit", 'kr lessons edit 2f1c9a7b "Rows mix" --fix "Give each row a key"', group=command)
+@common.operation("edit", 'kr lessons edit 2f1c9a7b "Rows mix" --fix "Give each row a key"', group=command)
 @_ID
 @click.argument("symptom")
 @click.option("--fix", help="What to do, as with kr lessons add. Without it SYMPTOM is the whole lesson.")
-def edit(ctx: click.Context, /, lesson_id: str, symptom: str, fix: str | None) -> None:
+def edit(app: "App", lesson_id: str, symptom: str, fix: str | None) -> Row:
     """Reword a lesson. The new line goes to the end of the file and takes the old one's place."""
-    with _open(ctx, is_change=True) as lessons:
-        _require_person_for_held(ctx, lessons, lesson_id)
-        emit(lessons.edit(lesson_id, symptom, fix, by_person=is_person()), ctx)
+    with _changing(app) as lessons:
+        _require_person_for_held(lessons, lesson_id)
+        return lessons.edit(lesson_id, symptom, fix, by_person=common.is_person())
 
 
-@kr_command("import", "kr lessons import ../shop/lessons/_lessons-learned.md", group=command)
+@common.operation("import", "kr lessons import ../shop/lessons/_lessons-learned.md", group=command)
 @click.argument("files", nargs=-1, required=True)
-def import_(ctx: click.Context, /, files: tuple[str, ...]) -> None:
+def import_(app: "App", files: tuple[str, ...]) -> dict[str, int]:
     """Add the lessons of other lessons files, those that are not known yet."""
-    with _open(ctx, is_change=True) as lessons:
-        emit(lessons.import_files([*map(Path, files)]), ctx)
+    with _changing(app) as lessons:
+        return lessons.import_files([*map(Path, files)])
 
 
 # --- the hook of Claude Code
@@ -255,7 +232,7 @@ PostToolUseFailure and SubagentStop:
 """
 
 
-class _FailsOpen(Command):
+class _FailsOpen(common.Command):
     """A command whose wrong command line is reported, and stops nobody: status 2 would block the agent."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -266,7 +243,7 @@ class _FailsOpen(Command):
             ctx.exit(0)
 
 
-@kr_command(
+@common.kr_command(
     "hook",
     cls=_FailsOpen,
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
@@ -290,7 +267,7 @@ def hook(ctx: click.Context, /, phase: str | None, story_key: str) -> None:
         cwd = data.get("cwd")  # the hook itself may be started elsewhere
         if isinstance(cwd, str) and Path(cwd).is_absolute() and Path(cwd).is_dir():
             os.chdir(cwd)
-        with open_app(ctx, may_share=True) as app:
+        with common.open_app(ctx, may_share=True) as app:
             app.server_timeout = 3.0
             known = _known_phase(app, event.phase or phase)
             identity = {"session_id": event.session_id, "story_key": story_key or "0-0"}

@@ -1,6 +1,7 @@
 """The ``kr`` program: its groups of commands, and what every way out of it has in common."""
 
 import importlib
+import logging
 import os
 import signal
 import sys
@@ -11,8 +12,12 @@ from typing import Any
 import click
 
 from kr import __version__
-from kr.cli.common import Group, colour, complain, configure_logging
+from kr.cli.common import Group, colour
 from kr.errors import KrError
+from kr.text import strip_invisible
+
+logger = logging.getLogger(__name__)
+_SHADES = {"ERROR": "red", "WARNING": "yellow"}
 
 GROUPS = {
     "Ask": (
@@ -102,6 +107,31 @@ def cli() -> None:
     Output is YAML when standard output is not a terminal, a readable view when it is; --format decides.
     Logs and progress go to standard error. Exit status: 0, 1 for a failure, 2 for a wrong command line.
     """
+
+
+class _Labelled(logging.Formatter):
+    """Begins a message with its level, and takes out what a terminal would obey: names of files may be hostile."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        label = f"{record.levelname.lower()}:"
+        if colour() is None and sys.stderr.isatty():
+            label = click.style(label, fg=_SHADES.get(record.levelname), bold=True)
+        return f"{label} {strip_invisible(record.getMessage())}"
+
+
+def configure_logging() -> None:
+    """Send warnings to standard error, and with --verbose what kr does."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Labelled())
+    logging.basicConfig(level=logging.WARNING, force=True, handlers=[handler])
+    logging.getLogger("kr").setLevel(logging.WARNING)
+    # It logs an interrupt that strikes while a connection closes as an error with its traceback, and raises it as well.
+    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
+
+
+def complain(message: str) -> None:
+    """Print an error on standard error."""
+    logger.error("%s", message)
 
 
 class Terminated(BaseException):

@@ -5,19 +5,25 @@ import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import get_completion_class
 
-from kr.cli.common import common, emit, kr_command, kr_group, open_app, write_out
+from kr.cli import common
 from kr.errors import NotInstalled
 
+if TYPE_CHECKING:
+    from kr.app import App
+
 logger = logging.getLogger(__name__)
+
+Row = dict[str, Any]
 
 _FILE = click.Path(path_type=Path, dir_okay=True)
 
 
-@kr_group(
+@common.kr_group(
     "db",
     'sqlite3 "$(kr db path)" "SELECT * FROM hit_rate_by_day"',
     "kr db backup",
@@ -27,49 +33,46 @@ def db() -> None:
     """Find, check, upgrade, back up, restore and copy the database."""
 
 
-@kr_command("path", 'sqlite3 "$(kr db path)" "SELECT * FROM hit_rate_by_day"', group=db)
-def path(ctx: click.Context) -> None:
+@common.operation(
+    "path", 'sqlite3 "$(kr db path)" "SELECT * FROM hit_rate_by_day"', group=db, only_reads=True
+)
+def path(app: "App") -> common.Output:
     """Print where the database is: one line for the shell, unless --format asks for more."""
-    with open_app(ctx, only_reads=True) as app:
-        place = app.store.location if app.store.is_shared else str(app.store.path.absolute())
-        if common(ctx).get("format", "text") == "text":
-            write_out(place)
-        else:
-            emit({"path": place, "exists": app.store.exists()}, ctx)
+    place = app.store.location if app.store.is_shared else str(app.store.path.absolute())
+    value = {"path": place, "exists": app.store.exists()}
+    return common.Output(value=value, view=lambda it: [it["path"]], is_line=True)
 
 
-@kr_command("upgrade", "kr db upgrade", group=db)
-def upgrade(ctx: click.Context) -> None:
+@common.operation("upgrade", "kr db upgrade", group=db)
+def upgrade(app: "App") -> Row:
     """Bring the database to this kr's schema. One is made where none is."""
     from kr.store import backup, entries  # heavy
 
-    with open_app(ctx) as app:
-        before = backup.inspect_store(app.store)
-        is_old = before.state != "current"  # one that is current may well be write-protected
-        if is_old:
-            with app.store.write() as tx:
-                entries.count(tx)
-        emit({"path": app.store.location, "upgraded": is_old, "from_version": before.version}, ctx)
+    before = backup.inspect_store(app.store)
+    is_old = before.state != "current"  # one that is current may well be write-protected
+    if is_old:
+        with app.store.write() as tx:
+            entries.count(tx)
+    return {"path": app.store.location, "upgraded": is_old, "from_version": before.version}
 
 
-@kr_command("check", "kr db check", "kr db check --format json", group=db)
-def check(ctx: click.Context) -> int:
+@common.operation("check", "kr db check", "kr db check --format json", group=db)
+def check(app: "App") -> common.Output:
     """Examine pages, indexes, references, tables and texts. Exit status 1 when the database is not sound."""
     from kr.store import backup  # heavy
 
-    with open_app(ctx) as app:
-        found, store = backup.inspect_store(app.store), app.store
-        problems = [found.problem] if found.problem else []
-        if found.state in {"current", "older"}:
-            problems = backup.check_store(store)
-        facts = {"state": found.state, "schema_version": found.version, "problems": problems}
-        emit({"path": store.location, "sound": not problems, **facts}, ctx)
-    return 1 if problems else 0
+    found = backup.inspect_store(app.store)
+    problems = [found.problem] if found.problem else []
+    if found.state in {"current", "older"}:
+        problems = backup.check_store(app.store)
+    facts = {"state": found.state, "schema_version": found.version, "problems": problems}
+    value = {"path": app.store.location, "sound": not problems, **facts}
+    return common.Output(value=value, status=int(bool(problems)))
 
 
-@kr_command("backup", "kr db backup", "kr db backup ~/backups", group=db)
+@common.operation("backup", "kr db backup", "kr db backup ~/backups", group=db, only_reads=True)
 @click.argument("file", type=_FILE, required=False)
-def backup_(ctx: click.Context, /, file: Path | None) -> None:
+def backup_(app: "App", file: Path | None) -> Row:
     """Copy the database file to FILE while agents go on; one on PostgreSQL is left to pg_dump.
 
     Without FILE the copy stands beside the database, with the time in its name. A file that exists is never
@@ -78,14 +81,13 @@ def backup_(ctx: click.Context, /, file: Path | None) -> None:
     """
     from kr.store import backup  # heavy
 
-    with open_app(ctx, only_reads=True) as app:
-        made = backup.backup(app.store.path, file, _moment())
-        emit({"path": str(app.store.path), "backup": str(made), "bytes": made.stat().st_size}, ctx)
+    made = backup.backup(app.store.path, file, _moment())
+    return {"path": str(app.store.path), "backup": str(made), "bytes": made.stat().st_size}
 
 
-@kr_command("restore", "kr db restore kr-20261121T120000Z.db", group=db)
+@common.operation("restore", "kr db restore kr-20261121T120000Z.db", group=db)
 @click.argument("file", type=_FILE)
-def restore(ctx: click.Context, /, file: Path) -> None:
+def restore(app: "App", file: Path) -> Row:
     """Put the backup FILE in the database file's place; a database on PostgreSQL is left to pg_restore.
 
     FILE is checked first. The present database is kept beside it, and agents may go on working. Reports and exports are
@@ -94,23 +96,22 @@ def restore(ctx: click.Context, /, file: Path) -> None:
     from kr.store import entries  # heavy
     from kr.transfer.export_yaml import restore_backup  # heavy
 
-    with open_app(ctx) as app:
-        kept = restore_backup(app.store, app.settings.knowledge_base, file, _moment())
-        with app.store.read() as tx:
-            live = entries.count(tx)
-        facts = {"restored": str(file), "kept": str(kept) if kept else None, "entries": live}
-        emit({"path": str(app.store.path), **facts}, ctx)
+    kept = restore_backup(app.store, app.settings.knowledge_base, file, _moment())
+    with app.store.read() as tx:
+        facts = {"kept": str(kept) if kept else None, "entries": entries.count(tx)}
+    return {"path": str(app.store.path), "restored": str(file), **facts}
 
 
-@kr_command(
+@common.operation(
     "copy",
     'kr db copy "$(kr db path)" postgresql+psycopg://kr@db.example/kr',
     "kr db copy postgresql+psycopg://kr@db.example/kr .kr/kr.db",
     group=db,
+    only_reads=True,
 )
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
-def copy(ctx: click.Context, /, source: str, target: str) -> None:
+def copy(app: "App", source: str, target: str) -> Row:
     """Copy a knowledge base from one database into another, empty one: from a file to PostgreSQL, or back.
 
     FROM and TO are files, or URLs as in KR_DATABASE_URL (a password is better kept in ~/.pgpass: others see what is typed here).
@@ -119,23 +120,21 @@ def copy(ctx: click.Context, /, source: str, target: str) -> None:
     from kr.store import backup  # heavy
     from kr.store.engine import store_of  # heavy
 
-    with (
-        open_app(ctx, only_reads=True) as app,
-        store_of(source, app.store.folder) as old,
-        store_of(target, app.store.folder) as new,
-    ):
+    with store_of(source, app.store.folder) as old, store_of(target, app.store.folder) as new:
         copied = backup.copy(old, new, lambda table, number: logger.info("%s: %d rows", table, number))
-        emit({"from": old.location, "to": new.location, "rows": copied}, ctx)
+        return {"from": old.location, "to": new.location, "rows": copied}
 
 
 def _moment() -> str:
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
 
 
-@kr_command("doctor", "kr doctor", "kr doctor --repair", "kr doctor --online", "kr doctor --format json")
+@common.operation(
+    "doctor", "kr doctor", "kr doctor --repair", "kr doctor --online", "kr doctor --format json"
+)
 @click.option("--repair", is_flag=True, help="Do what the findings announce; nothing is deleted for good.")
 @click.option("--online", is_flag=True, help="Also ask each configured source and model one cheap question.")
-def doctor(ctx: click.Context, /, *, repair: bool, online: bool) -> int:
+def doctor(app: "App", **wanted: bool) -> common.Output:
     """Find what is wrong: database, reports, exports.
 
     Each finding says what --repair would do. A lost report is written back where its text is kept, and its entry goes to the
@@ -143,26 +142,22 @@ def doctor(ctx: click.Context, /, *, repair: bool, online: bool) -> int:
     not be read are left alone. --online says whether each server answers and accepts its key. Exit status 1 while a problem
     remains.
     """
-    with open_app(ctx) as app:
-        value = app.doctor(repair=repair, online=online)
-    number = value["problems"]
-    emit(value, ctx, hint=f"{number} problem{'s'[: number != 1]} in {value['knowledge_base']}")
-    return 1 if number else 0
+    value = app.doctor(**wanted)
+    return common.Output(value=value, status=int(value["problems"] > 0))
 
 
-@kr_command("stats", "kr stats", "kr stats --format json")
-def stats(ctx: click.Context) -> None:
+@common.operation("stats", "kr stats", "kr stats --format json", may_share=True, only_reads=True)
+def stats(app: "App") -> Row:
     """Count hits, tokens spared, spending, source reliability, and what the index holds.
 
     Tokens spared are what finding out had cost, less what the answer from the cache contained: what a research read, or what the session
     that saved a finding had been given. Seconds are counted alike. What was not measured counts as nothing.
     No database is made.
     """
-    with open_app(ctx, may_share=True, only_reads=True) as app:
-        emit(app.stats(), ctx)
+    return app.stats()
 
 
-@kr_command(
+@common.kr_command(
     "completion",
     "kr completion bash > ~/.local/share/bash-completion/completions/kr",
     'kr completion zsh > "${fpath[1]}/_kr"',
@@ -173,10 +168,10 @@ def completion(ctx: click.Context, /, shell: str) -> None:
     """Print the script that completes commands and options in SHELL."""
     kind = get_completion_class(shell)
     if kind is not None:
-        write_out(kind(ctx.find_root().command, {}, "kr", "_KR_COMPLETE").source())
+        common.write_out(kind(ctx.find_root().command, {}, "kr", "_KR_COMPLETE").source())
 
 
-@kr_command("mcp", "kr mcp", "kr mcp --kb ~/knowledge-base")
+@common.kr_command("mcp", "kr mcp", "kr mcp --kb ~/knowledge-base")
 def mcp(ctx: click.Context, /) -> int:
     """Serve the tools of kr to an agent, over standard input and output (MCP).
 
@@ -187,11 +182,11 @@ def mcp(ctx: click.Context, /) -> int:
 
     if sys.stdin is not None and sys.stdin.isatty():
         click.echo("kr speaks MCP here, to a program that starts it; Ctrl-C ends it", err=True)
-    with open_app(ctx, progress=RequestProgress(), may_share=True) as app:
+    with common.open_app(ctx, progress=RequestProgress(), may_share=True) as app:
         return serve_stdio(app)
 
 
-@kr_command("serve", "kr serve", "KR_TOKEN=... kr serve --host 0.0.0.0 --allow-host kr")
+@common.kr_command("serve", "kr serve", "KR_TOKEN=... kr serve --host 0.0.0.0 --allow-host kr")
 @click.option(
     "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on."
 )
@@ -217,5 +212,5 @@ def serve(ctx: click.Context, /, host: str, port: int, names: tuple[str, ...]) -
         from kr.server.worker import RequestProgress  # heavy
     except ModuleNotFoundError as error:
         raise NotInstalled("serve", error.name or "fastapi") from error
-    with open_app(ctx, progress=RequestProgress()) as app:
+    with common.open_app(ctx, progress=RequestProgress()) as app:
         return serve(app, host, port, names, os.environ)

@@ -2,73 +2,45 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from kr.cli.common import (
-    MOST,
-    emit,
-    emit_envelope,
-    given_request,
-    identity_options,
-    kr_command,
-    open_app,
-    problem_lines,
-    question_options,
-    request_option,
-    wants_text,
-    wrapped,
-)
+from kr.cli import common
 from kr.errors import InvalidRequest, KrError
 from kr.models import IfUnsure
 from kr.schemas import research_request
 from kr.text import section
 
+if TYPE_CHECKING:
+    from kr.app import App
 
-@kr_command(
+_IF_UNSURE = click.Choice(get_args(IfUnsure))
+
+
+@common.operation(
     "research",
     'kr research click "How do I make an option repeatable?"',
     'kr research vue "When do I need a watcher?" --framework-version 3 --tag ref',
-    'kr research vue "Should I watch a ref?" --if-unsure candidates',
     'kr research vue "Should I watch a ref?" --use vue-need-watcher',
-    "kr research --request request.yaml",
     "kr research --request - --format json < request.yaml",
+    may_share=True,
 )
-@question_options
-@request_option(research_request)
-@identity_options
+@common.question_options
+@common.request_option(research_request)
+@common.identity_options
 @click.option("--max-calls", type=click.IntRange(min=0), help="Calls to sources at most; 0 asks none.")
 @click.option(
-    "--timeout",
-    "timeout_seconds",
-    type=click.IntRange(min=1),
-    metavar="SECONDS",
-    help="Time that one source may take.",
+    "--timeout", "timeout_seconds", type=click.IntRange(min=1), help="Seconds that a source may take."
 )
 @click.option("--refresh", is_flag=True, help="Research again, whatever the cache holds.")
 @click.option("--use", metavar="ID", help="Answer with this entry; the question is kept with it.")
-@click.option(
-    "--if-unsure",
-    type=click.Choice(get_args(IfUnsure)),
-    help="Where nothing is served by itself: research (the default), or list the candidates at once.",
-)
+@click.option("--if-unsure", type=_IF_UNSURE, help="Where nothing is served by itself. Default: research.")
 @click.option("--include-report", is_flag=True, help="Put the report's text into the answer.")
-@click.option("--max-tokens", type=click.IntRange(1, MOST), help="The most tokens of the report's text.")
+@click.option("--max-tokens", type=click.IntRange(min=1), help="The most tokens of the report's text.")
 def command(
-    ctx: click.Context,
-    /,
-    framework: str | None,
-    question: str | None,
-    document: str | None,
-    *,
-    include_report: bool,
-    max_tokens: int | None,
-    refresh: bool,
-    use: str | None,
-    if_unsure: IfUnsure | None,
-    **given: Any,
-) -> int:
+    app: "App", *, include_report: bool, max_tokens: int | None, refresh: bool, **given: Any
+) -> common.Output:
     """Answer a question about FRAMEWORK from the cache, or research it once for everyone.
 
     Sources are asked in order (Context7, DeepWiki, web search) until one answers, within the budget of the
@@ -79,31 +51,30 @@ def command(
     its own, a session is one run of an agent; both may be left out. A request document says all of it; only --refresh,
     --use, --if-unsure and what is printed can be said beside it.
     """
-    if refresh and use is not None:
+    overrides = {"refresh": refresh or None, "use": given.pop("use"), "if_unsure": given.pop("if_unsure")}
+    overrides = {name: value for name, value in overrides.items() if value is not None}
+    if {"refresh", "use"} <= overrides.keys():
         raise click.UsageError("--use takes an entry, --refresh researches again: give only one of them.")
-    request = given_request(document, framework, question, given)
-    overrides = {"refresh": refresh or None, "use": use, "if_unsure": if_unsure}
-    is_whole = include_report or use is not None  # who chose an entry wants to read it
-    with open_app(ctx, may_share=True) as app:
-        envelope = app.research.document(
-            request,
-            include_report=is_whole or wants_text(ctx),
-            max_tokens=max_tokens,
-            overrides={name: value for name, value in overrides.items() if value is not None},
-        )
-    return emit_envelope(envelope, ctx, partial(research_view, is_whole=is_whole))
+    is_whole = include_report or "use" in overrides  # who chose an entry wants to read it
+    envelope = app.research.document(
+        common.given_request(given),
+        include_report=is_whole or common.wants_text(),
+        max_tokens=max_tokens,
+        overrides=overrides,
+    )
+    return common.Output(value=envelope, view=partial(research_view, is_whole=is_whole))
 
 
 def research_view(value: dict[str, Any], *, is_whole: bool) -> list[str]:
     """Make the readable view: what happened, then the report or its summary."""
     results = value["results"]
     if results is None:
-        return [value["status"], *problem_lines(value)]
+        return [value["status"], *common.problem_lines(value)]
     report = results["report"] or (results["candidate_report"] or {}).get("text")
     if results["report"] and not is_whole and results["report_file"]:  # else it stands nowhere else
         report = _summary(results)
-    facts = [line for name, text in _facts(results) for line in wrapped(f"  {name}  ", text, "    ")]
-    return [value["status"], *problem_lines(value), *facts, *(["", report.rstrip()] if report else [])]
+    facts = [line for name, text in _facts(results) for line in common.wrapped(f"  {name}  ", text, "    ")]
+    return [value["status"], *common.problem_lines(value), *facts, *(["", report.rstrip()] if report else [])]
 
 
 def _facts(results: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -133,21 +104,16 @@ def _summary(results: dict[str, Any]) -> str:
     return f"{title}\n\n{summary}\n\nThe whole report: kr entries show {results['cache_entry_id']} --report"
 
 
-@kr_command("explain", 'kr explain vue "When do I need a watcher?" --tag reactivity')
-@question_options
-@request_option(research_request)
-def explain(
-    ctx: click.Context, /, framework: str | None, question: str | None, document: str | None, **given: Any
-) -> None:
+@common.operation("explain", 'kr explain vue "When do I need a watcher?" --tag reactivity', only_reads=True)
+@common.question_options
+@common.request_option(research_request)
+def explain(app: "App", **given: Any) -> dict[str, Any]:
     """Show what the cache would answer to a question about FRAMEWORK, and why.
 
     Each entry of the framework is listed with its score, whether it is fresh, and why it is served or not. No source is
     asked and nothing is changed.
     """
-    request = given_request(document, framework, question, given)
-    with open_app(ctx, only_reads=True) as app:
-        try:
-            value = app.explain(request)
-        except InvalidRequest as error:
-            raise KrError("; ".join(f"{it.field}: {it.message}" for it in error.fields)) from error
-    emit(value, ctx)
+    try:
+        return app.explain(common.given_request(given))
+    except InvalidRequest as error:
+        raise KrError("; ".join(f"{it.field}: {it.message}" for it in error.fields)) from error

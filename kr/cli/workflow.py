@@ -2,23 +2,14 @@
 
 import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kr.cli.common import (
-    emit,
-    kr_command,
-    kr_group,
-    limit_option,
-    open_app,
-    readable,
-    to_json,
-    together,
-    write_out,
-)
+from kr.cli import common
 from kr.models import person
 from kr.text import one_line
 from kr.workflows.model import template_schema
@@ -27,20 +18,22 @@ from kr.workflows.service import Workflows
 from kr.workflows.state import Instance
 from kr.workflows.template import Problem
 
+if TYPE_CHECKING:
+    from kr.app import App
+
+_LISTED = "workflow_id status current_step updated_at state_file"
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
 _STATE = click.option(
     "--state",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=_FILE,
     metavar="FILE",
     help="The state file. Default: workflow_state.json in the working directory.",
 )
-_SIMULATE = click.option(
-    "--simulate",
-    is_flag=True,
-    help="Run no command: follow the path that the values lead to, and approve every approval.",
-)
+_SIMULATE = click.option("--simulate", is_flag=True, help="Run no command, and approve every approval.")
 
 
-@kr_group(
+@common.kr_group(
     "workflow",
     "kr workflow validate deployment",
     "kr workflow start sprint-warmup --set max_calls=5",
@@ -57,52 +50,44 @@ def command() -> None:
     """
 
 
-@kr_command("validate", "kr workflow validate release.md", group=command)
+@common.operation("validate", "kr workflow validate release.md", group=command)
 @click.argument("template")
-def validate(ctx: click.Context, /, template: str) -> int:
+def validate(app: "App", template: str) -> common.Output:
     """Report every mistake in a template in one run. The exit status is 1 if there is one."""
-    with open_app(ctx) as app:
-        value = app.workflows().validate(template)
-    emit(value, ctx, _problems)
-    return 1 if value["problems"] else 0
+    value = app.workflows().validate(template)
+    return common.Output(value=value, view=_problems, status=int(bool(value["problems"])))
 
 
-@kr_command("start", "kr workflow start release --set version=2 --simulate", group=command)
+@common.operation("start", "kr workflow start release --set version=2 --simulate", group=command)
 @click.argument("template")
 @click.option(
     "--set",
     "assignments",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A parameter's value, read by its type: lists and objects as JSON, a list of texts with commas too. "
-    "Repeatable.",
+    help="A parameter's value, read by its type: lists and objects as JSON. Repeatable.",
 )
 @_STATE
 @click.option("--no-run", "run", flag_value=False, default=True, help="Only write the state file.")
 @_SIMULATE
-def start(ctx: click.Context, /, template: str, assignments: tuple[str, ...], **how: Any) -> int:
+def start(app: "App", template: str, assignments: tuple[str, ...], **how: Any) -> common.Output:
     """Make an instance of a template, write its state file, and run it.
 
     An instance that has not ended is never overwritten; an ended one is kept beside it under its workflow_id.
     """
-    given = _given(assignments)
-    return _act(ctx, lambda it: it.start(template, given, **how))
+    return _shown(_watched(app).start(template, _given(assignments), **how), how["state"])
 
 
-@kr_command("run", "kr workflow run", "kr workflow run --retry --state release.json", group=command)
-@click.option(
-    "--retry",
-    is_flag=True,
-    help="Continue a failed instance; of a parallel step only the failed sub-tasks run again.",
-)
+@common.operation("run", "kr workflow run", "kr workflow run --retry --state release.json", group=command)
+@click.option("--retry", is_flag=True, help="Continue a failed one: what failed runs again.")
 @_STATE
 @_SIMULATE
-def run(ctx: click.Context, /, **how: Any) -> int:
+def run(app: "App", **how: Any) -> common.Output:
     """Continue an instance from its first unfinished step, whatever stopped or killed it."""
-    return _act(ctx, lambda it: it.run(**how))
+    return _shown(_watched(app).run(**how), how["state"])
 
 
-_deciding = together(
+_deciding = common.together(
     click.argument("step_id", metavar="STEP"),
     click.option("--by", metavar="NAME", help="Who decides. Default: the user's name."),
     click.option("--note", default="", help="A note that is kept with the decision."),
@@ -110,84 +95,74 @@ _deciding = together(
 )
 
 
-@kr_command("approve", 'kr workflow approve approve_deployment --note "change 4711"', group=command)
+@common.operation("approve", 'kr workflow approve approve_deployment --note "change 4711"', group=command)
 @_deciding
-def approve(ctx: click.Context, /, **decision: Any) -> int:
+def approve(app: "App", **decision: Any) -> common.Output:
     """Approve the step that waits, and continue."""
-    return _decide(ctx, is_approved=True, **decision)
+    return _decide(app, is_approved=True, **decision)
 
 
-@kr_command("reject", 'kr workflow reject approve_deployment --note "not on a Friday"', group=command)
+@common.operation("reject", 'kr workflow reject approve_deployment --note "not on a Friday"', group=command)
 @_deciding
-def reject(ctx: click.Context, /, **decision: Any) -> None:
+def reject(app: "App", **decision: Any) -> common.Output:
     """Reject the step that waits: the instance fails for good."""
-    _decide(ctx, is_approved=False, **decision)
+    return replace(_decide(app, is_approved=False, **decision), status=0)
 
 
-@kr_command("status", "kr workflow status --state release.json", group=command)
+@common.operation("status", "kr workflow status --state release.json", group=command)
 @_STATE
-def status(ctx: click.Context, /, state: Path | None) -> None:
+def status(app: "App", state: Path | None) -> common.Output:
     """Show an instance as it stands. The exit status is 0 whatever its status is."""
-    with open_app(ctx) as app:
-        _emit(ctx, app.workflows().instance(state))
+    return replace(_shown(app.workflows().instance(state), state), status=0)
 
 
-@kr_command("report", "kr workflow report --output release.md", group=command)
+@common.operation("report", "kr workflow report --output release.md", group=command)
 @click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Where it is written. Default: <template_id>_report.md beside the state file.",
+    "--output", type=_FILE, metavar="FILE", help="Default: <template_id>_report.md beside the state."
 )
 @_STATE
-def report(ctx: click.Context, /, state: Path | None, output: Path | None) -> None:
+def report(app: "App", **where: Path | None) -> dict[str, str]:
     """Write the Markdown report: timeline, durations, approvals, sub-tasks and results."""
-    with open_app(ctx) as app:
-        path = app.workflows().report(state=state, output=output)
-    emit({"report": str(path)}, ctx)
+    return {"report": str(app.workflows().report(**where))}
 
 
-@kr_command("list", "kr workflow list --limit 5", group=command)
-@limit_option(50)
-def list_(ctx: click.Context, /, limit: int) -> None:
+@common.operation("list", "kr workflow list --limit 5", group=command)
+@common.limit_option(50)
+def list_(app: "App", limit: int) -> common.Output:
     """List the instances that the knowledge base knows, the newest first."""
-    with open_app(ctx) as app:
-        emit(
-            app.workflows().rows(limit), ctx, columns="workflow_id status current_step updated_at state_file"
-        )
+    return common.Output(value=app.workflows().rows(limit), columns=_LISTED)
 
 
-@kr_command("schema", "kr workflow schema > template.schema.json", group=command)
+@common.kr_command("schema", "kr workflow schema > template.schema.json", group=command)
 def schema(_: click.Context) -> None:
     """Print the JSON Schema of a template, for completion in editors."""
-    write_out(to_json(template_schema()))
+    common.write_out(common.to_json(template_schema()))
 
 
-def _act(ctx: click.Context, act: Callable[[Workflows], Instance]) -> int:
-    """Run something that changes an instance, watched on standard error."""
-    with open_app(ctx) as app:
-        workflows = app.workflows()
-        workflows.on_change = _watcher()
-        instance = act(workflows)
-    _emit(ctx, instance)
-    return 1 if instance.status == "failed" else 0
+def _watched(app: "App") -> Workflows:
+    """Return the operations, watched on standard error."""
+    workflows = app.workflows()
+    workflows.on_change = _watcher()
+    return workflows
 
 
-def _decide(ctx: click.Context, *, by: str | None, **decision: Any) -> int:
+def _decide(app: "App", *, by: str | None, **decision: Any) -> common.Output:
     who = by or person().session.removeprefix("person:")
-    return _act(ctx, lambda it: it.decide(by=who, **decision))
+    return _shown(_watched(app).decide(by=who, **decision), decision["state"])
 
 
-def _emit(ctx: click.Context, instance: Instance) -> None:
-    state = ctx.params.get("state")
+def _shown(instance: Instance, state: Path | None) -> common.Output:
     named = f" --state {shlex.quote(str(state))}" if state else ""
     after = {
-        "waiting": f"kr workflow approve {instance.current_step}{named}, or reject it",
-        "failed": f"kr workflow run --retry{named}, unless it was rejected",
-        "completed": "kr workflow report" + named,
+        "waiting": f"approve {instance.current_step}{named}, or reject it",
+        "failed": f"run --retry{named}, unless it was rejected",
+        "completed": f"report{named}",
     }
-    hint = after.get(instance.status, f"kr workflow run{named}")
-    emit(instance.plain(definitions=False), ctx, _view, hint=f"Go on: {hint}")
+    hint = f"Go on: kr workflow {after.get(instance.status, f'run{named}')}"
+    is_failed = instance.status == "failed"
+    return common.Output(
+        value=instance.plain(definitions=False), view=_view, hint=hint, status=int(is_failed)
+    )
 
 
 def _given(assignments: tuple[str, ...]) -> dict[str, str]:
@@ -235,7 +210,7 @@ def _view(value: dict[str, Any]) -> list[str]:
     simulated = " (simulated)" if value["is_simulated"] else ""
     lines = [f"{value['workflow_id']}  {value['status']}{simulated}"]
     for step in value["steps"]:
-        lines += readable([{name: step[name] for name in names}], "  ")
+        lines += common.readable([{name: step[name] for name in names}], "  ")
         tasks = [{name: task[name] for name in names} for task in step.get("sub_tasks", ())]
-        lines += readable(tasks, "    ") if step["status"] != "completed" else []
+        lines += common.readable(tasks, "    ") if step["status"] != "completed" else []
     return lines

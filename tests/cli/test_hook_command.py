@@ -140,7 +140,7 @@ def test_who_returns_a_failure_without_a_lesson_is_asked_for_it_once(project: Pr
     assert json.loads(asked.stdout)["decision"] == "block"
     assert "lessons: [{symptom, fix, ref}]" in json.loads(asked.stdout)["reason"]
     assert not (project.root / LESSONS).exists()
-    stop = {"last_assistant_message": message, "stop_hook_active": True}
+    stop: dict[str, Any] = {"last_assistant_message": message, "stop_hook_active": True}
     done = hook(project, "SubagentStop", agent_type="dev", **stop)
     assert (len(lessons(project)), done.stdout, done.stderr) == (1, b"", b"")
 
