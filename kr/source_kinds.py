@@ -1,6 +1,6 @@
 """The sources that kr can ask: what each is called, what its text is, and how far a report from it is trusted.
 
-A new source is a line in ``_KINDS`` and a module ``kr/sources/<name>.py`` that ``kr.sources.registry`` builds.
+A new source is a line in ``_KINDS`` and a module ``kr/sources/<name>.py`` that ``kr.sources`` builds.
 Settings, reports and statistics read what they need from here.
 """
 
