@@ -1,6 +1,6 @@
 """The only network: one file per source, one protocol, and nothing else knows how they are reached.
 
-A new source is a module, a branch in ``build_source``, and a row in ``kr.source_kinds``.
+A new source is a module, a branch in ``build_source``, and a row of ``SOURCES`` in ``kr.models``.
 """
 
 from collections.abc import Mapping
