@@ -14,7 +14,7 @@ import yaml
 from kr.app import App
 from kr.doctor import Diagnosis
 from kr.store import archive, backup, entries, lookup, reports, saving
-from kr.store.sql import SCHEMA_VERSION
+from kr.store import SCHEMA_VERSION
 from kr.transfer.export_yaml import export_yaml
 from tests.support.older import make_unreleased
 from tests.support.program import Project

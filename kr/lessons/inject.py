@@ -22,7 +22,7 @@ from kr.store import lookup
 from kr.store.engine import LESSONS
 from kr.store.lessons import SUNK_AFTER, LessonRow
 from kr.store.lookup import RequestRow
-from kr.store.sql import new_id
+from kr.store.files import new_id
 from kr.text import columns, keywords, one_line, tokens
 from kr.times import to_text
 

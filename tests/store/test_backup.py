@@ -14,7 +14,7 @@ import pytest
 from kr.errors import StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from kr.store import backup, entries, saving
 from kr.store.engine import Store
-from kr.store.sql import SCHEMA_VERSION
+from kr.store import SCHEMA_VERSION
 from tests.support.older import make_unreleased
 from tests.support.program import Project
 from tests.support.stores import NOW, draft, obey_permissions, protected, sql, start

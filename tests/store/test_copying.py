@@ -11,7 +11,7 @@ from kr.store import backup, lessons, lookup, saving, search, wordings
 from kr.store.engine import Store
 from kr.store.lessons import LessonRow
 from kr.store.lookup import RequestRow
-from kr.store.requests import Need
+from kr.store.usage import Wording
 from kr.transfer.export_yaml import export_yaml
 from tests.support.postgresql import Databases
 from tests.support.stores import NOW, call, draft, sql

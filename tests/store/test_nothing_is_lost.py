@@ -14,7 +14,7 @@ from kr.models import Entry
 from kr.store import archive, quarantine, reports, saving, search, wordings
 from kr.store import entries as entry_rows
 from kr.store.engine import Store
-from kr.store.requests import Need
+from kr.store.usage import Wording
 from kr.store.saving import Draft
 from kr.times import to_text
 from tests.support.stores import NOW, draft, sql

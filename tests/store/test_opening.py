@@ -17,7 +17,7 @@ import pytest
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew
 from kr.store import entries, migrate, saving
 from kr.store.engine import Store
-from kr.store.sql import SCHEMA_VERSION
+from kr.store import SCHEMA_VERSION
 from tests.support.program import Project, request
 from tests.support.stores import NOW, ROOT, draft, finish, obey_permissions, protected, sql, start
 

@@ -14,9 +14,9 @@ import pytest
 from kr.errors import EntryConflict, ReportUnwritable, StoreError, UnknownEntry
 from kr.models import Entry
 from kr.store import archive, entries, reports, saving, wordings
-from kr.store.archive import Archived
+from kr.store.entries import Archived
 from kr.store.engine import Store
-from kr.store.wordings import Rating
+from kr.store.usage import Rating
 from kr.text import digest
 from tests.support.stores import NOW, draft, insert_entry, refuse_commits, sql, start, together
 

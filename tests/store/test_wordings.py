@@ -7,7 +7,7 @@ import pytest
 from kr.models import Entry
 from kr.store import archive, entries, reports, saving, search, wordings
 from kr.store.engine import Store
-from kr.store.requests import Need
+from kr.store.usage import Wording
 from kr.times import to_text
 from tests.support.stores import NOW, draft, sql
 

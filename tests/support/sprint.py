@@ -23,7 +23,7 @@ from kr.store.engine import Store
 from kr.store.ledger import SourceCall
 from kr.store.lessons import LessonRow
 from kr.store.lookup import RequestRow
-from kr.store.requests import Need
+from kr.store.usage import Wording
 from kr.store.saving import Draft
 from kr.times import to_text
 from tests.support.stores import ROOT, sql

@@ -14,7 +14,7 @@ from kr.models import PLACEHOLDER_MARK
 from kr.store import archive, entries, lookup, quarantine, reports, saving
 from kr.store import wordings as wording_rows
 from kr.store.engine import Store
-from kr.store.requests import Need
+from kr.store.usage import Wording
 from kr.times import to_text
 from kr.transfer import ARCHIVE, INDEX, WORDINGS
 from kr.transfer.export_yaml import export_yaml, refresh_exports
