@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 
     from kr.catalog import Catalog
     from kr.doctor import Diagnosis, Doctor
-    from kr.findings import RateResults, SaveEnvelope
     from kr.lessons.review import Lessons
-    from kr.models import EventType, Writer
+    from kr.models import EventType, RateResults, SaveEnvelope, Writer
     from kr.recording import RecordEnvelope
     from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported

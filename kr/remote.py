@@ -20,8 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from kr.app import App
 from kr.cancellation import sleep
 from kr.errors import ConfigError, KrError, SourceTimeout, UnknownEntry
-from kr.findings import RateResults, SaveEnvelope
-from kr.models import Envelope, Problem, Writer, failure
+from kr.models import Envelope, Problem, RateResults, SaveEnvelope, Writer, failure
 from kr.recording import RecordEnvelope
 from kr.requests import Mode
 from kr.research.service import ResearchService

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote, unquote
 
-from kr.errors import ReportUnwritable, StoreConflict, StoreError
-from kr.extras import how_to_install
+from kr.errors import ReportUnwritable, StoreConflict, StoreError, how_to_install
 from kr.store import sqlite
 from kr.store.files import ReportFiles, publish
 from kr.store.sqlite import SqliteDatabase
