@@ -17,8 +17,8 @@ from kr.settings.model import KnowledgeResearch
 from kr.store import entries as entry_rows
 from kr.store import lookup, reports, saving, usage
 from kr.store import search as text_search
-from kr.store.entries import Archived, ArchiveReason, unknown_entry
 from kr.store.engine import Store, Transaction
+from kr.store.entries import Archived, ArchiveReason, unknown_entry
 from kr.store.saving import Saved
 from kr.store.search import passage_of
 from kr.store.usage import Wording
@@ -151,7 +151,9 @@ class Catalog:
         self, *, framework: str | None = None, reason: ArchiveReason | None = None, limit: int | None = None
     ) -> list[dict[str, Any]]:
         with self.store.read_if_exists() as tx:
-            found = entry_rows.archived(tx, **_of_framework(framework), **({"reason": reason} if reason else {}))
+            found = entry_rows.archived(
+                tx, **_of_framework(framework), **({"reason": reason} if reason else {})
+            )
             return [archived_item(archived) for archived in islice(found, limit)]
 
     def archived(
@@ -200,6 +202,7 @@ class Catalog:
         return {
             "entry": entry_item(restored.entry),
             "replaced": restored.replaced,
+            "archived": [archived_item(archived) for archived in restored.archived],
             "index_count": restored.index_count,
             "lru_evicted": restored.lru_evicted,
             "auto_archived": restored.auto_archived,

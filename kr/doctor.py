@@ -267,9 +267,7 @@ class Doctor:
                     yield about("information", message=why)
                     continue
                 version = item.framework_version or "unknown"
-                live = entry_rows.of_major(
-                    entry_rows.of_pair(tx, item.framework, item.topic), version
-                )
+                live = entry_rows.of_major(entry_rows.of_pair(tx, item.framework, item.topic), version)
                 if live and not live.is_written and is_finding(self._files.read_text(path)):
                     why = f"somebody found it out, and {live.id} is none"
                     repair, fix = f"make it the text of {live.id}", partial(self._take_over, path, live)

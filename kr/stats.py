@@ -12,8 +12,8 @@ from typing import Any
 from kr.errors import UnknownEntry
 from kr.settings import Settings
 from kr.store import entries, ledger, usage
-from kr.store.entries import unknown_entry
 from kr.store.engine import Store, Transaction
+from kr.store.entries import unknown_entry
 from kr.store.usage import Unanswered, Wording
 from kr.text import fold
 from kr.times import parse_time, to_text

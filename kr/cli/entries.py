@@ -168,7 +168,8 @@ def show_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> None:
 def restore_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> None:
     """Make an archived entry live and fresh again, with its own text at its path.
 
-    Of several of one id the last archived comes back; a placeholder comes back stale. The index stays within its
+    Of several of one id the last archived comes back; a placeholder comes back stale. A live entry of its id or topic
+    goes to the archive. The index stays within its
     capacity: the entry accessed longest ago may leave it.
     """
     with open_app(ctx) as app:

@@ -26,13 +26,12 @@ from kr.requests import MOST_TOKENS, Finding, Rate, parse, read_document
 from kr.research.cache import Cache
 from kr.research.finding_text import cleaned, render_finding
 from kr.store import entries, lookup, saving, usage
-from kr.store.entries import unknown_entry
 from kr.store.engine import Transaction
-from kr.store.lookup import RequestRow
-from kr.store.usage import Quarantined
-from kr.store.saving import Draft
+from kr.store.entries import unknown_entry
 from kr.store.files import new_id
-from kr.store.usage import Rating
+from kr.store.lookup import RequestRow
+from kr.store.saving import Draft
+from kr.store.usage import Quarantined, Rating
 from kr.text import derive_tags, derive_topic, digest, has_invisible, keywords, section, tokens_of
 from kr.times import UNKNOWN_VERSION, same_major, to_text
 

@@ -26,9 +26,9 @@ from kr.research.cache import HIT_TIMEOUT, Aliases, Cache, Lookup
 from kr.research.decide import with_confidence
 from kr.store import lookup, usage
 from kr.store.engine import Transaction
+from kr.store.files import new_id
 from kr.store.lookup import RequestRow
 from kr.store.usage import Wording
-from kr.store.files import new_id
 from kr.text import fit, search_words, tokens_of
 from kr.times import parse_time, to_text
 

@@ -96,7 +96,9 @@ class Transaction:
         if key:
             changes = ", ".join(f"{name} = excluded.{name}" for name in values if name not in key)
             statement = f"{statement} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
-        self.execute(statement, **{k: json_list(it) if isinstance(it, tuple) else it for k, it in values.items()})
+        self.execute(
+            statement, **{k: json_list(it) if isinstance(it, tuple) else it for k, it in values.items()}
+        )
 
     def execute_many(self, statement: str, rows: list[dict[str, Any]]) -> None:
         """Run a statement once for each row of parameters."""
@@ -144,7 +146,9 @@ class Transaction:
         return found
 
     def note(self, key: str, value: str) -> None:
-        noted = f"{insert_into('meta', ('key', 'value'))} ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+        noted = (
+            f"{insert_into('meta', ('key', 'value'))} ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+        )
         self.execute(noted, key=key, value=value)
 
 

@@ -117,7 +117,7 @@ class PostgresqlDatabase:
         """Tell whether kr's tables are there, and in the form that this kr knows."""
         if not self._is_made:
             with closing(self._open()) as own, translated(self.location):
-                if own.execute("SELECT to_regclass('meta')::text").fetchone()[0] is not None:
+                if any(row[0] for row in own.execute("SELECT to_regclass('meta')::text")):
                     self._is_made = self._version(own) == SCHEMA_VERSION
                     return True
         return self._is_made

@@ -220,9 +220,7 @@ def _hold(tx: Transaction, entry: Entry, text: str, reasons: tuple[str, ...], at
         "answer": text,
     }
     held_id = f"file-{digest(text)[:12]}"
-    usage.quarantine(
-        tx, usage.Quarantined(held_id, at, entry.framework, question, reasons, request, "file")
-    )
+    usage.quarantine(tx, usage.Quarantined(held_id, at, entry.framework, question, reasons, request, "file"))
 
 
 def pair_of(framework: str, topic: str) -> Pair:

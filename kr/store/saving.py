@@ -63,7 +63,7 @@ class Saved:
     """What became of a report. ``lru_evicted`` is -1 when the guard failed; a warning says why.
 
     ``revision`` is the text's number, and ``replaced`` that of the text whose place it took. ``is_beside``: it took none, and is
-    kept as a revision beside the entry's own text.
+    kept as a revision beside the entry's own text. ``archived`` are the entries that gave way to a restored one.
     """
 
     entry: Entry
@@ -74,6 +74,7 @@ class Saved:
     revision: int
     replaced: int | None = None
     is_beside: bool = False
+    archived: tuple[Archived, ...] = ()
 
 
 def save(store: Store, draft: Draft, text: str, now: datetime) -> Saved:
@@ -169,9 +170,7 @@ def _keep_wordings(tx: Transaction, old: Entry, entry: Entry, draft: Draft, at: 
     before = old.researched_at or old.created
     for of, when, is_proved in ((old, before, True), (draft, at, draft.origin == "finding")):
         if of.question is not None:
-            wording = Wording(
-                at=when, topic=of.topic, tags=of.tags, question=of.question, proved=is_proved
-            )
+            wording = Wording(at=when, topic=of.topic, tags=of.tags, question=of.question, proved=is_proved)
             usage.keep_wording(tx, entry, wording)
 
 
@@ -229,12 +228,7 @@ def remove(store: Store, entry_ids: Sequence[str], now: datetime) -> list[Archiv
     """Move live entries to the archive by hand, each with the text that it last showed; all or none. Raises ``UnknownEntry``."""
 
     def write(tx: Transaction) -> list[Archived]:
-        removed = []
-        for entry_id in dict.fromkeys(entry_ids):
-            reports.ingest_edit(tx, _live(tx, entry_id))  # what a person wrote into its file goes with it
-            entries.archive(tx, entry_id, "manual", now)
-            removed.append(entries.archived(tx, id=entry_id)[0])
-        return removed
+        return [_archive(tx, _live(tx, entry_id), now) for entry_id in dict.fromkeys(entry_ids)]
 
     return store.change(write)
 
@@ -246,19 +240,24 @@ def _live(tx: Transaction, entry_id: str) -> Entry:
     return entry
 
 
-def restore_archived(store: Store, archived: Archived, now: datetime) -> Saved:
-    """Make an archived entry live again, with its own text. Raises ``UnknownEntry`` where it left the archive meanwhile.
+def _archive(tx: Transaction, entry: Entry, now: datetime) -> Archived:
+    reports.ingest_edit(tx, entry)  # what a person wrote into its file goes with it
+    entries.archive(tx, entry.id, "manual", now)
+    return entries.archived(tx, id=entry.id)[0]
 
-    Raises ``EntryConflict`` when its text is lost, or its id or topic is live; ``ReportUnwritable``.
+
+def restore_archived(store: Store, archived: Archived, now: datetime) -> Saved:
+    """Make an archived entry live again, with its own text; a live one of its id or topic goes to the archive.
+
+    Raises ``UnknownEntry`` where it left the archive meanwhile, ``EntryConflict`` when its text is lost, ``ReportUnwritable``.
     """
 
     def write(tx: Transaction) -> Saved:
         entry = archived.entry
         if not entries.unarchive(tx, archived.archive_id):
             raise entries.unknown_entry(tx, entry.id, in_archive=True)
-        if entries.get(tx, entry.id) is not None:
-            raise EntryConflict(f"{entry.id}: this id is live; kr entries remove {entry.id} archives it")
-        _refuse_other(tx, entry)
+        in_the_way = {it.id: it for it in (*entries.find(tx, id=entry.id), *_same_major(tx, entry))}
+        moved = tuple(_archive(tx, it, now) for it in in_the_way.values())
         # What stands at its path is its text too, if that is no other entry's.
         text = lookup.text_of(tx, entry.sha256) or reports.edit_at(tx, entry.path, None)
         if text is None:
@@ -269,7 +268,8 @@ def restore_archived(store: Store, archived: Archived, now: datetime) -> Saved:
         about = (entry.framework, entry.topic, entry.framework_version)
         if not reports.is_free(tx, Name(entry.id, entry.path), pair_of(*about[:2]), text):
             entry = replace(entry, path=reports.free_name(tx, *about).path)
-        return _put_back(tx, entry, text, now, is_baseline=entry.stale_reason == STALE_BASELINE)
+        is_baseline = entry.stale_reason == STALE_BASELINE
+        return replace(_put_back(tx, entry, text, now, is_baseline=is_baseline), archived=moved)
 
     return store.change(write)
 
@@ -333,9 +333,13 @@ def _put_back(tx: Transaction, entry: Entry, text: str, now: datetime, *, is_bas
 
 def _refuse_other(tx: Transaction, entry: Entry) -> None:
     """Raise ``EntryConflict`` where another live entry is the one of an entry's topic and major version."""
-    for other in entries.of_pair(tx, entry.framework, entry.topic):
-        is_of_major = major_key(other.framework_version) == major_key(entry.framework_version)
-        if is_of_major and other.id != entry.id:
+    for other in _same_major(tx, entry):
+        if other.id != entry.id:
             raise EntryConflict(
                 f"{other.id} is the entry of this topic for {entry.framework_version}: name that one"
             )
+
+
+def _same_major(tx: Transaction, entry: Entry) -> list[Entry]:
+    same = entries.of_pair(tx, entry.framework, entry.topic)
+    return [it for it in same if major_key(it.framework_version) == major_key(entry.framework_version)]

@@ -263,9 +263,7 @@ Table(
 )
 
 # Placeholders are evicted first, then excerpts of installed documentation, then the rest.
-_CLASS = (
-    "CASE WHEN origin = 'placeholder' THEN 0 WHEN origin = 'excerpt' AND fresh_until IS NOT NULL THEN 1 ELSE 2 END"
-)
+_CLASS = "CASE WHEN origin = 'placeholder' THEN 0 WHEN origin = 'excerpt' AND fresh_until IS NOT NULL THEN 1 ELSE 2 END"
 # What the cache answered: by a hit, or by a candidate whose report was given and worked.
 _HITS = "count(*) FILTER (WHERE (status = 'cache-hit' OR (status = 'candidates' AND tier = 'use')))"
 _RATE = f"round(1.0 * {_HITS} / count(*), 4)"

@@ -178,7 +178,9 @@ def find(tx: Transaction, text: str, *, keys: Sequence[str] = (), most: int) -> 
     whole = [*rank(tx, keys, words, most=most, every=True)]
     some = [*rank(tx, keys, words, most=most)] if len(whole) < most else []
     listed, parameters = named("id", [*whole, *some])
-    excerpts = f"SELECT id FROM entries WHERE id IN {listed} AND origin = 'excerpt' AND fresh_until IS NOT NULL"
+    excerpts = (
+        f"SELECT id FROM entries WHERE id IN {listed} AND origin = 'excerpt' AND fresh_until IS NOT NULL"
+    )
     installed = {row["id"] for row in tx.rows(excerpts, **parameters)}
     found = [it for group in (whole, some) for it in sorted(group, key=installed.__contains__)]
     return [*dict.fromkeys(found)][:most]

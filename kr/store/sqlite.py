@@ -97,9 +97,10 @@ class SqliteDatabase:
             return
         if present:
             connection, deadline = connect(self.path), time.monotonic() + self._timeout
-            if until(deadline, lambda: require_ours(self.path, connection)) == SCHEMA_VERSION:
+            version = until(deadline, lambda: require_ours(self.path, connection))
+            if version == SCHEMA_VERSION:
                 refuse_triggers(self.path, connection)
-                self._idle.append(connection)
+                self._idle.append(_set_up(connection))
                 return
             connection.close()
         self._upgrade()
@@ -132,7 +133,7 @@ class SqliteDatabase:
         present = identity(self.path)
         while (connection := pop(self._idle)) and connection.identity != present:
             connection.close()
-        connection = connection or connect(self.path)
+        connection = connection or _set_up(connect(self.path))
         try:
             yield connection
         finally:
@@ -176,6 +177,10 @@ def connect(path: Path, mode: str = "") -> Connection:
     )
     connection.row_factory = sqlite3.Row
     connection.identity = found
+    return connection
+
+
+def _set_up(connection: Connection) -> Connection:
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA journal_size_limit = 16777216")

@@ -20,12 +20,10 @@ from kr.errors import KrError
 from kr.models import Entry
 from kr.store import backup, lookup, reports, usage
 from kr.store import entries as entry_rows
-from kr.store.entries import ARCHIVE_CHANGES, Archived
 from kr.store.engine import ALONE, Store, Transaction
-from kr.store.files import ReportFiles, open_own, write_new
-from kr.store.files import file_lock
+from kr.store.entries import ARCHIVE_CHANGES, Archived
+from kr.store.files import ReportFiles, file_lock, new_id, open_own, write_new
 from kr.store.lookup import settled
-from kr.store.files import new_id
 from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
 from kr.transfer.import_yaml import import_yaml
 
@@ -88,7 +86,11 @@ def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) 
             number = _write_elsewhere(store, folder)
         files += [folder / WORDINGS] if (folder / WORDINGS).exists() else []
     with store.read() as tx:
-        counts = {"entries": entry_rows.count(tx), "archived": entry_rows.archived_count(tx)[0], "reports": number}
+        counts = {
+            "entries": entry_rows.count(tx),
+            "archived": entry_rows.archived_count(tx)[0],
+            "reports": number,
+        }
     return {**counts, "files": [str(file) for file in files]}
 
 
