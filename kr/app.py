@@ -143,8 +143,8 @@ class App:
 
         return evident_events(phase, read_return(agent_return), self.settings)
 
-    def record_lessons(self, request: bytes, **waits: float) -> "RecordEnvelope":
-        """Record what an agent's return teaches: any bytes in, an envelope out; ``waits`` as in ``open_book``."""
+    def record_lessons(self, request: bytes | Mapping[str, Any], **waits: float) -> "RecordEnvelope":
+        """Record what an agent's return teaches: any bytes or plain data in, an envelope out; ``waits`` as in ``open_book``."""
         from kr.lessons.book import open_book  # heavy
         from kr.lessons.record import record  # heavy
 

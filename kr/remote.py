@@ -204,7 +204,7 @@ class SharedApp(App):
         research.server = self.server
         return research
 
-    def record_lessons(self, request: bytes, **_: Any) -> RecordEnvelope:
+    def record_lessons(self, request: bytes | Mapping[str, Any], **_: Any) -> RecordEnvelope:
         envelope = self.server.post(RecordEnvelope, "/v1/lessons/record", request)
         if why := (envelope.results.message or "").partition("Recording skipped: ")[2]:
             logger.warning("nothing is recorded: %s", why)

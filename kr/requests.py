@@ -34,8 +34,10 @@ _COUNT = re.compile(r"(\d{1,18})(\.0+)?", re.ASCII)
 """A longer number fits no integer column and no timer."""
 
 
-def read_document(data: bytes) -> dict[str, Tree]:
-    """Read one request, in which every scalar is the text that was written. Raises ``InvalidRequest``."""
+def read_document(data: bytes | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Read one request, in which every scalar is the text that was written; plain data stays as it is. Raises ``InvalidRequest``."""
+    if isinstance(data, Mapping):
+        return data
     if len(data) > LIMIT:
         raise _unreadable(f"is larger than {LIMIT} bytes")
     encoding = "utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8-sig"

@@ -7,7 +7,7 @@ import click
 
 from kr.cli.common import kr_command, open_app
 from kr.errors import NotInstalled
-from kr.server.stdio import serve_stdio
+from kr.server.mcp import serve_stdio
 from kr.server.worker import RequestProgress
 
 

@@ -65,8 +65,7 @@ class Findings:
         ``writer`` is a person; None: the agent of the session that ``data`` names.
         """
         try:
-            document = read_document(data) if isinstance(data, bytes) else data
-            given, notes = parse(Finding, document), list[str]()
+            given, notes = parse(Finding, read_document(data)), list[str]()
             _check_length(given)
             finding = cleaned(given)
             if has_invisible(_all_texts(given)) or SECRET in _all_texts(finding):
