@@ -145,15 +145,14 @@ def show_archived(app: "App", entry_id: str, **wanted: Any) -> common.Output:
     return common.Output(value=app.catalog.archived(entry_id, **wanted), view=_with_report)
 
 
-@common.operation("restore", "kr archive restore vue-slots --archive-id 7 --replace", group=archive)
+@common.operation("restore", "kr archive restore vue-slots --archive-id 7", group=archive)
 @_ENTRY
 @_NUMBER
-@click.option("--replace", "replace_live", is_flag=True, help="Archive the live entry of this id first.")
 def restore_archived(app: "App", entry_id: str, **wanted: Any) -> Row:
     """Make an archived entry live and fresh again, with its own text at its path.
 
-    Of several of one id the last archived comes back; a placeholder comes back stale. The index stays within its
-    capacity: the entry accessed longest ago may leave it.
+    Of several of one id the last archived comes back; a placeholder comes back stale. A live entry of its id or topic
+    goes to the archive. The index stays within its capacity: the entry accessed longest ago may leave it.
     """
     return app.catalog.restore(entry_id, **wanted)
 

@@ -48,7 +48,7 @@ def upgrade(app: "App") -> Row:
     """Bring the database to this kr's schema. One is made where none is."""
     from kr.store import backup, entries  # heavy
 
-    before = backup.inspect_store(app.store)
+    before = backup.inspect(app.store)
     is_old = before.state != "current"  # one that is current may well be write-protected
     if is_old:
         with app.store.write() as tx:
@@ -61,10 +61,10 @@ def check(app: "App") -> common.Output:
     """Examine pages, indexes, references, tables and texts. Exit status 1 when the database is not sound."""
     from kr.store import backup  # heavy
 
-    found = backup.inspect_store(app.store)
+    found = backup.inspect(app.store)
     problems = [found.problem] if found.problem else []
     if found.state in {"current", "older"}:
-        problems = backup.check_store(app.store)
+        problems = backup.check(app.store)
     facts = {"state": found.state, "schema_version": found.version, "problems": problems}
     value = {"path": app.store.location, "sound": not problems, **facts}
     return common.Output(value=value, status=int(bool(problems)))
@@ -115,14 +115,13 @@ def copy(app: "App", source: str, target: str) -> Row:
     """Copy a knowledge base from one database into another, empty one: from a file to PostgreSQL, or back.
 
     FROM and TO are files, or URLs as in KR_DATABASE_URL (a password is better kept in ~/.pgpass: others see what is typed here).
-    Everything goes over in one transaction, and every row of both sides is compared. Reports are written again as kr answers.
+    Everything goes over in one transaction. Reports are written again as kr answers.
     """
     from kr.store import backup  # heavy
     from kr.store.engine import store_of  # heavy
 
     with store_of(source, app.store.folder) as old, store_of(target, app.store.folder) as new:
-        copied = backup.copy(old, new, lambda table, number: logger.info("%s: %d rows", table, number))
-        return {"from": old.location, "to": new.location, "rows": copied}
+        return {"from": old.location, "to": new.location, "rows": backup.copy(old, new)}
 
 
 def _moment() -> str:
