@@ -21,7 +21,7 @@ from kr.research.decide import (
     tier_of,
 )
 from kr.settings.model import KnowledgeResearch
-from kr.store import lookup, search
+from kr.store import lookup
 from kr.store.engine import Store
 from kr.store.lookup import question_key
 
@@ -44,10 +44,10 @@ def explain(
         raise InvalidRequest(FieldError("mode", "only a research request can be explained"))
     query = request.research_query
     keys, version = lookup_keys(query.framework, config.aliases), query.framework_version
-    with store.read_if_exists() as tx:
+    with store.read() as tx:
         rows = lookup.framework(tx, keys, question=question_key(query.question))
         may_rank = config.cache_fuzzy_match
-        found = search.rank(tx, keys, words_of(query), most=_MOST_RANKED) if may_rank else {}
+        found = lookup.rank(tx, keys, words_of(query), most=_MOST_RANKED) if may_rank else {}
     own = [row for row in rows if same_framework(row[0].framework, query.framework, config.aliases)]
     judged = [judge_row(row, version, config, now) for row in own]
     known = of_own_major([it for it in judged if it.verdict.status != "archived"], version)

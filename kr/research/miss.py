@@ -37,7 +37,7 @@ from kr.sources import build_source
 from kr.sources.base import Ask, Source
 from kr.store import ledger, saving
 from kr.store.reports import pair_of
-from kr.store.saving import Draft, Saved
+from kr.store.saving import Saved
 from kr.text import fold
 from kr.times import major_key, parse_time, same_major, to_text
 from kr.transfer import has_export
@@ -360,13 +360,13 @@ def _was_written_meanwhile(run: Run, entry: Entry) -> bool:
     return written is not None and written >= run.started
 
 
-def _draft(run: Run, found: Lookup, report: Report, now: datetime) -> Draft:
+def _draft(run: Run, found: Lookup, report: Report, now: datetime) -> Entry:
     # A report that was carried over keeps the version and the time that its text is of; one of another major
     # version stands in for the one that was asked for, and must not take the place of its own entry.
     old = found.entry if report.origin == "baseline" else None
     asked = run.query.framework_version
     is_same = old is not None and same_major(old.framework_version, asked)
-    return Draft(
+    return Entry(
         framework=run.query.framework,
         framework_version=old.framework_version if old and is_same else asked,
         topic=run.query.topic,
