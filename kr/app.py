@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kr.errors import FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
 from kr.models import to_plain
-from kr.research.cache import Clock
 from kr.research.decide import with_confidence
-from kr.research.service import Progress, ResearchService
+from kr.research.service import Clock, Progress, ResearchService
 from kr.settings import Settings
 from kr.store.engine import Store
 from kr.store.sql import new_id
@@ -99,11 +98,7 @@ class App:
 
     def explain(self, request: bytes | Mapping[str, Any]) -> dict[str, Any]:
         """Say what the cache would answer to a research request, and why. Raises ``InvalidRequest``."""
-        from kr.research.explain import explain  # heavy
-
-        return explain(
-            self.store, self.research.whole(request), self.settings.knowledge_research, now=self.clock()
-        )
+        return self.research.explain(request)
 
     def stats(self) -> dict[str, Any]:
         from kr.stats import collect  # heavy
