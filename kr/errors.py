@@ -20,7 +20,7 @@
     ├── ReportUnwritable     a report file can't be written
     ├── RequestUnreadable    the file of a request can't be read
     ├── IndexUnreadable      a file that is to be imported is no index at all
-    ├── NotInstalled         a package is missing that an extra of kr brings (``kr.extras``)
+    ├── NotInstalled         a package is missing that an extra of kr brings
     ├── WorkflowError        a workflow can't be started, run or changed as things stand
     └── SourceFailure        a research source gave no answer
         ├── SourceNotAsked   it was never reached for: nothing is known of how it does
@@ -31,6 +31,7 @@ Foreign exceptions (SQLAlchemy's, httpx2's, the MCP client's, ``OSError``) are t
 seam where they arise, ``from exc``; no caller of a layer sees them.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -150,6 +151,21 @@ class IndexUnreadable(KrError):
 
 class RequestUnreadable(KrError):
     code = "request_unreadable"
+
+
+class NotInstalled(KrError):
+    """What was asked for needs ``package``, which the extra ``kr[extra]`` brings."""
+
+    code = "not_installed"
+
+    def __init__(self, extra: str, package: str) -> None:
+        how = how_to_install(extra)
+        super().__init__(f"this needs the package {package}, which is not installed. This installs it: {how}")
+
+
+def how_to_install(extra: str) -> str:
+    """Give the command that adds an extra of kr to the installation that runs."""
+    return f"in the clone of kr, {sys.executable} -m pip install '.[{extra}]'"
 
 
 class WorkflowError(KrError):

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar, get_args
 from unicodedata import category
 
 from kr.errors import BrokenYaml, FieldError, InvalidRequest
-from kr.models import PHASES, IfUnsure, Query
+from kr.models import PHASES, IfUnsure, Outcome, Query
 from kr.text import Tree, is_blank, read_json, show_path
 
 logger = logging.getLogger(__name__)
@@ -34,8 +34,10 @@ _COUNT = re.compile(r"(\d{1,18})(\.0+)?", re.ASCII)
 """A longer number fits no integer column and no timer."""
 
 
-def read_document(data: bytes) -> dict[str, Tree]:
-    """Read one request, in which every scalar is the text that was written. Raises ``InvalidRequest``."""
+def read_document(data: bytes | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Read one request, in which every scalar is the text that was written; plain data stays as it is. Raises ``InvalidRequest``."""
+    if isinstance(data, Mapping):
+        return data
     if len(data) > LIMIT:
         raise _unreadable(f"is larger than {LIMIT} bytes")
     encoding = "utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8-sig"
@@ -409,3 +411,38 @@ def with_overrides(data: Mapping[str, Any], overrides: Mapping[str, Any]) -> dic
     """Put what is given beside a document over its ``config_overrides``."""
     own = decoded(data.get("config_overrides"))
     return {**data, "config_overrides": {**(own if isinstance(own, Mapping) else {}), **overrides}}
+
+
+# --- findings and ratings
+
+MOST_TOKENS = 1200
+"""The longest that a finding may be: others pay for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What was found out and proved. ``answer`` may be a whole report that follows the template."""
+
+    framework: str = taken(framework_name)
+    question: str = taken(question)
+    answer: str = taken(block)
+    code: str | None = taken(block, None)
+    caveats: str | None = taken(block, None)
+    sources: tuple[str, ...] = taken(few_lines, ())
+    verified_by: str | None = taken(short_line, None)
+    framework_version: str | None = taken(short_line, None)
+    topic: str | None = taken(short_line, None)
+    tags: tuple[str, ...] = taken(few_lines, ())
+    entry: str | None = taken(short_line, None)
+    story_key: str = taken(story_key, "0-0")
+    session_id: str | None = taken(short_line, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """A rating of an entry's text: how it went for who used it."""
+
+    outcome: Outcome = taken(one_of("outcome", get_args(Outcome)))  # noqa: RUF009 - a dataclass field
+    note: str | None = taken(short_line, None)
+    session_id: str | None = taken(short_line, None)
+    story_key: str | None = taken(story_key, None)

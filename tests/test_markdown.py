@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from kr.markdown import Block, clean, fence, plain_line, quote, render, safe_url, split
+from kr.report import Block, clean, fence, plain_line, quote, render, safe_url, split
 
 PARTS = st.sampled_from(
     ["# a", "## Summary", "\n", "\n\n", "```", "````", "~~~", "> ", "- ", "1. ", "    ", "<b>", "<script>", "</script>", "<!--", "-->", "<a href=x>",

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.errors import InvalidRequest
-from kr.findings import Finding, Rate
 from kr.models import PHASES, Query
 from kr.recording import parse_record
 from kr.requests import (
+    Finding,
     LessonsInjectRequest,
+    Rate,
     ResearchOverrides,
     ResearchRequest,
     parse,

@@ -15,11 +15,10 @@ from typing import Any
 
 from kr import cancellation
 from kr.errors import SourceFailure, SourceTimeout
-from kr.models import Answer, Query, Related
+from kr.models import Answer, Query, Related, kind_of
 from kr.research.report import Synthesis, address_of
 from kr.research.run import Lookup, Run
 from kr.settings import Settings
-from kr.source_kinds import kind_of
 from kr.text import one_line, strip_invisible
 
 logger = logging.getLogger(__name__)
@@ -145,7 +144,7 @@ class Author:
         prompts = writing_prompts(self._persona, run.query, answer)
         reply = _complete(run, *prompts, timeout=timeout, temperature=0.2)
         written = read_report(reply, run.config.llm.model or "")
-        if written is None and kind_of(answer.source).form == "answer" and not answer.is_gap:
+        if written is None and kind_of(answer.source).is_answer and not answer.is_gap:
             # Such a source answered the question itself.
             raise SourceFailure("the language model found no answer in the sources")
         return written

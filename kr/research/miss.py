@@ -19,17 +19,23 @@ from kr import cancellation
 from kr.errors import KrError, ReportUnwritable, SourceFailure, SourceNotAsked, SourceTimeout, StoreError
 from kr.frameworks import framework_key
 from kr.guard import GIVES_ORDERS, reasons_to_hold
-from kr.markdown import split
-from kr.models import Answer, Learned, ResearchEnvelope, ResearchResults, SourceAttempt, SourceOutcome
+from kr.models import (
+    LOCAL_DOCS,
+    Answer,
+    Learned,
+    ResearchEnvelope,
+    ResearchResults,
+    SourceAttempt,
+    SourceOutcome,
+)
 from kr.packages.installed import find_installed
 from kr.packages.versions import find_dependencies, package_aliases
-from kr.report import INSTALLED_DOCS_LAST
+from kr.report import INSTALLED_DOCS_LAST, split
 from kr.research.decide import research_status
 from kr.research.llm import Author, choose, chosen_persona
 from kr.research.report import Report, build_report
 from kr.research.run import Lookup, Run
 from kr.settings import Settings
-from kr.source_kinds import is_package
 from kr.sources.base import Ask, Source
 from kr.sources.registry import build_source
 from kr.store import ledger, lookup, saving
@@ -144,7 +150,7 @@ class Miss:
     def _answer(self, found: Lookup, chain: "Chain", report: Report, saved: Saved | None) -> ResearchEnvelope:
         status = research_status(
             chain.attempts,
-            is_answered=chain.answer is not None and not is_package(chain.answer.source),
+            is_answered=chain.answer is not None and chain.answer.source != LOCAL_DOCS,
             is_written=saved is not None,
             has_budget_ended=chain.ended == "budget",
         )
@@ -187,11 +193,11 @@ class Miss:
 
             local_docs.append(LocalDocs(run.service.folders, environ))
         chain.ask_in_order(sources, [*fallback, *local_docs], ask)
-        if chain.ended == "budget" and (chain.answer is None or is_package(chain.answer.source)):
+        if chain.ended == "budget" and (chain.answer is None or chain.answer.source == LOCAL_DOCS):
             message = EXHAUSTED.format(story_key=run.request.story_key)
             logger.warning("%s", message)
             run.notes.append(message)
-        if chain.answer is None or is_package(chain.answer.source):
+        if chain.answer is None or chain.answer.source == LOCAL_DOCS:
             used = _what_serves(found, chain)
             if chain.gap is not None:
                 run.notes.append(f"question_not_covered: {used}")

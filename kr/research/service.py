@@ -114,7 +114,7 @@ class ResearchService:
 
         What it leaves out is derived. Raises ``InvalidRequest`` for bytes that can't be read.
         """
-        data = read_document(document) if isinstance(document, bytes) else document
+        data = read_document(document)
         is_flat = "research_query" not in data and ("framework" in data or "question" in data)
         if not is_flat or data.get("mode") not in (None, "research"):
             return data
@@ -169,7 +169,7 @@ class ResearchService:
     def inject(self, document: bytes | Mapping[str, Any], more: Mapping[str, Any] | None = None) -> Envelope:
         """Answer a request of mode lessons-inject, as bytes or as plain data; ``more`` is put over its ``lessons_inject``."""
         try:
-            data = read_document(document) if isinstance(document, bytes) else document
+            data = read_document(document)
         except InvalidRequest as error:
             return self._refuse(error.read, validation_problems(error.fields), mode="lessons-inject")
         if data.get("mode") == "research":
@@ -277,7 +277,9 @@ class ResearchService:
             chosen = find_served(tx, query, config, config.aliases, self.clock())
             offered = find_candidates(tx, query, config, config.aliases, self.clock())
         first, tier = chosen or (None, None)
-        others = [it for it in offered if first is None or it.entry.id != first.entry.id]
+        if first is not None:  # with the score that it has among the others
+            first = next((it for it in offered if it.entry.id == first.entry.id), first)
+        others = [it for it in offered if it is not first]
         why = ", ".join(first.verdict.reasons) if first else ""
         if first and first.is_servable:
             outcome, decision = "hit", f"{first.entry.id} would be served: {tier}"
@@ -307,7 +309,7 @@ class ResearchService:
 
 
 def _explained(query: Query, known: Candidate, tier: Tier | None, refused: str | None) -> dict[str, Any]:
-    entry, match = known.entry, match_of(query, known, tier or "use", known.score)
+    entry, match = known.entry, match_of(query, known, tier or "use", known.score or None)
     return {
         "id": entry.id,
         "topic": entry.topic,

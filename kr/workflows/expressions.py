@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from kr.extras import NotInstalled
+from kr.errors import NotInstalled
 
 try:
     from cel_expr_python import cel
