@@ -385,6 +385,7 @@ class Chain:
         if is_open and not run.write(self._admit(name), otherwise=True):
             self._settle(source, "unavailable", started, reason="circuit open")
             return True
+        logger.info("asking %s", name)
         run.service.progress.asking(name)
         try:
             answer = _cleaned(source.ask(ask, timeout=min(run.timeout, run.time_left() / share)))
