@@ -28,8 +28,8 @@ from kr.models import (
     SourceAttempt,
     SourceOutcome,
 )
+from kr.packages import find_dependencies, package_aliases
 from kr.packages.installed import find_installed
-from kr.packages.versions import find_dependencies, package_aliases
 from kr.report import INSTALLED_DOCS_LAST, split
 from kr.research.decide import research_status
 from kr.research.llm import Author, choose, chosen_persona
