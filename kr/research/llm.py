@@ -55,7 +55,7 @@ Reply with JSON alone: {"entry": NUMBER} with the number of the one entry that a
 
 
 def _complete(run: Run, system: str, user: str, *, timeout: float, temperature: float) -> str:
-    from kr.sources.llm import complete  # heavy
+    from kr.sources.fetch import complete  # heavy
 
     config, environ = run.config.llm, run.service.environ
     reply = complete(config, environ, system, user, timeout=timeout, temperature=temperature)

@@ -36,8 +36,8 @@ from kr.research.llm import Author, choose, chosen_persona
 from kr.research.report import Report, build_report
 from kr.research.run import Lookup, Run
 from kr.settings import Settings
+from kr.sources import build_source
 from kr.sources.base import Ask, Source
-from kr.sources.registry import build_source
 from kr.store import ledger, lookup, saving
 from kr.store.engine import Transaction
 from kr.store.ledger import Reservation, SourceCall

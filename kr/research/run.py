@@ -35,11 +35,11 @@ from kr.requests import ResearchRequest
 from kr.research import decide
 from kr.research.decide import Candidate
 from kr.settings.model import KnowledgeResearch
-from kr.store import entries, lookup, quarantine, reports, requests, wordings
+from kr.store import entries, lookup, reports, usage
 from kr.store.engine import Transaction
+from kr.store.files import new_id
 from kr.store.lookup import Found, RequestRow, keywords_key, question_key, topic_key
-from kr.store.requests import Need
-from kr.store.sql import new_id
+from kr.store.usage import Wording
 from kr.text import fit, search_words, tokens, tokens_of
 from kr.times import parse_time, to_text
 
@@ -147,7 +147,7 @@ def find_candidates(
 
 def offers_of(tx: Transaction, ranked: Sequence[Candidate]) -> list[tuple[Related, str]]:
     """Return candidates as they are offered, each with its text; those whose texts are nowhere are left out."""
-    kept = reports.texts(tx, [it.entry.sha256 for it in ranked]) if ranked else {}
+    kept = lookup.texts(tx, [it.entry.sha256 for it in ranked]) if ranked else {}
     texts = [kept.get(it.entry.sha256) or tx.files.read_text(it.entry.path) for it in ranked]
     return [(decide.related_of(it, text), text) for it, text in zip(ranked, texts, strict=True) if text]
 
@@ -291,8 +291,10 @@ class Run:
         with self.store.read() as tx:
             found = lookup.one(tx, entry_id)
             if found is None:
-                why = f"Validation failed: {_why_not(tx, entry_id)}"
-                raise InvalidRequest(FieldError("config_overrides.use", why))
+                why = str(entries.unknown_entry(tx, entry_id))
+                if usage.quarantined(tx, entry_id):
+                    why = f"{entry_id} waits for a person; `kr review` shows it"
+                raise InvalidRequest(FieldError("config_overrides.use", f"Validation failed: {why}"))
         if found[0].origin == "placeholder":
             return Lookup()
         known = decide.judge_row(found, self.query.framework_version, self.config, self.clock())
@@ -361,12 +363,18 @@ class Run:
             return False
         if is_chosen:
             query, at = self.query, to_text(now)
-            requests.settle_alike(tx, query.framework, query.question, entry.id, at=at)
+            usage.settle_alike(tx, query.framework, query.question, entry.id, at=at)
             from kr.guard import reasons_to_hold  # heavy: its patterns, for a wording that is kept
 
             if self.config.cache_fuzzy_match and not reasons_to_hold(f"{query.question}\n{query.topic}"):
-                need = Need(query.topic, query.tags, query.question)
-                wordings.keep(tx, entry, need, at=at, session_id=self.request.session_id)
+                wording = Wording(
+                    at=at,
+                    topic=query.topic,
+                    tags=query.tags,
+                    question=query.question,
+                    session_id=self.request.session_id,
+                )
+                usage.keep_wording(tx, entry, wording)
         return True
 
     def answer(
@@ -462,11 +470,3 @@ class Run:
         """Keep the row of a request that ends without an answer."""
         row = self.row("failure", error=f"interrupted: {type(error).__name__}")
         self.write(lambda tx: None if lookup.has_ended(tx, row.id) else lookup.log_request(tx, row), None)
-
-
-def _why_not(tx: Transaction, entry_id: str) -> str:
-    if quarantine.get(tx, entry_id) is not None:
-        return f"{entry_id} waits for a person; `kr review` shows it"
-    from kr.store.archive import unknown_entry  # heavy: for an error alone
-
-    return str(unknown_entry(tx, entry_id))
