@@ -47,6 +47,7 @@ _PROBLEM: dict[str, Any] = {
     "description": "What is wrong, in one sentence: RFC 9457.",
     "content": {PROBLEM: {"schema": {"type": "object", "required": ["type", "title", "status", "detail"]}}},
 }
+_UNKNOWN: dict[int | str, dict[str, Any]] = {404: _PROBLEM}
 
 
 def create_http_app(workers: Workers, policy: Policy) -> Access:
@@ -83,7 +84,8 @@ def create_http_app(workers: Workers, policy: Policy) -> Access:
         dependencies=[Depends(HTTPBearer(auto_error=False))] if policy.token is not None else [],
         responses=dict.fromkeys((401, 403, 413, 422, 429, 500, 503), _PROBLEM),
     )
-    api.include_router(_interface(workers))
+    api.include_router(_requests(workers))
+    api.include_router(_knowledge(workers))
 
     @api.get("/healthz")
     async def health() -> dict[str, str]:
@@ -148,10 +150,9 @@ def _takes(schema: schemas.Schema) -> dict[str, Any]:
     return {"openapi_extra": {"requestBody": body}}
 
 
-def _interface(workers: Workers) -> APIRouter:
+def _requests(workers: Workers) -> APIRouter:
     router = APIRouter(prefix="/v1")
     app = workers.app
-    unknown: dict[int | str, dict[str, Any]] = {404: _PROBLEM}
 
     async def answer(request: Request, work: Callable[[bytes], Any]) -> Response:
         data = await request.body()
@@ -188,12 +189,19 @@ def _interface(workers: Workers) -> APIRouter:
         """Record what an agent's return teaches."""
         return await answer(request, app.record_lessons)
 
-    @router.post("/entries/{entry_id}/ratings", responses=unknown, **_takes(schemas.RATING))
+    @router.post("/entries/{entry_id}/ratings", responses=_UNKNOWN, **_takes(schemas.RATING))
     async def rate(entry_id: str, request: Request) -> Response:
         """Note whether a report worked."""
         data = await request.body()
         rated = await workers.run(lambda: app.rate_report(entry_id, read_document(data)))
         return JSONResponse(to_plain(rated))
+
+    return router
+
+
+def _knowledge(workers: Workers) -> APIRouter:
+    router = APIRouter(prefix="/v1")
+    app = workers.app
 
     @router.get("/entries")
     async def entries(
@@ -206,12 +214,12 @@ def _interface(workers: Workers) -> APIRouter:
         page = {"framework": framework, "status": status, "limit": limit, "offset": offset}
         return await workers.run(lambda: app.entries(**page))
 
-    @router.get("/entries/{entry_id}", responses=unknown)
+    @router.get("/entries/{entry_id}", responses=_UNKNOWN)
     async def entry(entry_id: str, *, report: bool = False) -> dict[str, Any]:
         """Give all about one entry, with its report where it is asked for."""
         return await workers.run(lambda: app.entry(entry_id, report=report))
 
-    @router.get("/entries/{entry_id}/report", responses={**unknown, 200: {"content": {"text/markdown": {}}}})
+    @router.get("/entries/{entry_id}/report", responses={**_UNKNOWN, 200: {"content": {"text/markdown": {}}}})
     async def report(entry_id: str) -> Response:
         """Give the report of one entry."""
         text = await workers.run(lambda: app.entry(entry_id, report=True)["report"])
