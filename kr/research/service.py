@@ -134,7 +134,7 @@ class ResearchService:
 
     def version_of(self, framework: str) -> str:
         """Return the version of a framework that the project uses, or ``unknown``."""
-        from kr.packages.versions import find_dependencies, version_of  # heavy
+        from kr.packages import find_dependencies, version_of  # heavy
 
         for folder in dict.fromkeys((self.cwd, self.settings.project_root)):
             if version := version_of(folder, framework, self.environ):
