@@ -1,16 +1,15 @@
-"""Plain text: what must not come through from strangers, how it is compared, cut and measured, the words of a need, and nested texts in JSON. Pure.
+"""Plain text: what must not come through from strangers, how it is compared, cut and measured, and the words of a need. Pure.
 
 Nothing here knows what a word means. Small words are left out, inflections are cut off, and a short list of opposites keeps
 "on" from being taken for "off".
 """
 
-import json
 import re
 import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 Tree: TypeAlias = "dict[str, Tree] | list[Tree] | str | None"
 """Every scalar is the text that was written."""
@@ -396,22 +395,3 @@ def shown_key(key: str) -> str:
     """Write a key in one short printable word."""
     cut = key if len(key) <= 60 else key[:59] + "…"
     return cut if cut.isprintable() else ascii(cut)[1:-1]
-
-
-def read_json(text: str) -> Tree:
-    """Read JSON. Raises ``ValueError`` for what is none, ``RecursionError`` beyond ``DEPTH``."""
-    value = json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
-    json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate is a ValueError
-    return _as_tree(value, DEPTH)
-
-
-def _as_tree(value: Any, depth: int) -> Tree:
-    if depth < 0:
-        raise RecursionError
-    if isinstance(value, dict):
-        return {key: _as_tree(item, depth - 1) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_as_tree(item, depth - 1) for item in value]
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return None if value is None else str(value)
