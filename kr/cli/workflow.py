@@ -22,11 +22,10 @@ from kr.cli.common import (
 )
 from kr.models import person
 from kr.text import one_line
-from kr.workflows.model import template_schema
+from kr.workflows.model import Instance, Run, template_schema
 from kr.workflows.report import MARKS, duration
 from kr.workflows.runner import OnChange
 from kr.workflows.service import Workflows
-from kr.workflows.state import Instance, StepState, SubTask
 from kr.workflows.template import Problem
 
 _STATE = click.option(
@@ -34,11 +33,6 @@ _STATE = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     help="The state file. Default: workflow_state.json in the working directory.",
-)
-_SIMULATE = click.option(
-    "--simulate",
-    is_flag=True,
-    help="Run no command: follow the path that the values lead to, and approve every approval.",
 )
 
 
@@ -64,7 +58,7 @@ def command() -> None:
 def validate(ctx: click.Context, /, template: str) -> int:
     """Report every mistake in a template in one run. The exit status is 1 if there is one."""
     with open_app(ctx) as app:
-        value = app.workflows().validate(template)
+        value = Workflows(app).validate(template)
     emit(value, ctx, _problems)
     return 1 if value["problems"] else 0
 
@@ -81,7 +75,11 @@ def validate(ctx: click.Context, /, template: str) -> int:
 )
 @_STATE
 @click.option("--no-run", "run", flag_value=False, default=True, help="Only write the state file.")
-@_SIMULATE
+@click.option(
+    "--simulate",
+    is_flag=True,
+    help="Run no command: follow the path that the values lead to, and approve every approval.",
+)
 def start(ctx: click.Context, /, template: str, assignments: tuple[str, ...], **how: Any) -> int:
     """Make an instance of a template, write its state file, and run it.
 
@@ -98,7 +96,6 @@ def start(ctx: click.Context, /, template: str, assignments: tuple[str, ...], **
     help="Continue a failed instance; of a parallel step only the failed sub-tasks run again.",
 )
 @_STATE
-@_SIMULATE
 def run(ctx: click.Context, /, **how: Any) -> int:
     """Continue an instance from its first unfinished step, whatever stopped or killed it."""
     return _act(ctx, lambda it: it.run(**how))
@@ -131,7 +128,7 @@ def reject(ctx: click.Context, /, **decision: Any) -> None:
 def status(ctx: click.Context, /, state: Path | None) -> None:
     """Show an instance as it stands. The exit status is 0 whatever its status is."""
     with open_app(ctx) as app:
-        _emit(ctx, app.workflows().instance(state))
+        _emit(ctx, Workflows(app).instance(state))
 
 
 @kr_command("report", "kr workflow report --output release.md", group=command)
@@ -145,7 +142,7 @@ def status(ctx: click.Context, /, state: Path | None) -> None:
 def report(ctx: click.Context, /, state: Path | None, output: Path | None) -> None:
     """Write the Markdown report: timeline, durations, approvals, sub-tasks and results."""
     with open_app(ctx) as app:
-        path = app.workflows().report(state=state, output=output)
+        path = Workflows(app).report(state=state, output=output)
     emit({"report": str(path)}, ctx, lambda value: str(value["report"]))
 
 
@@ -156,7 +153,7 @@ def report(ctx: click.Context, /, state: Path | None, output: Path | None) -> No
 def list_(ctx: click.Context, /, limit: int) -> None:
     """List the instances that the knowledge base knows, the newest first."""
     with open_app(ctx) as app:
-        emit(app.workflows().rows(limit), ctx, _listing)
+        emit(Workflows(app).rows(limit), ctx, _listing)
 
 
 @kr_command("schema", "kr workflow schema > template.schema.json", group=command)
@@ -168,9 +165,7 @@ def schema(_: click.Context) -> None:
 def _act(ctx: click.Context, act: Callable[[Workflows], Instance]) -> int:
     """Run something that changes an instance, watched on standard error."""
     with open_app(ctx) as app:
-        workflows = app.workflows()
-        workflows.on_change = _watcher()
-        instance = act(workflows)
+        instance = act(Workflows(app, _watcher()))
     _emit(ctx, instance)
     return 1 if instance.status == "failed" else 0
 
@@ -181,7 +176,8 @@ def _decide(ctx: click.Context, *, by: str | None, **decision: Any) -> int:
 
 
 def _emit(ctx: click.Context, instance: Instance) -> None:
-    emit(instance.plain(definitions=False), ctx, lambda _: _view(instance, ctx.params.get("state")))
+    shown = instance.model_dump(exclude={"steps": {"__all__": {"definition"}}})
+    emit(shown, ctx, lambda _: _view(instance, ctx.params.get("state")))
 
 
 def _given(assignments: tuple[str, ...]) -> dict[str, str]:
@@ -232,7 +228,7 @@ def _states(instance: Instance) -> Iterator[tuple[str, str]]:
         yield instance.workflow_id, instance.status
 
 
-def _state(run: StepState | SubTask) -> str:
+def _state(run: Run) -> str:
     if run.status in {"running", "pending"}:
         return f"running, attempt {run.attempts}" if run.attempts > 1 else run.status
     return f"{run.status}: {run.details}" if run.details else run.status
@@ -253,7 +249,7 @@ def _view(instance: Instance, state: Path | None) -> str:
     return "\n".join(lines)
 
 
-def _line(indent: str, run: StepState | SubTask) -> str:
+def _line(indent: str, run: Run) -> str:
     took = duration(run.started_at, run.completed_at) if run.completed_at else ""
     return f"{indent}  {MARKS[run.status]} {one_line(run.name, 60)}  {run.status}  {took}".rstrip()
 
