@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 
     from kr.catalog import Catalog
     from kr.doctor import Diagnosis, Doctor
-    from kr.findings import RateResults, SaveEnvelope
     from kr.lessons.review import Lessons
-    from kr.models import EventType, Writer
+    from kr.models import EventType, RateResults, SaveEnvelope, Writer
     from kr.recording import RecordEnvelope
     from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported
@@ -143,8 +142,8 @@ class App:
 
         return evident_events(phase, read_return(agent_return), self.settings)
 
-    def record_lessons(self, request: bytes, **waits: float) -> "RecordEnvelope":
-        """Record what an agent's return teaches: any bytes in, an envelope out; ``waits`` as in ``open_book``."""
+    def record_lessons(self, request: bytes | Mapping[str, Any], **waits: float) -> "RecordEnvelope":
+        """Record what an agent's return teaches: any bytes or plain data in, an envelope out; ``waits`` as in ``open_book``."""
         from kr.lessons.book import open_book  # heavy
         from kr.lessons.record import record  # heavy
 

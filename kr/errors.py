@@ -20,7 +20,7 @@
     ├── ReportUnwritable     a report file can't be written
     ├── RequestUnreadable    the file of a request can't be read
     ├── IndexUnreadable      a file that is to be imported is no index at all
-    ├── NotInstalled         a package is missing that an extra of kr brings (``kr.extras``)
+    ├── NotInstalled         a package is missing that an extra of kr brings
     ├── WorkflowError        a workflow can't be started, run or changed as things stand
     └── SourceFailure        a research source gave no answer
         ├── SourceNotAsked   it was never reached for: nothing is known of how it does
@@ -31,6 +31,7 @@ Foreign exceptions (SQLAlchemy's, httpx2's, the MCP client's, ``OSError``) are t
 seam where they arise, ``from exc``; no caller of a layer sees them.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -40,12 +41,12 @@ class KrError(Exception):
     """Base of the tree. ``str(error)`` is a sentence for a person, without a trailing newline."""
 
     code: ClassVar[str] = "error"
+    """The ``type`` of an item of ``errors`` in an envelope."""
     exit_status: ClassVar[int] = 1
     http_status: ClassVar[int] = 500
 
 
 class ConfigError(KrError):
-    code = "config_error"
     exit_status = 2
 
 
@@ -60,7 +61,6 @@ class FieldError:
 class InvalidRequest(KrError):
     """All bad fields of a request at once; ``read`` holds the texts at the top of a document that were read before."""
 
-    code = "validation_error"
     http_status = 422
 
     def __init__(self, *fields: FieldError) -> None:
@@ -74,9 +74,6 @@ class BrokenYaml(KrError):
 
     ``read`` holds the texts at the top of the document that were read before.
     """
-
-    code = "yaml_broken"
-    http_status = 422
 
     def __init__(self, line: int, column: int, problem: str, *, path: tuple[str | int, ...] = ()) -> None:
         super().__init__(f"line {line}, column {column}: {problem}")
@@ -100,7 +97,7 @@ class StoreBusy(StoreError):
 
 
 class StoreConflict(StoreBusy):
-    code = "database_conflict"
+    pass
 
 
 class StoreCorrupt(StoreError):
@@ -120,22 +117,18 @@ class StoreUnwritable(StoreError):
 
 
 class Overloaded(KrError):
-    code = "overloaded"
     http_status = 429
 
 
 class UnknownEntry(KrError):
-    code = "unknown_id"
     http_status = 404
 
 
 class EntryConflict(KrError):
-    code = "conflict"
     http_status = 409
 
 
 class ReviewerNeeded(KrError):
-    code = "reviewer_needed"
     http_status = 403
 
 
@@ -144,16 +137,28 @@ class ReportUnwritable(KrError):
 
 
 class IndexUnreadable(KrError):
-    code = "index_unreadable"
-    http_status = 422
+    pass
 
 
 class RequestUnreadable(KrError):
-    code = "request_unreadable"
+    pass
+
+
+class NotInstalled(KrError):
+    """What was asked for needs ``package``, which the extra ``kr[extra]`` brings."""
+
+    def __init__(self, extra: str, package: str) -> None:
+        how = how_to_install(extra)
+        super().__init__(f"this needs the package {package}, which is not installed. This installs it: {how}")
+
+
+def how_to_install(extra: str) -> str:
+    """Give the command that adds an extra of kr to the installation that runs."""
+    return f"in the clone of kr, {sys.executable} -m pip install '.[{extra}]'"
 
 
 class WorkflowError(KrError):
-    code = "workflow_error"
+    pass
 
 
 class SourceFailure(KrError):

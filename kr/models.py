@@ -240,6 +240,40 @@ class Learned:
     learned_at: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SourceKind:
+    """What is known of a source without asking it.
+
+    ``label`` says what its text is. ``is_answer``: it answers the question itself, and gives no pages of a search. ``confidence`` is a
+    report's, ``with_code`` that of one with a code example; ``server`` the default MCP server's address.
+    """
+
+    label: str
+    is_answer: bool
+    confidence: Confidence
+    with_code: Confidence
+    server: str | None = None
+
+
+LOCAL_DOCS = "local_docs"
+"""The documentation of installed packages, which is no part of the chain."""
+
+SOURCES = {
+    "context7": SourceKind("official documentation through Context7", True, "medium", "high", "https://mcp.context7.com/mcp"),
+    "deepwiki": SourceKind("an answer of DeepWiki about the framework's own repository", True, "medium", "medium", "https://mcp.deepwiki.com/mcp"),
+    "web_search": SourceKind("web pages", False, "low", "low"),
+    LOCAL_DOCS: SourceKind("the installed package's own documentation alone, no online source", False, "low", "low"),
+}  # fmt: skip
+CHAIN = ("context7", "deepwiki", "web_search")
+"""What ``sources`` may name, in the order of F1, step 5."""
+DEFAULT_SERVERS = {name: kind.server for name, kind in SOURCES.items() if kind.server}
+
+
+def kind_of(source: str) -> SourceKind:
+    """Return what is known of a source; one of the configuration's own answers the question itself."""
+    return SOURCES.get(source) or SourceKind(f"{source}, a source of one's own", True, "medium", "medium")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceAttempt:
     """One row of ``sources_consulted``."""
@@ -377,6 +411,49 @@ class InjectResults:
     injected_count: int
     injection_block: str
     lessons: Sequence[dict[str, Any]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveResults:
+    """``revision`` is the number that ``kr entries restore ID N`` takes, ``replaced`` that of the text it took over from.
+
+    ``id`` of a quarantined finding is what ``kr review`` takes. ``related`` may say the same.
+    """
+
+    id: str
+    path: str | None = None
+    revision: int | None = None
+    replaced: int | None = None
+    confidence: Confidence | None = None
+    index_count: int | None = None
+    related: Sequence[Related] = ()
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveEnvelope:
+    """What saving a finding gives back."""
+
+    status: Literal["saved", "quarantined", "failure"]
+    results: SaveResults | None
+    errors: list[Problem]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateResults:
+    """How many sessions say of an entry's text that it worked or is wrong; ``withdrawn``: it is served to nobody.
+
+    ``note`` says whose word it counts as, where that is not the session that was named.
+    """
+
+    id: str
+    worked: int
+    wrong: int
+    revision: int
+    confidence: Confidence
+    origin: Origin
+    withdrawn: bool
+    note: str | None = None
 
 
 def failure(data: Mapping[str, Any], *problems: Problem, mode: str | None = None) -> Envelope:

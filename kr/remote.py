@@ -20,8 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from kr.app import App
 from kr.cancellation import sleep
 from kr.errors import ConfigError, KrError, SourceTimeout, UnknownEntry
-from kr.findings import RateResults, SaveEnvelope
-from kr.models import Envelope, Problem, Writer, failure
+from kr.models import Envelope, Problem, RateResults, SaveEnvelope, Writer, failure
 from kr.recording import RecordEnvelope
 from kr.requests import Mode
 from kr.research.service import ResearchService
@@ -205,7 +204,7 @@ class SharedApp(App):
         research.server = self.server
         return research
 
-    def record_lessons(self, request: bytes, **_: Any) -> RecordEnvelope:
+    def record_lessons(self, request: bytes | Mapping[str, Any], **_: Any) -> RecordEnvelope:
         envelope = self.server.post(RecordEnvelope, "/v1/lessons/record", request)
         if why := (envelope.results.message or "").partition("Recording skipped: ")[2]:
             logger.warning("nothing is recorded: %s", why)

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar, get_args
 from unicodedata import category
 
 from kr.errors import BrokenYaml, FieldError, InvalidRequest
-from kr.models import PHASES, IfUnsure, Query
+from kr.models import PHASES, IfUnsure, Outcome, Query
 from kr.text import Tree, is_blank, read_json, show_path
 
 logger = logging.getLogger(__name__)
@@ -34,8 +34,10 @@ _COUNT = re.compile(r"(\d{1,18})(\.0+)?", re.ASCII)
 """A longer number fits no integer column and no timer."""
 
 
-def read_document(data: bytes) -> dict[str, Tree]:
-    """Read one request, in which every scalar is the text that was written. Raises ``InvalidRequest``."""
+def read_document(data: bytes | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Read one request, in which every scalar is the text that was written; plain data stays as it is. Raises ``InvalidRequest``."""
+    if isinstance(data, Mapping):
+        return data
     if len(data) > LIMIT:
         raise _unreadable(f"is larger than {LIMIT} bytes")
     encoding = "utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8-sig"
@@ -80,7 +82,8 @@ def bad(detail: str) -> Bad:
 
 T = TypeVar("T")
 Reader = Callable[[Any], Any]
-Fields = Mapping[str, Reader]
+Fields = Mapping[str, "Reader | Fields"]
+"""The readers of a mapping's fields by their names; a mapping of its own in place of a reader is one within."""
 
 
 def taken(read: Reader, default: Any = MISSING) -> Any:
@@ -96,11 +99,17 @@ def fields_of(record: type[Any]) -> Fields:
 
 
 def read_fields(readers: Fields, data: object, prefix: str = "") -> tuple[dict[str, Any], list[FieldError]]:
-    """Read every field of a mapping: the values that are right, and an error for each that is wrong."""
+    """Read every field of a mapping, and those of the mappings in it: the values that are right, and an error for each that is wrong."""
     given = data if isinstance(data, Mapping) else {}
     values: dict[str, Any] = {}
     errors: list[FieldError] = []
     for name, read in readers.items():
+        if isinstance(read, Mapping):
+            block, within = decoded(given.get(name)), f"{prefix}{name}."
+            warn_of_unknown(block, read, within)
+            values[name], wrong_ones = read_fields(read, block, within)
+            errors += wrong_ones
+            continue
         try:
             values[name] = read(given.get(name))
         except Bad as wrong:
@@ -300,7 +309,7 @@ def _counted(name: str, least: int) -> Reader:
 class ResearchOverrides:
     """What a caller of research may override; None is the configured value.
 
-    ``refresh`` researches again whatever the cache holds; ``use`` is the id of the entry to be served.
+    ``use`` is the id of the entry to be served, which goes before ``refresh``: to research again whatever the cache holds.
     """
 
     max_calls: int | None = taken(_counted("max_calls", 0), None)
@@ -377,31 +386,20 @@ def parse_request(
     phases: Sequence[str] = PHASES,
 ) -> ResearchRequest | LessonsInjectRequest:
     """Check a request of either mode; ``default_mode`` stands in for a missing one. Raises ``InvalidRequest``."""
-    blocks: Mapping[str, Fields] = {
+    blocks: Fields = {
         "research_query": _QUERY,
         "config_overrides": fields_of(ResearchOverrides),
         "lessons_inject": {"phase": one_of("phase tag", phases), **fields_of(LessonsInject)},
     }
-    warn_of_unknown(data, {*IDENTITY, "mode", *blocks})
     mode = default_mode if data.get("mode") is None else data["mode"]
-    read, errors = read_fields({"mode": one_of("mode", MODES), **IDENTITY}, {**data, "mode": mode})
     # Where nobody knows the mode, all that is there is checked.
     wanted = _BLOCKS[mode] if mode in MODES else [name for name in blocks if data.get(name)]
-    for name, readers in blocks.items():
-        given = decoded(data.get(name))
-        warn_of_unknown(given, readers, f"{name}.")
-        if name in wanted:
-            read[name], wrong = read_fields(readers, given, f"{name}.")
-            errors += wrong
-    overrides = read.get("config_overrides", {})
-    if overrides.get("refresh") and overrides.get("use"):
-        why = "Validation failed: can't be combined with refresh: an entry is served as it is, or researched again"
-        errors.append(FieldError("config_overrides.use", why))
-    if errors:
-        raise InvalidRequest(*errors)
+    own = {name: value for name, value in data.items() if name in wanted or name not in blocks}
+    readers = {"mode": one_of("mode", MODES), **IDENTITY, **{name: blocks[name] for name in wanted}}
+    read = checked(readers, {**own, "mode": mode})
     if mode == "lessons-inject":
         return LessonsInjectRequest(**{**read, "lessons_inject": LessonsInject(**read["lessons_inject"])})
-    query, said = Query(**read["research_query"]), ResearchOverrides(**overrides)
+    query, said = Query(**read["research_query"]), ResearchOverrides(**read["config_overrides"])
     return ResearchRequest(**{**read, "research_query": query, "config_overrides": said})
 
 
@@ -409,3 +407,38 @@ def with_overrides(data: Mapping[str, Any], overrides: Mapping[str, Any]) -> dic
     """Put what is given beside a document over its ``config_overrides``."""
     own = decoded(data.get("config_overrides"))
     return {**data, "config_overrides": {**(own if isinstance(own, Mapping) else {}), **overrides}}
+
+
+# --- findings and ratings
+
+MOST_TOKENS = 1200
+"""The longest that a finding may be: others pay for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What was found out and proved. ``answer`` may be a whole report that follows the template."""
+
+    framework: str = taken(framework_name)
+    question: str = taken(question)
+    answer: str = taken(block)
+    code: str | None = taken(block, None)
+    caveats: str | None = taken(block, None)
+    sources: tuple[str, ...] = taken(few_lines, ())
+    verified_by: str | None = taken(short_line, None)
+    framework_version: str | None = taken(short_line, None)
+    topic: str | None = taken(short_line, None)
+    tags: tuple[str, ...] = taken(few_lines, ())
+    entry: str | None = taken(short_line, None)
+    story_key: str = taken(story_key, "0-0")
+    session_id: str | None = taken(short_line, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """A rating of an entry's text: how it went for who used it."""
+
+    outcome: Outcome = taken(one_of("outcome", get_args(Outcome)))  # noqa: RUF009 - a dataclass field
+    note: str | None = taken(short_line, None)
+    session_id: str | None = taken(short_line, None)
+    story_key: str | None = taken(story_key, None)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kr import markdown
+from kr import report as markdown
 from kr.documents.html import to_markdown
 from kr.documents.text import sections
 from kr.errors import SourceFailure

@@ -15,9 +15,17 @@ from kr.cli.common import common, emit, facts_view, kr_command, open_app
 from kr.errors import ConfigError, KrError
 from kr.settings import Settings, load_settings
 from kr.settings.model import render_config
-from kr.settings.project import CONFIG, Project, find_project, main_checkout, read_config
-from kr.settings.trust import guarded, is_trusted, shown
-from kr.settings.trust import trust as trust_file
+from kr.settings.project import (
+    CONFIG,
+    Project,
+    find_project,
+    guarded,
+    is_trusted,
+    main_checkout,
+    read_config,
+    shown,
+)
+from kr.settings.project import trust as trust_file
 from kr.store import entries
 from kr.store.files import open_own, refuse_link
 from kr.text import strip_invisible

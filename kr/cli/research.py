@@ -20,9 +20,8 @@ from kr.cli.common import (
     wrapped,
 )
 from kr.errors import InvalidRequest, KrError
-from kr.models import PLACEHOLDER_MARK, IfUnsure, to_plain
+from kr.models import LOCAL_DOCS, PLACEHOLDER_MARK, IfUnsure, to_plain
 from kr.schemas import research_request
-from kr.source_kinds import LOCAL_DOCS
 from kr.text import counted, section
 
 _question_parameters = together(

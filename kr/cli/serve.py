@@ -6,8 +6,8 @@ import sys
 import click
 
 from kr.cli.common import kr_command, open_app
-from kr.extras import NotInstalled
-from kr.server.stdio import serve_stdio
+from kr.errors import NotInstalled
+from kr.server.mcp import serve_stdio
 from kr.server.worker import RequestProgress
 
 

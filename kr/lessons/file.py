@@ -76,7 +76,7 @@ class LessonsFile:
         if is_whole:
             mark, start, known, content = FileMark(), 0, b"", self._bytes()
         parsed = parse_lines(content[len(known) :])
-        lessons = mark.lessons + len(parsed.lessons)
+        lessons = mark.lessons + len(parsed)
         return parsed, FileMark(start + len(content), _digest(content[-_TAIL:]), lessons), is_whole
 
     def append(self, lessons: Sequence[Lesson]) -> None:

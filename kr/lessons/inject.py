@@ -1,6 +1,5 @@
 """LI-1 to LI-4 of F1: the lessons of a phase that fit the task of the agent that is about to start."""
 
-import heapq
 import logging
 import math
 import re
@@ -14,7 +13,15 @@ from kr.errors import StoreError
 from kr.frameworks import framework_key
 from kr.lessons.book import LessonBook, judged, session_name, view
 from kr.lessons.file import LessonsFileError
-from kr.lessons.line import LINE_COLUMNS, LONGEST, fit_summary, lesson_keywords
+from kr.lessons.line import (
+    LINE_COLUMNS,
+    LONGEST,
+    ParsedLines,
+    fit_summary,
+    lesson_keywords,
+    split_tags,
+    split_text,
+)
 from kr.models import PHASES, Envelope, InjectResults, Lesson, Problem, to_plain
 from kr.requests import LessonsInject, LessonsInjectRequest
 from kr.store import lessons as lesson_rows
@@ -40,7 +47,6 @@ _LEAST_WORDS = 2
 _COMMON_SHARE = 0.15
 _RARE_SHARE = 0.05
 _COMMON_LEAST = 3
-_LOOKED_AT = 2000
 # What tells a programming language: names of frameworks and tools, and ends of files' names. Words such as "test" are in all of them.
 _LANGUAGES = {
     "python": "py pyi ipynb airflow alembic celery coverage dbt django fastapi flask httpx hypothesis jinja2 mypy numpy pandas pip "
@@ -88,13 +94,14 @@ def inject(
     else:
         if parsed.unread:
             logger.warning("%s: %d lines are no lesson; passed over", book.file.path, parsed.unread)
-        packages = related(asked.framework) if asked.framework and parsed.lessons else ()
-        ordered = order(parsed.lessons, asked, packages, book.look(lesson_rows.remarkable))
+        packages = related(asked.framework) if asked.framework and len(parsed) else ()
+        own = parsed.tagged(lambda tags: asked.phase in tags)
+        ordered = order(parsed, own, asked, packages, book.look(lesson_rows.remarkable))
         chosen = choose(ordered, budget, book.states)
         results = InjectResults(
             phase=asked.phase,
-            total_lessons_found=len(parsed.lessons),
-            phase_filtered_count=sum(asked.phase in lesson.tags for lesson in parsed.lessons),
+            total_lessons_found=len(parsed),
+            phase_filtered_count=len(own),
             injected_count=len(chosen),
             injection_block=block(asked.phase, [row.lesson for row in chosen]) if chosen else "",
             lessons=[{name: view(row)[name] for name in _SHOWN} for row in chosen],
@@ -150,56 +157,75 @@ def choose(
 
 
 def order(
-    lessons: Sequence[Lesson], task: LessonsInject, related: Sequence[str], states: Mapping[str, LessonRow]
-) -> Iterable[Lesson]:
+    lines: ParsedLines,
+    own: set[int],
+    task: LessonsInject,
+    related: Sequence[str],
+    states: Mapping[str, LessonRow],
+) -> Iterator[Lesson]:
     """Order the lessons that come into question, best first: the pinned ones of the phase, then those that fit.
 
-    Where the task is described only what fits it does, from any phase. ``related`` are the packages that its framework depends on,
-    ``states`` what is known of lessons that don't stand where their date puts them: what came back rises, what is given in vain sinks.
+    Where the task is described only what fits it does, from any phase. ``own`` are the places of the phase's lessons, ``related`` the
+    packages that the framework depends on, ``states`` what is known of lessons that don't stand where their date puts them: what came back rises, what is given in vain sinks.
     """
-    own = {at for at, lesson in enumerate(lessons) if task.phase in lesson.tags}
     frameworks = tuple(filter(str.strip, (task.framework, *related)))
     is_described = bool(frameworks or task.query.strip() or task.files)
-    fits = _fits(lessons, task, frameworks) if is_described else dict.fromkeys(own, 0.0)
-    known = {at: states.get(lessons[at].id) for at in own | fits.keys()} if states else {}
-    pinned = {at for at in own if (state := known.get(at)) and state.pinned_at}
+    fits = _fits(lines, task, frameworks) if is_described else dict.fromkeys(own, 0.0)
+    days = {state.lesson.date for state in states.values()}
+    among = (at for at in own | fits.keys() if lines.dates[at] in days) if days else ()
+    known = {at: state for at in among if (state := states.get(lines.lesson(at).id))}
+    pinned = {at for at, state in known.items() if at in own and state.pinned_at}
 
-    def key(at: int) -> tuple[bool, float, int, str, bool, int]:
-        lesson, state = lessons[at], known.get(at)
+    def standing(at: int) -> tuple[bool, float, int]:
+        state = known.get(at)
         rank = (1 if state.recurred else -(state.injected >= SUNK_AFTER)) if state else 0
-        return at in pinned, fits.get(at, 0.0), rank, lesson.date, len(lesson.tags) == 1, lesson.position
+        return at in pinned, fits.get(at, 0.0), rank
 
-    return (lessons[at] for at in heapq.nlargest(_LOOKED_AT, pinned | fits.keys(), key=key))
+    # Equals keep their places: what counts least is sorted by first.
+    alone = lines.tagged(lambda tags: len(tags) == 1)
+    places = sorted(pinned | fits.keys())
+    places.sort(key=alone.__contains__)
+    places.sort(key=lines.dates.__getitem__)
+    if known or is_described:
+        places.sort(key=standing)
+    return map(lines.lesson, reversed(places))
 
 
-def _fits(lessons: Sequence[Lesson], task: LessonsInject, frameworks: Sequence[str]) -> dict[int, float]:
+def _fits(lines: ParsedLines, task: LessonsInject, frameworks: Sequence[str]) -> dict[int, float]:
     """Weigh what lessons share with a task: the framework, rarer words, files. What shares nothing is left out.
 
     So is what is about another programming language. A word in more than 15 % of the lessons tells nothing. One word in common is chance
     where it stands in more than 5 %, where the task has a framework, or where the lesson is about another one.
     """
-    own = _about_framework(lessons, task, frameworks)
+    texts = _searchable(lines)
+    own = _about_framework(lines, texts, task, frameworks)
     is_particular, phases = bool(frameworks or own), {*PHASES, task.phase}
-    foreign = {at for at, it in enumerate(lessons) if is_particular and not phases.issuperset(it.tags)} - own
+    foreign = lines.tagged(lambda tags: is_particular and not phases.issuperset(tags)) - own
     words = set(keywords(task.query))
-    common, rare = (max(_COMMON_LEAST, int(share * len(lessons))) for share in (_COMMON_SHARE, _RARE_SHARE))
+    common, rare = (max(_COMMON_LEAST, int(share * len(lines))) for share in (_COMMON_SHARE, _RARE_SHARE))
     weights: dict[int, list[float]] = {}
     enough = set(own)
-    for places in _places_of(lessons, words, common):
+    for places in _places_of(texts, words, common):
         for at in places:
-            weights.setdefault(at, []).append(math.log(1 + len(lessons) / len(places)))
+            weights.setdefault(at, []).append(math.log(1 + len(lines) / len(places)))
         if len(places) <= rare and not frameworks:
             enough.update(set(places) - foreign)
     least = min(_LEAST_WORDS, len(words))
     fits = {at: sum(found) for at, found in weights.items() if at in enough or len(found) >= least}
-    near = dict(_near_files(lessons, task.files))
+    near = dict(_near_files(lines, task.files))
     for at in own | near.keys():
         fits[at] = fits.get(at, 0.0) + (_OWN_FRAMEWORK if at in own else 0.0) + near.get(at, 0.0)
     ends = (_split(path)[1].rpartition(".")[2] for path in task.files)
     languages = _languages_of((*frameworks, *tokens(task.query), *ends))
-    of_tags = {tags: _languages_of(tags) for tags in {lesson.tags for lesson in lessons}}
-    other = {tags for tags, found in of_tags.items() if languages and found and not found & languages}
-    return {at: round(fit, 6) for at, fit in fits.items() if at in own or lessons[at].tags not in other}
+    other = lines.tagged(lambda tags: bool(languages and (of := _languages_of(tags)) and not of & languages))
+    return {at: round(fit, 6) for at, fit in fits.items() if at in own or at not in other}
+
+
+def _searchable(lines: ParsedLines) -> list[str]:
+    """Return of each lesson, case folded, its tags, its text and its reference; a phase says nothing of a task."""
+    tags = {it: " ".join(tag for tag in split_tags(it) if tag not in PHASES) for it in set(lines.tags)}
+    found = (f"{tags[it]} {text}" for it, text in zip(lines.tags, lines.texts, strict=True))
+    return "\n".join(found).replace(" Ref: ", "  ").casefold().split("\n")
 
 
 def _languages_of(words: Iterable[str]) -> set[str]:
@@ -207,29 +233,24 @@ def _languages_of(words: Iterable[str]) -> set[str]:
     return {_LANGUAGE_OF[word] for it in words if (word := it.strip().lower()) in _LANGUAGE_OF}
 
 
-def _about_framework(lessons: Sequence[Lesson], task: LessonsInject, frameworks: Sequence[str]) -> set[int]:
+def _about_framework(
+    lines: ParsedLines, texts: Sequence[str], task: LessonsInject, frameworks: Sequence[str]
+) -> set[int]:
     """Return the places of the lessons that have one of the frameworks as a tag, or name the framework: `vue` is not vue-easytable.
 
     A tag that is a word of the query is a framework too.
     """
     wanted = {framework_key(name) for name in (*frameworks, *tokens(task.query))}
-    tag_lists = {lesson.tags for lesson in lessons}
-    tagged = {
-        tags for tags in tag_lists if wanted & {framework_key(tag) for tag in tags if tag not in PHASES}
-    }
-    found = {at for at, it in enumerate(lessons) if it.tags in tagged}
+    found = lines.tagged(lambda tags: not wanted.isdisjoint(framework_key(it) for it in {*tags} - {*PHASES}))
     if name := task.framework.strip():
         named = re.compile(rf"(?i)(?<![\w.-]){re.escape(name)}(?![\w-])")
-        found.update(at for at, it in enumerate(lessons) if named.search(it.summary))
+        some = (at for at, text in enumerate(texts) if name.casefold() in text)
+        found.update(at for at in some if named.search(split_text(lines.texts[at])[0]))
     return found
 
 
-def _places_of(lessons: Sequence[Lesson], stems: set[str], most: int) -> Iterator[list[int]]:
-    """Yield for each stem the places of the lessons that hold a word which begins with it, unless these are more than ``most``."""
-    texts: list[str] = []
-    for lesson in lessons if stems else ():
-        tags = " ".join(tag for tag in lesson.tags if tag not in PHASES)  # a phase says nothing of a task
-        texts.append(f"{tags} {lesson.summary} {lesson.ref or ''}".casefold())
+def _places_of(texts: Sequence[str], stems: set[str], most: int) -> Iterator[list[int]]:
+    """Yield for each stem the places of the texts that hold a word which begins with it, unless these are more than ``most``."""
     for stem in sorted(stems):
         # "retri" is the stem of "retry" too, but 17 does not begin 170.
         start = stem.removesuffix("i") or stem
@@ -241,12 +262,12 @@ def _places_of(lessons: Sequence[Lesson], stems: set[str], most: int) -> Iterato
             yield places
 
 
-def _near_files(lessons: Sequence[Lesson], paths: Sequence[str]) -> Iterator[tuple[int, float]]:
+def _near_files(lines: ParsedLines, paths: Sequence[str]) -> Iterator[tuple[int, float]]:
     """Yield the places of the lessons that are about one of the files, or about one in the same folder."""
     files = {_split(path)[1] for path in paths}
     folders = {_split(path)[0] for path in paths} - {""}
-    for at, lesson in enumerate(lessons if files else ()):
-        folder, name = _split(lesson.ref or "")
+    for at, text in enumerate(lines.texts if files else ()):
+        folder, name = _split(split_text(text)[1] or "")
         if name and name in files:
             yield at, _SAME_FILE
         elif folder in folders:

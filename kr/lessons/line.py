@@ -4,8 +4,8 @@ One lesson is one line: ``- [YYYY-MM-DD] [tag, tag…] summary. Ref: path``. The
 """
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
 from functools import lru_cache
 
 from kr.models import Lesson
@@ -32,7 +32,14 @@ FIX_COLUMNS = 120
 LONGEST = 4000
 """Characters of a text that are looked at: far more than are kept."""
 
-_LESSON = re.compile(r"- +\[([0-9]{4}-[0-9]{2}-[0-9]{2})\][ \t]*\[([^\[\]]*)\][ \t]*(?=\S)([^\0]*)")
+# No lesson has an empty list of tags, or nothing but a reference.
+_LESSON = re.compile(
+    r"^- +\[([0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01]))\][ \t]*\[(?=[\s,，、]*[^\s,，、\]])([^\[\]\n]*)\]"
+    r"[ \t]*(?!\s|[.。;；]?[^\S\n]*Ref[:：])(.+)$",
+    re.MULTILINE,
+)
+_BROKEN_LINE = r"(?m)^.*[\udc80-\udcff].*$"
+_OTHER_LINE = r"(?m)^[^\S\n]*[^\s#>]"
 _REF = re.compile(r"(.*(?:[ \t.。;；!?！？…]|^))Ref[:：](.*)", re.DOTALL)
 _NO_REF = frozenset({"", "N/A", "n/a", "-"})
 _TRAILING_MARKS = " .。;；,，:："
@@ -46,10 +53,31 @@ _ORDERING = r"(?i)\b(?:before|after|instead of|rather than|over|from)\b|之前|�
 
 @dataclass(frozen=True, slots=True)
 class ParsedLines:
-    """The lessons of a text, and how many of its lines are none, and neither blank, a heading nor a quote."""
+    """The lessons of a text as columns of what stands there: a ``Lesson`` is made of those alone that somebody wants.
 
-    lessons: tuple[Lesson, ...]
+    ``unread`` counts the lines that are none, and neither blank, a heading nor a quote.
+    """
+
+    dates: Sequence[str]
+    tags: Sequence[str]
+    texts: Sequence[str]
     unread: int = 0
+
+    def __len__(self) -> int:
+        return len(self.dates)
+
+    def lesson(self, at: int) -> Lesson:
+        """Return the lesson at a place, from 0."""
+        return Lesson(self.dates[at], split_tags(self.tags[at]), *split_text(self.texts[at]), at)
+
+    @property
+    def lessons(self) -> tuple[Lesson, ...]:
+        return tuple(map(self.lesson, range(len(self))))
+
+    def tagged(self, is_wanted: Callable[[tuple[str, ...]], bool]) -> set[int]:
+        """Return the places of the lessons with such tags; each list of tags is judged once."""
+        wanted = {tags for tags in set(self.tags) if is_wanted(split_tags(tags))}
+        return {at for at, tags in enumerate(self.tags) if tags in wanted}
 
 
 def parse_lines(content: bytes) -> ParsedLines:
@@ -58,35 +86,24 @@ def parse_lines(content: bytes) -> ParsedLines:
     Only a line feed ends a line: another kind of line break inside a lesson must not make two of it. A line that holds a
     NUL or is no UTF-8 costs itself alone.
     """
-    lessons: list[Lesson] = []
-    unread = 0
-    for raw in content.removeprefix(BOM).split(b"\n"):
-        if lesson := _parse(raw, len(lessons)):
-            lessons.append(lesson)
-        else:
-            unread += raw.lstrip()[:1] not in {b"", b"#", b">"}
-    return ParsedLines(tuple(lessons), unread)
-
-
-def _parse(raw: bytes, position: int) -> Lesson | None:
+    content = content.removeprefix(BOM).replace(b"\0", b"\xff")
     try:
-        found = _LESSON.fullmatch(raw.decode())
-        if found is None:
-            return None
-        date.fromisoformat(found[1])
-    except ValueError:  # no UTF-8, or no such day
-        return None
-    tags, (summary, ref) = _split_tags(found[2]), _split_ref(found[3].rstrip())
-    return Lesson(found[1], tags, summary, ref, position) if tags and summary else None
+        text = content.decode()
+    except UnicodeDecodeError:
+        text = re.sub(_BROKEN_LINE, "?", content.decode(errors="surrogateescape"))
+    parts = _LESSON.split(text)  # what stands before a lesson, its date, tags and text, and so on
+    unread = len(re.findall(_OTHER_LINE, "".join(parts[::4])))
+    return ParsedLines(parts[1::4], parts[2::4], parts[3::4], unread)
 
 
 @lru_cache(maxsize=4096)
-def _split_tags(text: str) -> tuple[str, ...]:
+def split_tags(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, map(str.strip, re.split("[,，、]", text)))))
 
 
-def _split_ref(text: str) -> tuple[str, str | None]:
+def split_text(text: str) -> tuple[str, str | None]:
     """Part ``summary. Ref: path``; the last ``Ref:`` counts, and a path that says nothing is none."""
+    text = text.rstrip()
     summary, is_plain, path = text.rpartition(" Ref: ")  # the usual form, twenty thousand times
     if not is_plain or "Ref" in path:
         if not (found := _REF.fullmatch(text)):

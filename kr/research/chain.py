@@ -13,8 +13,8 @@ from typing import Any, Literal
 from kr import cancellation
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.guard import GIVES_ORDERS, reasons_to_hold
-from kr.markdown import split
 from kr.models import Answer, Learned, SourceAttempt, SourceOutcome
+from kr.report import split
 from kr.research.run import Run
 from kr.sources.base import Ask, Source
 from kr.store import ledger, lookup

@@ -13,6 +13,7 @@ from math import log1p
 from typing import Literal, Protocol
 
 from kr.models import (
+    LOCAL_DOCS,
     NO_RATINGS,
     PLACEHOLDER,
     TIERS,
@@ -28,7 +29,6 @@ from kr.models import (
     SourceAttempt,
     Tier,
 )
-from kr.source_kinds import is_package
 from kr.text import (
     TELLING,
     contraries,
@@ -439,7 +439,7 @@ def research_status(
     if not is_written:
         return "partial"
     # The chain stops at the first answer, so whatever failed was asked before it.
-    asked = {row.status for row in attempts if not is_package(row.source)}
+    asked = {row.status for row in attempts if row.source != LOCAL_DOCS}
     if "timeout" in asked:
         return "timeout"
     return "partial" if "unavailable" in asked else "success"

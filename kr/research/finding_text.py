@@ -4,9 +4,7 @@ import re
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 
-from kr.findings import Finding
 from kr.guard import clean, mask_secrets
-from kr.markdown import plain_line
 from kr.models import Confidence, Query, Writer
 from kr.report import (
     ATTRIBUTION,
@@ -17,9 +15,11 @@ from kr.report import (
     SUMMARY,
     ParsedReport,
     parse_report,
+    plain_line,
     render_report,
     title_of,
 )
+from kr.requests import Finding
 from kr.text import fence_after, fenced
 
 _FENCED = re.compile(r"\s*(`{3,}|~{3,})")

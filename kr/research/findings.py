@@ -1,25 +1,28 @@
 """Findings and ratings: what an agent or a person found out and proved goes back in, and what waits for a person."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from kr.errors import FieldError, InvalidRequest, UnknownEntry
-from kr.findings import (
-    MOST_TOKENS,
-    Finding,
-    Rate,
-    RateResults,
-    SaveEnvelope,
-    SaveResults,
-    save_failure,
-)
 from kr.frameworks import framework_key
 from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
-from kr.models import Confidence, Entry, Query, Ratings, Writer, agent, to_plain
+from kr.models import (
+    Confidence,
+    Entry,
+    Query,
+    RateResults,
+    Ratings,
+    SaveEnvelope,
+    SaveResults,
+    Writer,
+    agent,
+    to_plain,
+    validation_problems,
+)
 from kr.report import DETAILS, INSTALLED_DOCS_LAST, SUMMARY, read_confidence
-from kr.requests import parse, read_document
+from kr.requests import MOST_TOKENS, Finding, Rate, parse, read_document
 from kr.research.cache import Cache
 from kr.research.finding_text import cleaned, render_finding
 from kr.store import entries, lookup, quarantine, reports, requests, saving, wordings
@@ -63,8 +66,7 @@ class Findings:
         ``writer`` is a person; None: the agent of the session that ``data`` names.
         """
         try:
-            document = read_document(data) if isinstance(data, bytes) else data
-            given, notes = parse(Finding, document), list[str]()
+            given, notes = parse(Finding, read_document(data)), list[str]()
             _check_length(given)
             finding = cleaned(given)
             if has_invisible(_all_texts(given)) or SECRET in _all_texts(finding):
@@ -74,9 +76,9 @@ class Findings:
                 return self._hold(finding, by, reasons)
             return self._save(finding, by, notes)
         except InvalidRequest as error:
-            return save_failure(error.fields)
+            return _refused(error.fields)
         except UnknownEntry as error:
-            return save_failure([FieldError("entry", str(error))])
+            return _refused([FieldError("entry", str(error))])
 
     def _save(self, finding: Finding, by: Writer, notes: list[str]) -> SaveEnvelope:
         now, known = self._clock(), self._named(finding)
@@ -264,6 +266,10 @@ class Findings:
 
 def _texts(finding: Finding) -> list[str]:
     return [finding.answer, finding.code or "", finding.caveats or ""]
+
+
+def _refused(errors: Iterable[FieldError]) -> SaveEnvelope:
+    return SaveEnvelope(status="failure", results=None, errors=validation_problems(errors))
 
 
 def _check_length(finding: Finding) -> None:

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 
 from kr import cancellation
 from kr.errors import SourceFailure, SourceTimeout
-from kr.models import Answer, Query, Related
+from kr.models import Answer, Query, Related, kind_of
 from kr.research.cache import Lookup
 from kr.research.persona import Persona
 from kr.research.report import Synthesis, address_of
 from kr.research.run import Run
-from kr.source_kinds import kind_of
 from kr.text import one_line
 
 _CHOICE_SECONDS = 5.0
@@ -100,7 +99,7 @@ class Author:
 
     def covers(self, answer: Answer) -> bool:
         """Whether an answer covers the question, in a source's own words or in the model's."""
-        if kind_of(answer.source).form == "answer" and not answer.is_gap:
+        if kind_of(answer.source).is_answer and not answer.is_gap:
             return True
         synthesis = self.write(answer)
         return not answer.is_gap if synthesis is None else synthesis.answers
@@ -126,7 +125,7 @@ class Author:
             raise SourceTimeout("no time is left")
         prompts = writing_prompts(self._persona, run.query, answer)
         written = read_report(_complete(run, *prompts, timeout=timeout), run.config.llm.model or "")
-        if not written.answers and kind_of(answer.source).form == "answer":
+        if not written.answers and kind_of(answer.source).is_answer:
             # Such a source answered the question itself, and words are not asked either.
             raise SourceFailure("the language model found no answer in the sources")
         return written

@@ -13,7 +13,15 @@ from kr import cancellation
 from kr.errors import KrError, ReportUnwritable, StoreError
 from kr.frameworks import framework_key
 from kr.guard import reasons_to_hold
-from kr.models import Entry, Learned, ResearchEnvelope, ResearchResults, ResearchStatus, SourceAttempt
+from kr.models import (
+    LOCAL_DOCS,
+    Entry,
+    Learned,
+    ResearchEnvelope,
+    ResearchResults,
+    ResearchStatus,
+    SourceAttempt,
+)
 from kr.packages.installed import find_installed
 from kr.packages.versions import find_dependencies, package_aliases
 from kr.report import INSTALLED_DOCS_LAST
@@ -25,7 +33,6 @@ from kr.research.persona import Persona, chosen_persona
 from kr.research.report import Report, build_report
 from kr.research.run import Run, results_of
 from kr.settings import Settings
-from kr.source_kinds import is_package
 from kr.sources.base import Ask, Source
 from kr.sources.registry import build_source
 from kr.store import ledger, saving
@@ -143,7 +150,7 @@ class Miss:
     def _answer(self, found: Lookup, result: Result, report: Report, saved: Saved | None) -> ResearchEnvelope:
         status = research_status(
             result.attempts,
-            is_answered=result.answer is not None and not is_package(result.answer.source),
+            is_answered=result.answer is not None and result.answer.source != LOCAL_DOCS,
             is_written=saved is not None,
             has_budget_ended=result.ended == "budget",
         )

@@ -9,20 +9,34 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from kr.markdown import Block, fence, plain_line, render, safe_url, split
-from kr.models import PLACEHOLDER_MARK, Answer, Confidence, Passage, Query, ReportKind
+from kr.models import (
+    LOCAL_DOCS,
+    PLACEHOLDER_MARK,
+    SOURCES,
+    Answer,
+    Confidence,
+    Passage,
+    Query,
+    ReportKind,
+    kind_of,
+)
 from kr.report import (
     ATTRIBUTION,
     CAVEATS,
     CODE,
     DETAILS,
     SUMMARY,
+    Block,
     ParsedReport,
     carried_over,
+    fence,
+    plain_line,
+    render,
     render_report,
+    safe_url,
+    split,
     title_of,
 )
-from kr.source_kinds import SOURCES, is_package, kind_of
 from kr.text import beginning, search_words, tokens_of
 
 # How the room is shared was measured: two passages at length and many in a few lines hold more answers than all alike.
@@ -145,7 +159,7 @@ class _Excerpt:
             if over <= 0 or room <= 0:
                 break
             room -= 4 * over + 40  # what stands around the passages
-        origin: ReportKind = "installed" if is_package(self._answer.source) else "researched"
+        origin: ReportKind = "installed" if self._answer.source == LOCAL_DOCS else "researched"
         return Report(text=text, confidence=self._confidence, origin=origin)
 
     def _quoted(self, room: int) -> dict[str, str]:
@@ -280,7 +294,7 @@ class _Excerpt:
 
     def _text(self, sections: dict[str, str]) -> str:
         urls = [url for url in map(safe_url, self._addresses) if url]
-        where = " (installed)" if is_package(self._answer.source) else ""
+        where = " (installed)" if self._answer.source == LOCAL_DOCS else ""
         urls = urls or [f"{address}{where}" for address in self._addresses]
         return _report(self._query, self._today, self._confidence, urls[:5], sections)
 
@@ -296,14 +310,14 @@ class _Excerpt:
     def _confidence(self) -> Confidence:
         kind = kind_of(self._answer.source)
         # A copy of a page adds no passage: each stands here once.
-        if kind.form == "pages" and len({piece.number for piece in self._pieces}) > 1:
+        if self._answer.source == "web_search" and len({piece.number for piece in self._pieces}) > 1:
             return "medium"
         return kind.with_code if self._has_code else kind.confidence
 
     def _own_notes(self) -> list[str]:
         cut = [plain_line(p.url or "", 300) for p in self._answer.passages if p.is_cut]
         found = plain_line(self._answer.version or "none", 100)
-        names = "is installed" if is_package(self._answer.source) else "is what the source names"
+        names = "is installed" if self._answer.source == LOCAL_DOCS else "is what the source names"
         return [
             _question(self._query),
             f"Confidence: {self._confidence}, from {kind_of(self._answer.source).label}.",

@@ -107,7 +107,7 @@ class ResearchService:
 
         What it leaves out is derived. Raises ``InvalidRequest`` for bytes that can't be read.
         """
-        data = read_document(document) if isinstance(document, bytes) else document
+        data = read_document(document)
         is_flat = "research_query" not in data and ("framework" in data or "question" in data)
         if not is_flat or data.get("mode") not in (None, "research"):
             return data
@@ -162,7 +162,7 @@ class ResearchService:
     def inject(self, document: bytes | Mapping[str, Any], more: Mapping[str, Any] = _NOTHING) -> Envelope:
         """Answer a request of mode lessons-inject, as bytes or as plain data; ``more`` is put over its ``lessons_inject``."""
         try:
-            data = read_document(document) if isinstance(document, bytes) else document
+            data = read_document(document)
         except InvalidRequest as error:
             return self._refuse(error.read, validation_problems(error.fields), mode="lessons-inject")
         if data.get("mode") == "research":

@@ -1,15 +1,20 @@
-"""What stands before ``kr serve``: who may call, and how much at once.
+"""What stands before ``kr serve``: who may call, who signed in on the page, and how much at once.
 
 A request is refused, in this order, for a ``Host`` that is no name of this server or an ``Origin`` of another site (403:
 a web page in the user's browser cannot call it, not even under a name of its own that it lets point here), without the
 token (401), for a body that is too large (413), and when too many are at work (429).
+
+There are two tokens: ``KR_TOKEN``, which agents have too, lets use a server outside loopback; ``KR_REVIEW_TOKEN``, which people alone
+have, lets review as well, under a name. The cookie of a browser holds a random id; what that allows stands in this process alone, so
+that signing out ends a session wherever its cookie was copied to.
 """
 
 import hmac
 import ipaddress
 import logging
+import secrets
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -21,8 +26,6 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kr.requests import LIMIT
-from kr.server.metrics import Metrics
-from kr.server.page.session import COOKIE, SIGN_IN, Sessions
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +34,11 @@ PROBLEM = "application/problem+json"
 
 MAX_BODY = LIMIT
 RETRY_AFTER = {"Retry-After": "1"}
+SIGN_IN = "/sign-in"
+COOKIE = "kr_session"
+USE_SECONDS = 30 * 24 * 60 * 60
+REVIEW_SECONDS = 12 * 60 * 60
+
 _HEALTH = "/healthz"
 _HUNG_UP = 499
 """What the log says of a request whose client hung up first, as nginx does."""
@@ -42,13 +50,9 @@ _HEADERS = {
 }
 
 
-def problem(
-    status: int, detail: str, *, code: str | None = None, headers: Mapping[str, str] | None = None
-) -> Response:
-    """Make the answer for an error; ``code`` is that of ``kr.errors``, where there is one."""
+def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Make the answer for an error that is no envelope."""
     body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
-    if code is not None:
-        body["code"] = code
     return JSONResponse(body, status_code=status, headers=headers, media_type=PROBLEM)
 
 
@@ -65,15 +69,53 @@ class Policy:
     review_token: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A browser whose user signed in, until a POSIX time. ``reviewer`` is the name of who may review; None: nobody."""
+
+    until: float
+    reviewer: str | None
+
+
+class Sessions:
+    """The sessions of one server."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._sessions: dict[str, Session] = {}
+        self.can_review = policy.review_token is not None
+
+    def get(self, session_id: str | None) -> Session | None:
+        """Return the session of an id; None where nobody signed in with it, or its time is over."""
+        session = self._sessions.get(session_id or "")
+        return session if session is not None and time.time() < session.until else None
+
+    def sign_in(self, token: str, reviewer: str | None = None) -> str | None:
+        """Give who knows a token the id of a new session: with a name to review, else to use the server; None for anybody else."""
+        secret = self._policy.token if reviewer is None else self._policy.review_token
+        if secret is None or not hmac.compare_digest(token.encode(), secret.encode()):
+            return None
+        session_id = secrets.token_urlsafe(32)
+        seconds = USE_SECONDS if reviewer is None else REVIEW_SECONDS
+        self._sessions[session_id] = Session(time.time() + seconds, reviewer)
+        return session_id
+
+    def sign_out(self, session_id: str | None) -> None:
+        self._sessions.pop(session_id or "", None)
+
+
+Count = Callable[[Scope, int, float], None]
+"""Takes a request, the status of its answer, and the seconds that it took."""
+
+
 class Access:
     """The outermost ASGI layer; see the module."""
 
-    def __init__(self, app: ASGIApp, *, policy: Policy, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, policy: Policy, sessions: Sessions, count: Count) -> None:
         self._app = app
         self._policy = policy
-        self._metrics = metrics
-        self.sessions = Sessions(policy.token, policy.review_token)
-        """Of the page's readers."""
+        self._sessions = sessions
+        self._count = count
         self._at_work = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -99,7 +141,7 @@ class Access:
             return
         finally:
             seconds = time.perf_counter() - began
-            self._metrics.count_request(scope, status, seconds)
+            self._count(scope, status, seconds)
             path = quote(scope["path"])
             logger.info("%s %s %d in %.1f ms", scope["method"], path, status, seconds * 1000)
 
@@ -113,11 +155,10 @@ class Access:
         # Before the request takes a place: bodies that never come must not keep others out.
         body = await _read_body(receive)
         if body is None:
-            too_large = problem(413, f"a body is at most {MAX_BODY} bytes", headers={"Connection": "close"})
+            too_large = problem(413, f"a body is at most {MAX_BODY} bytes", {"Connection": "close"})
             await too_large(scope, receive, send)
         elif self._at_work >= self._policy.max_requests:
-            self._metrics.refused.inc()
-            busy = problem(429, f"{self._at_work} requests are at work; try again", headers=RETRY_AFTER)
+            busy = problem(429, f"{self._at_work} requests are at work; try again", RETRY_AFTER)
             await busy(scope, receive, send)
         else:
             self._at_work += 1
@@ -133,9 +174,8 @@ class Access:
             return problem(403, "Host is no name of this server; kr serve --allow-host NAME adds one")
         for origin in headers.getlist("origin"):
             scheme, _, address = origin.partition("://")
-            if (
-                scheme not in {"http", "https"} or _address(address) != host
-            ):  # a proxy before kr may speak TLS
+            # A proxy before kr may speak TLS.
+            if scheme not in {"http", "https"} or _address(address) != host:
                 return problem(403, "Origin is another site")
         is_open = path in {_HEALTH, SIGN_IN} or path.startswith(_STATIC)
         if is_open or self._is_authorized(headers):
@@ -143,7 +183,7 @@ class Access:
         if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
             return RedirectResponse(f"{SIGN_IN}?next={quote(path)}", status_code=303)
         challenge = {"WWW-Authenticate": 'Bearer realm="kr"'}
-        return problem(401, "the server wants its token", headers=challenge)
+        return problem(401, "the server wants its token", challenge)
 
     def _is_own_name(self, name: str) -> bool:
         """Whether a ``Host`` is this server's: any IP address is, as only a name can be made to point elsewhere later."""
@@ -158,8 +198,7 @@ class Access:
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode()):
             return True
-        session_id = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
-        return self.sessions.get(session_id) is not None
+        return self._sessions.get(cookie_parser(headers.get("cookie", "")).get(COOKIE)) is not None
 
 
 def _address(text: str) -> tuple[str, int | None] | None:

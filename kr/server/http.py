@@ -1,10 +1,10 @@
-"""The interface of ``kr serve``: the operations of kr over HTTP.
+"""The interface of ``kr serve``: the operations of kr over HTTP, MCP, the page, and what Prometheus collects.
 
 Bodies are the requests of F1 and U5 as the command line takes them, answers are their envelopes. What is no envelope
 and no success is ``application/problem+json``.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Annotated, Any
@@ -14,17 +14,20 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from fastapi.security import HTTPBearer
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from kr import __version__, schemas
 from kr.errors import KrError, Overloaded
 from kr.models import IfUnsure, ShownStatus, to_plain
 from kr.requests import read_document
-from kr.server.access import MAX_BODY, PROBLEM, RETRY_AFTER, Access, Policy, problem
+from kr.server.access import MAX_BODY, PROBLEM, RETRY_AFTER, Access, Policy, Sessions, problem
 from kr.server.mcp import create_mcp_server
-from kr.server.metrics import CONTENT_TYPE, MCP_PATHS, Metrics
 from kr.server.page.router import page_router
 from kr.server.worker import Workers
 
@@ -37,6 +40,10 @@ Unsure = Annotated[
 Framework = Annotated[str | None, Query(max_length=200, description="Entries of this framework alone.")]
 Words = Annotated[str, Query(max_length=1000)]
 
+_MCP_PATHS = ("/mcp", "/mcp/")
+"""Where MCP is served: clients differ in the slash at the end, and a redirect loses the body of some."""
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+_EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 _SUMMARY = "A shared knowledge cache for fleets of AI coding agents."
 _PROBLEM: dict[str, Any] = {
     "description": "What is wrong, in one sentence: RFC 9457.",
@@ -46,7 +53,15 @@ _PROBLEM: dict[str, Any] = {
 
 def create_http_app(workers: Workers, policy: Policy) -> Access:
     """Build the application, with what stands before it."""
-    metrics = Metrics()
+    counts = CollectorRegistry()
+    seconds = Histogram(
+        "kr_http_request_seconds",
+        "Time to answer a request.",
+        ("method", "route", "status"),
+        buckets=_SECONDS,
+        registry=counts,
+    )
+    sessions = Sessions(policy)
     mcp = StreamableHTTPSessionManager(
         create_mcp_server(workers),
         # kr keeps nothing between two calls, so that any server of a fleet answers any of them.
@@ -62,7 +77,7 @@ def create_http_app(workers: Workers, policy: Policy) -> Access:
     # No GET of /mcp: kr says nothing to a client but in answer to its calls.
     carrier, methods = StreamableHTTPASGIApp(mcp), ["POST", "DELETE"]
     api = FastAPI(
-        routes=[Route(path, carrier, methods=methods, include_in_schema=False) for path in MCP_PATHS],
+        routes=[Route(path, carrier, methods=methods, include_in_schema=False) for path in _MCP_PATHS],
         title="kr",
         version=__version__,
         summary=_SUMMARY,
@@ -75,7 +90,6 @@ def create_http_app(workers: Workers, policy: Policy) -> Access:
         dependencies=[Depends(HTTPBearer(auto_error=False))] if policy.token is not None else [],
         responses=dict.fromkeys((401, 403, 413, 422, 429, 500, 503), _PROBLEM),
     )
-    access = Access(api, policy=policy, metrics=metrics)
     api.include_router(_requests(workers))
     api.include_router(_knowledge(workers))
 
@@ -86,13 +100,54 @@ def create_http_app(workers: Workers, policy: Policy) -> Access:
 
     @api.get("/metrics", tags=["operation"], response_class=PlainTextResponse)
     async def exposition() -> Response:
-        """Give what Prometheus collects."""
-        stats = await workers.run(workers.app.stats)
-        return Response(metrics.exposition(stats), headers={"Content-Type": CONTENT_TYPE})
+        """Give what Prometheus collects: what this server counts, and the totals of the knowledge base, which outlive it."""
+        totals = _Totals(await workers.run(workers.app.stats))
+        return Response(generate_latest(counts) + generate_latest(totals), media_type=_EXPOSITION)
 
     api.mount("/static", StaticFiles(packages=[("kr.server.page", "static")]))
-    api.include_router(page_router(workers, access.sessions), include_in_schema=False)
-    return access
+    api.include_router(page_router(workers, sessions), include_in_schema=False)
+    return Access(api, policy, sessions, partial(_count, seconds))
+
+
+def _count(seconds: Histogram, scope: Scope, status: int, taken: float) -> None:
+    """Count a request under its route: a path of an attacker's making must not make a time series."""
+    other = "/mcp" if scope["path"] in _MCP_PATHS else "none"
+    route = getattr(scope.get("route"), "path", None) or other
+    method = scope["method"] if scope["method"] in {"GET", "POST", "DELETE"} else "other"
+    seconds.labels(method, route, str(status)).observe(taken)
+
+
+class _Totals(Collector):
+    """The totals in the database, which every process adds to, of what ``App.stats`` counts."""
+
+    def __init__(self, stats: Mapping[str, Any]) -> None:
+        self._stats = stats
+
+    def collect(self) -> Iterable[Metric]:
+        stats = self._stats
+        requests, sources = stats["requests"], stats["sources"]
+        spared = "Tokens that answers from the cache spared: what finding out had cost, less the answer."
+        charged = "Calls to sources that stories paid for."
+        yield CounterMetricFamily("kr_tokens_spared", spared, value=stats["spared"]["tokens"])
+        yield CounterMetricFamily("kr_calls_charged", charged, value=stats["spending"]["charged"])
+        results = {"hit": requests["hits"], "miss": requests["misses"]}
+        asked = {row["source"]: row["asked"] for row in sources}
+        paused = {row["source"]: row["circuit"] == "open" for row in sources}
+        entries = {**stats["index"]["by_status"], "archived": stats["archive"]["entries"]}
+        lessons = {row["phase"]: row["lessons"] for row in stats["lessons"]["by_phase"]}
+        counter, gauge = CounterMetricFamily, GaugeMetricFamily
+        for family, name, label, what, values in (
+            (counter, "kr_research_requests", "result", "Research requests answered.", results),
+            (counter, "kr_requests", "status", "Requests of any mode.", requests["by_status"]),
+            (counter, "kr_source_asked", "source", "How often a source was asked.", asked),
+            (gauge, "kr_circuit_open", "source", "Whether a source is paused: it kept failing.", paused),
+            (gauge, "kr_entries", "status", "Entries.", entries),
+            (gauge, "kr_lessons", "phase", "Lessons.", lessons),
+        ):
+            metric = family(name, what, labels=[label])
+            for of, value in values.items():
+                metric.add_metric([of], value)
+            yield metric
 
 
 def _takes(schema: schemas.Schema) -> dict[str, Any]:
@@ -197,10 +252,10 @@ async def _failed(_request: Request, error: Exception) -> Response:
     match error:
         case KrError():
             headers = RETRY_AFTER if isinstance(error, Overloaded) else None
-            return problem(error.http_status, str(error), code=error.code, headers=headers)
+            return problem(error.http_status, str(error), headers)
         case HTTPException():
-            return problem(error.status_code, error.detail, headers=error.headers)
+            return problem(error.status_code, error.detail, error.headers)
         case RequestValidationError():
             wrong = (f"{'.'.join(map(str, item['loc'][1:]))}: {item['msg']}" for item in error.errors())
-            return problem(422, "; ".join(wrong), code="validation_error")
+            return problem(422, "; ".join(wrong))
     return problem(500, f"unexpected {type(error).__name__}; this is a bug in kr, and its log has more")

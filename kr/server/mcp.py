@@ -1,4 +1,4 @@
-"""The MCP server, whatever carries it, and its seven tools: their schemas, and what each does with kr.
+"""The MCP server, whatever carries it, its seven tools, and ``kr mcp``, which serves them over standard input and output.
 
 Every agent pays for names, descriptions and input schemas with each of its prompts: together they stay under 1,000
 tokens, and a test measures it.
@@ -6,13 +6,17 @@ tokens, and a test measures it.
 
 import json
 import logging
+import os
+import signal
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
+import anyio
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
 from mcp_types import (
     INVALID_PARAMS,
     CallToolRequestParams,
@@ -38,6 +42,8 @@ Arguments = Mapping[str, Any]
 Content = dict[str, Any]
 MAX_TOKENS = 1500
 """Of a report's text, where the caller says nothing else."""
+STDIO_WORKERS = 4
+"""Tools that run at the same time over stdio: one agent seldom asks more at once."""
 
 INSTRUCTIONS = (
     "kr holds what other agents found out and proved. Ask `research` before you look anywhere else. Status candidates: if "
@@ -50,15 +56,10 @@ INSTRUCTIONS = (
 
 def _research(app: App, given: Arguments) -> Content:
     """Answer a question; where nothing is served by itself the candidates are offered, unless told otherwise."""
-    document = {
-        **{name: value for name, value in given.items() if name != "max_tokens"},
-        **_identity(given),
-        "framework": given.get("framework"),
-        "question": given.get("question"),
-        "if_unsure": given.get("if_unsure") or "candidates",
-    }
+    unsure = given.get("if_unsure") or "candidates"
+    asked = {"framework": None, **given, **_identity(given), "if_unsure": unsure, "max_tokens": None}
     max_tokens = _read(given, max_tokens=_MAX_TOKENS)["max_tokens"]
-    return to_plain(app.research.document(_bytes(document), include_report=True, max_tokens=max_tokens))
+    return to_plain(app.research.document(asked, include_report=True, max_tokens=max_tokens))
 
 
 def _read_report(app: App, given: Arguments) -> Content:
@@ -87,11 +88,11 @@ def _inject(app: App, given: Arguments) -> Content:
         "mode": "lessons-inject",
         "lessons_inject": {"phase": "dev-execution", **task},
     }
-    return to_plain(app.research.inject(_bytes(document)))
+    return to_plain(app.research.inject(document))
 
 
 def _record(app: App, given: Arguments) -> Content:
-    return to_plain(app.record_lessons(_bytes({**given, **_identity(given)})))
+    return to_plain(app.record_lessons({**given, **_identity(given)}))
 
 
 def _identity(given: Arguments) -> dict[str, Any]:
@@ -103,10 +104,6 @@ def _identity(given: Arguments) -> dict[str, Any]:
 def _read(given: Arguments, **fields: Reader) -> dict[str, Any]:
     """Read some of the arguments. Raises ``InvalidRequest`` with every bad one."""
     return checked(fields, {name: given.get(name) for name in fields})
-
-
-def _bytes(document: Mapping[str, Any]) -> bytes:
-    return json.dumps(document, ensure_ascii=False, default=str).encode(errors="replace")
 
 
 def _whole_to(most: int) -> Reader:
@@ -243,3 +240,33 @@ def create_mcp_server(workers: Workers) -> Server[Any]:
 def _result(written: str, content: Content | None = None, *, is_error: bool) -> CallToolResult:
     shown = [TextContent(type="text", text=written)]
     return CallToolResult(content=list(shown), structured_content=content, is_error=is_error)
+
+
+def serve_stdio(app: App) -> int:
+    """Serve until the client closes standard input or hangs up (0), or a signal arrives (128 and its number)."""
+    app.serves_one = True
+    try:
+        anyio.run(_serve, app)
+    except* BrokenPipeError:  # nobody reads any more
+        pass
+    return 0
+
+
+async def _serve(app: App) -> None:
+    server = create_mcp_server(Workers(app, workers=STDIO_WORKERS))
+    received = 0
+    async with stdio_server() as (read, write):
+        async with anyio.create_task_group() as group:
+
+            async def end_at_signal() -> None:
+                nonlocal received
+                with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+                    received = await anext(signals)
+                group.cancel_scope.cancel()
+
+            group.start_soon(end_at_signal)
+            await server.run(read, write, server.create_initialization_options())
+            group.cancel_scope.cancel()
+        if received:
+            app.close()
+            os._exit(128 + received)  # the SDK's thread that reads standard input can't be interrupted

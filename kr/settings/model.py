@@ -8,14 +8,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar
 
-from kr.models import PHASES, TIERS, CacheMatch, Tier
-from kr.source_kinds import CHAIN, DEFAULT_SERVERS, SOURCES
-from kr.text import KeyPath, Tree, one_line
+from kr.models import CHAIN, DEFAULT_SERVERS, PHASES, SOURCES, TIERS, CacheMatch, Tier
+from kr.text import KeyPath, Tree
 
 S = TypeVar("S")
-_LONGEST_SHOWN = 60
 
 
 class Invalid(Exception):
@@ -29,37 +27,27 @@ class Invalid(Exception):
 
 @dataclass(frozen=True)
 class Kind:
-    """What a key may hold. ``allowed`` follows "must be"; ``read`` raises ``ValueError`` or its like; a secret is never shown."""
+    """What a key may hold. ``allowed`` follows "must be"; ``read`` raises ``ValueError`` or its like."""
 
     allowed: str
     read: Callable[[Any], Any]
-    is_secret: bool = False
     section: type | None = None
 
     def __call__(self, value: Tree) -> Any:
-        """Return the value. Raises ``Invalid``."""
+        """Return the value. Raises ``Invalid``, which does not show the value: it may be a secret."""
         try:
             return self.read(value)
         except (ValueError, TypeError, KeyError, AttributeError):
-            seen = "" if self.is_secret else f", not {_shown(value)}"
-            raise Invalid(f"must be {self.allowed}{seen}") from None
-
-
-def _shown(value: Tree) -> str:
-    if isinstance(value, dict | list):
-        return "a mapping" if isinstance(value, dict) else "a list"
-    return one_line(json.dumps(value, ensure_ascii=False), _LONGEST_SHOWN)
+            raise Invalid(f"must be {self.allowed}") from None
 
 
 def or_null(kind: Kind) -> Kind:
-    return Kind(f"{kind.allowed} or null", lambda it: None if it is None else kind.read(it), kind.is_secret)
+    return Kind(f"{kind.allowed} or null", lambda it: None if it is None else kind.read(it))
 
 
 def whole(low: int, high: int) -> Kind:
     def read(value: str) -> int:
-        if not (value.isascii() and value.isdigit() and len(value) <= len(str(high))):
-            raise ValueError
-        if not low <= int(value) <= high:
+        if not (value.isascii() and value.isdigit() and low <= int(value) <= high):
             raise ValueError
         return int(value)
 
@@ -70,15 +58,15 @@ def choice(*names: str) -> Kind:
     return Kind(f"one of {', '.join(names)}", lambda value: names[names.index(value)])
 
 
-def text(allowed: str = "text", pattern: str | None = None, *, is_secret: bool = False) -> Kind:
-    """Take printable text of one line that wholly matches the pattern, or is not blank."""
+def text(allowed: str = "text", pattern: str = r".*\S.*", *, lines: bool = False) -> Kind:
+    """Take text that wholly matches the pattern: printable text of one line, unless ``lines``."""
 
     def read(value: str) -> str:
-        if not value.isprintable() or not (re.fullmatch(pattern, value) if pattern else value.strip()):
+        if not re.fullmatch(pattern, value) or not (lines or value.isprintable()):
             raise ValueError
         return value
 
-    return Kind(allowed, read, is_secret)
+    return Kind(allowed, read)
 
 
 def list_of(member: Kind, allowed: str) -> Kind:
@@ -92,18 +80,16 @@ def list_of(member: Kind, allowed: str) -> Kind:
         items = dict(enumerate(value))
         return tuple(_read_all(dict.fromkeys(items, member), items).values())
 
-    return Kind(f"a list of {allowed}", read, member.is_secret)
+    return Kind(f"a list of {allowed}", read)
 
 
-def mapping_of(member: Kind, allowed: str, *, name: str = r".*\S.*") -> Kind:
-    """Take a mapping whose names match the pattern; with nothing behind its key it is empty."""
+def mapping_of(member: Kind, allowed: str) -> Kind:
+    """Take a mapping; with nothing behind its key it is empty."""
 
     def read(value: Mapping[str, Tree] | None) -> dict[str, Any]:
-        if not all(re.fullmatch(name, key) for key in value or {}):
-            raise ValueError
         return _read_all(dict.fromkeys(value or {}, member), value or {})
 
-    return Kind(f"a mapping of {allowed}", read, member.is_secret)
+    return Kind(f"a mapping of {allowed}", read)
 
 
 def _read_all(readers: Mapping[Any, Callable[[Any], Any]], written: Mapping[Any, Tree]) -> dict[Any, Any]:
@@ -120,7 +106,7 @@ def _read_all(readers: Mapping[Any, Callable[[Any], Any]], written: Mapping[Any,
 def read_section(section: type[S], value: Tree) -> S:
     """Read a mapping as one of the sections below; unknown keys are ignored. Raises ``Invalid``."""
     if value is not None and not isinstance(value, dict):
-        raise Invalid("must be a mapping")  # what stands there may be a secret
+        raise Invalid("must be a mapping")
     written = value or {}
     readers = {key: kind for key, kind in kinds_of(section).items() if key in written}
     return section(**_read_all(readers, written))
@@ -133,39 +119,30 @@ def kinds_of(section: type) -> dict[str, Kind]:
 def setting(default: Any, kind: Kind, help: str) -> Any:  # noqa: A002 - as in click
     """Declare a key: what holds without it, what it may hold, and its explanation."""
     metadata = {"kind": kind, "help": help}
-    if isinstance(default, dict):  # may hold secrets
-        return field(default_factory=default.copy, metadata=metadata, repr=False)
-    return field(default=default, metadata=metadata, repr=not kind.is_secret)
+    if isinstance(default, dict):
+        return field(default_factory=default.copy, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 def section(kind: type, help: str) -> Any:  # noqa: A002
     return setting(kind(), Kind("a mapping", partial(read_section, kind), section=kind), help)
 
 
-def _lines(value: Tree) -> str:
-    if not isinstance(value, str) or "\0" in value:
-        raise ValueError
-    return value
-
-
 _YES_NO = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-PROVIDERS = choice("auto", "searxng", "brave", "tavily", "duckduckgo")
 FLAG = Kind("true or false", lambda value: _YES_NO[value.lower()])
 DAYS = whole(0, 100_000)
 COUNT = whole(1, 10_000)
 TEXT = or_null(text())
-URL = or_null(text("an http or https URL", r"https?://[^\s/]\S*", is_secret=True))
-VARIABLE = or_null(text("the name of an environment variable", r"[A-Za-z_]\w*", is_secret=True))
+URL = or_null(text("an http or https URL", r"https?://[^\s/]\S*"))
+VARIABLE = or_null(text("the name of an environment variable", r"[A-Za-z_]\w*"))
 WORD = text("a word of small letters, digits and dashes", r"[a-z][a-z0-9_-]{0,39}")
 REPOSITORY_NAME = r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}"
 REPOSITORY = text("owner/repo as on GitHub", REPOSITORY_NAME)
-SECRET = text("text of one line", r".*", is_secret=True)
-SECRET_LINES = Kind("text without NUL", _lines, is_secret=True)
-HEADERS = mapping_of(SECRET, "header names to texts of one line", name=r"[!#$%&'*+.^_`|~\w-]+")
-ENV = mapping_of(SECRET_LINES, "variable names to texts", name=r"[^=\s]+")
+LINES = text("text without NUL", r"[^\0]*", lines=True)
+TEXTS = mapping_of(LINES, "names to texts")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CircuitBreaker:
     """When a source that keeps failing is left alone, and for how long."""
 
@@ -173,12 +150,14 @@ class CircuitBreaker:
     pause_seconds: int = setting(60, whole(1, 900), "The first pause; each further one is twice as long.")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class SearchProvider:
     """The provider of web searches."""
 
     provider: Literal["auto", "searxng", "brave", "tavily", "duckduckgo"] = setting(
-        "auto", PROVIDERS, "auto takes the one that url or api_key_env configures, else DuckDuckGo."
+        "auto",
+        choice("auto", "searxng", "brave", "tavily", "duckduckgo"),
+        "auto takes the one that url or api_key_env configures, else DuckDuckGo.",
     )
     url: str | None = setting(
         None, URL, "Your SearXNG, with json allowed, or another base URL; ${VAR} expands."
@@ -187,7 +166,7 @@ class SearchProvider:
     allow_private_addresses: bool = setting(False, FLAG, "Whether a page on a private address may be read.")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ModelServer:
     """An OpenAI-compatible server."""
 
@@ -196,15 +175,15 @@ class ModelServer:
     api_key_env: str | None = setting(None, VARIABLE, "The environment variable that holds its key.")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Server:
     """An MCP server in the ecosystem's ``mcpServers`` form. All but the command may hold secrets, and is not shown."""
 
     url: str | None = setting(None, URL, "Its address, for streamable HTTP; ${VAR} expands.")
-    headers: Mapping[str, str] = setting({}, HEADERS, "Sent to url; ${VAR} expands.")
+    headers: Mapping[str, str] = setting({}, TEXTS, "Sent to url; ${VAR} expands.")
     command: str | None = setting(None, TEXT, "A program that speaks MCP over standard input and output.")
-    args: tuple[str, ...] = setting((), list_of(SECRET_LINES, "texts"), "The program's arguments.")
-    env: Mapping[str, str] = setting({}, ENV, "Added to the program's environment; ${VAR} expands.")
+    args: tuple[str, ...] = setting((), list_of(LINES, "texts"), "The program's arguments.")
+    env: Mapping[str, str] = setting({}, TEXTS, "Added to the program's environment; ${VAR} expands.")
 
     def __post_init__(self) -> None:
         """Raise ``Invalid`` where the keys don't go together."""
@@ -255,7 +234,7 @@ def _read_sources(value: Tree) -> tuple[str | CustomSource, ...]:
     return found
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class KnowledgeResearch:
     """kr's own section."""
 
@@ -276,7 +255,7 @@ class KnowledgeResearch:
     cache_fuzzy_match: bool = setting(True, FLAG, "Whether more than an equal topic matches.")
     cache_match: CacheMatch = setting(
         "sure",
-        choice(*get_args(CacheMatch)),
+        choice("sure", "seed"),
         "seed: every tier down to cache_match_floor is served without a choice.",
     )
     cache_match_floor: Tier = setting(
@@ -315,7 +294,7 @@ class KnowledgeResearch:
     )
     servers: Mapping[str, Server] = setting(
         {name: Server(url=url) for name, url in DEFAULT_SERVERS.items()},
-        Kind("a mapping of names to servers", _read_servers, is_secret=True, section=Server),
+        Kind("a mapping of names to servers", _read_servers, section=Server),
         "MCP servers as in mcpServers; one named here replaces the default of that name, null removes it.",
     )
     web_search: SearchProvider = section(SearchProvider, "The provider of web searches.")
@@ -332,7 +311,7 @@ class KnowledgeResearch:
         return tuple(dict.fromkeys((*PHASES, *self.phases)))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RoleMapping:
     """Which persona plays which role."""
 
@@ -343,14 +322,14 @@ class RoleMapping:
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class AgentTimeouts:
     """How long agents may work."""
 
     knowledge_research: int = setting(600, whole(1, 86_400), "Seconds that one research may take altogether.")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Defaults:
     """Settings of the orchestrator, as far as kr uses or accepts them."""
 
@@ -363,14 +342,14 @@ class Defaults:
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class E2EInspection:
     """End-to-end inspection."""
 
     enabled: bool = setting(True, FLAG, "Whether failures of end-to-end inspection become lessons.")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Configuration:
     """The whole file, as far as it is kr's."""
 

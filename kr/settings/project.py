@@ -1,33 +1,42 @@
-"""Where a project is, which configuration file is its own, and where its knowledge base stands.
+"""Where a project, its configuration file and its knowledge base are, and what of that file the user must trust first.
 
 Nothing here makes a folder, and no git process is started.
+
+A cloned repository brings its own ``kr.yaml``. Programs to start, variables to expand, keys, endpoints, private addresses,
+folders and a knowledge base outside of the project are left out of it until ``kr trust``: else opening a folder would run its
+programs, hand out keys, and read and replace what other projects know. The user's own file, and one that ``--config`` or
+``KR_CONFIG`` names, need no trust. Trust is remembered for one path with one content, and for the folders that it leads to: who
+changes the file or a link makes it untrusted again.
 """
 
+import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from kr.errors import BrokenYaml, ConfigError
-from kr.text import Tree, digest
+from kr.errors import BrokenYaml, ConfigError, KrError
+from kr.models import DEFAULT_SERVERS
+from kr.text import KeyPath, Tree, digest, show_path
 
 CONFIG = "kr.yaml"
 MAIN_SECTION = "knowledge_research"
-MANIFESTS = (
+_MANIFESTS = (
     *("package.json", "pyproject.toml", "requirements.txt", "setup.cfg", "setup.py", "pom.xml"),
     *("build.gradle", "build.gradle.kts", "go.mod", "Cargo.toml", "composer.json", "Gemfile"),
 )
 """Dependency files that make a folder a project."""
-
 _BMAD = ("_bmad", "_bmad-output")
 _BMAD_FILES = (
     *("core/config.yaml", "bmm/config.yaml", "config.toml", "config.user.toml"),
     *("custom/config.toml", "custom/config.user.toml"),
 )
 """Below ``_bmad``: where BMAD keeps ``output_folder``; a later one counts before an earlier one."""
-
 _LIMIT = 1024 * 1024
+_GUARDED = (
+    *(("web_search", key) for key in ("url", "api_key_env", "allow_private_addresses")),
+    *(("llm", key) for key in ("base_url", "api_key_env")),
+)
 
 
 def user_folder(environ: Mapping[str, str], variable: str, default: str) -> Path | None:
@@ -166,7 +175,7 @@ def _start_of(path: Path, size: int) -> bytes:
 
 def _find_root(start: Path) -> Path | None:
     """Return the nearest folder upwards that is a checkout or has BMAD, else the nearest with a dependency file."""
-    for marks in ((".git", *_BMAD), MANIFESTS):
+    for marks in ((".git", *_BMAD), _MANIFESTS):
         for folder in (start, *start.parents):
             if any(os.path.lexists(folder / mark) for mark in marks):
                 return folder
@@ -175,53 +184,42 @@ def _find_root(start: Path) -> Path | None:
 
 def main_checkout(root: Path) -> Path:
     """Return the folder that stands for ``root`` in the repository's main checkout; ``root`` itself outside of a worktree."""
-    top = next((folder for folder in (root, *root.parents) if os.path.lexists(folder / ".git")), None)
-    gitdir = _linked(top / ".git") if top is not None else None
-    common = _common_of(gitdir) if gitdir is not None else None
-    if top is None or common is None:
+    top = next((folder for folder in (root, *root.parents) if os.path.lexists(folder / ".git")), root)
+    gitdir = _linked(top)
+    if gitdir is None or gitdir.parent.name != "worktrees" or not (gitdir / "commondir").is_file():
         return root
-    is_main = common.name == ".git" or _linked(common.parent / ".git") == common
-    if not is_main:  # a bare repository has no checkout
+    common = gitdir.parent.parent
+    if common.name != ".git" and _linked(common.parent) != common:  # a bare repository has no checkout
         return root
     same = common.parent / root.relative_to(top)
     return same if same.is_dir() else common.parent
 
 
-def _linked(git: Path) -> Path | None:
-    """Return the folder that a ``.git`` file names; None where ``.git`` is a folder."""
-    text = _start_of(git, 4096).decode(errors="replace")
+def _linked(checkout: Path) -> Path | None:
+    """Return the folder that a checkout's ``.git`` file names; None where ``.git`` is a folder, or no such file."""
+    text = _start_of(checkout / ".git", 4096).decode(errors="replace")
     if not text.startswith("gitdir:") or "\0" in text:
         return None
-    return (git.parent / text.removeprefix("gitdir:").strip()).resolve()
+    return (checkout / text.removeprefix("gitdir:").strip()).resolve()
 
 
-def _common_of(gitdir: Path) -> Path | None:
-    """Return the repository that a worktree's git folder belongs to, where it lies among that one's worktrees."""
-    text = _start_of(gitdir / "commondir", 4096).decode(errors="replace").strip()
-    if not text or "\0" in text:
-        return None
-    common = (gitdir / text).resolve()
-    return common if gitdir.parent == common / "worktrees" else None
+def fill(text: str, root: Path, output: Tree, environ: Mapping[str, str]) -> str:
+    """Put paths in the place of ``{project-root}`` and ``{output_folder}``; an absolute path behind the root stays absolute.
+
+    BMAD's output folder is ``output``, which kr's own file says, else what BMAD's files say, else ``_bmad-output``. Raises
+    ``ConfigError`` where those are broken.
+    """
+    if "{output_folder}" in text:
+        folder = root / "_bmad-output"
+        for written in (*(_bmad_setting(root / "_bmad" / name) for name in _BMAD_FILES), output):
+            if isinstance(written, str) and written.strip():
+                named = written.replace("{output_folder}", str(folder))
+                folder = locate(Path(fill(named, root, None, environ)), environ, root)
+        text = text.replace("{output_folder}", str(folder))
+    return text.replace("{project-root}//", "/").replace("{project-root}", str(root))
 
 
-def output_folder(root: Path, written: Tree, environ: Mapping[str, str], warn: Callable[[str], None]) -> Path:
-    """Return BMAD's output folder, absolute: as ``written`` in kr's own file, else as BMAD's files say, else ``_bmad-output``."""
-    folder = root / "_bmad-output"
-    for name in _BMAD_FILES:
-        try:
-            folder = _above(folder, _bmad_setting(root / "_bmad" / name), root, environ)
-        except ConfigError as error:
-            warn(f"{error}; it is passed over")
-    return _above(folder, written, root, environ)
-
-
-def _above(folder: Path, text: object, root: Path, environ: Mapping[str, str]) -> Path:
-    if not isinstance(text, str) or not text.strip() or "\0" in text:
-        return folder
-    return locate(Path(fill(text, root, lambda: folder)), environ, root)
-
-
-def _bmad_setting(file: Path) -> object:
+def _bmad_setting(file: Path) -> Tree:
     if not is_file(file):
         return None
     if file.suffix == ".yaml":
@@ -229,15 +227,101 @@ def _bmad_setting(file: Path) -> object:
     import tomllib  # heavy: for BMAD alone
 
     try:
-        data: dict[str, Any] = tomllib.loads(_read(file).decode("utf-8-sig"))
+        data = tomllib.loads(_read(file).decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise ConfigError(f"{file}: is not valid TOML: {exc}") from exc
-    core = data.get("core")
-    return core.get("output_folder") if isinstance(core, dict) else data.get("output_folder")
+    return {**data, **mapping_at(data, ("core",))}.get("output_folder")
 
 
-def fill(text: str, root: Path, output: Callable[[], Path]) -> str:
-    """Put paths in the place of ``{project-root}`` and ``{output_folder}``; an absolute path behind the root stays absolute."""
-    if "{output_folder}" in text:
-        text = text.replace("{output_folder}", str(output()))
-    return text.replace("{project-root}//", "/").replace("{project-root}", str(root))
+def mapping_at(data: Tree, path: KeyPath) -> dict[str, Tree]:
+    """Return the mapping at a path; an empty one where there is none."""
+    for step in path:
+        data = data.get(str(step)) if isinstance(data, dict) else None
+    return data if isinstance(data, dict) else {}
+
+
+# --- trust
+
+
+def guarded(project: Project, environ: Mapping[str, str]) -> Iterator[tuple[KeyPath, Tree]]:
+    """Yield the settings of a project's file that need trust, each with what it says; a server is one. The shipped servers need none."""
+    section = mapping_at(project.file.data if project.file else None, (MAIN_SECTION,))
+    for name in dict.fromkeys(name for name, _ in _outside(project, environ)):
+        yield (MAIN_SECTION, name), section[name]
+    for name, server in mapping_at(section, ("servers",)).items():
+        ways = (
+            {key: one for key, one in server.items() if one and key != "type"}
+            if isinstance(server, dict)
+            else server
+        )
+        if server is not None and ways not in ({}, {"url": DEFAULT_SERVERS.get(name)}):
+            yield (MAIN_SECTION, "servers", name), server
+    for name, key in _GUARDED:
+        value = mapping_at(section, (name,)).get(key)
+        if value is not None and str(value).lower() not in {"false", "no", "off"}:
+            yield (MAIN_SECTION, name, key), value
+
+
+def _outside(project: Project, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the keys that name a folder outside of the project, and where it is: texts go from there into reports, or are replaced."""
+    data = project.file.data if project.file else {}
+    section = mapping_at(data, (MAIN_SECTION,))
+    sources, start = section.get("sources"), project.base or project.root
+    folders = [
+        ("sources", source.get("folder"), project.root)
+        for source in (sources if isinstance(sources, list) else ())
+        if isinstance(source, dict)
+    ]
+    for key, folder, root in (*folders, ("knowledge_base_path", section.get("knowledge_base_path"), start)):
+        if not isinstance(folder, str) or not folder.strip():
+            continue
+        try:
+            named = folder if key == "sources" else fill(folder, root, data.get("output_folder"), environ)
+            place = locate(Path(named), environ, root).resolve()
+        except (OSError, ValueError, RuntimeError):  # a NUL, a loop of links
+            yield key, folder
+        else:
+            if not project.holds(place):
+                yield key, str(place)
+
+
+def shown(path: KeyPath, value: Tree) -> str:
+    """Show a setting as it is read, in one line and in ASCII: aliases, folded text and look-alike letters hide nothing."""
+    return f"{show_path(path)}: {json.dumps(value)}"
+
+
+def is_trusted(project: Project, environ: Mapping[str, str]) -> bool:
+    """Tell whether the user trusts a project's file with this content."""
+    known = _digests(environ)
+    try:
+        lines = known.read_text(encoding="utf-8", errors="surrogateescape").splitlines() if known else []
+    except OSError:
+        return False
+    own = _digest(project, environ)
+    return any(line.split(" ", 1)[0] == own for line in lines)
+
+
+def trust(project: Project, environ: Mapping[str, str]) -> None:
+    """Remember that the user trusts a project's file as long as it has this content. Raises ``KrError``."""
+    known = _digests(environ)
+    if known is None:
+        raise KrError("there is no home folder (HOME) to remember trusted files in")
+    try:
+        known.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with known.open("a", encoding="utf-8") as stream:
+            path = str(project.file.path) if project.file is not None else ""
+            stream.write(f"{_digest(project, environ)} {json.dumps(path)}\n")
+    except OSError as error:
+        raise KrError(f"{known}: can't be written: {error.strerror}") from error
+
+
+def _digests(environ: Mapping[str, str]) -> Path | None:
+    folder = user_folder(environ, "XDG_STATE_HOME", ".local/state")
+    return folder / "kr" / "trusted" if folder else None
+
+
+def _digest(project: Project, environ: Mapping[str, str]) -> str:
+    file = project.file
+    told = [] if file is None else [str(file.path.resolve()), file.sha256]
+    places = [place for _, place in _outside(project, environ)]
+    return digest(os.fsencode("\0".join([*told, *places])))

@@ -9,8 +9,7 @@ import httpx2
 
 from kr.documents.html import to_markdown
 from kr.documents.index import question_of, rank_texts
-from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
-from kr.extras import how_to_install
+from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout, how_to_install
 from kr.models import Answer, Passage, Query
 from kr.settings.model import SearchProvider
 from kr.sources.addresses import Network

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
-from kr.errors import ReportUnwritable, StoreConflict, StoreError
-from kr.extras import how_to_install
+from kr.errors import ReportUnwritable, StoreConflict, StoreError, how_to_install
 from kr.store import sqlite
 from kr.store.files import ReportFiles, make_base, publish
 from kr.store.sql import OF_FOLDER, columns_of, insert_into, lock_key, upsert_into

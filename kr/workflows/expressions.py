@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from kr.extras import NotInstalled
+from kr.errors import NotInstalled
 from kr.text import one_line
 
 try:

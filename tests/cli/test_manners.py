@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 import yaml
 
-from kr.extras import NotInstalled
+from kr.errors import NotInstalled
 from tests.support.program import Project, request
 from tests.support.stores import obey_permissions, protected
 from tests.support.terminals import seen

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kr.errors import InvalidRequest
 from kr.lessons.inject import NOTICE, block, choose, order
+from kr.lessons.line import format_line, parse_lines
 from kr.models import Lesson, to_plain
 from kr.requests import LessonsInject, parse_request
 from kr.store.engine import Store
@@ -43,8 +44,12 @@ def chosen(
 ) -> list[Lesson]:
     known, related = states or {}, task.pop("related", ())
     asked = LessonsInject(**{"phase": "dev-execution", **task})
-    given = choose(order(lessons, asked, related, known), budget, lambda _: known)
-    return [row.lesson for row in given]
+    text = "".join(f"{format_line(one)}\n" for one in sorted(lessons, key=lambda one: one.position))
+    lines = parse_lines(text.encode())
+    own = lines.tagged(lambda tags: asked.phase in tags)
+    given = choose(order(lines, own, asked, related, known), budget, lambda _: known)
+    by_id = {one.id: one for one in lessons}
+    return [by_id[row.id] for row in given]
 
 
 def state(one: Lesson, **known: Any) -> dict[str, LessonRow]:

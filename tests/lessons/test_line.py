@@ -64,7 +64,7 @@ def test_lines_that_are_lessons(line: str, expected: Lesson) -> None:
         "# Lessons Learned",
         "> Format: - [YYYY-MM-DD] [phase-tag] Summary. Ref: file/path:line",
         "- [YYYY-MM-DD] [phase-tag] Summary. Ref: file/path:line",
-        "- [2026-02-30] [dev-execution] no such day",
+        "- [2026-02-32] [dev-execution] no such day",
         "- [2026-2-7] [dev-execution] short date",
         "- [2026-02-07] dev-execution without brackets",
         "- [2026-02-07] [] no tag",
@@ -109,10 +109,25 @@ def test_a_clean_lesson_survives_the_file(summary: str, ref: str | None, tags: l
     line.encode()
 
 
-@given(_ANY)
-def test_any_line_is_read_or_refused(text: str) -> None:
-    for line in (text, f"- [2026-02-07] [dev-execution] {text}"):
-        parse_lines(line.encode(errors="surrogatepass"))
+_PIECES = st.sampled_from(
+    [
+        *"- # > [ ] [x] [a,b] [，] 设置 . 。 Ref: Ref：a \0 \r \x85 \udc80".split(" "),
+        "\n",
+        " ",
+        "- [2026-02-07] [dev] ",
+        "[2026-13-07]",
+    ]
+)
+
+
+@given(st.lists(_PIECES | _ANY, max_size=30).map("".join))
+def test_a_file_is_read_as_its_lines_are_one_by_one(text: str) -> None:
+    raw = text.replace("\ufeff", "").encode(errors="surrogatepass").split(b"\n")
+    alone = [parse_lines(line) for line in raw]
+    parsed = parse_lines(b"\n".join(raw))
+    assert [replace(one, position=0) for one in parsed.lessons] == [it for one in alone for it in one.lessons]
+    assert parsed.unread == sum(one.unread for one in alone)
+    assert all(one.unread + len(one) <= 1 for one in alone)
 
 
 def test_the_id_is_made_from_the_text_alone() -> None:

@@ -17,8 +17,15 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from kr import __version__
-from kr.findings import SaveEnvelope
-from kr.models import Confidence, IfUnsure, Outcome, ResearchEnvelope, ResearchResults, ResearchStatus
+from kr.models import (
+    Confidence,
+    IfUnsure,
+    Outcome,
+    ResearchEnvelope,
+    ResearchResults,
+    ResearchStatus,
+    SaveEnvelope,
+)
 from kr.server.mcp import INSTRUCTIONS, TOOLS
 from kr.text import tokens_of
 from tests.support.forked import shared

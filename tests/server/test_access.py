@@ -9,8 +9,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from kr.errors import Overloaded
-from kr.server.access import Access, Policy
-from kr.server.metrics import Metrics
+from kr.server.access import Access, Policy, Sessions
 from kr.server.worker import MAX_WAITING, Workers
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -40,7 +39,7 @@ async def call(
 
 def access_to(app: Any, **policy: Any) -> Access:
     allowed = Policy(names={"localhost"}, **{"token": None, "max_requests": 2, **policy})
-    return Access(app, policy=allowed, metrics=Metrics())
+    return Access(app, allowed, Sessions(allowed), lambda *_: None)
 
 
 async def echo(_scope: Scope, receive: Receive, send: Send) -> None:

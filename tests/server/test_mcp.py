@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import re
 import signal
 import subprocess
@@ -17,8 +16,7 @@ import anyio
 import pytest
 from mcp.client import Client
 
-from kr.server.mcp import CALLS, TOOLS, create_mcp_server
-from kr.server.stdio import Output, read_lines
+from kr.server.mcp import TOOLS, create_mcp_server
 from kr.server.worker import Workers
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.program import Project
@@ -191,17 +189,6 @@ def test_a_defect_is_a_tool_error_that_tells_nothing_of_the_inside(caplog: pytes
     assert "read_report" in caplog.text
 
 
-def test_a_correct_rating_warns_of_nothing(project: Project, caplog: pytest.LogCaptureFixture) -> None:
-    with project.app() as app:
-        finding = {"framework": "vue", "question": "How do slots work?", "answer": "With v-slot."}
-        saved = app.save_finding(finding).results
-        assert saved is not None
-        assert (
-            CALLS["rate_report"](app, {"id": saved.id, "outcome": "worked", "session_id": "b"})["worked"] == 1
-        )
-    assert "unknown key" not in caplog.text
-
-
 def until(condition: Callable[[], bool], seconds: float = 20) -> None:
     end = time.monotonic() + seconds
     while not condition():
@@ -307,28 +294,6 @@ def test_a_client_that_hangs_up_ends_it_and_a_broken_line_does_not(project: Proj
     assert process.stderr is not None
     with process.stderr as log:
         assert (process.wait(timeout=30), log.read()) == (0, b"")
-
-
-def test_a_message_larger_than_the_pipe_arrives_whole_and_holds_up_nobody() -> None:
-    reading, writing = os.pipe()
-    sent, received = "a line of é\n" * 50_000, list[str]()
-
-    async def read() -> str:
-        return "\n".join([line async for line in read_lines(reading)]) + "\n"
-
-    async def session() -> None:
-        async def write() -> None:
-            await Output(writing).write(sent)
-            os.close(writing)
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(write)
-            await anyio.sleep(0.01)  # the event loop goes on while nobody reads
-            received.append(await read())
-
-    asyncio.run(session())
-    os.close(reading)
-    assert received == [sent]
 
 
 def test_kr_serve_says_what_it_lacks(project: Project) -> None:

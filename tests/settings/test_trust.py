@@ -9,8 +9,7 @@ import yaml
 
 from kr.errors import ConfigError
 from kr.settings import Settings, load_settings
-from kr.settings.project import find_project
-from kr.settings.trust import guarded, shown, trust
+from kr.settings.project import find_project, guarded, shown, trust
 
 CONTEXT7 = "https://mcp.context7.com/mcp"
 HOSTILE: dict[str, Any] = {

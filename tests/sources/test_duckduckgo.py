@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
-from kr.extras import how_to_install
+from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout, how_to_install
 from kr.models import Query
 from kr.sources.base import Ask
 from kr.sources.web_search import WebSearch

@@ -11,9 +11,9 @@ from starlette.exceptions import HTTPException
 
 from kr.errors import EntryConflict, InvalidRequest, KrError, ReviewerNeeded
 from kr.models import Writer, person
+from kr.server.access import COOKIE, REVIEW_SECONDS, SIGN_IN, USE_SECONDS, Session, Sessions
 from kr.server.page import views
 from kr.server.page.rendering import render
-from kr.server.page.session import COOKIE, REVIEW_SECONDS, SIGN_IN, USE_SECONDS, Session, Sessions
 from kr.server.worker import Workers
 from kr.text import one_line
 
@@ -50,8 +50,8 @@ ACTIONS: dict[str, Action] = {
     "/restore": views.restore,
     "/remove": views.remove,
     "/lessons": views.judge_lesson,
-    "/review/approve": views.approve,
-    "/review/reject": views.reject,
+    "/review/approve": partial(views.decide, is_approved=True),
+    "/review/reject": partial(views.decide, is_approved=False),
     "/review/rate": views.rate,
     "/review/save": views.save,
 }
@@ -60,18 +60,15 @@ ACTIONS: dict[str, Action] = {
 
 def page_router(workers: Workers, sessions: Sessions) -> APIRouter:
     page, router = _Page(workers, sessions), APIRouter()
-
-    def add(path: str, method: str, handler: Handler) -> None:
-        router.add_route(path, page.with_errors(handler), methods=[method])
-
     for path, view in VIEWS.items():
-        add(path, "GET", partial(page.show, view, f"{path.removeprefix('/') or 'overview'}.html"))
+        template = f"{path.removeprefix('/') or 'overview'}.html"
+        router.add_route(path, page.handler(partial(page.show, view, template)))
     for path, action in ACTIONS.items():
-        add(path, "POST", partial(page.act, path, action))
-    add("/entries/{entry_id:path}", "GET", page.show_entry)
-    add(SIGN_IN, "GET", partial(page.show, views.sign_in, "sign_in.html"))
-    add(SIGN_IN, "POST", page.sign_in)
-    add("/sign-out", "POST", page.sign_out)
+        router.add_route(path, page.handler(partial(page.act, path, action)), methods=["POST"])
+    router.add_route("/entries/{entry_id:path}", page.handler(page.show_entry))
+    router.add_route(SIGN_IN, page.handler(page.ask_to_sign_in))
+    router.add_route(SIGN_IN, page.handler(page.sign_in), methods=["POST"])
+    router.add_route("/sign-out", page.handler(page.sign_out), methods=["POST"])
     return router
 
 
@@ -83,19 +80,19 @@ class _Page:
         self._app = workers.app
         self._sessions = sessions
 
-    def with_errors(self, handler: Handler) -> Handler:
+    def handler(self, handle: Handler) -> Handler:
         """Show errors as a page; a caller of the interface gets them as JSON."""
 
-        async def handle(request: Request) -> Response:
+        async def handled(request: Request) -> Response:
             try:
-                return await handler(request)
+                return await handle(request)
             except KrError as error:
                 status, why = error.http_status, str(error)
             except HTTPException as error:
                 status, why = error.status_code, error.detail
             return self._render(request, "problem.html", {"status": status, "why": why}, status=status)
 
-        return handle
+        return handled
 
     async def show(self, view: View, template: str, request: Request) -> Response:
         params = views.Params(request.query_params)
@@ -127,6 +124,9 @@ class _Page:
         kept = {name: form[name] for name in ("phase", "page") if form.get(name)}
         return RedirectResponse(f"{address}?{urlencode({**kept, 'done': what})}", status_code=303)
 
+    async def ask_to_sign_in(self, request: Request) -> Response:
+        return self._render(request, "sign_in.html", {"next": request.query_params.get("next", "/")})
+
     async def sign_in(self, request: Request) -> Response:
         """Let who knows one of the two tokens go on: to use the server, or under a name to review."""
         form = await _read_form(request)
@@ -147,13 +147,13 @@ class _Page:
 
     async def sign_out(self, request: Request) -> Response:
         await _read_form(request)
-        self._sessions.sign_out(request.cookies.get(COOKIE, ""))
+        self._sessions.sign_out(request.cookies.get(COOKIE))
         response = RedirectResponse("/", status_code=303)
         response.delete_cookie(COOKIE)
         return response
 
     def _session(self, request: Request) -> Session | None:
-        return self._sessions.get(request.cookies.get(COOKIE, ""))
+        return self._sessions.get(request.cookies.get(COOKIE))
 
     def _render(
         self, request: Request, template: str, context: views.Context, *, status: int = 200

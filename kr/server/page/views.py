@@ -1,7 +1,6 @@
 """What each view of the page shows and each form does: the operations of ``kr.app`` made into what templates read."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, get_args
 from urllib.parse import quote
 
@@ -9,8 +8,7 @@ from kr import stats as numbers
 from kr.app import App
 from kr.errors import FieldError, InvalidRequest, ReviewerNeeded, UnknownEntry
 from kr.models import ShownStatus, Writer
-from kr.server.page.charts import bar_chart, rate_chart
-from kr.server.page.markdown import report_html
+from kr.server.page.rendering import bar_chart, rate_chart, report_html
 
 PER_PAGE = 50
 
@@ -31,14 +29,16 @@ Done = tuple[str, str]
 """What a form did, as ``base.html`` has a message for it, and the address to go on with."""
 
 
-@dataclass(frozen=True, slots=True)
 class Params:
     """The query of an address. A value that makes no sense is as if it were not there: people edit addresses."""
 
-    values: Mapping[str, str]
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = values
+        self.page = self.whole("page") or 1
+        self.offset = (self.page - 1) * PER_PAGE
 
     def text(self, name: str) -> str:
-        return self.values.get(name, "").strip()[:200]
+        return self._values.get(name, "").strip()[:200]
 
     def one_of(self, name: str, allowed: Sequence[str]) -> str:
         return value if (value := self.text(name)) in allowed else ""
@@ -47,15 +47,6 @@ class Params:
         """Return a number of at most six digits; 0 where it is none."""
         text = self.text(name)
         return int(text) if text.isascii() and text.isdigit() and len(text) <= 6 else 0
-
-    @property
-    def page(self) -> int:
-        """The number of the page, from 1 on."""
-        return self.whole("page") or 1
-
-    @property
-    def offset(self) -> int:
-        return (self.page - 1) * PER_PAGE
 
     def paging(self, total: int) -> Context:
         return {"total": total, "page": self.page, "pages": max(-(-total // PER_PAGE), 1)}
@@ -118,11 +109,6 @@ def entry(app: App, params: Params, entry_id: str) -> Context:
         "draft": None,
         "problem": None,
     }
-
-
-def sign_in(_app: App, params: Params) -> Context:
-    """Ask for the token, to go on with ``next``."""
-    return {"next": params.text("next") or "/"}
 
 
 def review(app: App, _params: Params) -> Context:
@@ -226,16 +212,10 @@ def judge_lesson(app: App, form: Form, _writer: Writer | None) -> Done:
     return word, "/lessons"
 
 
-def approve(app: App, form: Form, _writer: Writer | None) -> Done:
-    """Let through a finding or a lesson that was held back."""
-    app.decide(form.get("id", ""), is_approved=True)
-    return "approved", "/review"
-
-
-def reject(app: App, form: Form, _writer: Writer | None) -> Done:
-    """Drop a finding or a lesson that was held back."""
-    app.decide(form.get("id", ""), is_approved=False)
-    return "rejected", "/review"
+def decide(app: App, form: Form, _writer: Writer | None, *, is_approved: bool) -> Done:
+    """Let through a finding or a lesson that was held back, or drop it."""
+    app.decide(form.get("id", ""), is_approved=is_approved)
+    return "approved" if is_approved else "rejected", "/review"
 
 
 def rate(app: App, form: Form, writer: Writer | None) -> Done:

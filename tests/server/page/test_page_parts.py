@@ -10,10 +10,9 @@ from bs4 import BeautifulSoup, Tag
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kr.server.access import Policy, Sessions
 from kr.server.page import rendering as texts
-from kr.server.page.charts import HEIGHT, Chart, bar_chart, rate_chart, scale
-from kr.server.page.markdown import report_html, to_html
-from kr.server.page.session import Sessions
+from kr.server.page.rendering import HEIGHT, Chart, bar_chart, rate_chart, report_html, scale, to_html
 from tests.support.sprint import SCRIPT
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -157,36 +156,29 @@ def test_a_time_is_said_as_people_say_it(text: str | None, said: str) -> None:
     assert texts.ago(text, NOW) == said
 
 
-def test_numbers_are_short_and_whole() -> None:
-    assert (texts.percent(0.517), texts.percent(None), texts.number(12345)) == ("52\u202f%", "–", "12,345")
-    assert [texts.duration(value) for value in (0.4, 3.4, 5 * 60, 2.1 * 3600)] == [
-        "0 seconds", "3 seconds", "5 minutes", "2 hours",
-    ]  # fmt: skip
+def sessions_of(token: str | None, review_token: str | None = None) -> Sessions:
+    return Sessions(Policy(names=(), token=token, review_token=review_token, max_requests=1))
 
 
 @settings(deadline=None)
 @given(st.text(".0é"), st.text("ab"))
 def test_only_who_knows_the_token_is_signed_in_and_until_signing_out(forged: str, other: str) -> None:
-    sessions = Sessions("ab")
+    sessions = sessions_of("ab")
     genuine = sessions.sign_in("ab")
     assert genuine is not None
     assert sessions.get(genuine)
     assert (sessions.sign_in(other) is None) == (other != "ab")
     assert sessions.get(forged) is None
-    assert Sessions("ab").get(genuine) is None  # another process
+    assert sessions_of("ab").get(genuine) is None  # another process
     sessions.sign_out(genuine)
     assert sessions.get(genuine) is None
-    assert Sessions(None).sign_in("") is None
+    assert sessions_of(None).sign_in("") is None
 
 
 def test_a_session_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    sessions, now = Sessions("use", "review"), time.time()
+    sessions, now = sessions_of("use", "review"), time.time()
     use, review = sessions.sign_in("use") or "", sessions.sign_in("review", "Ann") or ""
     for hours, names in ((11, ["", "Ann"]), (13, [""]), (30 * 24 + 1, [])):
         monkeypatch.setattr("time.time", lambda late=now + hours * 3600: late)
         found = [session.reviewer or "" for it in (use, review) if (session := sessions.get(it))]
         assert found == names
-
-
-def test_a_passage_is_plain_text() -> None:
-    assert texts.passage("Set `slot` *once*: ```js x``` | <b> & Slots") == "Set slot once : x <b> & Slots"

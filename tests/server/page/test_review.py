@@ -258,24 +258,6 @@ def test_what_is_wrong_with_an_edited_text_is_said_and_the_text_is_not_lost(revi
     assert review.client.get(f"/v1/entries/{entry_id}").json()["written_by"] == "agent:agent-1"
 
 
-def test_entries_are_titled_by_their_questions(review: Site) -> None:
-    entry_id = save(review, FINDING)["id"]
-    for path in ("/entries", "/entries?q=strictObject"):
-        link = one(soup(review, path), f'#found a[href="/entries/{entry_id}"]')
-        assert link.get_text() == FINDING["question"]
-    page = soup(review, f"/entries/{entry_id}")
-    assert post(review, one(page, 'form[action="/remove"]')).status_code == 303
-    assert FINDING["question"] in one(soup(review, "/archive"), "tbody th").get_text()
-
-
-def test_candidates_are_listed(review: Site) -> None:
-    entry_id = save(review, FINDING)["id"]
-    offered = ask(review, "Can unknown keys of an object be refused?")
-    assert (offered["status"], offered["results"]["candidate_report"]["id"]) == ("candidates", entry_id)
-    link = one(soup(review, "/candidates"), ".near a")
-    assert link.get_text() == FINDING["question"]
-
-
 @pytest.mark.parametrize("token", ["short"])
 def test_a_weak_token_for_people_is_refused_at_the_start(token: str) -> None:
     with pytest.raises(ConfigError, match="KR_REVIEW_TOKEN: must be 16"):
@@ -285,12 +267,3 @@ def test_a_weak_token_for_people_is_refused_at_the_start(token: str) -> None:
 def test_the_token_of_agents_is_none_for_people() -> None:
     with pytest.raises(ConfigError, match="must not be KR_TOKEN"):
         make_policy("127.0.0.1", (), TOKEN, TOKEN)
-
-
-def test_kr_review_tells_of_lessons_as_well(review: Site) -> None:
-    save(review, HELD)
-    review.client.post("/v1/lessons/record", json=LESSON)
-    done = review.project.run("review", "--format", "text")
-    assert done.returncode == 0, done.stderr.decode()
-    assert b"finding by agent:agent-1" in done.stdout
-    assert b"lesson for code-review: " in done.stdout
