@@ -22,8 +22,8 @@ from kr.models import (
     ResearchStatus,
     SourceAttempt,
 )
+from kr.packages import find_dependencies, package_aliases
 from kr.packages.installed import find_installed
-from kr.packages.versions import find_dependencies, package_aliases
 from kr.report import INSTALLED_DOCS_LAST
 from kr.research.cache import Lookup
 from kr.research.chain import Chain, Result
@@ -33,8 +33,8 @@ from kr.research.persona import Persona, chosen_persona
 from kr.research.report import Report, build_report
 from kr.research.run import Run, results_of
 from kr.settings import Settings
+from kr.sources import build_source
 from kr.sources.base import Ask, Source
-from kr.sources.registry import build_source
 from kr.store import ledger, saving
 from kr.store.reports import pair_of
 from kr.store.saving import Draft, Saved

@@ -15,8 +15,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from kr.errors import StoreBusy, WorkflowError
-from kr.store.files import sync_folder, write_new
-from kr.store.lock import file_lock
+from kr.store.files import file_lock, sync_folder, write_new
 from kr.text import show_path
 from kr.workflows.model import ENDED, Instance
 

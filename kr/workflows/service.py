@@ -12,9 +12,9 @@ from pydantic_core import to_json
 
 from kr.errors import StoreError, WorkflowError
 from kr.models import to_plain
-from kr.store import workflows
+from kr.store import ledger
 from kr.store.files import write_new
-from kr.store.workflows import WorkflowRow
+from kr.store.ledger import WorkflowRow
 from kr.times import to_text
 from kr.workflows.expressions import require_cel
 from kr.workflows.files import (
@@ -144,7 +144,7 @@ class Workflows:
         if not self.app.store.exists():
             return []
         with self.app.store.read() as tx:
-            return [asdict(row) for row in workflows.newest(tx, limit)]
+            return [asdict(row) for row in ledger.workflows(tx, limit)]
 
     def _read(self, name: str) -> tuple[Path, Template | None, list[Problem]]:
         require_cel()
@@ -185,7 +185,7 @@ class Workflows:
         columns = instance.model_dump(include=_COLUMNS)
         row = WorkflowRow(**columns, state_file=str(file), updated_at=to_text(self.app.clock()))
         try:
-            self.app.store.change(lambda tx: workflows.record(tx, row), scope=None)
+            self.app.store.change(lambda tx: ledger.record_workflow(tx, row), scope=None)
         except StoreError as error:
             self._is_store_away = True
             logger.warning("the workflow is not listed: %s", error)
