@@ -39,6 +39,10 @@ MOST = 1_000_000
 _FORMATS = ("yaml", "json", "text")
 _LONGEST = 2000
 _MOST_ROWS = 12
+_NOTHING: tuple[object, ...] = (None, [], "")
+_LEAST = 24
+"""What is wider than so many columns may be wrapped in a table."""
+_WITHOUT_A_TERMINAL = 10_000
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):[\d.]+Z")
 
 
@@ -364,7 +368,7 @@ def colour() -> bool | None:
 def readable(value: Any, indent: str = "") -> list[str]:
     """Show nested plain data: a line for each key of a mapping, a paragraph for each row of a list."""
     if isinstance(value, list):
-        return [line for row in value for line in _row(row, indent)]
+        return table(value, indent) or [line for row in value for line in _row(row, indent)]
     lines: list[str] = []
     for name, it in value.items():
         label = f"{indent}{name.replace('_', ' ')}: "
@@ -375,10 +379,36 @@ def readable(value: Any, indent: str = "") -> list[str]:
     return lines
 
 
+def table(rows: list[dict[str, Any]], indent: str = "") -> list[str]:
+    """Lay rows out under the names of their keys, wide cells wrapped; none where they are too wide for the terminal."""
+    names = [name for name in (rows[0] if rows else ()) if any(row[name] not in _NOTHING for row in rows)]
+    if any(_block(row[name], "") for row in rows for name in names):
+        return []
+    from rich.cells import cell_len  # heavy
+    from rich.console import Console  # heavy
+    from rich.table import Table  # heavy
+    from rich.text import Text  # heavy
+
+    columns = [[name.replace("_", " "), *(_scalar(row[name]) for row in rows)] for name in names]
+    room = (width() or _WITHOUT_A_TERMINAL) - len(indent)
+    longest = (max(map(cell_len, [*name.split(), *cells])) for name, *cells in columns)
+    if not columns or sum(min(it, _LEAST) + 2 for it in longest) > room:
+        return []
+    laid = Table(box=None, pad_edge=False, show_edge=False, padding=(0, 2, 0, 0))
+    for name, *_ in columns:
+        laid.add_column(Text(name), overflow="fold")
+    for cells in zip(*(column[1:] for column in columns), strict=True):
+        laid.add_row(*map(Text, cells))
+    console = Console(file=io.StringIO(), width=room, color_system=None, force_terminal=False)
+    with console.capture() as printed:
+        console.print(laid)
+    return [f"{indent}{line}".rstrip() for line in printed.get().splitlines()]
+
+
 def _row(row: dict[str, Any], indent: str) -> list[str]:
     """Show a row: what comes first in it, what is known beside it, then what takes lines of its own."""
     (_, title), *more = row.items()
-    facts = {name: it for name, it in more if it is not None and it not in ([], "")}
+    facts = {name: it for name, it in more if it not in _NOTHING}
     blocks = {name: it for name, it in facts.items() if _block(it, "")}
     beside = [f"{name.replace('_', ' ')} {_scalar(it)}" for name, it in facts.items() if name not in blocks]
     below = f"{indent}    "
@@ -402,15 +432,22 @@ def _scalar(value: Any) -> str:
     return one_line(_TIME.sub(r"\1 \2", str(value)), _LONGEST)
 
 
+def width() -> int:
+    """Return the columns of the terminal, 40 at least; 0 where none reads."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return 0
+    from shutil import get_terminal_size  # heavy: it imports three compressors
+
+    return max(get_terminal_size((80, 24)).columns, 40)
+
+
 def wrapped(label: str, text: str, indent: str) -> list[str]:
     """Return ``label`` and ``text`` as lines of at most the terminal's width. Where no terminal reads, nothing is wrapped."""
     line = f"{label}{text}".rstrip()
-    if sys.stdout is None or not sys.stdout.isatty():
+    if not (columns := width()):
         return [line]
-    from shutil import get_terminal_size  # heavy: it imports three compressors
     from textwrap import wrap  # heavy
 
-    columns = max(get_terminal_size((80, 24)).columns, 40)
     return wrap(line, columns, subsequent_indent=indent, break_on_hyphens=False, drop_whitespace=True) or [""]
 
 

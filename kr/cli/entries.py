@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-LISTED = "id question topic framework framework_version status confidence last_accessed"
-ARCHIVED = "id question topic framework framework_version archive_id reason archived_at"
+LISTED = "id question framework_version status confidence last_accessed"
+ARCHIVED = "id question framework_version archive_id reason archived_at"
 """The columns of lists for people."""
 _STATUSES = ("fresh", "stale", "withdrawn")
 _REASONS = ("lru", "age", "manual")
