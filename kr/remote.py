@@ -24,7 +24,7 @@ from kr.models import Envelope, Problem, RateResults, SaveEnvelope, Writer, fail
 from kr.recording import RecordEnvelope
 from kr.requests import Mode
 from kr.research.service import ResearchService
-from kr.sources.event_loop import run
+from kr.sources.network import run
 from kr.store.lookup import RequestRow
 
 logger = logging.getLogger(__name__)

@@ -16,8 +16,7 @@ from typing import IO, Literal
 from kr.errors import KrError
 from kr.lessons.line import BOM, HEADER, ParsedLines, format_line, parse_lines
 from kr.models import Lesson
-from kr.store.files import open_own, refuse_link, sync_folder
-from kr.store.lock import file_lock
+from kr.store.files import file_lock, open_own, refuse_link, sync_folder
 
 LOCK_TIMEOUT = 60.0
 """Seconds to queue behind other writers, each of which needs some milliseconds."""

@@ -32,8 +32,8 @@ from kr.research.run import Run
 from kr.settings import Settings
 from kr.store import lookup
 from kr.store.engine import Store
+from kr.store.files import new_id
 from kr.store.lookup import RequestRow
-from kr.store.sql import new_id
 from kr.text import derive_tags, derive_topic
 from kr.times import UNKNOWN_VERSION, to_text
 

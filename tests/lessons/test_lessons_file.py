@@ -293,7 +293,7 @@ def test_a_file_that_somebody_changed_is_read_whole(path: Path, change: Callable
 
 
 def test_a_writer_that_never_lets_go_is_not_waited_for_without_end(path: Path) -> None:
-    from kr.store.lock import file_lock
+    from kr.store.files import file_lock
 
     append(path, "one")
     with file_lock(path.parent / f".{path.name}.lock", timeout=1.0):
