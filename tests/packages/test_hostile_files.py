@@ -139,14 +139,6 @@ def test_members_outside_and_in_node_modules_are_not_read(tmp_path: Path) -> Non
     assert [d.package for d in find_dependencies(project, {}).dependencies] == ["right"]
 
 
-def test_requirements_that_include_each_other_end(tmp_path: Path) -> None:
-    write(tmp_path, "requirements.txt", b"-r requirements-a.txt\n-r /etc/passwd\nflask")
-    write(tmp_path, "requirements-a.txt", b"-r requirements.txt\nrich==1")
-    found = find_dependencies(tmp_path, {})
-    assert {d.package for d in found.dependencies} == {"flask", "rich"}
-    assert "outside of the project" in found.warnings[0]
-
-
 def test_maven_properties_that_expand_stay_small(tmp_path: Path) -> None:
     uses = "".join(
         f"<dependency><groupId>g</groupId><artifactId>a{number}</artifactId>"
