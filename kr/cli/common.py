@@ -96,18 +96,14 @@ class Group(Command, click.Group):
 
 
 def kr_command(
-    name: str,
-    *examples: str,
-    group: click.Group | None = None,
-    cls: type[Command] = Command,
-    **settings: Any,
+    name: str, *examples: str, group: click.Group | None = None, **settings: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
     """Make a command of a function that takes the context first; its ``examples`` end its help."""
     make = click.command if group is None else group.command
     ending = {"epilog": _shown_examples(examples), **settings}
 
     def add(function: Callable[..., Any]) -> click.Command:
-        made: click.Command = make(name, cls=cls, **ending)(click.pass_context(function))
+        made: click.Command = make(name, cls=Command, **ending)(click.pass_context(function))
         return made
 
     return add
@@ -339,13 +335,6 @@ def write_out(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):  # else what the command did, and its exit status, stand
             raise KrError(f"standard output can't be written: {error.strerror}") from error
-
-
-def at_most(limit: int | None, rows: list[Any]) -> list[Any]:
-    """Cut a list that was asked for with one more than its limit, and say so on standard error."""
-    if limit is not None and len(rows) > limit:
-        click.echo(f"the first {limit} shown; --limit N shows more", err=True)
-    return rows[:limit]
 
 
 def is_dumb() -> bool:
