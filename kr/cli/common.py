@@ -422,9 +422,6 @@ def problem_lines(value: dict[str, Any]) -> Iterator[str]:
 class TerminalProgress:
     """Says on standard error what a research waits for, where a person watches."""
 
-    def __init__(self) -> None:
-        self._line = ""
-
     def asking(self, source: str) -> None:
         self._show(f"asking {source} …")
 
@@ -434,7 +431,7 @@ class TerminalProgress:
     def done(self) -> None:
         self._show("")
 
-    def _show(self, line: str) -> None:
-        if line != self._line and sys.stderr.isatty() and not is_dumb():
+    @staticmethod
+    def _show(line: str) -> None:
+        if sys.stderr.isatty() and not is_dumb():
             click.echo(f"\r\x1b[K{line}", err=True, nl=False)
-        self._line = line
