@@ -366,12 +366,12 @@ def readable(value: Any, indent: str = "") -> list[str]:
 
 def _row(row: dict[str, Any], indent: str) -> list[str]:
     """Show a row: what comes first in it, what is known beside it, then what takes lines of its own."""
-    (_, title), *more = row.items()
-    facts = {name: it for name, it in more if it is not None and it not in ([], "")}
-    blocks = {name: it for name, it in facts.items() if _block(it, "")}
-    beside = [f"{name.replace('_', ' ')} {_scalar(it)}" for name, it in facts.items() if name not in blocks]
+    blocks = {name: it for name, it in row.items() if _block(it, "")}
+    title, *names = (name for name in row if name not in blocks)
+    known = [name for name in names if row[name] is not None and row[name] not in ([], "")]
+    beside = "; ".join(f"{name.replace('_', ' ')} {_scalar(row[name])}" for name in known)
     below = f"{indent}    "
-    return [*wrapped(f"{indent}{_scalar(title)}  ", "; ".join(beside), below), *readable(blocks, below)]
+    return [*wrapped(f"{indent}{_scalar(row[title])}  ", beside, below), *readable(blocks, below)]
 
 
 def _block(value: Any, indent: str) -> list[str]:

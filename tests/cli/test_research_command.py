@@ -266,7 +266,6 @@ def test_a_person_is_told_what_is_related_and_takes_it(project: Project, context
     assert text.startswith("candidates\n")
     assert "vue-repeatable-options  How do I make an option repeatable? (version 3.5, excerpt)" in text
     assert "with --if-unsure research where none answers" in text
-    assert "\n## Details\n" in text
     taken = project.run(*asked, "--use", "vue-repeatable-options", "--format", "text")
     assert taken.stdout.decode().startswith("cache-hit\n")
     assert len(context7.calls()) == calls
