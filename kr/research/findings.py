@@ -31,7 +31,6 @@ from kr.store import entries, lookup, saving, usage
 from kr.store.engine import Transaction
 from kr.store.files import new_id
 from kr.store.lookup import RequestRow
-from kr.store.saving import Draft
 from kr.store.usage import Quarantined, Rating
 from kr.text import (
     derive_tags,
@@ -94,7 +93,7 @@ class Findings:
         query, known = self._about(finding)
         confidence: Confidence = "medium" if finding.sources or finding.verified_by else "low"
         is_same_major = known is not None and same_major(known.framework_version, query.framework_version)
-        draft = Draft(
+        draft = Entry(
             framework=query.framework,
             framework_version=query.framework_version,
             topic=query.topic,
@@ -103,7 +102,7 @@ class Findings:
             origin="finding",
             question=finding.question,
             written_by=by.name,
-            entry_id=known.id if known and is_same_major else None,
+            id=known.id if known and is_same_major else "",
         )
         saved = saving.save(self._store, draft, render_finding(finding, query, by, confidence, now), now)
         entry, notes = saved.entry, [*notes, *saved.warnings]
@@ -221,14 +220,14 @@ class Findings:
 
     def review(self) -> dict[str, Any]:
         """Return what waits for a person: ``{quarantined, wrong}``, findings that were held back and entries that were rated wrong."""
-        with self._store.read_if_exists() as tx:
+        with self._store.read() as tx:
             held = [_held_item(it) for it in usage.quarantined(tx)]
             wrong = [_wrong_item(tx, entry_id) for entry_id in usage.rated_wrong(tx)]
         return {"quarantined": held, "wrong": wrong}
 
     def decide(self, finding_id: str, *, is_approved: bool) -> dict[str, Any]:
         """Save a finding that waited, as its writer's, or drop it. Raises ``UnknownEntry``."""
-        with self._store.read_if_exists() as tx:
+        with self._store.read() as tx:
             waiting = usage.quarantined(tx, finding_id)
         if not waiting:
             raise UnknownEntry(f"nothing waits under the id {finding_id}; `kr review` lists what does")
