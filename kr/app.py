@@ -1,6 +1,7 @@
 """The operations of kr over one configuration, each once: what the command line, MCP and HTTP call."""
 
 import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -8,12 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from kr.errors import FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
+from kr.errors import ConfigError, FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
 from kr.models import to_plain
-from kr.research.cache import Clock
 from kr.research.decide import with_confidence
-from kr.research.service import Progress, ResearchService
-from kr.settings import Settings
+from kr.research.service import Clock, Progress, ResearchService
+from kr.settings import Settings, load_settings
 from kr.store.engine import Store
 from kr.store.files import new_id
 from kr.text import fit, sections
@@ -24,13 +24,11 @@ if TYPE_CHECKING:
     from _typeshed import StrPath
 
     from kr.catalog import Catalog
-    from kr.doctor import Diagnosis, Doctor
     from kr.lessons.review import Lessons
     from kr.models import EventType, RateResults, SaveEnvelope, Writer
     from kr.recording import RecordEnvelope
     from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported
-    from kr.workflows.service import Workflows
 
 logger = logging.getLogger(__name__)
 
@@ -62,12 +60,27 @@ class App:
             timeout=min(_LONGEST_TIMEOUT, settings.overall_timeout / 2),
         )
         self.environ = environ
-        self._cwd = Path(cwd)
+        self.cwd = Path(cwd)
         self._progress = progress
         self.clock = clock
         self._is_index_taken = False
+        self.server_timeout = 60.0
+        """Seconds that the server of ``KR_SERVER`` has for whatever is no research."""
         self.serves_one = False
         """Whether one client alone talks to this process (``kr mcp``): its sessions are not independent of each other."""
+
+    @classmethod
+    def open(cls, config: str | None, knowledge_base: str | None, *, progress: Progress) -> Self:
+        """Build the operations from the environment and the configuration. Raises ``ConfigError``."""
+        environ = dict(os.environ)
+        try:
+            cwd = Path.cwd()
+        except OSError as error:
+            raise ConfigError(f"the working directory is gone: {error.strerror}") from error
+        settings = load_settings(config=config, knowledge_base=knowledge_base, environ=environ, cwd=cwd)
+        for warning in settings.warnings:
+            logger.warning("%s", warning)
+        return cls(settings, environ=environ, cwd=cwd, progress=progress)
 
     def __enter__(self) -> Self:
         return self
@@ -91,18 +104,14 @@ class App:
             self.settings,
             self.store,
             environ=self.environ,
-            cwd=self._cwd,
+            cwd=self.cwd,
             progress=self._progress,
             clock=self.clock,
         )
 
     def explain(self, request: bytes | Mapping[str, Any]) -> dict[str, Any]:
         """Say what the cache would answer to a research request, and why. Raises ``InvalidRequest``."""
-        from kr.research.explain import explain  # heavy
-
-        return explain(
-            self.store, self.research.whole(request), self.settings.knowledge_research, now=self.clock()
-        )
+        return self.research.explain(request)
 
     def stats(self) -> dict[str, Any]:
         from kr.stats import collect  # heavy
@@ -114,18 +123,23 @@ class App:
         counted = collect(self.store, self.settings, now=self.clock())
         return {**counted, "lessons": {**counted["lessons"], "quarantined": waiting}}
 
-    def doctor(self) -> "Doctor":
-        """Give what examines and repairs the knowledge base."""
-        from kr.doctor import Doctor  # heavy
+    def doctor(self, *, repair: bool = False, online: bool = False) -> dict[str, Any]:
+        """Examine the knowledge base, and repair it: ``{knowledge_base, problems, findings, repaired}``.
 
-        wanted = self.settings.knowledge_research.auto_export
-        return Doctor(self.store, self.settings.knowledge_base, auto_export=wanted, clock=self.clock)
+        ``online`` also asks each configured source and model one cheap question; nothing is charged or kept.
+        """
+        from kr.doctor import Doctor, check_sources  # heavy
 
-    def check_sources(self, *, timeout: float = 20.0) -> "Iterator[Diagnosis]":
-        """Ask each configured source and model one cheap question; nothing is charged or kept."""
-        from kr.doctor import check_sources  # heavy
-
-        return check_sources(self.settings, self.environ, timeout=timeout)
+        folder, wanted = self.settings.knowledge_base, self.settings.knowledge_research.auto_export
+        doctor = Doctor(self.store, folder, auto_export=wanted, clock=self.clock)
+        repaired = doctor.repair() if repair else []
+        found = [*doctor.findings(), *(check_sources(self.settings, self.environ) if online else ())]
+        return {
+            "knowledge_base": str(folder),
+            "problems": sum(finding.severity != "information" for finding in found),
+            "findings": [finding.plain() for finding in found],
+            "repaired": repaired,
+        }
 
     @contextmanager
     def lessons(self, **waits: float) -> "Iterator[Lessons]":
@@ -238,7 +252,7 @@ class App:
         """List what a project depends on; ``mark_stale`` marks entries of another major version."""
         from kr.project import list_versions  # heavy
 
-        catalog, folder = self.catalog, self._cwd / (project or ".")
+        catalog, folder = self.catalog, self.cwd / (project or ".")
         rows = list_versions(
             folder, self.store, everything=everything, mark_stale=mark_stale, environ=self.environ
         )
@@ -251,7 +265,7 @@ class App:
         from kr.project import needs  # heavy
 
         self.import_on_first_use()
-        config, folder = self.settings.knowledge_research, self._cwd / (project or ".")
+        config, folder = self.settings.knowledge_research, self.cwd / (project or ".")
         return needs(folder, self.store, config, self.clock(), names=names, environ=self.environ)
 
     def warm_up(
@@ -264,30 +278,11 @@ class App:
         options = {"max_calls": None, "limit": None, **run}
         return research_needs(found, self.research.document, session_id=session_id, **options)
 
-    def workflows(self) -> "Workflows":
-        from kr.workflows.operations import Operations  # heavy
-        from kr.workflows.service import Workflows  # heavy
-
-        def lessons(phase: str | None, limit: int) -> list[dict[str, Any]]:
-            with self.lessons() as service:
-                return service.lessons(phase=phase, limit=limit)
-
-        operations = Operations(
-            research=self.research.document,
-            inject=self.research.inject,
-            record=self.record_lessons,
-            save=lambda data: to_plain(self.save_finding(data)),
-            export_yaml=self.export_yaml,
-            needs=self.warm,
-            lessons=lessons,
-        )
-        return Workflows(self.store, operations, self._cwd, self.environ, self.clock)
-
     def export_yaml(self, output: Path | None = None) -> dict[str, Any]:
         from kr.transfer.export_yaml import export_yaml  # heavy
 
         self.import_on_first_use()
-        folder = None if output is None else self._cwd / output
+        folder = None if output is None else self.cwd / output
         return export_yaml(self.store, self.settings.knowledge_base, folder)
 
     def import_yaml(self, sources: Sequence[Path]) -> "Imported":
@@ -295,7 +290,7 @@ class App:
         from kr.transfer.import_yaml import import_yaml  # heavy
 
         self.import_on_first_use()
-        paths = [self._cwd / source for source in sources]
+        paths = [self.cwd / source for source in sources]
         result = import_yaml(self.store, self.settings.knowledge_base, paths, now=self.clock())
         if result.has_changed:
             self._export_after_change()
