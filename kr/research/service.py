@@ -248,11 +248,15 @@ class ResearchService:
             error=in_one_line(problems),
             **known,
         )
+        self.keep_row(row)
+        return envelope
+
+    def keep_row(self, row: RequestRow) -> None:
+        """Keep the row of a request that was refused."""
         try:
             self.store.change(lambda tx: lookup.log_request(tx, row), scope=None)
         except StoreError as error:
             logger.warning("%s", error)
-        return envelope
 
     def _inject(self, request: LessonsInjectRequest) -> Envelope:
         from kr.lessons.book import open_book  # heavy
@@ -273,7 +277,7 @@ class ResearchService:
         if not isinstance(request, ResearchRequest):
             raise InvalidRequest(FieldError("mode", "only a research request can be explained"))
         query, config = request.research_query, self.settings.knowledge_research
-        with self.store.read_if_exists() as tx:
+        with self.store.read() as tx:
             chosen = find_served(tx, query, config, config.aliases, self.clock())
             offered = find_candidates(tx, query, config, config.aliases, self.clock())
         first, tier = chosen or (None, None)

@@ -5,6 +5,7 @@ Statements are SQL text that SQLite and PostgreSQL both run, with named paramete
 
 import json
 import logging
+import os
 import random
 import sqlite3
 import time
@@ -197,7 +198,7 @@ class Store:
             )
         if self.url is None:
             own = self.folder / "kr.db"
-            if own.is_symlink():
+            if os.path.islink(own):  # unlike pathlib's, of what can't be reached it is none
                 raise StoreError(
                     f"{own}: is a symbolic link, and is not followed; KR_DATABASE_URL names a database elsewhere"
                 )
@@ -225,16 +226,10 @@ class Store:
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
-        """Open a snapshot. Waits for no writer; the database is made where it is absent."""
-        with self._database.snapshot() as connection:
-            yield Transaction(connection, self)
-
-    @contextmanager
-    def read_if_exists(self) -> Iterator[Transaction]:
-        """Open a snapshot as ``read``, but make no database: where there is none, everything is empty."""
+        """Open a snapshot. Waits for no writer. No database is made: where there is none, everything is empty."""
         if self.exists():
-            with self.read() as tx:
-                yield tx
+            with self._database.snapshot() as connection:
+                yield Transaction(connection, self)
             return
         from kr.store import schema  # heavy
 
