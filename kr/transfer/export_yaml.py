@@ -18,7 +18,7 @@ from typing import Any
 
 from kr.errors import KrError
 from kr.models import Entry
-from kr.store import backup, lookup, reports, usage
+from kr.store import backup, lookup, reports
 from kr.store import entries as entry_rows
 from kr.store.engine import ALONE, Store, Transaction
 from kr.store.entries import ARCHIVE_CHANGES, Archived
@@ -290,7 +290,7 @@ def _wordings(tx: Transaction, live: list[Entry], archived: list[Archived]) -> I
         if entry.question is not None:
             at = entry.researched_at or entry.created
             yield _of(entry, "question", topic=entry.topic, tags=entry.tags, question=entry.question, at=at)
-        for it in usage.wordings_of(tx, entry.id):
+        for it in entry_rows.wordings_of(tx, entry.id):
             of_whom = {"at": it.at, "session_id": it.session_id, "proved": "true" if it.proved else None}
             yield _of(entry, "wording", topic=it.topic, tags=it.tags, question=it.question, **of_whom)
 

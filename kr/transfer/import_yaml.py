@@ -14,11 +14,11 @@ from typing import Any, get_args
 from kr.errors import IndexUnreadable
 from kr.guard import reasons_to_hold
 from kr.models import Entry
-from kr.store import entries, usage
+from kr.store import entries
 from kr.store.engine import Store, Transaction
+from kr.store.entries import Wording
 from kr.store.files import file_lock
 from kr.store.reports import pair_of
-from kr.store.usage import Wording
 from kr.text import Tree
 from kr.times import to_text
 from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
@@ -243,7 +243,7 @@ def _take_in(tx: Transaction, told: Mapping[str, Any], now: str, *, adopts: bool
         case "question" | "wording":
             names = ("topic", "tags", "question", "session_id", "proved")
             wording = Wording(at=min(told["at"] or now, now), **{name: told[name] for name in names})
-            usage.keep_wording(tx, entry, wording)
+            entries.keep_wording(tx, entry, wording)
 
 
 def _doubted(told: Mapping[str, Any], entry: Entry) -> dict[str, Any]:

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kr.errors import StoreError
 from kr.store import entries, reports, saving
 from kr.store.engine import Store
 from tests.support.stores import NOW, PUBLIC_COLUMNS, allow, draft, insert_entry, refuse, sql
@@ -98,21 +97,6 @@ def test_a_guard_that_fails_is_undone_alone(small: Store, event: str) -> None:
         allow(small, event)
         again = saving.save(small, draft(), "# new\n", NOW)
         assert (again.lru_evicted, again.auto_archived, again.index_count) == (2, 1, 3)
-
-
-def test_a_trigger_that_gives_up_the_whole_transaction_loses_nothing(small: Store, base: Path) -> None:
-    with small:
-        make(small)
-        for name in "abcd":
-            insert_entry(small, name)
-        sql(
-            small,
-            "CREATE TRIGGER no BEFORE INSERT ON archived_entries BEGIN SELECT RAISE(ROLLBACK, 'no'); END",
-        )
-        with pytest.raises(StoreError):
-            saving.save(small, draft(), "# text\n", NOW)
-        assert live(small) == list("abcd")
-        assert list(base.rglob("*.md")) == list(base.rglob(".kr-*")) == []
 
 
 def test_the_guard_looks_at_no_archived_row(store: Store) -> None:

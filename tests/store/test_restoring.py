@@ -13,10 +13,9 @@ import pytest
 
 from kr.errors import EntryConflict, ReportUnwritable, StoreError, UnknownEntry
 from kr.models import Entry
-from kr.store import entries, lookup, reports, saving, usage
+from kr.store import entries, lookup, reports, saving
 from kr.store.engine import Store
 from kr.store.entries import Archived
-from kr.store.usage import Rating
 from kr.text import digest
 from tests.support.stores import NOW, draft, insert_entry, refuse_commits, sql, start, together
 
@@ -99,17 +98,6 @@ def test_what_was_not_researched_never_comes_back_fresh(
     assert back.entry.origin == changes["origin"]
 
 
-def test_its_own_text_comes_back_over_a_newer_one(store: Store, base: Path, entry: Entry) -> None:
-    saving.remove(store, [entry.id], NOW)
-    saving.save(store, draft(), "# two\n", LATER)
-    saving.remove(store, [entry.id], LATER)
-    first = archived(store, entry.id, 1)
-    back = saving.restore_archived(store, first, MUCH_LATER)
-    assert (base / entry.path).read_text() == "# one\n"
-    assert back.revision == 1
-    assert [row.entry.sha256 for row in [archived(store, entry.id)]] != [first.entry.sha256]
-
-
 def test_a_live_entry_goes_to_the_archive(store: Store, base: Path, entry: Entry) -> None:
     saving.remove(store, [entry.id], NOW)
     saving.save(store, draft(framework_version="8.9"), "# two\n", LATER)
@@ -188,15 +176,6 @@ def test_a_folder_at_its_path_moves_the_report(store: Store, base: Path, entry: 
     assert reports.read_report(store, back.entry) == "# one\n"
 
 
-def test_another_entrys_report_at_its_path_is_left_alone(store: Store, base: Path, entry: Entry) -> None:
-    saving.remove(store, [entry.id], NOW)
-    insert_entry(store, "other", path=entry.path)
-    (base / entry.path).write_text("# other\n")
-    back = saving.restore_archived(store, archived(store, entry.id), LATER)
-    assert (base / entry.path).read_text() == "# other\n"
-    assert reports.read_report(store, back.entry) == "# one\n"
-
-
 @pytest.mark.parametrize("path", ["../outside.md", "/etc/kr.md", "a\\b.md"])
 def test_a_path_that_leaves_the_base_is_not_written(
     store: Store, base: Path, entry: Entry, path: str
@@ -206,15 +185,6 @@ def test_a_path_that_leaves_the_base_is_not_written(
     back = saving.restore_archived(store, archived(store, entry.id), LATER)
     assert (base / back.entry.path).read_text() == "# one\n"
     assert not (base.parent / "outside.md").exists()
-
-
-def test_a_row_that_left_the_archive_meanwhile_is_unknown(store: Store, entry: Entry) -> None:
-    saving.remove(store, [entry.id], NOW)
-    row = archived(store, entry.id)
-    saving.restore_archived(store, row, LATER)
-    saving.remove(store, [entry.id], LATER)
-    with pytest.raises(UnknownEntry):
-        saving.restore_archived(store, row, LATER)
 
 
 def test_remove_takes_all_or_nothing(store: Store, entry: Entry) -> None:
@@ -231,15 +201,6 @@ def test_a_removed_entry_keeps_what_a_person_wrote(store: Store, base: Path, ent
     (base / entry.path).unlink()
     back = saving.restore_archived(store, archived(store, entry.id), LATER)
     assert reports.read_report(store, back.entry) == "# edited\n"
-
-
-def test_an_entry_without_its_file_can_be_removed_and_restored(
-    store: Store, base: Path, entry: Entry
-) -> None:
-    (base / entry.path).unlink()
-    saving.remove(store, [entry.id], NOW)
-    back = saving.restore_archived(store, archived(store, entry.id), LATER)
-    assert reports.read_report(store, back.entry) == "# one\n"
 
 
 def test_a_revision_brings_its_text_version_and_confidence_back(
@@ -259,41 +220,6 @@ def test_a_revision_brings_its_text_version_and_confidence_back(
     saving.restore_revision(store, entry.id, 2, MUCH_LATER)
     assert (base / entry.path).read_text() == "# two\n"
     assert hidden(base) == []
-
-
-def test_a_number_stays_that_of_its_text(store: Store, entry: Entry) -> None:
-    for text in ("# two\n", "# three\n"):
-        saving.save(store, draft(), text, LATER)
-    back = saving.restore_revision(store, entry.id, 1, LATER)
-    assert (back.revision, back.entry.revision) == (1, 1)
-    renewed = saving.save(store, draft(), "# four\n", LATER)
-    assert (renewed.revision, renewed.replaced) == (4, 1)
-    with store.read() as tx:
-        kept = {it.revision: lookup.text_of(tx, it.sha256) for it in reports.revisions(tx, entry.id)}
-    assert kept == {1: "# one\n", 2: "# two\n", 3: "# three\n"}
-
-
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_what_was_said_of_a_lost_text_is_not_said_of_the_next_one(
-    store: Store, base: Path, entry: Entry
-) -> None:
-    said = Rating(
-        entry_id=entry.id,
-        revision=1,
-        session_id="s",
-        story_key=None,
-        outcome="wrong",
-        note="No.",
-        at=entry.created,
-    )
-    with store.write() as tx:
-        usage.rate(tx, said)
-    (base / entry.path).unlink()
-    sql(store, "UPDATE entries SET sha256 = NULL")
-    reports.drop_lost(store, entry)
-    again = saving.save(store, draft(), "# new\n", LATER).entry
-    with store.read() as tx:
-        assert (again.id, usage.ratings_of(tx, again)) == (entry.id, [])
 
 
 @pytest.mark.parametrize(("entry_id", "number"), [("unknown", 1), ("click-repeatable-options", 7)])

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from kr.models import Entry
-from kr.store import entries, lookup, reports, saving, usage
+from kr.store import entries, lookup, reports, saving
 from kr.store.engine import Store
-from kr.store.usage import Wording
+from kr.store.entries import Wording
 from kr.times import to_text
 from tests.support.stores import NOW, draft, sql
 
@@ -15,17 +15,17 @@ from tests.support.stores import NOW, draft, sql
 def keep(store: Store, entry: Entry, question: str, *, session: str = "s") -> None:
     worded = Wording(at=to_text(NOW), topic="any", tags=("a",), question=question, session_id=session)
     with store.write() as tx:
-        usage.keep_wording(tx, entry, worded)
+        entries.keep_wording(tx, entry, worded)
 
 
 def proved(store: Store, entry: Entry) -> list[str]:
     with store.read() as tx:
-        return [it.question for it in usage.wordings_of(tx, entry.id) if it.proved]
+        return [it.question for it in entries.wordings_of(tx, entry.id) if it.proved]
 
 
 def questions(store: Store, entry_id: str) -> list[str]:
     with store.read() as tx:
-        return [wording.question for wording in usage.wordings_of(tx, entry_id)]
+        return [wording.question for wording in entries.wordings_of(tx, entry_id)]
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_wording_is_proved_by_its_session_or_by_another_one(store: Store, entr
     keep(store, entry, "one", session="other")
     assert proved(store, entry) == ["One?"]
     with store.write() as tx:
-        usage.prove_wording(tx, entry.id, "two")
+        entries.prove_wording(tx, entry.id, "two")
     assert proved(store, entry) == ["One?", "Two?"]
 
 
@@ -73,7 +73,7 @@ def test_what_was_wrong_for_a_session_takes_its_wordings_along(store: Store, ent
     keep(store, entry, "Needle?")
     keep(store, entry, "Else?", session="other")
     with store.write() as tx:
-        usage.forget_wordings(tx, entry, "s")
+        entries.forget_wordings(tx, entry, "s")
         assert lookup.find(tx, "needle", most=5) == []
     assert questions(store, entry.id) == ["Else?"]
 

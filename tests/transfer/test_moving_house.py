@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.models import PLACEHOLDER_MARK
-from kr.store import entries, lookup, reports, saving, usage
+from kr.store import entries, lookup, reports, saving
 from kr.store.engine import Store
-from kr.store.usage import Wording
+from kr.store.entries import Wording
 from kr.times import to_text
 from kr.transfer import ARCHIVE, INDEX, WORDINGS
 from kr.transfer.export_yaml import export_yaml, refresh_exports
@@ -157,7 +157,7 @@ def test_an_export_that_is_imported_makes_the_same_knowledge_base(
                         session_id="s",
                         proved=proved,
                     )
-                    usage.keep_wording(tx, entry, worded)
+                    entries.keep_wording(tx, entry, worded)
             if it["is_removed"]:
                 saving.remove(here, [entry.id], now)
         export_yaml(here, tmp_path / "here", tmp_path / "box")
@@ -262,7 +262,7 @@ def test_an_order_in_the_file_of_an_entry_is_held_when_the_index_is_imported_in_
         import_yaml(here, tmp_path / "here", [tmp_path / "here"], now=LATER)
         assert reports.read_report(here, entry) == "# one\n"
         with here.read() as tx:
-            assert [it.request["answer"] for it in usage.quarantined(tx)] == [order]
+            assert [it.request["answer"] for it in entries.quarantined(tx)] == [order]
             assert entries.all(tx)[0].sha256 == entry.sha256
 
 
