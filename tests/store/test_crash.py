@@ -128,20 +128,6 @@ def test_secrets_and_hidden_characters_are_taken_out_of_an_edit(
     assert key not in str(sql(store, "SELECT text FROM report_texts"))
 
 
-def test_a_file_of_hidden_characters_alone_is_no_text(store: Store, base: Path, entry: Entry) -> None:
-    (base / entry.path).write_text("\u200b\u2060")
-    assert reports.read_report(store, entry) == "# old\n"
-    assert live(store) == entry
-
-
-def test_bytes_that_are_no_text_are_taken_in_as_what_can_be_read(
-    store: Store, base: Path, entry: Entry
-) -> None:
-    (base / entry.path).write_bytes(b"# caf\xe9\n")
-    assert reports.read_report(store, entry) == "# caf\ufffd\n"
-    assert reports.read_report(store, live(store)) == "# caf\ufffd\n"
-
-
 def test_a_row_by_hand_takes_its_file_in(store: Store, base: Path) -> None:
     saving.save(store, draft(), "# old\n", NOW)
     insert_entry(store, "mine", path="frameworks/click/mine.md")

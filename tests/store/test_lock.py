@@ -69,21 +69,6 @@ def test_a_lock_held_too_long_is_busy_and_a_killed_holder_frees_it(tmp_path: Pat
         holder.communicate()
 
 
-def test_who_does_not_wait_leaves_nobody_waiting(tmp_path: Path) -> None:
-    path = tmp_path / "db.lock"
-    holder = hold(path)
-    try:
-        for _ in range(50):
-            with pytest.raises(StoreBusy, match=r"db\.lock"), file_lock(path, timeout=0):
-                pass
-        assert "kr-lock" not in {thread.name for thread in threading.enumerate()}
-    finally:
-        holder.kill()
-        holder.communicate()
-    with file_lock(path, timeout=0):
-        pass
-
-
 def test_who_waited_for_a_removed_file_locks_the_new_one(tmp_path: Path) -> None:
     path = tmp_path / "db.lock"
     holder = hold(path)

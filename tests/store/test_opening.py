@@ -119,12 +119,6 @@ def test_a_newer_database_is_too_new(store: Store) -> None:
             pass
 
 
-def test_a_database_that_is_there_needs_neither_sqlalchemy_nor_alembic(store: Store, base: Path) -> None:
-    use(store)
-    [modules] = finish([start("modules", base)])
-    assert not {"sqlalchemy", "alembic"} & set(modules.split())
-
-
 @contextmanager
 def held(path: Path, statement: str = "BEGIN IMMEDIATE") -> Iterator[sqlite3.Connection]:
     """Hold SQLite's own lock, as a program does that doesn't know kr's."""

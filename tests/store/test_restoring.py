@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.errors import EntryConflict, ReportUnwritable, StoreError, UnknownEntry
+from kr.errors import EntryConflict, StoreError, UnknownEntry
 from kr.models import Entry
 from kr.store import entries, lookup, reports, saving
 from kr.store.engine import Store
@@ -60,15 +60,6 @@ def test_a_removed_entry_comes_back_whole(store: Store, base: Path, entry: Entry
     assert sql(store, "SELECT count(*) FROM archived_entries") == [(0,)]
     assert texts(store, entry.id) == []
     assert hidden(base) == []
-
-
-def test_a_stale_entry_comes_back_fresh(store: Store, entry: Entry) -> None:
-    with store.write() as tx:
-        entries.mark_stale(tx, entry.id, "version")
-    saving.remove(store, [entry.id], NOW)
-    assert archived(store, entry.id).entry.status == "stale"
-    saving.restore_archived(store, archived(store, entry.id), NOW)
-    assert sql(store, "SELECT status, stale_reason FROM entries") == [("fresh", None)]
 
 
 @pytest.mark.parametrize("is_archived", [True, False])
@@ -135,24 +126,6 @@ def test_the_capacity_holds_after_a_restoration(base: Path) -> None:
         assert archived(store, "click-second").reason == "lru"
 
 
-def test_a_text_that_stands_on_disk_alone_comes_back(store: Store, base: Path, entry: Entry) -> None:
-    insert_entry(store, "mine", path="notes/mine.md")
-    (base / "notes").mkdir()
-    (base / "notes" / "mine.md").write_text("# mine\n")
-    sql(
-        store,
-        "INSERT INTO archived_entries (id, framework, framework_version, topic, tags, path, created, last_accessed, status,"
-        " confidence, framework_key, topic_key, major, keywords_key, prior_status, archived_at, reason) SELECT id, framework,"
-        " framework_version, topic, tags, path, created, last_accessed, status, confidence, framework_key, topic_key, major,"
-        " keywords_key, 'fresh', '2026-09-30', 'lru' FROM entries WHERE id = 'mine'",
-    )
-    sql(store, "DELETE FROM entries WHERE id = 'mine'")
-    back = saving.restore_archived(store, archived(store, "mine"), LATER)
-    assert reports.read_report(store, back.entry) == "# mine\n"
-    assert back.entry.path == "notes/mine.md"
-    assert entry.id != "mine"
-
-
 def test_a_lost_text_is_an_error_that_changes_nothing(store: Store, base: Path, entry: Entry) -> None:
     saving.remove(store, [entry.id], NOW)
     sql(
@@ -164,27 +137,6 @@ def test_a_lost_text_is_an_error_that_changes_nothing(store: Store, base: Path, 
         saving.restore_archived(store, archived(store, entry.id), LATER)
     assert live(store, entry.id) is None
     assert archived(store, entry.id).entry == entry
-
-
-def test_a_folder_at_its_path_moves_the_report(store: Store, base: Path, entry: Entry) -> None:
-    saving.remove(store, [entry.id], NOW)
-    (base / entry.path).unlink()
-    (base / entry.path).mkdir()
-    back = saving.restore_archived(store, archived(store, entry.id), LATER)
-    assert back.entry.path != entry.path
-    assert back.entry.id == entry.id
-    assert reports.read_report(store, back.entry) == "# one\n"
-
-
-@pytest.mark.parametrize("path", ["../outside.md", "/etc/kr.md", "a\\b.md"])
-def test_a_path_that_leaves_the_base_is_not_written(
-    store: Store, base: Path, entry: Entry, path: str
-) -> None:
-    saving.remove(store, [entry.id], NOW)
-    sql(store, "UPDATE archived_entries SET path = ?", path)
-    back = saving.restore_archived(store, archived(store, entry.id), LATER)
-    assert (base / back.entry.path).read_text() == "# one\n"
-    assert not (base.parent / "outside.md").exists()
 
 
 def test_remove_takes_all_or_nothing(store: Store, entry: Entry) -> None:
@@ -253,17 +205,6 @@ def test_a_commit_that_fails_brings_the_old_file_back(
         sql(store, "SELECT * FROM archived_entries"),
     ) == rows
     assert hidden(base) == []
-
-
-def test_a_report_that_cannot_be_written_changes_nothing(store: Store, base: Path, entry: Entry) -> None:
-    saving.remove(store, [entry.id], NOW)
-    (base / entry.path).unlink()
-    (base / entry.path).parent.rmdir()
-    (base / entry.path).parent.write_text("a file where a folder belongs")
-    with pytest.raises(ReportUnwritable, match=r"repeatable-options\.md"):
-        saving.restore_archived(store, archived(store, entry.id), LATER)
-    assert archived(store, entry.id).entry == entry
-    assert live(store, entry.id) is None
 
 
 @pytest.mark.processes

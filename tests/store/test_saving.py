@@ -132,14 +132,6 @@ def test_a_file_that_nobody_speaks_of_is_left_alone(store: Store, base: Path) ->
     assert orphan.read_bytes() == b"\xff\xfe not text"
 
 
-def test_an_empty_file_in_the_way_is_no_revision(store: Store, base: Path) -> None:
-    orphan = base / "frameworks" / "click" / "repeatable-options.md"
-    orphan.parent.mkdir(parents=True)
-    orphan.touch()
-    entry = saving.save(store, draft(), "# one\n", NOW).entry
-    assert revisions(store, entry.id) == []
-
-
 def test_a_folder_in_the_way_of_a_renewal_moves_the_report_not_the_id(store: Store, base: Path) -> None:
     first = saving.save(store, draft(), "# one\n", NOW).entry
     (base / first.path).unlink()

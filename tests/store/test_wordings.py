@@ -33,12 +33,6 @@ def entry(store: Store) -> Entry:
     return saving.save(store, draft(tags=("a", "b-c"), question="How?"), "# text\n", NOW).entry
 
 
-def test_an_entry_knows_its_own_question(store: Store, entry: Entry) -> None:
-    with store.read() as tx:
-        assert entries.get(tx, entry.id) == entry
-    assert entry.question == "How?"
-
-
 def test_a_question_that_an_entry_knows_is_not_kept_again(store: Store, entry: Entry) -> None:
     for asked in ("How?", " how? ", "HOW"):
         keep(store, entry, asked)
@@ -87,14 +81,6 @@ def test_wordings_go_through_the_archive_and_back(store: Store, entry: Entry) ->
     restored = saving.restore_archived(store, archived, NOW)
     assert restored is not None
     assert restored.entry.question == "How?"
-    assert questions(store, entry.id) == ["How else?"]
-
-
-def test_a_topic_that_is_researched_again_is_still_found_by_them(store: Store, entry: Entry) -> None:
-    keep(store, entry, "How else?")
-    saving.remove(store, [entry.id], NOW)
-    again = saving.save(store, draft(question="How now?"), "# new\n", NOW).entry
-    assert (again.id, again.question) == (entry.id, "How now?")
     assert questions(store, entry.id) == ["How else?"]
 
 
