@@ -104,7 +104,7 @@ def teaching_part(data: Mapping[str, Any]) -> str:
     """Return what of a tool's error may teach others: without the agent's slips, and only what makes a lesson."""
     if str(data.get("is_interrupt")).lower() == "true" or _text(data, "tool_name") in _OWN_TOOLS:
         return ""
-    from kr.lessons.wording import word_finding  # heavy
+    from kr.lessons.remedies import word_finding  # heavy
 
     error = re.sub(r"^Exit code -?\d+\n?", "", _text(data, "error"))
     rest = "\n".join(line for line in text_of(error).splitlines() if not _SLIP.search(line))

@@ -12,8 +12,8 @@ from kr.text import counted
 from kr.workflows.state import Finished, Instance, Job
 
 if TYPE_CHECKING:
+    from kr.lessons.record import RecordEnvelope
     from kr.models import Envelope
-    from kr.recording import RecordEnvelope
 
 _INJECT = ("phase", "framework", "query", "files")
 _MOST_LESSONS = 100

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from kr.errors import InvalidRequest
+from kr.lessons.file import LessonsFile
 from kr.lessons.line import HEADER
-from kr.lessons.record import confirmation
+from kr.lessons.record import confirmation, parse_record, skip
 from kr.models import to_plain
-from kr.recording import parse_record, skip
 from kr.store.engine import Store
 from kr.store.lock import file_lock
-from tests.support.lessons import NOW, book_of, inject_from, record_data, record_to, record_words, start
+from tests.support.lessons import NOW, inject_from, record_data, record_to, record_words, start
 
 pytestmark = pytest.mark.usefixtures("database_url")
 
@@ -102,10 +102,10 @@ def test_three_lessons_are_kept_and_a_symptom_without_end_is_cut(
 ) -> None:
     worded = [{"symptom": f"{name} " * 80, "fix": f"give {name} a default"} for name in ("alpha", "beta", "gamma", "delta")]  # fmt: skip
     results = record_words(path, project, store, *worded).results
-    assert (results.events_detected, results.entries_recorded, results.entries_skipped) == (4, 3, 1)
-    for entry, words in zip(results.recorded_entries, worded, strict=False):
-        assert entry.summary.endswith(f"…: {words['fix']}")
-        assert len(entry.summary) <= 320
+    assert (results["events_detected"], results["entries_recorded"], results["entries_skipped"]) == (4, 3, 1)
+    for entry, words in zip(results["recorded_entries"], worded, strict=False):
+        assert entry["summary"].endswith(f"…: {words['fix']}")
+        assert len(entry["summary"]) <= 320
 
 
 def test_own_words_are_kept_whole(path: Path, project: Path, store: Store) -> None:
@@ -115,13 +115,13 @@ def test_own_words_are_kept_whole(path: Path, project: Path, store: Store) -> No
     )
     fix = "Pin pydantic to 2.9 or newer, or take a FastAPI of 0.100 or older; run pip check afterwards"
     told = record_words(path, project, store, {"symptom": f"{symptom}.", "fix": f"{fix}."})
-    assert [entry.summary for entry in told.results.recorded_entries] == [f"{symptom}: {fix}"]
+    assert [entry["summary"] for entry in told.results["recorded_entries"]] == [f"{symptom}: {fix}"]
     assert f"{symptom}: {fix}" in path.read_text()
 
 
 def test_handed_over_lessons_go_before_what_the_return_shows(path: Path, project: Path, store: Store) -> None:
     told = record_to(path, project, store, lessons=[WORDS], errors=["KeyError: 'user'"], phase="story-review")
-    assert [entry.summary for entry in told.results.recorded_entries] == [
+    assert [entry["summary"] for entry in told.results["recorded_entries"]] == [
         "v-for without a key reuses the wrong row: give every v-for a key"
     ]
 
@@ -232,7 +232,7 @@ def test_odd_optional_fields_stop_nothing(path: Path, project: Path, store: Stor
     assert parsed.code_paths == ("src/a.py",)
     assert parsed.framework_context == "vue, 3"
     envelope = record_to(path, project, store, code_paths=[None, {"a": 1}, ""])
-    assert envelope.results.recorded_entries[0].ref is None
+    assert envelope.results["recorded_entries"][0]["ref"] is None
 
 
 def test_more_than_three_events_are_cut(path: Path, project: Path, store: Store) -> None:
@@ -244,8 +244,8 @@ def test_more_than_three_events_are_cut(path: Path, project: Path, store: Store)
         errors=["Use Page for MyBatis-Plus", "Close FileInputStream in CsvReader"],
         results={"review_rounds": 99, "issues": [ISSUE, {"severity": "HIGH", "fix": "Rename CsvReader.go"}]},
     ).results
-    assert (results.events_detected, results.entries_recorded, results.entries_skipped) == (4, 3, 1)
-    assert [entry.event_type for entry in results.recorded_entries] == [
+    assert (results["events_detected"], results["entries_recorded"], results["entries_skipped"]) == (4, 3, 1)
+    assert [entry["event_type"] for entry in results["recorded_entries"]] == [
         "review_max_rounds",
         "high_severity_issues",
         "agent_needs_intervention",
@@ -271,7 +271,7 @@ def test_issues_say_more_than_a_summary(path: Path, project: Path, store: Store)
         phase="story-review",
         event_type="high_severity_issues",
     )
-    assert [(entry.phase, entry.summary) for entry in told.results.recorded_entries] == [
+    assert [(entry["phase"], entry["summary"]) for entry in told.results["recorded_entries"]] == [
         ("story-review", "DELETE /projects/{id} checks no owner: Compare owner_id")
     ]
 
@@ -290,7 +290,7 @@ def test_where_nothing_is_to_be_learned_nothing_is_recorded(
 ) -> None:
     envelope = record_to(path, project, store, **said)
     assert envelope.status == "skipped"
-    assert "No lesson could be distilled" in (envelope.results.message or "")
+    assert "No lesson could be distilled" in envelope.results["message"]
     assert not path.exists()
 
 
@@ -303,12 +303,12 @@ def test_an_error_at_either_end_of_a_long_output_is_seen(
     for phase, output in (("dev-execution", f"{noise}{error}"), ("code-review", f"{error}\n{noise}")):
         told = record_to(path, project, store, errors=[{"message": output}], phase=phase)
         assert told.status == "recorded"
-        assert "unsupported operand" in told.results.recorded_entries[0].summary
+        assert "unsupported operand" in told.results["recorded_entries"][0]["summary"]
 
 
 def test_the_most_relevant_path_is_the_reference(path: Path, project: Path, store: Store) -> None:
-    def ref(error: object, **more: Any) -> str | None:
-        return record_to(path, project, store, errors=[error], **more).results.recorded_entries[0].ref
+    def ref(error: object, **more: Any) -> Any:
+        return record_to(path, project, store, errors=[error], **more).results["recorded_entries"][0]["ref"]
 
     own = {"message": "CsvReader must close FileInputStream", "file": "b/CsvReader.java", "line": 7}
     assert ref(own, code_paths=["a/Other.java"]) == "b/CsvReader.java:7"
@@ -319,19 +319,22 @@ def test_the_most_relevant_path_is_the_reference(path: Path, project: Path, stor
 
 @pytest.mark.parametrize("given", ["a.py\n- [2026-01-01] [code-review] evil", "a.py - [2026-01-01] [x] evil"])
 def test_a_path_is_no_second_lesson(path: Path, project: Path, store: Store, given: str) -> None:
-    entry = record_to(path, project, store, code_paths=[given]).results.recorded_entries[0]
-    assert entry.ref in {None, "a.py"}
+    entry = record_to(path, project, store, code_paths=[given]).results["recorded_entries"][0]
+    assert entry["ref"] in {None, "a.py"}
     assert "evil" not in path.read_text(encoding="utf-8")
 
 
 def test_the_date_is_that_of_utc(path: Path, project: Path, store: Store) -> None:
     shanghai = datetime(2026, 2, 8, 7, 59, tzinfo=timezone(timedelta(hours=8)))
-    assert record_to(path, project, store, now=shanghai).results.recorded_entries[0].date == "2026-02-07"
+    assert (
+        record_to(path, project, store, now=shanghai).results["recorded_entries"][0]["date"] == "2026-02-07"
+    )
 
 
 def test_a_failed_write_is_a_failure(path: Path, project: Path, store: Store) -> None:
     record_to(path, project, store)
-    path.chmod(0o444)
+    elsewhere = path.rename(project / "elsewhere.md")
+    path.symlink_to(elsewhere)
     before = path.read_bytes()
     plain = to_plain(record_to(path, project, store, errors=["Use Page for MyBatis-Plus paging"]))
     assert plain["status"] == "failure"
@@ -375,7 +378,7 @@ def test_lines_of_people_are_taken_in_and_gone_ones_kept(path: Path, project: Pa
     inject_from(path, store)
     text = path.read_text(encoding="utf-8")
     path.write_text(text + "- [2026-03-01] [code-review] by hand\n", encoding="utf-8")
-    index = book_of(path, store)
+    index = LessonsFile(path, store)
     index.refresh(NOW)
     assert rows(store, COUNTED) == [("code-review", 1, 0, 0), ("dev-execution", 1, 1, 0)]
     path.unlink()
@@ -406,7 +409,7 @@ def test_a_long_file_is_taken_in_in_portions(path: Path, project: Path, store: S
     path.write_text("".join(f"- [2026-01-01] [vue] number {n}\n\n" for n in range(1400)), encoding="utf-8")
     found = []
     for _ in range(5):
-        assert record_to(path, project, store).results.total_entries_in_file == 1401
+        assert record_to(path, project, store).results["total_entries_in_file"] == 1401
         found.append(rows(store, "SELECT count(*) FROM lessons")[0][0])
     assert found == [301, 601, 901, 1201, 1401]
 
@@ -420,7 +423,7 @@ def test_a_recording_costs_the_same_with_a_long_file(tmp_path: Path, effort: int
         path.write_text("".join(f"- [2026-01-01] [dev-execution] case{n} of part{n % 97} fails: set field{n} of table{n % 89}\n" for n in range(count)), encoding="utf-8")  # fmt: skip
         with Store(None, path.parents[1], timeout=20.0) as store:
             record_to(path, tmp_path, store)
-            book_of(path, store).refresh(NOW)
+            LessonsFile(path, store).refresh(NOW)
             began = time.process_time()
             for n in range(20):
                 words = {"symptom": f"zebra{n} of giraffe{n} breaks", "fix": f"feed lion{n} before noon{n}"}
@@ -493,5 +496,5 @@ def test_a_killed_recorder_hinders_nobody(path: Path, project: Path, store: Stor
     told = record_to(path, project, store, errors=["Use Page for MyBatis-Plus paging"])
     assert told.status == "recorded"
     found = lines(path)
-    assert told.results.total_entries_in_file == len(found) == len(set(found))
+    assert told.results["total_entries_in_file"] == len(found) == len(set(found))
     assert rows(store, "SELECT count(*) FROM lessons WHERE gone_at IS NULL") == [(len(found),)]

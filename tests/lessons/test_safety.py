@@ -16,7 +16,7 @@ from kr.models import to_plain
 from kr.store import lessons, lookup
 from kr.store.engine import Store
 from kr.text import search_words
-from tests.support.lessons import NOW, book_of, inject_from, record_data, record_to, record_words, settings_of
+from tests.support.lessons import NOW, inject_from, record_data, record_to, record_words, settings_of
 from tests.support.secret_shapes import SHAPES
 
 HOSTILE = [
@@ -39,7 +39,7 @@ ORDINARY = [
 
 @pytest.fixture
 def service(path: Path, store: Store) -> Lessons:
-    return Lessons(book_of(path, store), clock=lambda: NOW)
+    return Lessons(LessonsFile(path, store), clock=lambda: NOW)
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,7 @@ def test_a_session_that_is_a_secret_is_kept_under_another_name(
     record_to(path, project, store, session_id=secret)
     assert secret not in everything(path, project, "")
     with store.read() as tx:
-        (state,) = lessons.states(tx, [LessonsFile(path).read().lessons[0].id]).values()
+        (state,) = lessons.states(tx, [LessonsFile(path, store).read().lessons[0].id]).values()
     assert (state.recurred, state.recurred_after_injection) == (1, 1)
 
 
@@ -256,6 +256,6 @@ def test_a_request_that_is_refused_shows_no_secret(
 ) -> None:
     secret = "ghp" + "_0123456789abcdefghijABCDEFGHIJ012345"
     data = {**record_data(), "phase": f"token={secret}", "story_key": secret}
-    answer = json.dumps(to_plain(record(data, book_of(path, store), settings_of(project), now=NOW)))
+    answer = json.dumps(to_plain(record(data, LessonsFile(path, store), settings_of(project), now=NOW)))
     assert "Recording skipped" in answer
     assert secret not in answer + caplog.text

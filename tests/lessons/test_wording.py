@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kr.lessons.events import Finding
 from kr.lessons.line import SUMMARY_COLUMNS
-from kr.lessons.wording import word_finding
+from kr.lessons.remedies import word_finding
 from kr.text import columns
 
 

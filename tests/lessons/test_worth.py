@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 
 from kr.errors import KrError, UnknownEntry
+from kr.lessons.file import LessonsFile
 from kr.lessons.line import parse_lines
 from kr.lessons.review import Lessons
 from kr.store.engine import Store
-from tests.support.lessons import NOW, book_of, inject_from, record_to
+from tests.support.lessons import NOW, inject_from, record_to
 
 
 @pytest.fixture
 def service(path: Path, store: Store) -> Lessons:
-    return Lessons(book_of(path, store), clock=lambda: NOW)
+    return Lessons(LessonsFile(path, store), clock=lambda: NOW)
 
 
 def given(path: Path, store: Store, session: str = "s") -> str:
