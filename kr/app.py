@@ -15,7 +15,7 @@ from kr.research.decide import with_confidence
 from kr.research.service import Progress, ResearchService
 from kr.settings import Settings
 from kr.store.engine import Store
-from kr.store.sql import new_id
+from kr.store.files import new_id
 from kr.text import fit, sections
 from kr.text import section as section_of
 from kr.transfer import has_export

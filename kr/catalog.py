@@ -14,15 +14,14 @@ from kr.frameworks import framework_key
 from kr.models import Entry, ShownStatus
 from kr.research.decide import MARKED, judge
 from kr.settings.model import KnowledgeResearch
-from kr.store import archive as archived_rows
 from kr.store import entries as entry_rows
-from kr.store import lookup, reports, saving, wordings
+from kr.store import lookup, reports, saving, usage
 from kr.store import search as text_search
-from kr.store.archive import Archived, ArchiveReason, unknown_entry, unknown_revision
 from kr.store.engine import Store, Transaction
+from kr.store.entries import Archived, ArchiveReason, unknown_entry
 from kr.store.saving import Saved
 from kr.store.search import passage_of
-from kr.store.wordings import Wording
+from kr.store.usage import Wording
 from kr.text import search_words
 from kr.times import UNKNOWN_VERSION
 
@@ -56,8 +55,8 @@ class Catalog:
         """
         now = self.clock()
         with self.store.read_if_exists() as tx:
-            wrong = set(wordings.rated_wrong(tx))
-            found = list(entry_rows.browse(tx, framework and _text(framework)))
+            wrong = set(usage.rated_wrong(tx))
+            found = entry_rows.find(tx, **_of_framework(framework))
             if status is not None:
                 found = [entry for entry in found if self._judged(entry, now, wrong)[0] == status]
             shown = found[offset : None if limit is None else offset + limit]
@@ -75,10 +74,10 @@ class Catalog:
         keys = () if framework is None else (framework_key(_text(framework)),)
         with self.store.read_if_exists() as tx:
             ids = text_search.find(tx, text, keys=keys, most=limit or _MOST_FOUND)
-            wrong = set(wordings.rated_wrong(tx))
+            wrong = set(usage.rated_wrong(tx))
             entries = {entry.id: entry for entry in entry_rows.some(tx, ids) if entry.origin != "placeholder"}
             found = [
-                (entries[it], reports.text_of(tx, entries[it].sha256) or "") for it in ids if it in entries
+                (entries[it], lookup.text_of(tx, entries[it].sha256) or "") for it in ids if it in entries
             ]
         return [
             _fields(entry, _FOUND)
@@ -89,7 +88,7 @@ class Catalog:
     def wordings(self, entry_id: str) -> list[Wording]:
         """Return how requests worded the need of an entry, the newest first."""
         with self.store.read() as tx:
-            return wordings.of(tx, entry_id)[::-1]
+            return usage.wordings_of(tx, entry_id)[::-1]
 
     def search_lessons(self, words: str, *, limit: int = 50) -> list[dict[str, Any]]:
         """List lessons that hold ``words``, best first: ``{id, phase, passage}``."""
@@ -104,9 +103,9 @@ class Catalog:
             stored = entry_rows.get(tx, entry_id)
             if stored is None:
                 raise unknown_entry(tx, entry_id)
-            wrong = set(wordings.rated_wrong(tx))
+            wrong = set(usage.rated_wrong(tx))
             revisions = len(reports.revisions(tx, entry_id))
-            archived = len(archived_rows.of_id(tx, entry_id))
+            archived = len(entry_rows.archived(tx, id=entry_id))
         status, reasons = self._judged(stored, self.clock(), wrong)
         if (marked := stored.stale_reason) is not None:
             reasons = tuple(dict.fromkeys([marked, *(reason for reason in reasons if reason != MARKED)]))
@@ -123,7 +122,7 @@ class Catalog:
             if found is None:
                 raise unknown_entry(tx, entry_id)
             entry, ratings, _ = found
-            said = wordings.ratings_of(tx, entry)
+            said = usage.ratings_of(tx, entry)
         return {
             "worked": ratings.worked,
             "wrong": ratings.wrong,
@@ -135,7 +134,7 @@ class Catalog:
         entry_id = self._key(entry_id)
         with self.store.read() as tx:
             revisions = reports.revisions(tx, entry_id)
-            is_known = entry_rows.get(tx, entry_id) or archived_rows.of_id(tx, entry_id)
+            is_known = entry_rows.get(tx, entry_id) or entry_rows.archived(tx, id=entry_id)
             if not revisions and not is_known:
                 raise unknown_entry(tx, entry_id)
         return [_fields(revision, _REVISION) for revision in revisions]
@@ -143,16 +142,18 @@ class Catalog:
     def revision(self, entry_id: str, number: int) -> dict[str, Any]:
         revision = next((it for it in self.history(entry_id) if it["revision"] == number), None)
         if revision is None:
-            raise unknown_revision(entry_id, number)
+            raise saving.unknown_revision(entry_id, number)
         with self.store.read() as tx:
-            text = reports.text_of(tx, revision["sha256"])
+            text = lookup.text_of(tx, revision["sha256"])
         return {**revision, "text": text or ""}
 
     def archive(
         self, *, framework: str | None = None, reason: ArchiveReason | None = None, limit: int | None = None
     ) -> list[dict[str, Any]]:
         with self.store.read_if_exists() as tx:
-            found = archived_rows.browse(tx, framework and _text(framework), reason)
+            found = entry_rows.archived(
+                tx, **_of_framework(framework), **({"reason": reason} if reason else {})
+            )
             return [archived_item(archived) for archived in islice(found, limit)]
 
     def archived(
@@ -162,7 +163,7 @@ class Catalog:
         entry_id = self._key(entry_id)
         with self.store.read() as tx:
             chosen = _chosen(tx, entry_id, archive_id)
-            text = reports.text_of(tx, chosen.entry.sha256)
+            text = lookup.text_of(tx, chosen.entry.sha256)
         item = archived_item(chosen) | _fields(chosen.entry, "origin researched_at sha256")
         return {**item, "report": text} if report else item
 
@@ -178,15 +179,12 @@ class Catalog:
             "warnings": self.export(),
         }
 
-    def restore(
-        self, entry_id: str, *, archive_id: int | None = None, replace_live: bool = False
-    ) -> dict[str, Any]:
+    def restore(self, entry_id: str, *, archive_id: int | None = None) -> dict[str, Any]:
         """Make an archived entry live and fresh, the last archived or that of ``archive_id``. Raises ``EntryConflict`` when it is live."""
         entry_id = self._key(entry_id)
         with self.store.read() as tx:
             chosen = _chosen(tx, entry_id, archive_id)
-        restored = saving.restore_archived(self.store, chosen, self.clock(), replace_live=replace_live)
-        return self._restored(restored)
+        return self._restored(saving.restore_archived(self.store, chosen, self.clock()))
 
     def restore_revision(self, entry_id: str, number: int) -> dict[str, Any]:
         restored = saving.restore_revision(self.store, self._key(entry_id), number, self.clock())
@@ -222,13 +220,17 @@ class Catalog:
 
 
 def _chosen(tx: Transaction, entry_id: str, archive_id: int | None) -> Archived:
-    rows = archived_rows.of_id(tx, entry_id)
+    rows = entry_rows.archived(tx, id=entry_id)
     if not rows:
         raise unknown_entry(tx, entry_id, in_archive=True)
     for row in rows:
         if archive_id in {None, row.archive_id}:
             return row
     raise UnknownEntry(f"{entry_id}: it has no archive id {archive_id}; see kr archive show {entry_id}")
+
+
+def _of_framework(name: str | None) -> dict[str, str]:
+    return {} if name is None else {"framework_key": framework_key(_text(name))}
 
 
 def _text(given: str) -> str:

@@ -24,7 +24,7 @@ from kr.settings.project import tracked_name
 from kr.sources.base import Ask
 from kr.sources.llm import complete
 from kr.sources.local_docs import Folder
-from kr.store import archive, backup, reports
+from kr.store import backup, lookup, reports
 from kr.store import entries as entry_rows
 from kr.store.engine import Store
 from kr.store.reports import edit_at
@@ -121,7 +121,7 @@ class Doctor:
         yield self.check_database
         if is_file:
             yield self.check_tracked
-        if backup.inspect_store(self._store).state != "current":
+        if backup.inspect(self._store).state != "current":
             return
         yield self.check_integrity
         if is_file:  # else the folder is a copy, which is made as kr answers
@@ -146,7 +146,7 @@ class Doctor:
 
     def check_database(self) -> Iterator[Diagnosis]:
         """A database that is absent, corrupt, of another version, or another program's."""
-        found = backup.inspect_store(self._store)
+        found = backup.inspect(self._store)
         about = partial(Diagnosis, "database", subject=self._store.location)
         if found.state == "absent" and (left := remains(self._folder)):
             why = f"there is no database, but there are {left}"
@@ -190,7 +190,7 @@ class Doctor:
 
     def check_integrity(self) -> Iterator[Diagnosis]:
         """Broken pages, indexes, references, and texts that are not those that were written."""
-        problems = backup.check_store(self._store)
+        problems = backup.check(self._store)
         about = partial(Diagnosis, "integrity", "error", self._store.location)
         if strange := [line for line in problems if line.endswith(backup.NOT_OURS)]:
             yield about(_some(strange))
@@ -208,7 +208,7 @@ class Doctor:
             kept = backup.backup(path, None, self._moment())
             with self._store.write() as tx:
                 backup.rebuild_indexes(tx)
-            if all(line.endswith(backup.NOT_OURS) for line in backup.check(path)):
+            if all(line.endswith(backup.NOT_OURS) for line in backup.check(self._store)):
                 return f"indexes rebuilt; the database as it was is {kept}"
         return self._replace()
 
@@ -216,7 +216,7 @@ class Doctor:
         """Entries whose report file is missing, edited or can't be read: the last is no reason to touch the entry."""
         with self._store.read() as tx:
             entries = entry_rows.all(tx)
-            kept = {entry.id for entry in entries if reports.text_of(tx, entry.sha256) is not None}
+            kept = {entry.id for entry in entries if lookup.text_of(tx, entry.sha256) is not None}
             edited = {entry.id for entry in entries if edit_at(tx, entry.path, entry.sha256) is not None}
         for entry in entries:
             state = self._files.state(entry.path)
@@ -251,15 +251,14 @@ class Doctor:
             row = entry_rows.get(tx, entry.id)
             if row is None or self._files.state(row.path) != "absent":
                 return "somebody else has put it right"
-            archive.move(tx, entry.id, "manual", self._clock())
+            entry_rows.archive(tx, entry.id, "manual", self._clock())
         return "archived"
 
     def check_orphans(self) -> Iterator[Diagnosis]:
         """Report files that no entry has, live or archived."""
         with self._store.read() as tx:
-            known = entry_rows.known_paths(tx)
             for path in report_paths(self._folder):
-                if path in known:
+                if reports.holders(tx, "path", path):
                     continue
                 about = partial(Diagnosis, "orphan", subject=path)
                 item = self._read_item(path)
@@ -268,7 +267,7 @@ class Doctor:
                     yield about("information", message=why)
                     continue
                 version = item.framework_version or "unknown"
-                live = entry_rows.of_topic(tx, item.framework, item.topic, version)
+                live = entry_rows.of_major(entry_rows.of_pair(tx, item.framework, item.topic), version)
                 if live and not live.is_written and is_finding(self._files.read_text(path)):
                     why = f"somebody found it out, and {live.id} is none"
                     repair, fix = f"make it the text of {live.id}", partial(self._take_over, path, live)
@@ -316,7 +315,7 @@ class Doctor:
     def check_export(self) -> Iterator[Diagnosis]:
         """``index.yaml`` and ``_archived-index.yaml`` that don't say what the database says."""
         with self._store.read() as tx:
-            live, archived = entry_rows.all(tx), archive.since(tx, 0)
+            live, archived = entry_rows.all(tx), entry_rows.archived_since(tx, 0)
         is_wanted = self._auto_export and bool(live or archived)
         repair = "export both files; an index that kr did not write is imported first"
         for name, text in ((INDEX, render_index(live)), (ARCHIVE, "".join(render_archive(archived)))):

@@ -41,12 +41,12 @@ class KrError(Exception):
     """Base of the tree. ``str(error)`` is a sentence for a person, without a trailing newline."""
 
     code: ClassVar[str] = "error"
+    """The ``type`` of an item of ``errors`` in an envelope."""
     exit_status: ClassVar[int] = 1
     http_status: ClassVar[int] = 500
 
 
 class ConfigError(KrError):
-    code = "config_error"
     exit_status = 2
 
 
@@ -61,7 +61,6 @@ class FieldError:
 class InvalidRequest(KrError):
     """All bad fields of a request at once; ``read`` holds the texts at the top of a document that were read before."""
 
-    code = "validation_error"
     http_status = 422
 
     def __init__(self, *fields: FieldError) -> None:
@@ -75,9 +74,6 @@ class BrokenYaml(KrError):
 
     ``read`` holds the texts at the top of the document that were read before.
     """
-
-    code = "yaml_broken"
-    http_status = 422
 
     def __init__(self, line: int, column: int, problem: str, *, path: tuple[str | int, ...] = ()) -> None:
         super().__init__(f"line {line}, column {column}: {problem}")
@@ -101,7 +97,7 @@ class StoreBusy(StoreError):
 
 
 class StoreConflict(StoreBusy):
-    code = "database_conflict"
+    pass
 
 
 class StoreCorrupt(StoreError):
@@ -121,22 +117,18 @@ class StoreUnwritable(StoreError):
 
 
 class Overloaded(KrError):
-    code = "overloaded"
     http_status = 429
 
 
 class UnknownEntry(KrError):
-    code = "unknown_id"
     http_status = 404
 
 
 class EntryConflict(KrError):
-    code = "conflict"
     http_status = 409
 
 
 class ReviewerNeeded(KrError):
-    code = "reviewer_needed"
     http_status = 403
 
 
@@ -145,18 +137,15 @@ class ReportUnwritable(KrError):
 
 
 class IndexUnreadable(KrError):
-    code = "index_unreadable"
-    http_status = 422
+    pass
 
 
 class RequestUnreadable(KrError):
-    code = "request_unreadable"
+    pass
 
 
 class NotInstalled(KrError):
     """What was asked for needs ``package``, which the extra ``kr[extra]`` brings."""
-
-    code = "not_installed"
 
     def __init__(self, extra: str, package: str) -> None:
         how = how_to_install(extra)
@@ -169,7 +158,7 @@ def how_to_install(extra: str) -> str:
 
 
 class WorkflowError(KrError):
-    code = "workflow_error"
+    pass
 
 
 class SourceFailure(KrError):

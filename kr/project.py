@@ -9,8 +9,8 @@ from typing import Any
 
 from kr.frameworks import is_usual_name
 from kr.models import Envelope
+from kr.packages import find_dependencies, fitting, version_of
 from kr.packages.model import UNKNOWN, Dependency
-from kr.packages.versions import find_dependencies, fitting, version_of
 from kr.research.decide import judge
 from kr.settings.model import KnowledgeResearch
 from kr.store import entries as entry_rows

@@ -150,39 +150,41 @@ def carried_over(old: str, query: Query, today: date, notes: Sequence[str]) -> s
     parsed = parse_report(old)
     if parsed and origin_of(old) == "baseline":
         return old
-    sections = dict(parsed.sections) if parsed else _quoted_whole(old)
-    version = parsed.header["Version"] if parsed else "unknown"
-    when = read_date(old)
+    report = parsed or _quoted_whole(old)
+    version, when = report.header["Version"], report.header["Research Date"]
+    researched = "at an unknown date" if when == "unknown" else f"on {when}"
     asked = plain_line(query.framework_version, 100)
-    researched = f"on {when}" if when else "at an unknown date"
     own_notes = [
         "Confidence: low, since no source answered and an older report stands in.",
         f"The text was researched {researched} for version {version}; on {today} version {asked} was asked for.",
         *notes,
     ]
-    older = _OLD_CONFIDENCE.sub("", sections[CAVEATS]).strip("\n")
     listed = "\n".join(f"- {note}" for note in own_notes)
-    sections[SUMMARY] = f"{STALE_MARK}\n\n{sections[SUMMARY]}"
-    sections[CAVEATS] = f"{_OWN_NOTES}\n\n{listed}\n\n{older}".strip("\n")
-    header = {
-        "Framework": plain_line(query.framework),
-        "Version": version,
-        "Research Date": when or "unknown",
-        "Confidence": "low",
-        "Sources": parsed.header["Sources"] if parsed else "none",
+    older = _OLD_CONFIDENCE.sub("", report.sections[CAVEATS]).strip("\n")
+    sections = {
+        **report.sections,
+        SUMMARY: f"{STALE_MARK}\n\n{report.sections[SUMMARY]}",
+        CAVEATS: f"{_OWN_NOTES}\n\n{listed}\n\n{older}".strip("\n"),
     }
+    header = {**report.header, "Framework": plain_line(query.framework), "Confidence": "low"}
     title = title_of(query.framework, query.topic)
     return render_report(ParsedReport(title=title, header=header, sections=sections))
 
 
-def _quoted_whole(old: str) -> dict[str, str]:
-    return {
+def _quoted_whole(old: str) -> ParsedReport:
+    sections = {
         SUMMARY: "The earlier report does not follow the template; it is quoted whole under Details.",
         DETAILS: f"From the earlier report:\n\n{render(split(old.replace(STALE_MARK, '')))}",
         CODE: "Code of the earlier report stands in its place under Details.",
         CAVEATS: "",
         ATTRIBUTION: "No source answered; sources of the earlier report stand in its text under Details.",
     }
+    header = {
+        **dict.fromkeys(HEADER, "unknown"),
+        "Research Date": read_date(old) or "unknown",
+        "Sources": "none",
+    }
+    return ParsedReport(title="", header=header, sections=sections)
 
 
 # --- untrusted text

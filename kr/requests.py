@@ -82,7 +82,8 @@ def bad(detail: str) -> Bad:
 
 T = TypeVar("T")
 Reader = Callable[[Any], Any]
-Fields = Mapping[str, Reader]
+Fields = Mapping[str, "Reader | Fields"]
+"""The readers of a mapping's fields by their names; a mapping of its own in place of a reader is one within."""
 
 
 def taken(read: Reader, default: Any = MISSING) -> Any:
@@ -98,11 +99,17 @@ def fields_of(record: type[Any]) -> Fields:
 
 
 def read_fields(readers: Fields, data: object, prefix: str = "") -> tuple[dict[str, Any], list[FieldError]]:
-    """Read every field of a mapping: the values that are right, and an error for each that is wrong."""
+    """Read every field of a mapping, and those of the mappings in it: the values that are right, and an error for each that is wrong."""
     given = data if isinstance(data, Mapping) else {}
     values: dict[str, Any] = {}
     errors: list[FieldError] = []
     for name, read in readers.items():
+        if isinstance(read, Mapping):
+            block, within = decoded(given.get(name)), f"{prefix}{name}."
+            warn_of_unknown(block, read, within)
+            values[name], wrong_ones = read_fields(read, block, within)
+            errors += wrong_ones
+            continue
         try:
             values[name] = read(given.get(name))
         except Bad as wrong:
@@ -302,7 +309,7 @@ def _counted(name: str, least: int) -> Reader:
 class ResearchOverrides:
     """What a caller of research may override; None is the configured value.
 
-    ``refresh`` researches again whatever the cache holds; ``use`` is the id of the entry to be served.
+    ``use`` is the id of the entry to be served, which goes before ``refresh``: to research again whatever the cache holds.
     """
 
     max_calls: int | None = taken(_counted("max_calls", 0), None)
@@ -379,31 +386,20 @@ def parse_request(
     phases: Sequence[str] = PHASES,
 ) -> ResearchRequest | LessonsInjectRequest:
     """Check a request of either mode; ``default_mode`` stands in for a missing one. Raises ``InvalidRequest``."""
-    blocks: Mapping[str, Fields] = {
+    blocks: Fields = {
         "research_query": _QUERY,
         "config_overrides": fields_of(ResearchOverrides),
         "lessons_inject": {"phase": one_of("phase tag", phases), **fields_of(LessonsInject)},
     }
-    warn_of_unknown(data, {*IDENTITY, "mode", *blocks})
     mode = default_mode if data.get("mode") is None else data["mode"]
-    read, errors = read_fields({"mode": one_of("mode", MODES), **IDENTITY}, {**data, "mode": mode})
     # Where nobody knows the mode, all that is there is checked.
     wanted = _BLOCKS[mode] if mode in MODES else [name for name in blocks if data.get(name)]
-    for name, readers in blocks.items():
-        given = decoded(data.get(name))
-        warn_of_unknown(given, readers, f"{name}.")
-        if name in wanted:
-            read[name], wrong = read_fields(readers, given, f"{name}.")
-            errors += wrong
-    overrides = read.get("config_overrides", {})
-    if overrides.get("refresh") and overrides.get("use"):
-        why = "Validation failed: can't be combined with refresh: an entry is served as it is, or researched again"
-        errors.append(FieldError("config_overrides.use", why))
-    if errors:
-        raise InvalidRequest(*errors)
+    own = {name: value for name, value in data.items() if name in wanted or name not in blocks}
+    readers = {"mode": one_of("mode", MODES), **IDENTITY, **{name: blocks[name] for name in wanted}}
+    read = checked(readers, {**own, "mode": mode})
     if mode == "lessons-inject":
         return LessonsInjectRequest(**{**read, "lessons_inject": LessonsInject(**read["lessons_inject"])})
-    query, said = Query(**read["research_query"]), ResearchOverrides(**overrides)
+    query, said = Query(**read["research_query"]), ResearchOverrides(**read["config_overrides"])
     return ResearchRequest(**{**read, "research_query": query, "config_overrides": said})
 
 

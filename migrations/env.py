@@ -8,12 +8,12 @@ import os
 from alembic import context
 from sqlalchemy import Connection
 
-from kr.store import migrate
+from kr.store import schema
 from kr.store.engine import Store
 
 
 def note_version(*, ctx, step, heads, run_args) -> None:  # noqa: ANN001, ARG001 - Alembic's callback
-    migrate.mark(ctx.connection, max((int(head) for head in heads), default=0))
+    schema.mark(ctx.connection, max((int(head) for head in heads), default=0))
 
 
 def run(connection: Connection) -> None:

@@ -198,7 +198,7 @@ def judge_kills(told: list[Acknowledged], kills: list[float]) -> bool:
 def judge(store: Store, context7: StandIn, told: list[Acknowledged], most: int, seconds: float) -> bool:
     took = sorted(it for one in told for it in one["took"])
     with store.read() as tx:
-        live = set(entries.ids(tx))
+        live = {entry.id for entry in entries.all(tx)}
         archived = tx.rows("SELECT id, topic FROM archived_entries")
         kept = live | {row["id"] for row in archived}
         counter = int(tx.fact("counter") or 0)
@@ -280,7 +280,7 @@ def move(folder: Path, url: str) -> bool:
     there, back = Store(url, folder / "there"), Store(f"sqlite:///{folder}/back.db", folder / "back")
     for source, target in ((old, there), (there, back)):
         start = time.perf_counter()
-        rows = backup.copy(source, target, lambda *_: None).rows
+        rows = backup.copy(source, target).rows
         print(
             f"  {sum(rows.values())} rows in {time.perf_counter() - start:.1f} s to {target.location.partition(':')[0]}"
         )

@@ -1,7 +1,7 @@
 """How many files of kr a request enters: what somebody has to read to follow it.
 
 A file is entered where a function of it is called; importing it is none. ``errors``, ``models``, ``text`` and ``times`` hold
-values and helpers and are not counted, nor is ``store/lock``, which belongs to the file that takes it. Each flow runs in this process, with all modules imported, on a knowledge base in a temporary folder; a
+values and helpers and are not counted. Each flow runs in this process, with all modules imported, on a knowledge base in a temporary folder; a
 miss asks a server on loopback. --files lists the files; --limits ends with status 1 where a flow enters too many.
 """
 
@@ -30,8 +30,8 @@ from tests.support.mcp_servers import context7_server
 from tests.support.program import Project, request
 
 PACKAGE = Path(kr.__file__).parent
-LEAVES = frozenset(("errors.py", "models.py", "text.py", "times.py", "store/lock.py"))
-"""What is not counted: the modules of values and of helpers of a few lines, and the lock, which belongs to the file that takes it."""
+LEAVES = frozenset(("errors.py", "models.py", "text.py", "times.py"))
+"""What is not counted: the modules of values and of helpers of a few lines."""
 LIMITS = {
     "hit, command line": 9,
     "hit, MCP": 6,

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.app import App
-from kr.errors import EntryConflict, KrError, UnknownEntry
+from kr.errors import KrError, UnknownEntry
 from kr.models import PLACEHOLDER_MARK
 from kr.store import entries, lookup, saving
 from kr.text import nearest, strip_invisible
@@ -224,14 +224,12 @@ def test_of_several_archived_ones_the_newest_comes_back_or_the_chosen_one(app: A
     path = project.base / rows[0]["path"]
     app.catalog.restore("vue-slots")
     assert path.read_text() == "# three\n"
-    with pytest.raises(EntryConflict, match="--replace"):
-        app.catalog.restore("vue-slots", archive_id=rows[2]["archive_id"])
-    app.catalog.restore("vue-slots", archive_id=rows[2]["archive_id"], replace_live=True)
+    app.catalog.restore("vue-slots", archive_id=rows[2]["archive_id"])
     assert path.read_text() == "# one\n"
-    app.catalog.restore("vue-slots", archive_id=rows[1]["archive_id"], replace_live=True)
+    app.catalog.restore("vue-slots", archive_id=rows[1]["archive_id"])
     assert path.read_text() == "# two\n"
     with pytest.raises(UnknownEntry, match="archive id"):
-        app.catalog.restore("vue-slots", archive_id=2**70, replace_live=True)
+        app.catalog.restore("vue-slots", archive_id=2**70)
 
 
 def test_history_and_a_revisions_text(app: App, project: Project) -> None:

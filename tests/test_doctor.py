@@ -13,8 +13,8 @@ import yaml
 
 from kr.app import App
 from kr.doctor import Diagnosis
-from kr.store import archive, backup, entries, lookup, reports, saving
-from kr.store.sql import SCHEMA_VERSION
+from kr.store import SCHEMA_VERSION, backup, entries, lookup, reports, saving
+from kr.store.engine import Store
 from kr.transfer.export_yaml import export_yaml
 from tests.support.older import make_unreleased
 from tests.support.program import Project
@@ -296,7 +296,7 @@ def test_a_damaged_database_is_kept_and_what_it_held_comes_back(project: Project
     value = repair(project)
     assert value["problems"] == 0, value
     assert ids(project) == before
-    assert backup.check(project.database) == []
+    assert backup.check(Store(None, project.base)) == []
     (kept,) = project.base.glob("kr.db.*.damaged")
     assert kept.read_bytes() == broken
     assert all(len(path.read_bytes()) > 100 for path in (project.base / "frameworks/vue").glob("*.md"))
@@ -315,7 +315,7 @@ def test_a_schema_that_is_no_text_is_damage(project: Project) -> None:
 def test_a_deleted_database_is_rebuilt_from_exports_and_reports(project: Project) -> None:
     keep(project, "slots", "plugins", "old things")
     with project.app() as app, app.store.write() as tx:
-        archive.move(tx, "vue-old-things", "lru", project.clock())
+        entries.archive(tx, "vue-old-things", "lru", project.clock())
     export(project)
     put(project, "frameworks/react/hooks.md", REPORT.format(framework="react", topic="hooks"))
     remove_database(project)

@@ -79,19 +79,6 @@ def test_refusals_name_the_field_and_the_place(data: bytes | str, field: str, pa
     assert part in found[1]
 
 
-def test_a_refusal_carries_the_texts_at_the_top_that_were_read() -> None:
-    with pytest.raises(InvalidRequest) as caught:
-        read_document(b"story_key: 3-1\ntags: [b]\nnothing:\nc: {d: [*x]}\nlate: 2")
-    assert caught.value.read == {"story_key": "3-1"}
-
-
-@pytest.mark.parametrize(("opening", "closing"), [('{"a":[', "]}"), ("{a: [", "]}"), ('{"a": {"b":', "}}")])
-def test_depth_is_counted_in_containers(opening: str, closing: str) -> None:
-    inner = "1" if closing == "}}" else ""
-    assert read_document((opening * 16 + inner + closing * 16).encode())
-    assert "nested deeper than 32" in refused(opening * 17 + inner + closing * 17)[1]
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from kr.report import Block, clean, fence, plain_line, quote, render, safe_url, split
+from kr.report import Block, clean, fence, plain_line, quote, render, split
 
 PARTS = st.sampled_from(
     ["# a", "## Summary", "\n", "\n\n", "```", "````", "~~~", "> ", "- ", "1. ", "    ", "<b>", "<script>", "</script>", "<!--", "-->", "<a href=x>",
@@ -49,10 +49,6 @@ def test_prose_keeps_its_words_and_code_stays_as_it_was() -> None:
     ]
 
 
-def test_code_in_a_list_keeps_its_own_indentation() -> None:
-    assert split("- do:\n  ```\n  if x:\n      y()\n  ```")[1].text == "if x:\n    y()"
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -77,11 +73,3 @@ def test_one_line_is_harmless_wherever_it_stands() -> None:
     assert plain_line("a\n# b <i>*x*") == r"a \# b \<i>\*x\*"
     assert plain_line("- item") == r"\- item"
     assert plain_line("my_name") == "my_name"
-
-
-def test_an_address_is_http_or_none() -> None:
-    assert safe_url("https://x.example/a b,c") == "https://x.example/a%20b,c"
-    assert [
-        safe_url(one)
-        for one in (None, "", "javascript:x", "file:///etc", "https://", "https://x" + "y" * 2_000)
-    ] == [None] * 6

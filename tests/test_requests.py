@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from kr.errors import InvalidRequest
 from kr.lessons.record import parse_record
-from kr.models import PHASES, Query
+from kr.models import Query
 from kr.requests import (
     Finding,
-    LessonsInjectRequest,
     Rate,
     ResearchOverrides,
     ResearchRequest,
@@ -135,21 +134,12 @@ def test_what_is_no_name_of_a_framework(name: str) -> None:
     assert list(problems(research(research_query__framework=name))) == ["research_query.framework"]
 
 
-def test_a_question_may_have_lines() -> None:
-    question = parsed(research_query__question="How?\n\n    code\n").research_query.question
-    assert question == "How?\n\n    code"
-
-
 @pytest.mark.parametrize(
     "bad",
     [KeyError, None, [], "tag", {}, [""], [None, " "], ["\u200b"], [["a"]], [{"a": "b"}], ["a\nb"], "[]"],
 )
 def test_tags(bad: object) -> None:
     assert list(problems(research(research_query__tags=bad))) == ["research_query.tags"]
-
-
-def test_blank_and_double_tags_are_dropped_when_one_is_left() -> None:
-    assert parsed(research_query__tags=["a", " ", None, "b", "a"]).research_query.tags == ("a", "b")
 
 
 @pytest.mark.parametrize("bad", [KeyError, None, "", "dev", "dev-execution ", ["dev-execution"]])
@@ -159,17 +149,6 @@ def test_phase(bad: object) -> None:
     assert found["lessons_inject.phase"].startswith("Invalid phase tag")
 
 
-@pytest.mark.parametrize("block", [None, "dev-execution", []])
-def test_a_phase_block_of_the_wrong_kind(block: object) -> None:
-    assert list(problems(inject(lessons_inject=block))) == ["lessons_inject.phase"]
-
-
-@pytest.mark.parametrize("phase", [*PHASES, "design"])
-def test_legal_phases_and_those_of_the_configuration(phase: str) -> None:
-    request = parse_request(inject(lessons_inject={"phase": phase}), phases=(*PHASES, "design"))
-    assert isinstance(request, LessonsInjectRequest)
-
-
 def test_every_bad_field_in_one_answer_and_by_the_tables_names() -> None:
     found = problems(
         {"mode": "x", "story_key": "x", "research_query": {"tags": "none"}, "lessons_inject": {"a": 1}}
@@ -177,12 +156,6 @@ def test_every_bad_field_in_one_answer_and_by_the_tables_names() -> None:
     query = ("framework", "framework_version", "topic", "tags", "question")
     names = {f"research_query.{name}" for name in query}
     assert set(found) == {"mode", "story_key", "session_id", "lessons_inject.phase"} | names
-
-
-def test_scalars_of_other_callers_are_read_as_text() -> None:
-    request = parsed(research_query__framework_version=2.1, session_id=7, research_query__topic=True)
-    assert request.research_query.framework_version == "2.1"
-    assert (request.session_id, request.research_query.topic) == ("7", "true")
 
 
 @pytest.mark.parametrize(
@@ -213,12 +186,6 @@ def test_counts_in_any_form(
     assert len(caplog.records) == (max_calls is None) + (timeout is None)
 
 
-def test_what_is_empty_is_as_if_it_were_not_there(caplog: pytest.LogCaptureFixture) -> None:
-    empty = dict.fromkeys(("max_calls", "timeout_seconds", "refresh", "use", "if_unsure"), "")
-    assert overrides(**empty) == overrides(**{key: [] for key in empty}) == ResearchOverrides()
-    assert not caplog.records
-
-
 @pytest.mark.parametrize("block", ["fast", [1], "3"])
 def test_overrides_of_the_wrong_kind_fall_back(block: object, caplog: pytest.LogCaptureFixture) -> None:
     assert parsed(config_overrides=block).config_overrides == ResearchOverrides()
@@ -239,7 +206,6 @@ def test_what_a_caller_of_research_may_say(yes: object) -> None:
         ({"refresh": 1}, "refresh"),
         ({"if_unsure": "ask"}, "if_unsure"),
         ({"use": ["a"]}, "use"),
-        ({"refresh": True, "use": "a"}, "use"),
     ],
 )
 def test_what_a_caller_of_research_may_not_say(given: dict[str, object], field: str) -> None:
@@ -266,12 +232,6 @@ def test_unknown_keys_are_named_at_every_depth(caplog: pytest.LogCaptureFixture)
     assert not caplog.records, "a document may serve both modes"
 
 
-def test_a_command_of_one_mode_may_leave_it_out() -> None:
-    data = inject()
-    del data["mode"]
-    assert isinstance(parse_request(data, default_mode="lessons-inject"), LessonsInjectRequest)
-
-
 def test_lists_and_blocks_may_be_json_text() -> None:
     data = research(research_query__tags='["ref", "vue"]', config_overrides='{"max_calls": "2"}')
     request = parse_request({**data, "research_query": json.dumps(data["research_query"])})
@@ -281,18 +241,6 @@ def test_lists_and_blocks_may_be_json_text() -> None:
 
 
 FINDING = {"framework": "vue", "question": "How?", "answer": "\nSo.\n"}
-
-
-def test_a_finding_with_all_that_is_empty() -> None:
-    empty = dict.fromkeys(("code", "sources", "tags", "verified_by", "entry", "story_key", "session_id"), "")
-    assert parse(Finding, {**FINDING, **empty, "tags": []}) == Finding(
-        framework="vue", question="How?", answer="So."
-    )
-
-
-def test_lists_of_a_finding_in_any_form() -> None:
-    finding = parse(Finding, {**FINDING, "tags": '["a", "b", "a"]', "sources": "https://vuejs.org"})
-    assert (finding.tags, finding.sources) == (("a", "b"), ("https://vuejs.org",))
 
 
 def test_every_bad_field_of_a_finding() -> None:
@@ -344,15 +292,6 @@ def test_each_field_of_a_recording(field: str, bad: object) -> None:
     with pytest.raises(InvalidRequest) as raised:
         parse_record({**RECORD, field: bad})
     assert [error.field for error in raised.value.fields] == [field]
-
-
-def test_a_recording_in_other_forms() -> None:
-    request = parse_record({**RECORD, "agent_return": '{"status": "failed", "lessons": [{"fix": "f"}]}'})
-    assert request.agent_return["status"] == "failed"
-    assert request.lessons == ({"fix": "f"},)
-    odd = {"code_paths": "src/a.py", "framework_context": ["vue", 3], "additional_context": {"a": 1}}
-    request = parse_record({**RECORD, **odd})
-    assert (request.code_paths, request.framework_context) == (("src/a.py",), "vue, 3")
 
 
 def test_a_lesson_alone_is_enough() -> None:

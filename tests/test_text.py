@@ -9,7 +9,6 @@ from kr.text import (
     TURNING,
     beginning,
     contraries,
-    derive_tags,
     derive_topic,
     identifiers,
     keywords,
@@ -115,27 +114,12 @@ def test_a_topic_keeps_every_word_that_turns_a_need_round(word: str, rest: str) 
     assert word in derive_topic("vue", f"How do I set {word} {rest}?").split()
 
 
-@given(st.text(max_size=300), st.text(min_size=1, max_size=40).filter(str.strip))
-def test_any_question_has_a_topic_and_tags(question: str, framework: str) -> None:
-    topic = derive_topic(framework, question)
-    assert topic
-    assert len(topic) <= max(120, len(framework))
-    assert 1 <= len(derive_tags(framework, topic)) <= 5
-
-
 @given(st.text(max_size=200))
 def test_words_of_any_text_are_folded_and_told_again_alike(text: str) -> None:
     assert tokens(text) == [token.casefold() for token in tokens(text)]
     assert keywords(text) == keywords(text.upper().lower()) or not text.isascii()
     assert not set(search_words(text)) & (SMALL | TURNING)
     assert len(search_words(text)) == len(set(search_words(text)))
-
-
-@given(st.text(alphabet="abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=12))
-def test_a_stem_begins_its_word_or_ends_in_i(word: str) -> None:
-    found = stem(word)
-    assert found
-    assert word.startswith(found.removesuffix("i"))
 
 
 @pytest.mark.parametrize(
@@ -151,13 +135,6 @@ def test_an_identifier_is_found_by_its_words_and_chinese_by_its_characters() -> 
     assert {"max", "entries"} <= set(tokens(searchable("max_entries")))
     assert search_words("启用") == ["启", "用"]
     assert search_words("vue slots", but=frozenset({"vue"})) == ["slots"]
-
-
-@given(st.text(max_size=600), st.integers(20, 200))
-def test_a_summary_is_one_line_within_its_limit(text: str, most: int) -> None:
-    told = summary_of(text, most)
-    assert len(told) <= most
-    assert "\n" not in told
 
 
 def test_a_summary_ends_with_a_sentence_where_one_fits() -> None:

@@ -162,14 +162,14 @@ def show_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> None:
         emit(app.catalog.archived(entry_id, **wanted), ctx, facts_view)
 
 
-@kr_command("restore", "kr archive restore vue-slots --archive-id 7 --replace", group=archive)
+@kr_command("restore", "kr archive restore vue-slots --archive-id 7", group=archive)
 @_ENTRY
 @_NUMBER
-@click.option("--replace", "replace_live", is_flag=True, help="Archive the live entry of this id first.")
 def restore_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> None:
     """Make an archived entry live and fresh again, with its own text at its path.
 
-    Of several of one id the last archived comes back; a placeholder comes back stale. The index stays within its
+    Of several of one id the last archived comes back; a placeholder comes back stale. A live entry of its id or topic
+    goes to the archive. The index stays within its
     capacity: the entry accessed longest ago may leave it.
     """
     with open_app(ctx) as app:

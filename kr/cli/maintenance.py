@@ -46,7 +46,7 @@ def path(ctx: click.Context) -> None:
 def upgrade(ctx: click.Context) -> None:
     """Bring the database to this kr's schema. One is made where none is."""
     with open_app(ctx) as app:
-        before = backups.inspect_store(app.store)
+        before = backups.inspect(app.store)
         if before.state != "current":  # one that is may well be write-protected
             with app.store.write() as tx:
                 entry_rows.count(tx)
@@ -62,14 +62,14 @@ def upgrade(ctx: click.Context) -> None:
 def check(ctx: click.Context) -> int:
     """Examine pages, indexes, references, tables and texts. Exit status 1 when the database is not sound."""
     with open_app(ctx) as app:
-        found = backups.inspect_store(app.store)
+        found = backups.inspect(app.store)
         problems = [found.problem] if found.problem else []
         if found.state == "absent" and (left := remains(app.settings.knowledge_base)):
             problems = [
                 f"there is no database, but there are {left}; `kr doctor --repair` makes one from them"
             ]
         elif found.state in {"current", "older"}:
-            problems = backups.check_store(app.store)
+            problems = backups.check(app.store)
         value = {
             "path": app.store.location,
             "sound": not problems,
@@ -129,14 +129,14 @@ def copy(ctx: click.Context, /, source: str, target: str) -> None:
     """Copy a knowledge base from one database into another, empty one: from a file to PostgreSQL, or back.
 
     FROM and TO are files, or URLs as in KR_DATABASE_URL (a password is better kept in ~/.pgpass: others see what is typed here).
-    Everything goes over in one transaction, and every row of both sides is compared. Reports are written again as kr answers.
+    Everything goes over in one transaction. Reports are written again as kr answers.
     """
     with (
         open_app(ctx, only_reads=True) as app,
         store_of(source, app.store.folder) as old,
         store_of(target, app.store.folder) as new,
     ):
-        copied = backups.copy(old, new, lambda table, number: logger.info("%s: %d rows", table, number))
+        copied = backups.copy(old, new)
         value = {"from": old.location, "to": new.location, "rows": copied}
         emit(value, ctx, facts_view)
 

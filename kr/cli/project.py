@@ -44,8 +44,8 @@ def versions(ctx: click.Context, /, project: Path | None, *, everything: bool, m
     the projects in the two levels below. Members of its workspace are read too.
 
     Read are package.json (package-lock.json, npm-shrinkwrap.json, yarn.lock, pnpm-lock.yaml, pnpm-workspace.yaml),
-    pyproject.toml (uv.lock, poetry.lock, pylock.toml), setup.cfg, requirements*.txt, pom.xml, build.gradle and
-    settings.gradle (also .kts, with version catalogs), go.mod and go.work, Cargo.toml (Cargo.lock), composer.json
+    pyproject.toml (uv.lock, poetry.lock), setup.cfg, requirements*.txt, pom.xml, build.gradle and
+    settings.gradle (also .kts, with gradle/libs.versions.toml), go.mod, Cargo.toml (Cargo.lock), composer.json
     (composer.lock), Gemfile.lock. What is installed (node_modules, VIRTUAL_ENV, .venv, venv) wins over a lock file, a
     lock file over a range. Dependency files that kr does not read, or can't, are named on standard error and in the answer.
     """

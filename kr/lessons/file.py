@@ -33,9 +33,8 @@ from kr.models import Lesson
 from kr.settings import Settings
 from kr.store import lessons as lesson_rows
 from kr.store.engine import LESSONS, Store, Transaction
-from kr.store.files import open_own, refuse_link, sync_folder
+from kr.store.files import file_lock, open_own, refuse_link, sync_folder
 from kr.store.lessons import LessonRow
-from kr.store.lock import file_lock
 from kr.times import to_text
 
 logger = logging.getLogger(__name__)

@@ -26,9 +26,9 @@ from kr.requests import LessonsInject, LessonsInjectRequest
 from kr.store import lessons as lesson_rows
 from kr.store import lookup
 from kr.store.engine import LESSONS
+from kr.store.files import new_id
 from kr.store.lessons import SUNK_AFTER, LessonRow
 from kr.store.lookup import RequestRow
-from kr.store.sql import new_id
 from kr.text import columns, keywords, one_line, tokens
 from kr.times import to_text
 

@@ -1,1 +1,259 @@
-"""What a project on disk says about itself: its dependencies and the packages installed for it."""
+"""What a project on disk says about itself: what it depends on, and the version of one framework in it.
+
+``installed`` has the packages that are installed for it, ``manifests`` reads its dependency files.
+"""
+
+import logging
+import os
+import posixpath
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+
+from kr.frameworks import framework_key, is_usual_name, packages_named
+from kr.packages.installed import find_node_package, python_environment
+from kr.packages.model import (
+    MOST_DEPENDENCIES,
+    UNKNOWN,
+    Dependency,
+    Folder,
+    checked,
+    is_language_or_product,
+    names_in,
+    stamp,
+)
+from kr.text import fold
+
+logger = logging.getLogger(__name__)
+
+_MAX_HEIGHT = 12
+_MOST_PROJECTS = 20
+_MOST_KEPT = 50
+_LANGUAGES = frozenset({"go", "java", "kotlin", "node", "nodejs", "php", "python", "ruby", "rust"})
+"""Languages whose version a manifest states; a package that is named like one is never meant."""
+_NO_PROJECTS = frozenset(
+    {"node_modules", "vendor", "site-packages", "examples", "test", "tests", "fixtures", "_bmad-output"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """All dependencies, direct ones first, and one sentence per file that could not be used, or not wholly."""
+
+    dependencies: tuple[Dependency, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Project:
+    """What was read of one folder, kept in this process as long as its files are as they were."""
+
+    folder: Folder
+    rows: tuple[Dependency, ...]
+    versions: dict[tuple[str, str], str | None] = field(default_factory=dict)
+
+    def dependencies(self, member: str) -> Sequence[Dependency]:
+        """Return all, or what the manifest in a member's folder states."""
+        if not member:
+            return self.rows
+        return [row for row in self.rows if posixpath.dirname(row.manifest or row.file) == member]
+
+    def version(self, framework: str, member: str) -> str | None:
+        key = (framework, member)
+        if key not in self.versions:
+            known = fitting(self.dependencies(member), framework)
+            self.versions[key] = known[0].version if known else None
+        return self.versions[key]
+
+
+_kept: dict[tuple[Path, str], _Project] = {}
+
+
+def find_dependencies(folder: Path, environ: Mapping[str, str]) -> Found:
+    """Read every dependency file of the project that ``folder`` lies in, and of its workspace's members.
+
+    The project is the nearest folder upwards with such a file, up to the repository's root; where there is none, the
+    projects in the two levels below. A member of a workspace has the versions that the workspace gives it. What is installed
+    wins over a lock file, a lock file over a range. A file that can't be used, or not wholly, is a warning that names it and
+    the reason; nothing is raised.
+    """
+    if not folder.is_dir():
+        return Found((), (f"{folder.name or '.'}: it is no folder",))
+    start = folder.resolve()
+    kept: dict[tuple[str, str, str], Dependency] = {}
+    warnings: list[str] = []
+    ups = list(_projects_above(start))
+    for places in [ups] if ups else ([place] for place in _projects_below(start)):
+        given: set[str] = set()
+        for project, member in _projects(places, environ):
+
+            def shown(file: str, root: Path = project.folder.root) -> str:
+                return file if posixpath.isabs(file) else Path(os.path.relpath(root / file, start)).as_posix()
+
+            rows = [row for row in project.dependencies(member) if row.ecosystem not in given]
+            for row in sorted(rows, key=lambda row: (not row.direct, row.dev)):
+                kept.setdefault((row.ecosystem, row.package, row.version), replace(row, file=shown(row.file)))
+            # What a workspace gives stands for what its member states itself.
+            given |= {row.ecosystem for row in rows}
+            told = (one.partition(": ") for one in project.folder.warnings if not member)
+            warnings += [f"{shown(file)}: {why}" for file, _, why in told]
+    rows = sorted(kept.values(), key=lambda row: (not row.direct, row.framework.casefold(), row.package))
+    return Found(tuple(rows), tuple(warnings))
+
+
+def version_of(folder: Path, framework: str, environ: Mapping[str, str]) -> str | None:
+    """Return the version of ``framework`` that the project of ``folder`` uses, None where nothing gives one.
+
+    What is installed first (``node_modules``, the Python environment); then the lock file's exact version, then the text
+    of the manifest, of projects further up when the nearest does not know the framework. ``spring-boot`` also fits its
+    starters and its parent, ``angular`` also ``@angular/core``, ``mybatis-plus`` its Spring Boot starter; a longer name is
+    never taken for a shorter one. A language has the version that a manifest states for it. Files that can't be used are
+    named in the log.
+    """
+    if version := _installed_version(folder, framework, environ):
+        return version
+    start = folder.resolve()
+    ups = list(_projects_above(start))
+    for places in [ups[at:] for at in range(len(ups))] if ups else ([it] for it in _projects_below(start)):
+        for project, member in _projects(places, environ):
+            for warning in project.folder.warnings if not member else ():
+                logger.warning("%s", warning)
+            if version := project.version(framework, member):
+                return version
+    return None
+
+
+def _installed_version(folder: Path, framework: str, environ: Mapping[str, str]) -> str | None:
+    name = framework.strip()
+    environment = python_environment((folder,), environ)
+    if framework_key(name) in _LANGUAGES:
+        return environment.python if environment.root and framework_key(name) == "python" else None
+    if not name or ("/" in name and not name.startswith("@")):
+        return None
+    names = [name, *([] if is_language_or_product(name) else packages_named(name))]
+    if package := next(filter(None, (find_node_package(one, folder) for one in names)), None):
+        return package.version
+    found = next(filter(None, map(environment.find, names)), None)
+    return found[0] if found else None
+
+
+def _projects(places: Sequence[Path], environ: Mapping[str, str]) -> Iterator[tuple[_Project, str]]:
+    """Yield what gives the versions of the project at the first of ``places``; the others are the projects above it.
+
+    A workspace that it is a member of comes first, the uppermost before others, with the member's folder in it; then the project itself.
+    """
+    for above in reversed(places[1:]):
+        workspace, member = _project(above, environ), places[0].relative_to(above).as_posix()
+        if member in workspace.folder.members:
+            yield workspace, member
+    yield _project(places[0], environ), ""
+
+
+def _project(place: Path, environ: Mapping[str, str]) -> _Project:
+    """Read a folder, unless it was read before and nothing has changed."""
+    from kr.packages.manifests import read_project  # heavy: the readers of all formats
+
+    key = (place, environ.get("VIRTUAL_ENV", ""))
+    known = _kept.get(key)
+    if known and all(stamp(path) == was for path, was in known.folder.seen.items()):
+        return known
+    folder = Folder(place)
+    rows = checked(read_project(folder, environ))
+    if len(_kept) >= _MOST_KEPT:
+        _kept.clear()
+    _kept[key] = _Project(folder, tuple(islice(rows, MOST_DEPENDENCIES)))
+    return _kept[key]
+
+
+def _projects_above(start: Path) -> Iterator[Path]:
+    """Yield each folder with a manifest upwards, this one first, up to the repository's root.
+
+    Without a repository it ends below the home folder, and after ``_MAX_HEIGHT`` levels.
+    """
+    from kr.packages.manifests import is_project  # heavy
+
+    home = os.path.expanduser("~")  # noqa: PTH111 -- where there is none it stays
+    for place in (start, *start.parents)[:_MAX_HEIGHT]:
+        if place != start and (str(place) == home or place == place.parent):
+            return
+        if is_project(place):
+            yield place
+        if (place / ".git").exists():
+            return
+
+
+def _projects_below(start: Path) -> list[Path]:
+    """Return the folders with a manifest, one and two levels down; what lies inside one of them is its own affair."""
+    from kr.packages.manifests import is_project  # heavy
+
+    found: list[Path] = []
+    for place in _folders_in(start):
+        found += [place] if is_project(place) else filter(is_project, _folders_in(place))
+    return found[:_MOST_PROJECTS]
+
+
+def _folders_in(folder: Path) -> list[Path]:
+    """Return the folders in a folder that may hold a project of its own."""
+    names = (name for name in names_in(folder) if not name.startswith(".") and name not in _NO_PROJECTS)
+    places = (folder / name for name in names)
+    return [place for place in places if place.is_dir() and not place.is_symlink()]
+
+
+def fitting(dependencies: Iterable[Dependency], framework: str) -> list[Dependency]:
+    """Return the dependencies of known version that go by the name ``framework``, the best first.
+
+    The better name before the lesser one, direct before indirect, exact before a range; see ``version_of``.
+    """
+    rows = [
+        (fit, not one.direct, re.fullmatch(r"v?\d[\w.+-]*", one.version) is None, one)
+        for one in dependencies
+        if one.version != UNKNOWN and (fit := _fit(one, framework)) is not None
+    ]
+    return [row[3] for row in sorted(rows, key=lambda row: row[:3])]
+
+
+def _fit(dependency: Dependency, framework: str) -> int | None:
+    """Return how well the dependency's name fits: 0 is best, None not at all."""
+    key, package = framework_key(framework), dependency.package
+    if dependency.ecosystem == "language" or key in _LANGUAGES:
+        is_same = dependency.ecosystem == "language" and framework_key(package) == key
+        return 0 if is_same and key in _LANGUAGES else None
+    wanted, name = fold(framework), fold(dependency.framework)
+    if wanted in {fold(package), name}:
+        return 0
+    if is_language_or_product(framework):
+        return None
+    artifact = fold(package.rpartition(":")[2])
+    if artifact == wanted:
+        return 1
+    starter_of = re.sub(r"-(?:spring-)?boot\d?-starter$", "", artifact)
+    # What has a mark in its name is a part of a framework.
+    whole = [one for one in (name, artifact) if not re.search("[/:@]", one)]
+    is_whole = any(framework_key(one) == key for one in whole)
+    return 2 if is_whole or wanted in {starter_of, name.removeprefix("@").removesuffix("/core")} else None
+
+
+def package_aliases(dependencies: Iterable[Dependency]) -> dict[str, str]:
+    """Return the last part of each direct package's full name as another name of the package.
+
+    ``mux: github.com/gorilla/mux``, ``form-kit: @acme/ui-kit``, ``poi: org.apache.poi:poi``. A part that several packages
+    end with means none of them, and neither does one that is the usual name of a framework, language or product (the
+    MySQL driver of Go ends with ``mysql``), or of a package that has usual names already.
+    """
+    packages = defaultdict(set)
+    for dependency in dependencies:
+        if dependency.direct and dependency.ecosystem != "language":
+            # The short name has no version at its end, but it keeps the scope of an npm package.
+            last = re.split("[/:]", dependency.framework)[-1]
+            packages[framework_key(last)].add(dependency.package)
+    return {
+        name: package
+        for name, (package, *others) in packages.items()
+        if not others
+        and name != framework_key(package)
+        and not is_language_or_product(name)
+        and not any(map(is_usual_name, (name, package)))
+    }

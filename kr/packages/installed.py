@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from kr.frameworks import packages_named
-from kr.packages.files import Stamp, decode, names_in, read_bytes, stamp, table, upwards
+from kr.packages.model import Stamp, decode, names_in, read_bytes, stamp, table, upwards
 from kr.text import one_line
 
 _LONGEST_NAME = 214

@@ -3,36 +3,30 @@
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fnmatch import translate
 from pathlib import Path
 from typing import Any
 
-from kr.packages.files import Folder, items, names_in, table, tables, upwards
 from kr.packages.installed import node_package, python_environment
 from kr.packages.java import read_gradle, read_maven
-from kr.packages.model import Declared, Dependency, Lock, resolve
+from kr.packages.model import Declared, Dependency, Folder, Lock, items, names_in, resolve, table, upwards
 
 PYTHON_FILES = (
-    *("pyproject.toml", "uv.lock", "poetry.lock", "pylock.toml", "setup.cfg"),
+    *("pyproject.toml", "uv.lock", "poetry.lock", "setup.cfg"),
     *("*requirements*.txt", "*requirements*.in", "*requirements*.lock", "requirements"),
 )
 FILES = (
     *PYTHON_FILES,
     *("package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml"),
-    *(
-        "pnpm-workspace.yaml",
-        "pom.xml",
-        "build.gradle",
-        "build.gradle.kts",
-        "settings.gradle",
-        "settings.gradle.kts",
-    ),
-    *("go.mod", "go.work", "composer.json", "composer.lock", "Gemfile.lock", "Cargo.toml", "Cargo.lock"),
+    *("pnpm-workspace.yaml", "pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle"),
+    *("settings.gradle.kts", "go.mod", "composer.json", "composer.lock", "Gemfile.lock"),
+    *("Cargo.toml", "Cargo.lock"),
 )
 """The files that are read, by their names in a project's folder."""
 UNREAD = tuple(
     (
-        "setup.py Pipfile Pipfile.lock pdm.lock environment.yml environment.yaml pixi.toml bun.lock bun.lockb deno.json deno.jsonc Gemfile "
+        "setup.py Pipfile Pipfile.lock pdm.lock pylock.toml environment.yml environment.yaml pixi.toml bun.lock bun.lockb deno.json deno.jsonc Gemfile "
         "gradle.lockfile build.sbt ivy.xml deps.edn project.clj *.sln *.slnx *.??proj packages.lock.json packages.config "
         "Directory.Packages.props paket.dependencies Package.swift Podfile Cartfile pubspec.yaml mix.exs rebar.config gleam.toml "
         "stack.yaml *.cabal conanfile.txt conanfile.py vcpkg.json build.zig.zon shard.yml elm.json bower.json Project.toml renv.lock "
@@ -64,9 +58,7 @@ def read_project(folder: Folder, environ: Mapping[str, str]) -> Iterator[Depende
     for read in (read_npm, read_maven, read_gradle, read_go, read_composer, read_ruby, read_cargo):
         yield from read(folder)
     if any(map(_PYTHON.match, names)):
-        from kr.packages.python import (
-            read_python,
-        )  # heavy: packaging costs as much as a hit at the command line
+        from kr.packages.python import read_python  # heavy: packaging, which costs as much as a hit
 
         yield from read_python(folder, python_environment((folder.root,), environ))
     for name in filter(_UNREAD.match, names):
@@ -76,7 +68,7 @@ def read_project(folder: Folder, environ: Mapping[str, str]) -> Iterator[Depende
             folder.warn(name, "kr does not read this kind of dependency file")
 
 
-# --- npm: package.json with package-lock.json (versions 1 to 3), yarn.lock or pnpm-lock.yaml ---
+# --- npm: package.json with package-lock.json, yarn.lock or pnpm-lock.yaml ---
 
 _SECTIONS = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
 _LOCAL = ("workspace:", "file:", "link:", "portal:")
@@ -92,151 +84,90 @@ def read_npm(folder: Folder) -> Iterator[Dependency]:
         *items(workspace, "packages"),
     ]
     manifests = folder.manifests("package.json", patterns)
-    declared = list(_declared(folder, manifests, workspace))
+    declared = [one for file, manifest in manifests.items() for one in _declared(folder, file, manifest)]
     locks = {
         "npm": _npm_lock(folder, "npm-shrinkwrap.json") or _npm_lock(folder, "package-lock.json"),
         "pnpm": _pnpm_lock(folder),
         "yarn": _yarn_lock(folder),
     }
-    there = [lock for lock in locks.values() if lock]
     manager = root.get("packageManager") or table(root, "devEngines", "packageManager").get("name")
-    named = locks.get(str(manager).partition("@")[0])
-    yield from resolve(
-        "npm", declared, named or max(there, key=lambda lock: lock.fitness(declared), default=None)
-    )
+    there = [lock for lock in locks.values() if lock]
+    fitting = max(there, key=lambda lock: lock.fitness(declared), default=Lock(""))
+    lock = locks.get(str(manager).partition("@")[0]) or fitting
+    lock.local |= {str(manifest.get("name")) for manifest in manifests.values()}
+    yield from resolve("npm", declared, lock)
     engine = table(root, "engines").get("node")
     if isinstance(engine, str):
         yield Dependency("language", "node", engine, "package.json")
 
 
-def _declared(folder: Folder, manifests: dict[str, Any], workspace: dict[str, Any]) -> Iterator[Declared]:
-    """Yield what the manifests state, with what is installed for the member that states it."""
-    members = {file: manifest.get("name") for file, manifest in manifests.items()}
-    for file, manifest in manifests.items():
-        member = posixpath.dirname(file)
-        siblings = {name for other, name in members.items() if other != file}
-        stated: dict[str, tuple[str, str]] = {}
-        for section in _SECTIONS:
-            stated = {name: (section, str(spec)) for name, spec in table(manifest, section).items()} | stated
-        for name, (section, text) in stated.items():
-            spec = _from_catalog(text, name, workspace)
-            package, wanted = _real(name, spec)
-            if not spec.startswith(_LOCAL):
-                yield Declared(
-                    package=package,
-                    spec=wanted,
-                    file=file,
-                    dev=section == "devDependencies",
-                    member=member,
-                    name=f"{name}@{spec}",
-                    installed=_installed(folder, member, name),
-                    is_sibling=name in siblings,
-                )
-
-
-def _installed(folder: Folder, member: str, name: str) -> tuple[str, str] | None:
-    """Return the version in ``node_modules``, as node finds it from the member's folder, and the place."""
-    start = folder.root / member
-    folder.saw(*((level / "node_modules" / name).parent for level in upwards(start)))
-    package = node_package(name, start)
-    if package is None:
-        return None
-    folder.saw(package.root / "package.json")
-    return package.version, f"node_modules/{name}"
-
-
-def _from_catalog(spec: str, name: str, workspace: dict[str, Any]) -> str:
-    """Resolve pnpm's ``catalog:`` and ``catalog:name``."""
-    if not spec.startswith("catalog:"):
-        return spec
-    key = spec.removeprefix("catalog:")
-    catalog = table(workspace, "catalog") if key in {"", "default"} else table(workspace, "catalogs", key)
-    return str(catalog.get(name, ""))
+def _declared(folder: Folder, file: str, manifest: dict[str, Any]) -> Iterator[Declared]:
+    """Yield what a manifest states, with what is installed for the member that states it."""
+    stated: dict[str, tuple[str, str]] = {}
+    for section in _SECTIONS:
+        stated = {name: (section, str(spec)) for name, spec in table(manifest, section).items()} | stated
+    start = folder.root / posixpath.dirname(file)
+    for name, (section, spec) in stated.items():
+        if spec.startswith(_LOCAL):
+            continue
+        folder.saw(*((level / "node_modules" / name).parent for level in upwards(start)))
+        package = node_package(name, start)  # as node finds it from the member's folder
+        installed = (package.version, f"node_modules/{name}") if package else None
+        if package:
+            folder.saw(package.root / "package.json")
+        real, wanted = _real(name, spec)
+        yield Declared(real, wanted, file, dev=section == "devDependencies", installed=installed)
 
 
 def _real(name: str, spec: str) -> tuple[str, str | None]:
-    """Return the package behind an alias, and the range; a URL gives one by ``#semver:``, a tag or an archive's name."""
-    if len(spec) > _LONGEST_SPEC:
-        return name, None
-    if alias := re.fullmatch(r"npm:(@?[^@]+)(?:@(.*))?", spec):
+    """Return the package behind an alias, and the range; a git URL gives one by ``#semver:`` or a tag."""
+    if alias := re.fullmatch(r"npm:(@?[^@]+)(?:@(.*))?", spec[:_LONGEST_SPEC]):
         return alias[1], alias[2]
-    of_tag = r"#(?:semver:|.*@)?([v^~<>=]*\d+(?:\.\w+)+.*)$"
-    of_archive = r"://.*[-/]v?(\d+\.\d+[\w.-]*?)\.(?:tgz|tar\.gz)$"
-    if tag := re.search(of_tag, spec) or re.search(of_archive, spec):
+    tag = re.search(r"#(?:semver:)?([v^~<>=]*\d+(?:\.\w+)+.*)$", spec[-_LONGEST_SPEC:])
+    if tag:
         return name, tag[1]
     return name, None if "/" in spec or ":" in spec else spec
 
 
-def _bare(name: str) -> str:
-    """Return the name in ``name@range``."""
-    return name[:1] + name[1:].partition("@")[0]
-
-
 def _npm_lock(folder: Folder, file: str) -> Lock | None:
-    """Versions 2 and 3 have one flat mapping of folders; ``packages/app/node_modules/x`` is the app's own x.
-
-    Version 1 nests each package's own ``dependencies`` below it: its names are read as those folders.
-    """
-    data = folder.document(file)
-    lock = Lock(file, fold=_bare)
-    folders = table(data, "packages")
-    levels = [] if folders else [("", table(data, "dependencies"))]
-    while levels:
-        around, tree = levels.pop()
-        for name, entry in tree.items():
-            place = f"{around}node_modules/{name}"
-            package, exact = _real(name, str(table(entry).get("version", "")))
-            folders[place] = {"name": package, "version": exact}
-            levels.append((f"{place}/", table(entry, "dependencies")))
-    for path, entry in folders.items():
-        member, found, name = path.rpartition("node_modules/")
-        fields = table(entry)
-        if found and fields.get("link") is True:
+    """Versions 2 and 3 have one flat mapping of folders; of version 1 the uppermost packages are read."""
+    data, lock = folder.document(file), Lock(file)
+    for path, entry in (table(data, "packages") or table(data, "dependencies")).items():
+        fields, name = table(entry), path.rpartition("node_modules/")[2]
+        if fields.get("link") is True:
             lock.local.add(name)
-        elif found and isinstance(version := fields.get("version"), str):
-            lock.add(fields.get("name") or name, version)
-            lock.chosen[member.rstrip("/"), name] = version
+        elif path and not (data.get("packages") and name == path):  # neither the project nor a member
+            package, version = _real(name, str(fields.get("version", "")))
+            lock.add(fields.get("name") or package, version)
     return lock if data else None
 
 
 def _yarn_lock(folder: Folder) -> Lock | None:
-    """Both formats of yarn.lock: unindented descriptors, then an indented ``version``."""
+    """Both formats of yarn.lock: unindented descriptors (``name@range``, ``name@npm:real@range``), then an indented ``version``."""
     lock = Lock("yarn.lock")
-    descriptors: list[str] = []
+    package, spec, is_local = "", "", False
     for line in folder.text(lock.file).splitlines():
         if line and not line[0].isspace() and line.rstrip().endswith(":"):
-            descriptors = [d.strip().strip('"') for d in line.rstrip()[:-1].strip('"').split(",")[:200]]
+            descriptor = line[:_LONGEST_SPEC].partition(",")[0].strip('": ')
+            name = descriptor[:1] + descriptor[1:].partition("@")[0]
+            spec = descriptor[len(name) + 1 :]
+            package = _real(name, spec)[0] if "@" in spec[5:] else name
+            is_local = any(f"@{kind}" in line for kind in _LOCAL)
         version = re.fullmatch(r'  version:?\s+"?([^"\s]{1,200})"?', line[:300].rstrip())
-        if not version or not descriptors:
-            continue
-        # ``name@range``; of yarn 2 and later ``name@npm:range``, ``name@npm:real@range`` and ``name@workspace:path``.
-        names = [f"{_bare(d)}@{d[len(_bare(d)) + 1 :].removeprefix('npm:')}" for d in descriptors]
-        if any("@workspace:" in d or f"@{_LOCAL[1]}" in d for d in descriptors):
-            lock.local |= {*names}
-        else:
-            package, spec = _bare(descriptors[0]), descriptors[0][len(_bare(descriptors[0])) + 1 :]
-            lock.add(_real(package, spec)[0] if "@" in spec[5:] else package, version[1])
-            lock.chosen |= {("", one): version[1] for one in (*names, *descriptors)}
-        descriptors = []
+        if version and is_local:
+            lock.local.add(package)
+        elif version and spec:  # the file's own version has none
+            lock.add(package, version[1])
     return lock if lock.packages or lock.local else None
 
 
 def _pnpm_lock(folder: Folder) -> Lock | None:
-    lock = Lock("pnpm-lock.yaml", fold=_bare)
+    lock = Lock("pnpm-lock.yaml")
     data = folder.document(lock.file)
     for key in table(data, "packages"):
         now, earlier = r"/?(@?[^@/]+(?:/[^@/]+)?)@([^(]+)", r"/((?:@[^/]+/)?[^/]+)/([^/_(]+)"
         if found := re.match(now, key) or re.match(earlier, key):
             lock.add(found[1], found[2])
-    for place, importer in (table(data, "importers") or {".": data}).items():
-        for name, entry in (row for section in _SECTIONS for row in table(importer, section).items()):
-            version = str(entry.get("version", "") if isinstance(entry, dict) else entry)
-            # The peers that a version was resolved with stand in brackets, once after an underscore.
-            exact = re.match(r"(?:.*?[^/]@)??(\d[^(_]*)", version)
-            if version.startswith(_LOCAL):
-                lock.local.add(name)
-            elif exact and "/" not in exact[1]:
-                lock.chosen["" if place == "." else place, name] = exact[1]
     return lock if data else None
 
 
@@ -244,64 +175,43 @@ def _pnpm_lock(folder: Folder) -> Lock | None:
 
 
 def read_go(folder: Folder) -> Iterator[Dependency]:
-    """go.mod, and those that a go.work uses: versions are exact; ``// indirect`` marks what others asked for."""
-    uses = [folder.inside(words[0]) for words, _ in _directives(folder.text("go.work"), "use")]
-    files = dict.fromkeys(["go.mod", *(f"{inside}/go.mod" for inside in uses if inside and inside != ".")])
-    modules = {file: text for file in files if (text := folder.text(file))}
-    own = {words[0] for text in modules.values() for words, _ in _directives(text, "module")}
-    for file, text in modules.items():
-        replaced = _replacements(text)
-        for words, comment in _directives(text, "require"):
-            if len(words) >= 2 and words[0] not in own:
-                version = replaced.get((words[0], words[1]), replaced.get((words[0], ""), words[1]))
-                if version:  # a folder that stands in is the project's own module
-                    yield Dependency("go", words[0], version, file, direct="indirect" not in comment)
-        for words, _ in list(_directives(text, "go"))[:1]:
-            yield Dependency("language", "go", words[0], file)
-
-
-def _replacements(text: str) -> dict[tuple[str, str], str]:
-    """Map ``(path, version or "")`` to the version that stands in; empty for a folder."""
-    found = {}
-    for words, _ in _directives(text, "replace"):
-        old, _, new = " ".join(words).partition(" => ")
-        path, _, version = old.partition(" ")
-        found[path, version] = new.partition(" ")[2]
-    return found
-
-
-def _directives(text: str, verb: str) -> Iterator[tuple[list[str], str]]:
-    """Yield the words and the comment of each ``verb`` line of go.mod, in a block or on its own."""
-    block = ""
-    for line in text.splitlines():
+    """go.mod: versions are exact; ``// indirect`` marks what others asked for, a replacement by a folder the project's own module."""
+    file, block = "go.mod", ""
+    rows: list[Dependency] = []
+    replaced: dict[str, str] = {}
+    for line in folder.text(file).splitlines():
         code, _, comment = line.partition("//")
-        words = re.sub(r"[\"`]", "", code).replace("(", " ( ").split()
-        if words == [")"]:
+        words = [*code.split(), "", ""]
+        verb = block or words.pop(0)
+        if words[0] == ")":
             block = ""
-        elif words[1:] == ["("]:
-            block = words[0]
-        elif words and block == verb:
-            yield words, comment
-        elif not block and words[:1] == [verb] and words[1:]:
-            yield words[1:], comment
+        elif words[0] == "(":
+            block = verb
+        elif verb == "go" and words[0]:
+            rows.append(Dependency("language", "go", words[0], file))
+        elif verb == "require":
+            name, version = (word.strip('"`') for word in words[:2])
+            rows.append(Dependency("go", name, version, file, direct="indirect" not in comment))
+        elif verb == "replace" and "=>" in words:
+            replaced[words[0]] = [*words[words.index("=>") :], ""][2]
+    for row in rows:
+        if version := replaced.get(row.package, row.version):
+            yield replace(row, version=version)
 
 
 def read_composer(folder: Folder) -> Iterator[Dependency]:
-    """composer.json with composer.lock; extensions of PHP are no packages, what a ``path`` repository gives is the project's."""
+    """composer.json with composer.lock; extensions of PHP are no packages."""
     file, lock = "composer.json", Lock("composer.lock", fold=str.lower)
     locked, manifest = folder.document(lock.file, "json"), folder.document(file)
-    for package in [*tables(locked, "packages"), *tables(locked, "packages-dev")]:
-        if table(package, "dist").get("type") == "path":
-            lock.local.add(str(package.get("name")).lower())
-        else:
-            lock.add(package.get("name"), package.get("version"))
+    for package in (*items(locked, "packages"), *items(locked, "packages-dev")):
+        lock.add(table(package).get("name"), table(package).get("version"))
     declared = []
     for section in ("require", "require-dev"):
         for name, spec in table(manifest, section).items():
             if name == "php":
                 yield Dependency("language", "php", str(spec), file)
             elif "/" in name:
-                declared.append(Declared(package=name, spec=str(spec), file=file, dev=section != "require"))
+                declared.append(Declared(name, str(spec), file, dev=section != "require"))
     yield from resolve("composer", declared, lock)
 
 
@@ -317,7 +227,7 @@ def read_ruby(folder: Folder) -> Iterator[Dependency]:
         elif section == "RUBY VERSION" and (found := re.match(r"\s+ruby (\d[\w.]*?)(?:p\d+)?$", line[:500])):
             yield Dependency("language", "ruby", found[1], lock.file)
         elif section == "DEPENDENCIES" and named:
-            declared.append(Declared(package=named[1], spec=named[2], file=lock.file))
+            declared.append(Declared(named[1], named[2], lock.file))
         elif section == "PATH" and named:
             lock.local.add(named[1])
         elif section in {"GEM", "GIT"} and named and named[2]:
@@ -326,61 +236,37 @@ def read_ruby(folder: Folder) -> Iterator[Dependency]:
     yield from resolve("ruby", declared, lock)
 
 
-_CARGO = "Cargo.toml"
-
-
 def _crate(name: object) -> str:
     return str(name).lower().replace("_", "-")
 
 
 def read_cargo(folder: Folder) -> Iterator[Dependency]:
     """Cargo.toml with Cargo.lock, and the members of a workspace; what lies at a path is the workspace's own."""
-    workspace = table(folder.document(_CARGO), "workspace")
+    file, lock = "Cargo.toml", Lock("Cargo.lock", fold=_crate)
+    workspace = table(folder.document(file), "workspace")
     excluded = [f"!{one}" for one in items(workspace, "exclude")]
-    manifests = folder.manifests(_CARGO, [*items(workspace, "members"), *excluded])
-    own = {_crate(table(manifest, "package").get("name")) for manifest in manifests.values()}
+    manifests = folder.manifests(file, [*items(workspace, "members"), *excluded])
+    lock.local |= {_crate(table(manifest, "package").get("name")) for manifest in manifests.values()}
+    shared = table(workspace, "dependencies")
     declared: list[Declared] = []
-    for file, manifest in manifests.items():
-        package = table(manifest, "package")
-        for name, fields, dev in _crates(manifest, table(workspace, "dependencies")):
-            crate, tag = (
-                str(fields.get("package", name)),
-                re.search(r"\d+(?:\.\w+)+$", str(fields.get("tag"))[-100:]),
-            )
-            version = str(fields.get("version") or (tag[0] if tag else ""))
-            if "path" in fields:
-                own.add(_crate(crate))
-            else:
-                spec, member = version.removeprefix("=").strip() or None, _crate(package.get("name"))
-                declared.append(Declared(package=crate, spec=spec, file=file, dev=dev, member=member))
-        if isinstance(rust := package.get("rust-version"), str):
-            yield Dependency("language", "rust", rust, file)
-    yield from resolve("cargo", declared, _cargo_lock(folder, own))
-
-
-def _crates(manifest: dict[str, Any], shared: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], bool]]:
-    """Yield name, fields and whether it is for development of what a manifest depends on, those of the workspace filled in."""
-    targets = table(manifest, "target")
-    for owner in (manifest, *(table(targets, name) for name in targets)):
-        for section in ("dependencies", "dev-dependencies", "build-dependencies"):
-            for name, value in table(owner, section).items():
-                # What the workspace doesn't state is unknown, but a dependency all the same.
-                is_shared = isinstance(value, dict) and value.get("workspace") is True
-                entry = shared.get(name) if is_shared else value
-                fields = {"version": entry} if isinstance(entry, str) else table(entry)
-                yield name, fields, section != "dependencies"
-
-
-def _cargo_lock(folder: Folder, own: set[str]) -> Lock:
-    """Read the crates from elsewhere, and which version each of the project's ``own`` crates takes where there are several."""
-    lock = Lock("Cargo.lock", fold=_crate)
-    for package in tables(folder.document(lock.file, "toml"), "package"):
-        name = _crate(package.get("name"))
-        if "source" in package or name not in own:
+    for place, manifest in manifests.items():
+        targets = table(manifest, "target")
+        for owner in (manifest, *(table(targets, name) for name in targets)):
+            for section in ("dependencies", "dev-dependencies", "build-dependencies"):
+                for name, value in table(owner, section).items():
+                    # What the workspace doesn't state is unknown, but a dependency all the same.
+                    entry = shared.get(name) if table(value).get("workspace") is True else value
+                    fields = table(entry) or {"version": entry or ""}
+                    crate, spec = str(fields.get("package", name)), str(fields.get("version", ""))
+                    if "path" in fields:
+                        lock.local.add(_crate(crate))
+                    else:
+                        declared.append(
+                            Declared(crate, spec.strip("= "), place, dev=section != "dependencies")
+                        )
+        if isinstance(rust := table(manifest, "package").get("rust-version"), str):
+            yield Dependency("language", "rust", rust, place)
+    for package in map(table, items(folder.document(lock.file, "toml"), "package")):
+        if "source" in package or _crate(package.get("name")) not in lock.local:
             lock.add(package.get("name"), package.get("version"))
-            continue
-        for crate, version in (
-            str(one).split()[:2] for one in items(package, "dependencies") if " " in str(one)
-        ):
-            lock.chosen[name, _crate(crate)] = version
-    return lock
+    yield from resolve("cargo", declared, lock)

@@ -1,14 +1,25 @@
-"""What a project depends on: the rows, version ranges, and the packages of a lock file."""
+"""What a project depends on: bounded reading of its files, the rows, and how a lock file and ranges give their versions."""
 
+import codecs
+import json
 import operator
+import os
 import re
+import stat
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import cache, lru_cache
-from pathlib import PurePosixPath
-from typing import Literal
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, TypeVar
+
+import yaml
 
 from kr.frameworks import framework_key, named_by_group
+from kr.text import one_line
+
+T = TypeVar("T")
 
 Ecosystem = Literal["npm", "python", "maven", "go", "cargo", "composer", "ruby", "language"]
 """Where a package's name belongs to. Gradle builds take their packages from Maven repositories. ``language``
@@ -31,6 +42,17 @@ _PRODUCTS = (
 _LONGEST_NAME = 300
 _LONGEST_VERSION = 200
 MOST_DEPENDENCIES = 20_000
+_MAX_BYTES = 16 * 1024 * 1024
+"""Lock files of large workspaces reach some ten megabytes."""
+_MAX_WARNINGS = 50
+MAX_MEMBERS = 200
+_MAX_LEVELS = 6
+"""Folders upwards to the root of a repository, or downwards to a workspace's members."""
+_MAX_FOLDERS = 4_000
+_SKIPPED_FOLDERS = frozenset({"node_modules", "bower_components", "__pycache__", "site-packages"})
+_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+
+Stamp = tuple[int, int, int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +77,6 @@ class Dependency:
     @property
     def framework(self) -> str:
         return short_name(self.ecosystem, self.package)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
-    """A direct dependency as a manifest states it. ``spec`` is the range's text, None where it has none.
-
-    ``member`` and ``name`` are what a lock file knows it by: the workspace's folder or crate, and the name there where
-    it is another than the package's. ``installed`` is the version that is installed for it, and the place that has it.
-    ``is_sibling``: another member of the workspace has this name, which is meant unless the package is locked or installed.
-    """
-
-    package: str
-    spec: str | None
-    file: str
-    dev: bool = False
-    member: str = ""
-    name: str = ""
-    installed: tuple[str, str] | None = None
-    is_sibling: bool = False
 
 
 @cache
@@ -114,26 +117,28 @@ def checked(rows: Iterable[Dependency]) -> Iterator[Dependency]:
             yield replace(row, version=UNKNOWN if is_odd else version)
 
 
-def merged(rows: Iterable[Dependency]) -> tuple[Dependency, ...]:
-    """Return the rows, direct ones first, then by name. A package and version counts once: direct if it is so anywhere."""
-    kept: dict[tuple[str, str, str], Dependency] = {}
-    for row in sorted(rows, key=lambda row: (not row.direct, row.dev)):
-        kept.setdefault((row.ecosystem, row.package, row.version), row)
-    return tuple(sorted(kept.values(), key=lambda d: (not d.direct, d.framework.casefold(), d.package)))
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A direct dependency as a manifest states it.
+
+    ``spec`` is the range's text, None where it has none; ``installed`` the version that is installed for it, and the place
+    that has it.
+    """
+
+    package: str
+    spec: str | None
+    file: str
+    dev: bool = False
+    installed: tuple[str, str] | None = None
 
 
 @dataclass(slots=True)
 class Lock:
-    """The packages of one lock file: ``fold(name)`` to its spelling and its versions, in the file's order.
-
-    ``chosen`` holds what the file says that a member takes: ``(member, name)`` to the version, the member being a folder
-    of the workspace or a crate, and empty for the project itself. ``local`` are names that the project's own folders have.
-    """
+    """The packages of one lock file: ``fold(name)`` to its spelling and its versions. ``local`` are names of the project's own folders."""
 
     file: str
     fold: Callable[[str], str] = str
     packages: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
-    chosen: dict[tuple[str, str], str] = field(default_factory=dict)
     local: set[str] = field(default_factory=set)
 
     def add(self, package: object, version: object) -> None:
@@ -142,17 +147,10 @@ class Lock:
             self.packages.setdefault(self.fold(package), (package, []))[1].append(version)
 
     def version(self, one: Declared) -> str | None:
-        """Return the exact version of a dependency: the chosen one, else of several the highest that its range allows.
-
-        It is looked up as node does: for the member, then for each folder above it.
-        """
-        name = self.fold(one.name or one.package)
-        for member in (one.member, *map(str, PurePosixPath(one.member).parents)):
-            if exact := self.chosen.get((member.removeprefix("."), name)):
-                return exact
+        """Return the exact version of a dependency: of several the highest that its range allows."""
         _, versions = self.packages.get(self.fold(one.package), ("", []))
         fitting = [it for it in versions if one.spec and satisfies(it, one.spec)]
-        return max(fitting or versions, key=_order, default=None)
+        return max(fitting or versions, key=_numbers, default=None)
 
     def fitness(self, declared: Iterable[Declared]) -> int:
         """Count the direct dependencies whose range allows what this file has: the way to choose among lock files."""
@@ -165,22 +163,20 @@ def resolve(ecosystem: Ecosystem, declared: Iterable[Declared], lock: Lock | Non
     lock = lock or Lock("")
     taken: set[tuple[str, str | None]] = set()
     for one in declared:
-        locked = lock.version(one)
-        is_own = one.is_sibling or lock.fold(one.name or one.package) in lock.local
-        if is_own and not locked and not one.installed:
-            continue
-        taken.add((lock.fold(one.package), locked))
-        version, file = one.installed or ((locked, lock.file) if locked else (one.spec or "", one.file))
-        yield Dependency(ecosystem, one.package, version, file, dev=one.dev, manifest=one.file)
-    for key, (package, versions) in lock.packages.items():
+        locked, name = lock.version(one), lock.fold(one.package)
+        if name not in lock.local or locked or one.installed:
+            taken.add((name, locked))
+            version, file = one.installed or ((locked, lock.file) if locked else (one.spec or "", one.file))
+            yield Dependency(ecosystem, one.package, version, file, dev=one.dev, manifest=one.file)
+    for name, (package, versions) in lock.packages.items():
         for version in versions:
             # A second version of a direct package is there because something else asked for it.
-            if (key, version) not in taken:
+            if (name, version) not in taken:
                 yield Dependency(ecosystem, package, version, lock.file, direct=False)
 
 
 _PART = re.compile(r"(\^|~>|~=|~|>=|<=|===?|!=|=|>|<)?\s*v?(\d[\w.*+!-]*|[*xX])")
-_COMPARED = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt}
+_COMPARED = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt, "!=": operator.ne}
 _MOST_NUMBERS = 8
 
 
@@ -197,8 +193,7 @@ def satisfies(version: str, spec: str) -> bool:
 
 
 def _holds(version: str, sign: str, wanted: str) -> bool:
-    limit = _numbers(wanted)
-    padding = (0,) * _MOST_NUMBERS
+    limit, padding = _numbers(wanted), (0,) * _MOST_NUMBERS
     padded, padded_limit = (*_numbers(version), *padding)[:_MOST_NUMBERS], (*limit, *padding)[:_MOST_NUMBERS]
     if sign in _COMPARED:
         return bool(_COMPARED[sign](padded, padded_limit))
@@ -210,8 +205,7 @@ def _holds(version: str, sign: str, wanted: str) -> bool:
         same = min(2, same)
     elif sign in {"~=", "~>"}:
         same = max(1, same - 1)
-    is_same = padded[:same] == limit[:same]
-    return not is_same if sign == "!=" else is_same and padded >= padded_limit
+    return padded[:same] == limit[:same] and padded >= padded_limit
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -219,6 +213,181 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number[:9]) for number in release[1].split(".")) if release else ()
 
 
-def _order(version: str) -> tuple[tuple[int, ...], bool, str]:
-    is_release = re.search(r"-|\d(?:a|b|rc|\.dev)\d", version) is None
-    return _numbers(version), is_release, version
+# --- files: whatever is wrong with one becomes a warning that names it
+
+
+def stamp(path: Path) -> Stamp:
+    """Return what changes when a file, or the list of names in a folder, does; None when there is nothing."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+
+
+def names_in(folder: Path) -> list[str]:
+    """Return the names in a folder, sorted; none when it can't be listed."""
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 -- names, not paths
+    except (OSError, ValueError):
+        return []
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return a file's bytes. Raises ``OSError``, and ``ValueError`` for what is larger, or no regular file (a pipe is not waited for)."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError("it is not a regular file")
+    with path.open("rb") as file:
+        data = file.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        raise ValueError(f"it is larger than {_MAX_BYTES // 1024**2} MiB")
+    return data
+
+
+def decode(data: bytes) -> str:
+    """Return a text: UTF-8, or what a byte order mark says (PowerShell writes UTF-16). Raises ``ValueError``."""
+    return data.decode(next((name for mark, name in _MARKS.items() if data.startswith(mark)), "utf-8"))
+
+
+def parse(kind: str, text: str) -> dict[str, Any]:
+    """Return the mapping that JSON, TOML or YAML holds. Raises ``ValueError``.
+
+    YAML scalars stay as written. Of several YAML documents the last counts: pnpm 11 and later write what pnpm itself needs as
+    a first one into its lock file.
+    """
+    try:
+        if kind == "json":
+            parsed = json.loads(text)
+        elif kind == "toml":
+            parsed = tomllib.loads(text)
+        else:
+            parsed = [None, *yaml.load_all(text, Loader=yaml.CBaseLoader)][-1]
+    except (yaml.YAMLError, ValueError, RecursionError) as exc:
+        raise ValueError(f"it is not valid {kind.upper()}: {exc}") from exc
+    if not isinstance(parsed, dict):
+        raise ValueError("its top level is no mapping")  # noqa: TRY004 -- a fault of the file
+    return parsed
+
+
+def table(data: object, *keys: str) -> dict[str, Any]:
+    """Return the mapping under ``keys``; an empty one where there is none."""
+    for key in keys:
+        data = data.get(key) if isinstance(data, dict) else None
+    return {k: v for k, v in data.items() if isinstance(k, str)} if isinstance(data, dict) else {}
+
+
+def items(data: object, *keys: str) -> list[Any]:
+    """Return the list under ``keys``; an empty one where there is none."""
+    found = table(data, *keys[:-1]).get(keys[-1])
+    return found if isinstance(found, list) else []
+
+
+def upwards(place: Path) -> Iterator[Path]:
+    """Yield a folder and those above it, up to the root of its repository; without one, the sixth is the last."""
+    for folder in [place, *place.parents][:_MAX_LEVELS]:
+        yield folder
+        if os.path.lexists(folder / ".git"):
+            return
+
+
+class Folder:
+    """One project folder. Files are named relative to it, with forward slashes.
+
+    ``seen`` holds what was looked at, ``warnings`` a sentence for each file that could not be used, or not wholly, ``members`` the
+    folders of the workspace's members that were read. Nothing is read from outside of the repository, or of the folder without one.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        self.warnings: list[str] = []
+        self.seen: dict[Path, Stamp] = {}
+        self.members: set[str] = set()
+        marks = [place / ".git" for place in upwards(self.root)]
+        self.saw(*marks)
+        self._home = marks[-1].parent if os.path.lexists(marks[-1]) else self.root
+
+    def saw(self, *paths: Path) -> None:
+        """Remember, before they are read, how files or folders are now."""
+        for path in paths:
+            self.seen.setdefault(path, stamp(path))
+
+    def names(self, place: str = "") -> list[str]:
+        """Return the names in this folder or one below, sorted; none when it can't be listed."""
+        self.saw(self.root / place)
+        return names_in(self.root / place)
+
+    def warn(self, file: str, reason: str) -> None:
+        """Remember that ``file`` could not be used, or not wholly."""
+        sentence = f"{one_line(file, 200)}: {one_line(reason, 300)}"
+        if len(self.warnings) < _MAX_WARNINGS and sentence not in self.warnings:
+            self.warnings.append(sentence)
+
+    def load(self, file: str, read: Callable[[bytes], T]) -> T | None:
+        """Return what ``read`` makes of a file's bytes; None, with a warning unless it is absent, where that can't be done."""
+        path = self.root / file
+        self.saw(path)
+        try:
+            if path.resolve().is_relative_to(self._home):
+                return read(read_bytes(path))
+            self.warn(file, "it lies outside of the project, and is not read")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError, RuntimeError) as exc:
+            self.warn(file, (isinstance(exc, OSError) and exc.strerror) or str(exc))
+        return None
+
+    def text(self, file: str) -> str:
+        """Return the text of ``file``; empty where there is none that can be read."""
+        return self.load(file, decode) or ""
+
+    def document(self, file: str, kind: str = "") -> dict[str, Any]:
+        """Return the mapping that a JSON, TOML or YAML file holds; empty where there is none that can be read."""
+        return self.load(file, lambda data: parse(kind or file.rpartition(".")[2], decode(data))) or {}
+
+    def add_members(self, places: Iterable[str], manifest: str) -> list[str]:
+        """Remember folders as the workspace's members, at most ``MAX_MEMBERS``; return the manifests of all, this folder's first."""
+        members = [place for place in dict.fromkeys(places) if place not in {"", "."}]
+        if len(members) > MAX_MEMBERS:
+            self.warn(manifest, f"the workspace has more than {MAX_MEMBERS} members; the rest is left out")
+        self.members |= {*members[:MAX_MEMBERS]}
+        return [manifest, *(f"{place}/{manifest}" for place in members[:MAX_MEMBERS])]
+
+    def manifests(self, name: str, patterns: Iterable[object]) -> dict[str, dict[str, Any]]:
+        """Return the manifest of this folder and those of the members below that fit the workspace patterns, by file.
+
+        Folders of installed packages and hidden ones are never looked into, symbolic links never followed.
+        """
+        texts = [one for one in patterns if isinstance(one, str) and len(one) <= _LONGEST_NAME]
+        places = (place for place in (self._walk() if texts else ()) if fits(place, texts))
+        files = self.add_members((one for one in places if (self.root / one / name).is_file()), name)
+        return {file: found for file in files if (found := self.document(file))}
+
+    def _walk(self) -> Iterator[str]:
+        """Yield the folders below, at most ``_MAX_FOLDERS``, five levels down."""
+        seen = 0
+        for path, folders, _ in os.walk(self.root, followlinks=False):
+            place = Path(path)
+            self.saw(place)
+            is_deepest = len(place.relative_to(self.root).parts) >= _MAX_LEVELS - 1
+            wanted = [f for f in sorted(folders) if not f.startswith(".") and f not in _SKIPPED_FOLDERS]
+            folders[:] = [] if is_deepest or seen > _MAX_FOLDERS else wanted
+            seen += len(folders)
+            for name in folders:
+                if not (place / name).is_symlink():
+                    yield (place / name).relative_to(self.root).as_posix()
+
+
+def fits(name: str, patterns: Iterable[str]) -> bool:
+    """Tell whether the folder ``name`` fits workspace patterns (``*`` within a name, ``**`` across names); ``!pattern`` takes out."""
+    parts = PurePosixPath(name).parts
+    found = [one for one in patterns if _fits(parts, PurePosixPath(one.removeprefix("!")).parts)]
+    return bool(found) and not any(pattern.startswith("!") for pattern in found)
+
+
+@lru_cache(maxsize=4096)
+def _fits(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
+    if not pattern:
+        return not parts
+    if pattern[0] == "**":
+        return any(_fits(parts[at:], pattern[1:]) for at in range(len(parts) + 1))
+    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])

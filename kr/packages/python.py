@@ -1,25 +1,24 @@
-"""Python: pyproject.toml (PEP 621, 735, Poetry, uv), setup.cfg and requirements files; uv.lock, poetry.lock, pylock.toml.
+"""Python: pyproject.toml (PEP 621, 735, Poetry), setup.cfg and requirements files; uv.lock and poetry.lock.
 
 Environment markers are evaluated for the Python in use, on this machine.
 """
 
 import configparser
+import os
 import posixpath
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from packaging.markers import InvalidMarker, Marker
 from packaging.requirements import InvalidRequirement, Requirement
 
-from kr.packages.files import Folder, decode, items, table, tables
 from kr.packages.installed import PythonEnvironment, normalised
-from kr.packages.model import Declared, Dependency, Lock, resolve, satisfies
+from kr.packages.model import Declared, Dependency, Folder, Lock, items, resolve, satisfies, table
 
 _MANIFEST = "pyproject.toml"
-_LOCKS = ("uv.lock", "poetry.lock", "pylock.toml")
 _OWN_SOURCES = frozenset({"editable", "virtual", "workspace", "directory", "path"})
 _DEVELOPMENT = re.compile(r"(?:^|[-_/.])(?:dev|test|lint|doc|typing|check)", re.IGNORECASE)
 _REQUIREMENTS = re.compile(r".*requirements.*\.(?:txt|in|lock)")
@@ -31,12 +30,7 @@ _URL_VERSION = re.compile(
     r"@(?:[\w./-]*?[/_-])?v?(\d+(?:\.\w+)+)$|[/-]v?(\d+(?:\.\w+)+?)(?:-[\w.-]+)?\.(?:whl|zip|tar\.\w+|tgz)$"
 )
 """A git tag behind ``@``, and the version of a wheel or archive."""
-_URL_NAMES = (
-    r"^\w[\w+]*:.*#(?:.*&)?egg=([A-Za-z0-9][\w.-]*)",
-    r"^\w+://.*/([A-Za-z0-9][\w.]*(?:-[A-Za-z_][\w.]*)*)-v?\d[^/]*$",
-    r"^(?:git|hg|svn|bzr)\+\w+://[^/]+/(?:[^@#\s]*/)?([\w.-]+?)(?:\.git)?(?:[@#].*)?$",
-)
-"""What names the package of a bare URL: ``#egg=``, the archive, or the repository."""
+_OPTION = re.compile(r"(-r|--requirement|-c|--constraint|-e|--editable)(?:[\s=]+|(?<=-[rce]))(.+)")
 
 
 def read_python(folder: Folder, environment: PythonEnvironment) -> Iterator[Dependency]:
@@ -64,13 +58,12 @@ class _Project:
         self.folder = folder
         self.pythons: list[tuple[object, str]] = []
         self._python = python
-        full = python if python.count(".") > 1 else f"{python}.0"
         self._markers = {
             "python_version": ".".join(python.split(".")[:2]),
-            "python_full_version": full,
+            "python_full_version": python if python.count(".") > 1 else f"{python}.0",
         }
         self._root = folder.document(_MANIFEST)
-        self._local: set[str] = set()
+        self._own: set[str] = set()
 
     def declared(self) -> list[Declared]:
         """Return one statement for each package: an exact version before a range before none, then the first."""
@@ -82,89 +75,71 @@ class _Project:
         stated = [*self._manifests(), *self._setup_cfg(), *self._requirements()]
         for one in sorted(stated, key=looseness):
             best.setdefault(normalised(one.package), one)
-        return [one for name, one in best.items() if name not in self._local]
+        return list(best.values())
 
-    def lock(self, declared: list[Declared]) -> Lock | None:
+    def lock(self, declared: list[Declared]) -> Lock:
         """Return the lock file of the tool that pyproject.toml names, else of several the one that fits best."""
-        locks = [lock for file in _LOCKS if (lock := self._lock(file))]
+        locks = [lock for lock in map(self._lock, ("uv.lock", "poetry.lock")) if lock.packages]
         tools = {"uv", "poetry"} & table(self._root, "tool").keys()
-        named = [lock for lock in locks if len(tools) == 1 and lock.file.removesuffix(".lock") in tools]
-        return max(named or locks, key=lambda lock: lock.fitness(declared), default=None)
+        named = [lock for lock in locks if tools == {lock.file.removesuffix(".lock")}]
+        none = Lock("", fold=normalised, local=self._own)
+        return max(named or locks, key=lambda lock: lock.fitness(declared), default=none)
 
-    def _lock(self, file: str) -> Lock | None:
-        """Read a lock file: an array of tables. The project's own folders are left out, but say what they take."""
-        data, lock = self.folder.document(file, "toml"), Lock(file, fold=normalised)
-        for package in tables(data, "packages" if file == "pylock.toml" else "package"):
+    def _lock(self, file: str) -> Lock:
+        """Read a lock file; the project's own folders are left out."""
+        lock = Lock(file, fold=normalised, local=set(self._own))
+        for package in map(table, items(self.folder.document(file, "toml"), "package")):
             forks = items(package, "resolution-markers")
-            if "directory" in package or table(package, "source").keys() & _OWN_SOURCES:
-                for one in tables(package, "dependencies"):
-                    if "version" in one and self._holds(one.get("marker")):
-                        lock.chosen["", normalised(str(one.get("name")))] = str(one["version"])
+            if table(package, "source").keys() & _OWN_SOURCES:
+                lock.local.add(normalised(str(package.get("name"))))
             elif self._is_for_us(package) and (not forks or any(map(self._holds, forks))):
                 lock.add(package.get("name"), package.get("version"))
-        return lock if data else None
+        return lock
 
     def _is_for_us(self, fields: dict[str, Any]) -> bool:
         """Tell whether a table of a lock file or of Poetry's dependencies is for the Python in use, on this machine."""
         pythons = (fields.get(key) for key in ("python", "python-versions"))
         is_python = all(satisfies(self._python, one) for one in pythons if isinstance(one, str))
         is_platform = fields.get("platform", sys.platform) == sys.platform
-        return (
-            is_python and is_platform and all(self._holds(fields.get(key)) for key in ("marker", "markers"))
-        )
+        return is_python and is_platform and self._holds(fields.get("markers"))
 
     def _holds(self, marker: object) -> bool:
         """Tell whether an environment marker holds; what is none holds."""
-        if not marker:
-            return True
         if isinstance(marker, dict):  # Poetry writes one for each group
             return any(map(self._holds, marker.values()))
         try:
-            return Marker(str(marker)[:_LONGEST_REQUIREMENT]).evaluate({**self._markers})
+            return not marker or Marker(str(marker)[:_LONGEST_REQUIREMENT]).evaluate({**self._markers})
         except (InvalidMarker, ValueError, KeyError, RecursionError):
             return True
 
     def _requirement(self, file: str, text: str, *, dev: bool = False) -> Iterator[Declared]:
-        """Read one PEP 508 requirement, or a URL as pip takes it. What lies at a path is the project's own."""
+        """Read one PEP 508 requirement, or a URL that ends with its name. What lies at a path is the project's own."""
         text = text[:_LONGEST_REQUIREMENT]
         if _IS_PATH.match(text):
+            return
+        if egg := re.match(r"(\w[\w+]*:.*)#(?:.*&)?egg=([A-Za-z0-9][\w.-]*)", text):
+            yield Declared(egg[2], _url_version(egg[1]), file, dev=dev)
             return
         try:
             read = Requirement(text)
         except (InvalidRequirement, ValueError, RecursionError):
-            url = text.partition(" ")[0]
-            if named := next(filter(None, (re.search(one, url) for one in _URL_NAMES)), None):
-                yield Declared(package=named[1], spec=url_version(url), file=file, dev=dev)
-            else:
-                self.folder.warn(file, f"{text[:80]!r} is no requirement")
+            self.folder.warn(file, f"{text[:80]!r} is no requirement")
             return
-        specifiers = sorted(read.specifier, key=lambda s: (s.operator in {"!=", "<", "<="}, s.version))
-        own = table(self._root, "project").get("name")
-        is_own_extra = read.extras and not specifiers and normalised(read.name) == normalised(str(own))
-        is_file = read.url is not None and read.url.startswith("file:")
-        if is_own_extra or is_file or (read.marker and not self._holds(read.marker)):
-            return
-        spec = url_version(read.url) if read.url else _bare(",".join(map(str, specifiers)))
-        yield Declared(package=read.name, spec=spec, file=file, dev=dev)
+        is_own_extra = read.extras and normalised(read.name) in self._own
+        if not is_own_extra and not (read.marker and not self._holds(read.marker)):
+            specifiers = sorted(read.specifier, key=lambda s: (s.operator in {"!=", "<", "<="}, s.version))
+            spec = _url_version(read.url) if read.url else _bare(",".join(map(str, specifiers)))
+            yield Declared(read.name, spec, file, dev=dev)
 
     def _manifests(self) -> Iterator[Declared]:
         workspace = table(self._root, "tool", "uv", "workspace")
         patterns = [*items(workspace, "members"), *(f"!{one}" for one in items(workspace, "exclude"))]
-        for member, manifest in self.folder.manifests(_MANIFEST, patterns).items():
-            if member != _MANIFEST:
-                self._local.add(normalised(str(table(manifest, "project").get("name"))))
-            yield from self._uv_sources(member, manifest)
-            yield from self._pep_621(member, manifest)
-            yield from self._poetry(member, manifest)
-
-    def _uv_sources(self, file: str, manifest: dict[str, Any]) -> Iterator[Declared]:
-        """Read uv's sources: a folder is the project's own package, a git tag is an exact version."""
-        for name, source in table(manifest, "tool", "uv", "sources").items():
-            for one in map(table, source if isinstance(source, list) else [source]):
-                if one.get("workspace") is True or "path" in one:
-                    self._local.add(normalised(name))
-                elif self._holds(one.get("marker")) and (version := _tag_version(one)):
-                    yield Declared(package=name, spec=version, file=file)
+        manifests = self.folder.manifests(_MANIFEST, patterns)
+        names = (table(manifest, "project").get("name") for manifest in manifests.values())
+        self._own = {normalised(str(name)) for name in names if name}
+        for file, manifest in manifests.items():
+            yield from self._pep_621(file, manifest)
+            yield from self._poetry(file, manifest)
 
     def _pep_621(self, file: str, manifest: dict[str, Any]) -> Iterator[Declared]:
         project, groups = table(manifest, "project"), table(manifest, "dependency-groups")
@@ -177,27 +152,18 @@ class _Project:
             if not isinstance(entry, dict):  # {include-group = "..."}: that group is read on its own
                 yield from self._requirement(file, str(entry), dev=dev)
         self.pythons.append((project.get("requires-python"), file))
-        if "dependencies" in items(project, "dynamic"):
-            yield from self._dynamic(file, manifest)
-
-    def _dynamic(self, file: str, manifest: dict[str, Any]) -> Iterator[Declared]:
-        """Read the files that setuptools takes dependencies from."""
-        dynamic = table(manifest, "tool", "setuptools", "dynamic")
-        entries = [dynamic.get("dependencies"), *table(dynamic, "optional-dependencies").values()]
-        found = [one for one in (table(entry).get("file") for entry in entries) if one]
-        for listed in found:
-            names = listed if isinstance(listed, list) else [listed]
-            yield from self._requirements_of(posixpath.join(posixpath.dirname(file), str(n)) for n in names)
-        is_in_cfg = "install_requires" in self.folder.text("setup.cfg")
-        if not found and not is_in_cfg and "poetry" not in table(manifest, "tool"):
+        is_elsewhere = "poetry" in table(manifest, "tool") or "install_requires" in self.folder.text(
+            "setup.cfg"
+        )
+        if "dependencies" in items(project, "dynamic") and not is_elsewhere:
             self.folder.warn(file, "its dependencies are dynamic; kr does not read where they come from")
 
     def _poetry(self, file: str, manifest: dict[str, Any]) -> Iterator[Declared]:
         poetry = table(manifest, "tool", "poetry")
         groups = table(poetry, "group")
-        tables_ = [(table(poetry, "dependencies"), False), (table(poetry, "dev-dependencies"), True)]
-        tables_ += [(table(groups, group, "dependencies"), True) for group in groups]
-        for name, value, dev in ((n, value, dev) for listed, dev in tables_ for n, value in listed.items()):
+        tables = [(table(poetry, "dependencies"), False), (table(poetry, "dev-dependencies"), True)]
+        tables += [(table(groups, group, "dependencies"), True) for group in groups]
+        for name, value, dev in ((n, value, dev) for listed, dev in tables for n, value in listed.items()):
             if name.lower() == "python":
                 self.pythons.append((value, file))
                 continue
@@ -205,11 +171,10 @@ class _Project:
             rows = [entry if isinstance(entry, dict) else {"version": entry} for entry in entries]
             ours = (row for row in rows if self._is_for_us(row) and "path" not in row)
             if (fields := next(ours, None)) is not None:
-                spec = _bare(str(fields.get("version", ""))) or _tag_version(fields)
-                yield Declared(package=name, spec=spec, file=file, dev=dev)
+                yield Declared(name, _bare(str(fields.get("version", ""))), file, dev=dev)
 
     def _setup_cfg(self) -> Iterator[Declared]:
-        """Read setuptools' declarative file: ``install_requires`` and ``extras_require``, as lines or ``file:``."""
+        """Read setuptools' declarative file: ``install_requires`` and ``extras_require``."""
         file, parser = "setup.cfg", configparser.ConfigParser(interpolation=None, strict=False)
         parser.read_dict({"options": {}, "options.extras_require": {}})
         try:
@@ -219,47 +184,42 @@ class _Project:
         options = parser["options"]
         texts = {"": options.get("install_requires", ""), **parser["options.extras_require"]}
         for name, text in texts.items():
-            if text.lstrip().startswith("file:"):
-                yield from self._requirements_of(map(str.strip, text.partition(":")[2].split(",")))
-                continue
             lines = text if "\n" in text else re.sub(r";(?=\s*[A-Za-z])", "\n", text)
             for _, line in _entries(lines):
                 yield from self._requirement(file, line, dev=bool(_DEVELOPMENT.search(name)))
         self.pythons.append((options.get("python_requires"), file))
 
     def _requirements(self) -> list[Declared]:
-        """Read every requirements file of the folder and of its folder ``requirements``."""
+        """Read the requirements files of the folder and of its folder ``requirements``, and what they include.
+
+        A constraint gives a version to who has none.
+        """
         names = self.folder.names()
         files = [name for name in names if _REQUIREMENTS.fullmatch(name)]
         if "requirements" in names:
             inner = self.folder.names("requirements")
             files += [f"requirements/{name}" for name in inner if name.endswith((".txt", ".in"))]
-        return self._requirements_of(files)
-
-    def _requirements_of(self, names: Iterable[str]) -> list[Declared]:
-        """Read requirements files and what they include inside the project; a constraint gives a version to who has none."""
         # What is called constraints is so, also where nothing includes it.
-        queue = [("", name, "constraint" in name) for name in names]
+        queue = [("", name, "constraint" in name) for name in files]
         done: set[str] = set()
         declared: list[Declared] = []
         constraints: dict[str, Declared] = {}
         while queue and len(done) < _MOST_FILES:
             includer, target, is_constraint = queue.pop(0)
             file = posixpath.normpath(posixpath.join(posixpath.dirname(includer), target))
-            if file.startswith(("../", "/")):
-                self.folder.warn(includer or target, f"{target} lies outside the project; it is not read")
-            elif file not in done and "://" not in target:
-                done.add(file)
-                text = self.folder.load(file, decode)
-                if includer and text is None:
-                    self.folder.warn(includer, f"{target}, which it names, is not there")
-                for kind, value in _entries(text or ""):
-                    if kind != "requirement":
-                        queue.append((file, value, is_constraint or kind == "constraint"))
-                        continue
-                    found = list(self._requirement(file, value, dev=bool(_DEVELOPMENT.search(file))))
-                    declared += [] if is_constraint else found
-                    constraints |= {normalised(one.package): one for one in found if is_constraint}
+            if file in done or "://" in target:
+                continue
+            done.add(file)
+            is_near = includer and not file.startswith(("../", "/"))
+            if is_near and not os.path.exists(self.folder.root / file):  # noqa: PTH110 -- raises nothing
+                self.folder.warn(includer, f"{target}, which it names, is not there")
+            for kind, value in _entries(self.folder.text(file)):
+                if kind != "requirement":
+                    queue.append((file, value, is_constraint or kind == "constraint"))
+                    continue
+                found = list(self._requirement(file, value, dev=bool(_DEVELOPMENT.search(file))))
+                declared += [] if is_constraint else found
+                constraints |= {normalised(one.package): one for one in found if is_constraint}
         return [
             constraints.get(normalised(one.package), one) if one.spec is None else one for one in declared
         ]
@@ -270,13 +230,7 @@ def _bare(spec: str) -> str | None:
     return re.sub(r"^={2,3}\s*([^*,]+)$", r"\1", spec) or None
 
 
-def _tag_version(fields: dict[str, Any]) -> str | None:
-    """Return the version of a package from git or a URL, as uv and Poetry write it."""
-    named = fields.get("tag") or fields.get("rev") or fields.get("url") or ""
-    return url_version(f"@{named}" if "git" in fields else str(named))
-
-
-def url_version(url: str) -> str | None:
+def _url_version(url: str) -> str | None:
     """Return the version that a URL names: a git tag behind ``@``, or that of a wheel or archive."""
     found = _URL_VERSION.search(url[:_LONGEST_REQUIREMENT].partition("#")[0])
     return (found[1] or found[2]) if found else None
@@ -286,9 +240,7 @@ def _entries(text: str) -> Iterator[tuple[str, str]]:
     """Yield ``("requirement" | "include" | "constraint", text)`` of each logical line of a requirements file."""
     for line in re.sub(r"\\[ \t]*\r?\n", " ", text).splitlines()[:_MOST_LINES]:
         entry = re.sub(r"(^|\s)#.*$", "", line).strip()
-        option = re.match(
-            r"(-r|--requirement|-c|--constraint|-e|--editable)(?:[\s=]+|(?<=-[rce]))(.+)", entry
-        )
+        option = _OPTION.match(entry)
         if option and option[1] not in {"-e", "--editable"}:
             yield "include" if option[1] in {"-r", "--requirement"} else "constraint", option[2].strip()
         elif option or (entry and not entry.startswith("-")):

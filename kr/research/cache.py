@@ -31,7 +31,7 @@ from kr.research.decide import (
     related_of,
 )
 from kr.settings.model import KnowledgeResearch
-from kr.store import entries, lookup, quarantine, reports
+from kr.store import entries, lookup, reports, usage
 from kr.store.engine import ALONE, Store, Transaction
 from kr.store.lookup import Found, keywords_key, question_key, topic_key
 from kr.text import search_words, tokens
@@ -204,7 +204,7 @@ class Cache:
             related = tuple(related_of(it, text) for it, text in offers)
             best = offers[0][0].known.entry if offers and offers[0][0].is_near else None
             wanted = chosen[0].entry if chosen else best
-            report = None if wanted is None else reports.settled(tx, wanted)
+            report = None if wanted is None else lookup.settled(tx, wanted)
         for it, text in zip(ranked, texts, strict=True):
             if not text:
                 reports.drop_lost(self.store, it.known.entry)
@@ -286,13 +286,11 @@ def words_of(query: Query) -> list[str]:
 def _texts_of(tx: Transaction, candidates: Sequence[Candidate]) -> list[str]:
     """Return the candidates' texts as they are kept; empty where one is nowhere."""
     listed = [it.known.entry for it in candidates]
-    kept = reports.texts(tx, [it.sha256 for it in listed]) if listed else {}
+    kept = lookup.texts(tx, [it.sha256 for it in listed]) if listed else {}
     return [kept.get(it.sha256) or tx.files.read_text(it.path) for it in listed]
 
 
 def _why_not(tx: Transaction, entry_id: str) -> str:
-    if quarantine.get(tx, entry_id) is not None:
+    if usage.quarantined(tx, entry_id):
         return f"{entry_id} waits for a person; `kr review` shows it"
-    from kr.store.archive import unknown_entry  # heavy: for an error alone
-
-    return str(unknown_entry(tx, entry_id))
+    return str(entries.unknown_entry(tx, entry_id))

@@ -25,14 +25,13 @@ from kr.report import DETAILS, INSTALLED_DOCS_LAST, SUMMARY, read_confidence
 from kr.requests import MOST_TOKENS, Finding, Rate, parse, read_document
 from kr.research.cache import Cache
 from kr.research.finding_text import cleaned, render_finding
-from kr.store import entries, lookup, quarantine, reports, requests, saving, wordings
-from kr.store.archive import unknown_entry
+from kr.store import entries, lookup, saving, usage
 from kr.store.engine import Transaction
+from kr.store.entries import unknown_entry
+from kr.store.files import new_id
 from kr.store.lookup import RequestRow
-from kr.store.quarantine import Quarantined
 from kr.store.saving import Draft
-from kr.store.sql import new_id
-from kr.store.wordings import Rating
+from kr.store.usage import Quarantined, Rating
 from kr.text import derive_tags, derive_topic, digest, has_invisible, keywords, section, tokens_of
 from kr.times import UNKNOWN_VERSION, same_major, to_text
 
@@ -162,12 +161,7 @@ class Findings:
             request=request,
             written_by=by.name,
         )
-
-        def write(tx: Transaction) -> None:
-            if quarantine.get(tx, held_id) is None:
-                quarantine.add(tx, held)
-
-        self._store.change(write)
+        self._store.change(lambda tx: usage.quarantine(tx, held))
         self._log(finding, by, now, status="quarantined")
         results = SaveResults(id=held_id, notes=[f"it waits for a person (kr review): {'; '.join(reasons)}"])
         return SaveEnvelope(status="quarantined", results=results, errors=[])
@@ -176,7 +170,7 @@ class Findings:
         """Keep the request's row; ``answer_tokens`` is what the session was given for this before (tokens spared)."""
 
         def write(tx: Transaction) -> None:
-            tokens, milliseconds = requests.given_before(tx, by.session, finding.framework)
+            tokens, milliseconds = usage.given_before(tx, by.session, finding.framework)
             row = RequestRow(
                 id=new_id(),
                 at=to_text(now),
@@ -229,8 +223,8 @@ class Findings:
     def review(self) -> dict[str, Any]:
         """Return what waits for a person: ``{quarantined, wrong}``, findings that were held back and entries that were rated wrong."""
         with self._store.read_if_exists() as tx:
-            held = [_held_item(it) for it in quarantine.all(tx)]
-            rated = [lookup.one(tx, entry_id) for entry_id in wordings.rated_wrong(tx)]
+            held = [_held_item(it) for it in usage.quarantined(tx)]
+            rated = [lookup.one(tx, entry_id) for entry_id in usage.rated_wrong(tx)]
             wrong = [_wrong_item(tx, found[0], found[1]) for found in rated if found]
         return {"quarantined": held, "wrong": wrong}
 
@@ -247,21 +241,21 @@ class Findings:
             envelope = self._save(finding, by, [])
         except UnknownEntry:  # the entry that it improves is gone: it is one of its own
             envelope = self._save(replace(finding, entry=None), by, [])
-        self._store.change(lambda tx: quarantine.remove(tx, finding_id))
+        self._store.change(lambda tx: usage.release(tx, finding_id))
         return envelope
 
     def reject(self, finding_id: str) -> dict[str, Any]:
         """Drop a finding that waited; returns it. Raises ``UnknownEntry``."""
         held = self._held(finding_id)
-        self._store.change(lambda tx: quarantine.remove(tx, finding_id))
+        self._store.change(lambda tx: usage.release(tx, finding_id))
         return _held_item(held)
 
     def _held(self, finding_id: str) -> Quarantined:
         with self._store.read_if_exists() as tx:
-            held = quarantine.get(tx, finding_id)
-        if held is None:
+            held = usage.quarantined(tx, finding_id)
+        if not held:
             raise UnknownEntry(f"nothing waits under the id {finding_id}; `kr review` lists what does")
-        return held
+        return held[0]
 
 
 def _texts(finding: Finding) -> list[str]:
@@ -302,11 +296,11 @@ def _rate(
         note=given.note,
         at=to_text(now),
     )
-    wordings.rate(tx, rating)
+    usage.rate(tx, rating)
     if given.outcome == "worked":
         _confirm(tx, entry, session, now)
     else:
-        wordings.forget_session(tx, entry, session.session)
+        usage.forget_wordings(tx, entry, session.session)
     found = lookup.one(tx, entry.id)
     if found is None:
         raise UnknownEntry(f"{entry.id} went meanwhile")
@@ -315,13 +309,13 @@ def _rate(
     if entry.is_written:
         is_confirmed = any(
             it.outcome == "worked" and f"agent:{it.session_id}" != entry.written_by != it.session_id
-            for it in wordings.ratings_of(tx, entry)
+            for it in usage.ratings_of(tx, entry)
         )
         # By itself a text has the confidence that its header says, but never high, which others alone can make it.
-        said = read_confidence(reports.text_of(tx, entry.sha256) or "")
+        said = read_confidence(lookup.text_of(tx, entry.sha256) or "")
         own: Confidence = "low" if said in {None, "low"} else "medium"
         confidence = "high" if is_confirmed and not withdrawn else own
-        entries.set_confidence(tx, entry.id, confidence)
+        entries.update(tx, entry.id, confidence=confidence)
     return RateResults(
         id=entry.id,
         worked=ratings.worked,
@@ -338,19 +332,18 @@ def _confirm(tx: Transaction, entry: Entry, by: Writer, now: datetime) -> None:
 
     One that shares no word with the entry takes a second session: else one alone could have any question answered by any text.
     """
-    text = reports.text_of(tx, entry.sha256) or ""
+    text = lookup.text_of(tx, entry.sha256) or ""
     told = (section(text, name) or "" for name in (SUMMARY, DETAILS))
     words = _words_of(entry.topic, entry.question or "", *entry.tags, *told) - _words_of(entry.framework)
-    for it in wordings.of(tx, entry.id):
+    for it in usage.wordings_of(tx, entry.id):
         if it.session_id == by.session and _words_of(it.question, it.topic) & words:
-            wordings.prove(tx, entry.id, it.question)
-    taken = requests.given_to(tx, by.session, entry.id)
-    for need in taken.values():
-        is_proved = bool(_words_of(need.question, need.topic) & words)
-        wordings.keep(tx, entry, need, at=to_text(now), session_id=by.session, proved=is_proved)
-    requests.take_offers(tx, [*taken], entry.id, at=to_text(now))
-    end = to_text(now + INSTALLED_DOCS_LAST) if entry.is_installed_excerpt else None
-    entries.refresh(tx, entry.id, fresh_until=end)
+            usage.prove_wording(tx, entry.id, it.question)
+    for it in usage.take_offers(tx, by.session, entry.id, at=to_text(now)):
+        is_proved = bool(_words_of(it.question, it.topic) & words)
+        usage.keep_wording(tx, entry, replace(it, proved=is_proved))
+    end = to_text(now + INSTALLED_DOCS_LAST) if entry.is_installed_excerpt else entry.fresh_until
+    fresh = {"status": "fresh", "stale_reason": None, "stale_major": None, "fresh_until": end}
+    entries.update(tx, entry.id, **fresh)
     lookup.touch(tx, entry.id, now)
 
 
@@ -366,7 +359,7 @@ def _held_item(held: Quarantined) -> dict[str, Any]:
 def _wrong_item(tx: Transaction, entry: Entry, ratings: Ratings) -> dict[str, Any]:
     notes = [
         {"by": it.session_id, "at": it.at, "note": it.note}
-        for it in wordings.ratings_of(tx, entry)
+        for it in usage.ratings_of(tx, entry)
         if it.outcome == "wrong"
     ]
     return {

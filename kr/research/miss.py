@@ -22,8 +22,8 @@ from kr.models import (
     ResearchStatus,
     SourceAttempt,
 )
+from kr.packages import find_dependencies, package_aliases
 from kr.packages.installed import find_installed
-from kr.packages.versions import find_dependencies, package_aliases
 from kr.report import INSTALLED_DOCS_LAST
 from kr.research.cache import Lookup
 from kr.research.chain import Chain, Result

@@ -24,11 +24,11 @@ from kr.models import (
 from kr.requests import ResearchRequest
 from kr.research.cache import HIT_TIMEOUT, Aliases, Cache, Lookup
 from kr.research.decide import with_confidence
-from kr.store import lookup, requests, wordings
+from kr.store import lookup, usage
 from kr.store.engine import Transaction
+from kr.store.files import new_id
 from kr.store.lookup import RequestRow
-from kr.store.requests import Need
-from kr.store.sql import new_id
+from kr.store.usage import Wording
 from kr.text import fit, search_words, tokens_of
 from kr.times import parse_time, to_text
 
@@ -214,12 +214,18 @@ class Run:
             return False
         if is_chosen:
             query, at = self.query, to_text(now)
-            requests.settle_alike(tx, query.framework, query.question, entry.id, at=at)
+            usage.settle_alike(tx, query.framework, query.question, entry.id, at=at)
             from kr.guard import reasons_to_hold  # heavy: its patterns, for a wording that is kept
 
             if self.config.cache_fuzzy_match and not reasons_to_hold(f"{query.question}\n{query.topic}"):
-                need = Need(query.topic, query.tags, query.question)
-                wordings.keep(tx, entry, need, at=at, session_id=self.request.session_id)
+                wording = Wording(
+                    at=at,
+                    topic=query.topic,
+                    tags=query.tags,
+                    question=query.question,
+                    session_id=self.request.session_id,
+                )
+                usage.keep_wording(tx, entry, wording)
         return True
 
     def answer(

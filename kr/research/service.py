@@ -32,8 +32,8 @@ from kr.research.run import Run
 from kr.settings import Settings
 from kr.store import lookup
 from kr.store.engine import Store
+from kr.store.files import new_id
 from kr.store.lookup import RequestRow
-from kr.store.sql import new_id
 from kr.text import derive_tags, derive_topic
 from kr.times import UNKNOWN_VERSION, to_text
 
@@ -134,7 +134,7 @@ class ResearchService:
 
     def version_of(self, framework: str) -> str:
         """Return the version of a framework that the project uses, or ``unknown``."""
-        from kr.packages.versions import find_dependencies, version_of  # heavy
+        from kr.packages import find_dependencies, version_of  # heavy
 
         for folder in dict.fromkeys((self.cwd, self.settings.project_root)):
             if version := version_of(folder, framework, self.environ):

@@ -50,13 +50,9 @@ _HEADERS = {
 }
 
 
-def problem(
-    status: int, detail: str, *, code: str | None = None, headers: Mapping[str, str] | None = None
-) -> Response:
-    """Make the answer for an error; ``code`` is that of ``kr.errors``, where there is one."""
+def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Make the answer for an error that is no envelope."""
     body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
-    if code is not None:
-        body["code"] = code
     return JSONResponse(body, status_code=status, headers=headers, media_type=PROBLEM)
 
 
@@ -159,10 +155,10 @@ class Access:
         # Before the request takes a place: bodies that never come must not keep others out.
         body = await _read_body(receive)
         if body is None:
-            too_large = problem(413, f"a body is at most {MAX_BODY} bytes", headers={"Connection": "close"})
+            too_large = problem(413, f"a body is at most {MAX_BODY} bytes", {"Connection": "close"})
             await too_large(scope, receive, send)
         elif self._at_work >= self._policy.max_requests:
-            busy = problem(429, f"{self._at_work} requests are at work; try again", headers=RETRY_AFTER)
+            busy = problem(429, f"{self._at_work} requests are at work; try again", RETRY_AFTER)
             await busy(scope, receive, send)
         else:
             self._at_work += 1
@@ -187,7 +183,7 @@ class Access:
         if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
             return RedirectResponse(f"{SIGN_IN}?next={quote(path)}", status_code=303)
         challenge = {"WWW-Authenticate": 'Bearer realm="kr"'}
-        return problem(401, "the server wants its token", headers=challenge)
+        return problem(401, "the server wants its token", challenge)
 
     def _is_own_name(self, name: str) -> bool:
         """Whether a ``Host`` is this server's: any IP address is, as only a name can be made to point elsewhere later."""

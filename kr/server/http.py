@@ -252,10 +252,10 @@ async def _failed(_request: Request, error: Exception) -> Response:
     match error:
         case KrError():
             headers = RETRY_AFTER if isinstance(error, Overloaded) else None
-            return problem(error.http_status, str(error), code=error.code, headers=headers)
+            return problem(error.http_status, str(error), headers)
         case HTTPException():
-            return problem(error.status_code, error.detail, headers=error.headers)
+            return problem(error.status_code, error.detail, error.headers)
         case RequestValidationError():
             wrong = (f"{'.'.join(map(str, item['loc'][1:]))}: {item['msg']}" for item in error.errors())
-            return problem(422, "; ".join(wrong), code="validation_error")
+            return problem(422, "; ".join(wrong))
     return problem(500, f"unexpected {type(error).__name__}; this is a bug in kr, and its log has more")

@@ -1,20 +1,24 @@
-"""The store: transactions on the database, and the folder of reports beside it."""
+"""The store: transactions on the database, and the folder of reports beside it.
 
+Statements are SQL text that SQLite and PostgreSQL both run, with named parameters, ``:name``.
+"""
+
+import json
 import logging
-import os
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import fields
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 from kr.errors import ReportUnwritable, StoreConflict, StoreError, how_to_install
 from kr.store import sqlite
-from kr.store.files import ReportFiles, make_base, publish
-from kr.store.sql import OF_FOLDER, columns_of, insert_into, lock_key, upsert_into
+from kr.store.files import ReportFiles, publish
 from kr.store.sqlite import SqliteDatabase
 
 if TYPE_CHECKING:
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+R = TypeVar("R")
 T = TypeVar("T")
 Row = Any
 """A row whose columns are had by name and by number."""
@@ -31,20 +36,52 @@ INDEX = "index"
 LESSONS = "lessons"
 ALONE: str | None = None
 """The scope of writes whose rows alone, or whose one statement, keep others out."""
+OF_FOLDER = "folder"
+"""What the keys of facts about a folder begin with; see ``Store.folder_key``."""
 
 _TRIES = 6
 
 
-class Transaction:
-    """What happens in one transaction happens together, or not at all. Not to be used after its block.
+def insert_into(table: str, names: Iterable[str]) -> str:
+    """Return the statement that inserts a row, each column a parameter of its name."""
+    names = [*names]
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})"
 
-    Statements are SQL text with named parameters, ``:name``.
-    """
+
+def record_of(kind: type[R], row: Row, **read: Any) -> R:
+    """Make a dataclass of a row's columns but for those that are ``read`` already."""
+    names = [field.name for field in fields(kind) if field.name not in read]  # type: ignore[arg-type]
+    return kind(**{name: row[name] for name in names}, **read)
+
+
+def named(name: str, values: Iterable[object]) -> tuple[str, dict[str, Any]]:
+    """Return the right side of ``IN`` for a list of values, and its parameters: ``(:id0, :id1)``."""
+    parameters = {f"{name}{number}": value for number, value in enumerate(values)}
+    return f"({', '.join(f':{key}' for key in parameters) or 'NULL'})", parameters
+
+
+def json_list(values: Sequence[object]) -> str:
+    """Return a list as a column holds it."""
+    return json.dumps(list(values), ensure_ascii=False)
+
+
+def texts_of(text: str | None) -> tuple[str, ...]:
+    """Read a column that holds a list of texts; what is no list of texts is empty."""
+    try:
+        found = json.loads(text or "[]")
+    except ValueError:
+        return ()
+    return tuple(str(item) for item in found) if isinstance(found, list) else ()
+
+
+class Transaction:
+    """What happens in one transaction happens together, or not at all. Not to be used after its block."""
 
     def __init__(self, connection: "sqlite.Connection | postgresql.Connection", store: "Store") -> None:
         self.connection = connection
         self.store = store
         self.files = store.files
+        self.is_postgresql = connection.dialect == "postgresql"
         self._staged: list[tuple[Path, Path]] = []
 
     def execute(self, statement: str, **parameters: Any) -> int:
@@ -52,29 +89,25 @@ class Transaction:
         changed: int = self.connection.execute(statement, parameters).rowcount
         return changed
 
-    def insert(self, table: str, record: object, **more: Any) -> None:
-        """Write a dataclass, and ``more`` columns, as a new row."""
-        values = {**columns_of(record), **more}
-        self.execute(insert_into(table, [*values]), **values)
-
-    def upsert(self, table: str, record: object, *key: str, **more: Any) -> None:
-        """Write a dataclass, and ``more`` columns, as a new row or over the one that has its ``key``."""
-        values = {**columns_of(record), **more}
-        self.execute(upsert_into(table, [*values], *key), **values)
+    def insert(self, table: str, record: object, *key: str, **more: Any) -> None:
+        """Write a dataclass, and ``more`` columns, as a new row, or over the one that has its ``key``. A tuple becomes a list in JSON."""
+        values = {field.name: getattr(record, field.name) for field in fields(record)} | more  # type: ignore[arg-type]
+        statement = insert_into(table, values)
+        if key:
+            changes = ", ".join(f"{name} = excluded.{name}" for name in values if name not in key)
+            statement = f"{statement} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
+        self.execute(
+            statement, **{k: json_list(it) if isinstance(it, tuple) else it for k, it in values.items()}
+        )
 
     def execute_many(self, statement: str, rows: list[dict[str, Any]]) -> None:
         """Run a statement once for each row of parameters."""
         self.connection.executemany(statement, rows)
 
     def rows(self, statement: str, **parameters: Any) -> list[Row]:
-        """Return the rows of a query; each gives its columns by name."""
+        """Return the rows of a query."""
         found: list[Row] = self.connection.execute(statement, parameters).fetchall()
         return found
-
-    def lock(self, scope: str) -> None:
-        """Wait for other transactions that locked a scope, and keep them out until this one ends."""
-        if self.connection.dialect == "postgresql":  # who writes to SQLite has the lock of the file
-            self.rows("SELECT pg_advisory_xact_lock(:key)", key=lock_key(scope))
 
     def row(self, statement: str, **parameters: Any) -> Row | None:
         return next(iter(self.rows(statement, **parameters)), None)
@@ -84,10 +117,14 @@ class Transaction:
         found = self.row(statement, **parameters)
         return None if found is None else found[0]
 
+    def lock(self, scope: str) -> None:
+        """Wait for other transactions that locked a scope, and keep them out until this one ends."""
+        if self.is_postgresql:  # who writes to SQLite has the lock of the file
+            self.rows("SELECT pg_advisory_xact_lock(hashtextextended(:scope, 27506))", scope=scope)
+
     def write_report(self, path: str, text: str) -> None:
         """Have a report file written once this is committed. Raises ``ReportUnwritable`` at once where that will not do."""
-        target = self.files.place(path)
-        self._staged.append((self.files.stage(text), target))
+        self._staged.append(self.files.stage(path, text))
 
     def publish(self) -> None:
         """Give the files that are written their names; what does not succeed is done by the next one who reads the report."""
@@ -109,19 +146,10 @@ class Transaction:
         return found
 
     def note(self, key: str, value: str) -> None:
-        self.execute(upsert_into("meta", ("key", "value"), "key"), key=key, value=value)
-
-    @contextmanager
-    def savepoint(self) -> Iterator[None]:
-        """Undo what the block did, and no more, when it fails."""
-        self.connection.execute("SAVEPOINT step")
-        try:
-            yield
-        except BaseException:
-            if self.connection.in_transaction:
-                self.connection.execute("ROLLBACK TO step")
-            raise
-        self.connection.execute("RELEASE step")
+        noted = (
+            f"{insert_into('meta', ('key', 'value'))} ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+        )
+        self.execute(noted, key=key, value=value)
 
 
 class Store:
@@ -146,19 +174,15 @@ class Store:
         self.archive_after_days = archive_after_days
         self.url = database_url
         """As it was given: it may hold a password."""
+        self.is_shared = (database_url or "").startswith("postgresql")
+        """Whether the database is PostgreSQL's, so that other machines may have folders of their own before it."""
         self._timeout = timeout
-        self._opened: SqliteDatabase | postgresql.PostgresqlDatabase | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether the database is PostgreSQL's, so that other machines may have folders of their own before it."""
-        return (self.url or "").startswith("postgresql")
 
     @property
     def path(self) -> Path:
@@ -173,21 +197,18 @@ class Store:
             )
         if self.url is None:
             own = self.folder / "kr.db"
-            if os.path.islink(own):
+            if own.is_symlink():
                 raise StoreError(
                     f"{own}: is a symbolic link, and is not followed; KR_DATABASE_URL names a database elsewhere"
                 )
             return own
-        scheme, _, rest = self.url.partition("://")
-        parts = urlsplit("//" + rest)
-        path = unquote(parts.path.removeprefix("/"))
-        is_sqlite = scheme in {"sqlite", "sqlite+pysqlite"}
-        if not is_sqlite or parts.netloc or parts.query or path in {"", ":memory:"}:
+        scheme, _, path = self.url.partition(":///")
+        if scheme not in {"sqlite", "sqlite+pysqlite"} or path in {"", ":memory:"} or "?" in path:
             raise StoreError(
                 "KR_DATABASE_URL: name one file, as in sqlite:///path/to/kr.db or sqlite:////absolute/kr.db, or a "
                 "PostgreSQL (postgresql+psycopg://…)"
             )
-        return Path(path)
+        return Path(unquote(path))
 
     @property
     def location(self) -> str:
@@ -215,12 +236,12 @@ class Store:
             with self.read() as tx:
                 yield tx
             return
-        from kr.store import migrate  # heavy
+        from kr.store import schema  # heavy
 
         memory = sqlite3.connect(":memory:", isolation_level=None, factory=sqlite.Connection)
         with closing(memory) as connection:
             connection.row_factory = sqlite3.Row
-            migrate.create(connection)
+            schema.make(connection)
             yield Transaction(connection, self)
 
     @contextmanager
@@ -231,8 +252,10 @@ class Store:
         after ``timeout`` seconds, and ``StoreConflict``. ``change`` is the way to write; a block by itself is for what must not be done
         twice, as to append to a file, and for lessons, whose rows no other scope changes.
         """
-        with self._database.transaction(timeout, scope) as connection:
+        with self._database.transaction(timeout) as connection:
             tx = Transaction(connection, self)
+            if scope is not None:
+                tx.lock(scope)
             try:
                 yield tx
                 connection.commit()
@@ -261,31 +284,19 @@ class Store:
 
     def close(self) -> None:
         """Close the database; it opens again when used again."""
-        if self._opened is not None:
-            self._opened.close()
+        if "_database" in self.__dict__:
+            self._database.close()
 
-    @property
+    @cached_property
     def _database(self) -> "SqliteDatabase | postgresql.PostgresqlDatabase":
-        if self._opened is None:
-            self._opened = self._open()
-        return self._opened
-
-    def _open(self) -> "SqliteDatabase | postgresql.PostgresqlDatabase":
         if not self.is_shared:
-            return SqliteDatabase(self.path, upgrade=self._upgrade, timeout=self._timeout)
+            return SqliteDatabase(self.path, self.folder, timeout=self._timeout)
         try:
             from kr.store.postgresql import PostgresqlDatabase  # heavy
         except ImportError as exc:
             why = "KR_DATABASE_URL names PostgreSQL, and the package psycopg is not installed"
             raise StoreError(why, f"this installs it: {how_to_install('postgresql')}") from exc
         return PostgresqlDatabase(self.url or "", timeout=self._timeout)
-
-    def _upgrade(self, path: Path, timeout: float) -> None:
-        from kr.store import migrate  # heavy
-
-        migrate.upgrade(path, timeout)
-        if path.parent == self.folder:
-            make_base(self.folder)
 
 
 def store_of(database: str, folder: Path) -> Store:

@@ -1,29 +1,47 @@
-"""The live index (table ``entries``)."""
+"""The live index, the archive, and the capacity guard that moves entries from one to the other (F1, "Cache Capacity Guard")."""
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
 
+from kr.errors import UnknownEntry
 from kr.frameworks import framework_key
-from kr.models import Confidence, Entry, Origin
+from kr.models import Entry
 from kr.store import search
-from kr.store.engine import Transaction
+from kr.store.engine import Transaction, named
 from kr.store.lookup import COLUMNS, KEYS, keywords_key, question_key, to_entry, topic_key
-from kr.store.sql import columns_of, named, upsert_into
-from kr.times import major_key, same_major
+from kr.text import nearest, one_line
+from kr.times import from_text, major_key, oldest_live, same_major, to_text
 
 STALE_BASELINE = "an older report stood in: nothing was found then"
 """The ``stale_reason`` of a report on a stale baseline, which is not served as researched."""
+ARCHIVE_CHANGES = "archive_changes"
+"""The key of how often archived rows left."""
+_LONGEST_ID = 200
+_NAMES = ", ".join(COLUMNS)
+_SHARED = ", ".join((*(name for name in COLUMNS if name != "status"), *KEYS))
 
-_COLUMNS = ", ".join(COLUMNS)
-_PUT = upsert_into("entries", (*COLUMNS, *KEYS), "id")
+ArchiveReason = Literal["lru", "age", "manual"]
 
 
-def _select(tx: Transaction, rest: str, **parameters: object) -> list[Entry]:
-    return [to_entry(row) for row in tx.rows(f"SELECT {_COLUMNS} FROM entries {rest}", **parameters)]
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """An archived row: the entry as it was (its status before), and when and why it left the index."""
+
+    archive_id: int
+    entry: Entry
+    archived_at: str
+    reason: str
 
 
 def get(tx: Transaction, entry_id: str) -> Entry | None:
-    return next(iter(_select(tx, "WHERE id = :id", id=entry_id)), None)
+    return next(iter(find(tx, id=entry_id)), None)
+
+
+def find(tx: Transaction, **wanted: str) -> list[Entry]:
+    """Return the entries with these values in their columns, the last accessed first."""
+    return _select(tx, f"{_where(wanted)} ORDER BY last_accessed DESC, id", **wanted)
 
 
 def some(tx: Transaction, entry_ids: Iterable[str]) -> list[Entry]:
@@ -35,25 +53,9 @@ def all(tx: Transaction) -> list[Entry]:  # noqa: A001 - read as entries.all(tx)
     return _select(tx, "ORDER BY id")
 
 
-def browse(tx: Transaction, framework: str | None = None) -> list[Entry]:
-    """Return the entries of one framework (whichever of its names) or all, the last accessed first."""
-    where = "" if framework is None else "WHERE framework_key = :key"
-    return _select(tx, f"{where} ORDER BY last_accessed DESC, id", key=framework_key(framework or ""))
-
-
 def of_pair(tx: Transaction, framework: str, topic: str) -> list[Entry]:
     """Return the entries of a framework and topic (equal by their keys): one for each major version."""
-    return _select(
-        tx,
-        "WHERE framework_key = :framework AND topic_key = :topic ORDER BY id",
-        framework=framework_key(framework),
-        topic=topic_key(topic),
-    )
-
-
-def of_topic(tx: Transaction, framework: str, topic: str, version: str) -> Entry | None:
-    """Return the entry that a report for a version renews; see ``of_major``."""
-    return of_major(of_pair(tx, framework, topic), version)
+    return find(tx, framework_key=framework_key(framework), topic_key=topic_key(topic))
 
 
 def of_major(same: Iterable[Entry], version: str) -> Entry | None:
@@ -67,17 +69,20 @@ def of_major(same: Iterable[Entry], version: str) -> Entry | None:
     )
 
 
-def ids(tx: Transaction) -> list[str]:
-    return [row[0] for row in tx.rows("SELECT id FROM entries")]
-
-
-def known_paths(tx: Transaction) -> set[str]:
-    """Return every path that a live or archived report has."""
-    return {row[0] for row in tx.rows("SELECT path FROM entries UNION SELECT path FROM archived_entries")}
-
-
 def count(tx: Transaction) -> int:
     return int(tx.value("SELECT count(*) FROM entries"))
+
+
+def put(tx: Transaction, entry: Entry) -> None:
+    """Insert an entry, or overwrite the one with its id."""
+    tx.insert("entries", entry, "id", **_keys_of(entry))
+    search.index_entry(tx, entry)
+
+
+def update(tx: Transaction, entry_id: str, **columns: str | None) -> None:
+    """Set columns that neither the search nor a comparison needs."""
+    changes = ", ".join(f"{name} = :{name}" for name in columns)
+    tx.execute(f"UPDATE entries SET {changes} WHERE id = :id", id=entry_id, **columns)
 
 
 def mark_stale(tx: Transaction, entry_id: str, reason: str, *, major: str | None = None) -> bool:
@@ -90,22 +95,6 @@ def mark_stale(tx: Transaction, entry_id: str, reason: str, *, major: str | None
         major=major,
     )
     return bool(changed)
-
-
-def refresh(tx: Transaction, entry_id: str, *, fresh_until: str | None) -> None:
-    """Take a mark of staleness back: somebody said that the text works. ``fresh_until`` is a new hard end."""
-    tx.execute(
-        "UPDATE entries SET status = 'fresh', stale_reason = NULL, stale_major = NULL, "
-        "fresh_until = coalesce(:fresh_until, fresh_until) WHERE id = :id",
-        id=entry_id,
-        fresh_until=fresh_until,
-    )
-
-
-def set_confidence(tx: Transaction, entry_id: str, confidence: Confidence) -> None:
-    tx.execute(
-        "UPDATE entries SET confidence = :confidence WHERE id = :id", id=entry_id, confidence=confidence
-    )
 
 
 def set_question(tx: Transaction, entry_id: str, question: str, *, at: str) -> None:
@@ -124,16 +113,11 @@ def set_question(tx: Transaction, entry_id: str, question: str, *, at: str) -> N
     index_again(tx, entry_id)
 
 
-def set_writer(
-    tx: Transaction,
-    entry_id: str,
-    sha256: str,
-    *,
-    origin: Origin,
-    confidence: Confidence,
-    written_by: str | None,
-) -> None:
-    """Note who wrote a text of an id, live, archived or an earlier one, where it came from elsewhere and nobody says."""
+def set_writer(tx: Transaction, entry_id: str, sha256: str, **writer: str | None) -> None:
+    """Note who wrote a text of an id, live, archived or an earlier one, where it came from elsewhere and nobody says.
+
+    ``writer`` is origin, confidence and written_by.
+    """
     for table, name in (("entries", "id"), ("archived_entries", "id"), ("revisions", "entry_id")):
         tx.execute(
             f"UPDATE {table} SET origin = :origin, confidence = :confidence, written_by = :written_by "
@@ -141,23 +125,8 @@ def set_writer(
             "OR written_by = 'file' AND :written_by <> 'file')",
             id=entry_id,
             sha256=sha256,
-            origin=origin,
-            confidence=confidence,
-            written_by=written_by,
+            **writer,
         )
-
-
-def put(tx: Transaction, entry: Entry) -> None:
-    """Insert an entry, or overwrite the one with its id."""
-    tx.execute(_PUT, **to_values(entry))
-    search.index_entry(tx, entry)
-
-
-def remove(tx: Transaction, entry_id: str) -> bool:
-    """Delete an entry; its revisions stay. False when there is none."""
-    is_gone = bool(tx.execute("DELETE FROM entries WHERE id = :id", id=entry_id))
-    search.prune(tx)
-    return is_gone
 
 
 def index_again(tx: Transaction, entry_id: str) -> None:
@@ -167,9 +136,111 @@ def index_again(tx: Transaction, entry_id: str) -> None:
         search.index_entry(tx, entry)
 
 
-def to_values(entry: Entry) -> dict[str, Any]:
-    """Return an entry's columns, with those by which rows are compared."""
-    return columns_of(entry) | {
+def archived(tx: Transaction, **wanted: str) -> list[Archived]:
+    """Return the archived rows with these values in their columns, the last archived first."""
+    return _archived(tx, f"{_where(wanted)} ORDER BY archive_id DESC", **wanted)
+
+
+def archived_since(tx: Transaction, archive_id: int) -> list[Archived]:
+    """Return the rows that were archived after one, in the order in which they were archived."""
+    return _archived(tx, "WHERE archive_id > :after ORDER BY archive_id", after=archive_id)
+
+
+def archived_count(tx: Transaction) -> tuple[int, int]:
+    """Return how many rows are archived, and the number of the one that was archived last; 0 when none is."""
+    row = tx.rows("SELECT count(*), coalesce(max(archive_id), 0) FROM archived_entries")[0]
+    return row[0], row[1]
+
+
+def unarchive(tx: Transaction, archive_id: int) -> bool:
+    """Remove a row that becomes live again; False when it is not there. The export learns of it by ``ARCHIVE_CHANGES``."""
+    tx.note(ARCHIVE_CHANGES, str(int(tx.fact(ARCHIVE_CHANGES) or 0) + 1))
+    return bool(tx.execute("DELETE FROM archived_entries WHERE archive_id = :id", id=archive_id))
+
+
+def add_archived(tx: Transaction, entry: Entry, reason: ArchiveReason, at: str) -> None:
+    """Put an entry into the archive that was archived elsewhere; ``at`` is stored text."""
+    more = {"status": "archived", "prior_status": entry.status, "archived_at": at, "reason": reason}
+    tx.insert("archived_entries", entry, **_keys_of(entry), **more)
+
+
+def archive(tx: Transaction, entry_id: str, reason: ArchiveReason, now: datetime) -> bool:
+    """Move a live entry to the archive; False when there is none."""
+    return bool(_move(tx, "id = :id", reason, now, id=entry_id))
+
+
+def enforce_capacity(tx: Transaction, now: datetime, *, keep: str = "") -> tuple[int, int]:
+    """Archive what was not accessed for too many UTC days, then evict down to the most entries; ``keep`` is the id that stays.
+
+    Returns how many were archived, and how many evicted: in the order of the view ``next_evictions``.
+    """
+    today = from_text(to_text(now)).date()
+    limit = oldest_live(today, tx.store.archive_after_days).isoformat()
+    aged = _move(tx, "last_accessed < :limit AND id <> :keep", "age", now, limit=limit, keep=keep)
+    too_many = count(tx) - tx.store.max_entries
+    evicted = 0
+    if too_many > 0:
+        oldest = "id IN (SELECT id FROM next_evictions WHERE id <> :keep ORDER BY position LIMIT :most)"
+        evicted = _move(tx, oldest, "lru", now, keep=keep, most=too_many)
+    return aged, evicted
+
+
+def _move(tx: Transaction, where: str, reason: ArchiveReason, now: datetime, **parameters: object) -> int:
+    tx.execute(
+        f"INSERT INTO archived_entries ({_SHARED}, status, prior_status, archived_at, reason) "
+        f"SELECT {_SHARED}, 'archived', status, :now, :reason FROM entries WHERE {where} ORDER BY last_accessed, id",
+        now=to_text(now),
+        reason=reason,
+        **parameters,
+    )
+    moved = tx.execute(f"DELETE FROM entries WHERE {where}", **parameters)
+    if moved:
+        search.prune(tx)
+    return moved
+
+
+def unknown_entry(tx: Transaction, entry_id: str, *, in_archive: bool = False) -> UnknownEntry:
+    """Say that no live entry, or none ``in_archive``, has this id, and which come near."""
+    shown = f'"{one_line(entry_id, _LONGEST_ID)}"'
+    if in_archive and get(tx, entry_id) is not None:
+        return UnknownEntry(f"{shown} is not in the archive: it is live; see kr entries show")
+    if not in_archive and archived(tx, id=entry_id):
+        return UnknownEntry(
+            f"{shown} is in the archive, not in the index; kr archive restore {entry_id} brings it back"
+        )
+    what, table = ("archived entry", "archived_entries") if in_archive else ("entry", "entries")
+    known = [row[0] for row in tx.rows(f"SELECT DISTINCT id FROM {table}")]
+    alike = ", ".join(one_line(found, _LONGEST_ID) for found in nearest(entry_id, known, most=3))
+    command = "kr archive list" if in_archive else "kr entries list"
+    hint = f"nearest: {alike}" if alike else f"{command} shows them"
+    return UnknownEntry(f"no {what} has the id {shown}; {hint}")
+
+
+def _where(wanted: Iterable[str]) -> str:
+    where = " AND ".join(f"{name} = :{name}" for name in wanted)
+    return f"WHERE {where}" if where else ""
+
+
+def _select(tx: Transaction, rest: str, **parameters: object) -> list[Entry]:
+    return [to_entry(row) for row in tx.rows(f"SELECT {_NAMES} FROM entries {rest}", **parameters)]
+
+
+def _archived(tx: Transaction, rest: str, **parameters: object) -> list[Archived]:
+    rows = tx.rows(
+        f"SELECT {_NAMES}, archive_id, archived_at, reason, prior_status FROM archived_entries {rest}",
+        **parameters,
+    )
+    return [
+        Archived(
+            row["archive_id"], to_entry(row, status=row["prior_status"]), row["archived_at"], row["reason"]
+        )
+        for row in rows
+    ]
+
+
+def _keys_of(entry: Entry) -> dict[str, Any]:
+    """Return the columns by which rows are compared."""
+    return {
         "framework_key": framework_key(entry.framework),
         "topic_key": topic_key(entry.topic),
         "major": major_key(entry.framework_version),

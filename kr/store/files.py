@@ -1,21 +1,22 @@
-"""The report files of a knowledge base. Each is made from its row, whole; nothing is read or written through a link that leads out.
+"""What kr keeps in files: the reports of a knowledge base, each made from its row, whole; and the lock between processes.
 
-``open_own`` is how everything else that kr keeps in a file of a project is opened.
-
-Paths are as in the index: relative, with forward slashes.
+Nothing is read or written through a link that leads out. ``open_own`` is how everything else that kr keeps in a file of a project is
+opened. Paths of reports are as in the index: relative, with forward slashes.
 """
 
 import errno
+import fcntl
 import os
 import stat
-from contextlib import suppress
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from kr.errors import ReportUnwritable
-from kr.store.sql import new_id
+from kr.errors import ReportUnwritable, StoreBusy, StoreError, StoreUnwritable
 
-_STAGED = ".kr-tmp-"
 _ID = ".kr-folder"
 _IGNORED = """\
 # Written by kr once: what git leaves out. Reports, index.yaml and lessons may be committed.
@@ -27,6 +28,11 @@ kr-*.db
 """
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 """What tells that there is no such file."""
+
+
+def new_id() -> str:
+    """Return 32 random hexadecimal digits: the id of a row, or a name that nobody has."""
+    return os.urandom(16).hex()
 
 
 def make_base(folder: Path) -> None:
@@ -71,32 +77,21 @@ class ReportFiles:
             return False
 
     def state(self, path: str) -> Literal["there", "absent", "unreadable"]:
-        """Tell whether a report is at a path, as far as this user can see; an empty one is absent."""
-        if (self.read(path) or b"").strip():
-            return "there"
-        return "absent" if self.hindrance(path) is None else "unreadable"
-
-    def hindrance(self, path: str) -> OSError | None:
-        """Return why nothing can be known of a path, with the place (``filename``) that may not be looked into, if anything.
+        """Tell whether a report is at a path, as far as this user can see; an empty one is absent.
 
         A folder that is missing (a disk that is not mounted) says nothing of the reports in it.
         """
-        here = self.folder
-        if not here.is_dir():
-            return FileNotFoundError(errno.ENOENT, "there is no such folder", str(here))
+        if (self.read(path) or b"").strip():
+            return "there"
+        if not self.folder.is_dir():
+            return "unreadable"
         try:
-            for part in _relative(path).parts:
-                here /= part
-                here.stat()
-            if here.is_file():
-                here.read_bytes()
+            os.close(os.open(self.folder.joinpath(_relative(path)), os.O_RDONLY | os.O_NONBLOCK))
         except OSError as exc:
-            if exc.errno not in _ABSENT:
-                exc.filename = str(here if os.path.lexists(here) else here.parent)
-                return exc
+            return "absent" if exc.errno in _ABSENT else "unreadable"
         except ValueError:  # it leads out of the folder
             pass
-        return None
+        return "absent"
 
     def is_blocked(self, path: str) -> bool:
         """Tell whether no report can be put at a path: something else stands there, or it leads out of the folder."""
@@ -108,37 +103,27 @@ class ReportFiles:
             return True
         return not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode))
 
-    def stage(self, text: str) -> Path:
-        """Write a text to a temporary file. Raises ``ReportUnwritable``."""
-        staged = self.folder / f"{_STAGED}{new_id()}"
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            staged.write_bytes(text.encode())
-        except BaseException as exc:
-            with suppress(OSError):
-                staged.unlink(missing_ok=True)
-            if not isinstance(exc, OSError):
-                raise
-            raise ReportUnwritable(f"{self.folder}: no report can be written: {exc.strerror}") from exc
-        return staged
-
-    def place(self, path: str) -> Path:
-        """Return where a path is, its folders made. Raises ``ReportUnwritable``."""
-        folder = self.folder
+    def stage(self, path: str, text: str) -> tuple[Path, Path]:
+        """Write a text to a temporary file and make the folders of its path; return both, for ``publish``. Raises ``ReportUnwritable``."""
+        staged, target = self.folder / f".kr-tmp-{new_id()}", self.folder
         try:
             relative = _relative(path)
-            folder.mkdir(parents=True, exist_ok=True)
+            target.mkdir(parents=True, exist_ok=True)
             for part in relative.parent.parts:
-                folder /= part
-                refuse_link(folder)
-                folder.mkdir(exist_ok=True)
-        except (OSError, ValueError) as exc:
-            raise _unwritable(self.folder / path, exc) from exc
-        return folder / relative.name
+                target /= part
+                refuse_link(target)
+                target.mkdir(exist_ok=True)
+            staged.write_bytes(text.encode())
+        except BaseException as exc:
+            staged.unlink(missing_ok=True)
+            if isinstance(exc, OSError | ValueError):
+                raise _unwritable(self.folder / path, exc) from exc
+            raise
+        return staged, target / relative.name
 
     def write(self, path: str, text: str) -> None:
         """Put a text at a path, whole or not at all. Raises ``ReportUnwritable``."""
-        target, staged = self.place(path), self.stage(text)
+        staged, target = self.stage(path, text)
         try:
             publish(staged, target)
         finally:
@@ -199,3 +184,80 @@ def _relative(path: str) -> PurePosixPath:
 def _unwritable(path: Path, exc: OSError | ValueError) -> ReportUnwritable:
     reason = (exc.strerror or str(exc)) if isinstance(exc, OSError) else str(exc)
     return ReportUnwritable(f"{path}: the report can't be written: {reason}")
+
+
+@contextmanager
+def file_lock(path: Path, *, timeout: float) -> Iterator[None]:
+    """Hold flock on a file of its own against other processes and threads. Not reentrant; free at once when its holder is killed.
+
+    Every writer of a SQLite database queues here: SQLite's own busy handler starves writers, and releases of SQLite before 3.51.3 can
+    corrupt a database when a commit and a checkpoint overlap (sqlite.org/wal.html#walresetbug). The file is never the database itself,
+    because closing that would drop SQLite's own locks. Raises ``StoreBusy`` after ``timeout`` seconds, ``StoreUnwritable`` where no
+    lock file can be made. A signal is obeyed while waiting.
+    """
+    descriptor = _acquire(path, timeout)
+    try:
+        yield
+    finally:
+        # Unlocked by name: a child process that inherited the descriptor does not keep the lock.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)
+
+
+def _acquire(path: Path, timeout: float) -> int:
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        except OSError as exc:
+            raise StoreUnwritable(f"{path}: the lock file can't be made: {exc.strerror}") from exc
+        try:
+            is_held = _try(descriptor, path) or _wait(descriptor, deadline - time.monotonic())
+            if is_held and _is_at(path, descriptor):
+                return descriptor
+        except BaseException:  # also what a signal handler raised
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        if not is_held:
+            why = f"{path}: another process has held the lock for more than {timeout:g} s"
+            raise StoreBusy(why, "try again once it has ended")
+        # Somebody removed the file while we waited: others lock the new one.
+
+
+def _try(descriptor: int, path: Path) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as exc:
+        raise StoreError(f"{path}: this file system has no locks: {exc.strerror}") from exc
+    return True
+
+
+def _wait(descriptor: int, seconds: float) -> bool:
+    """Wait in the kernel's queue, which is fair; polling is not. flock has no timeout, so a thread of its own waits in it.
+
+    The thread holds a duplicate of the descriptor. When nobody waits for it any more, closing that gives the lock back.
+    """
+    if seconds <= 0:
+        return False
+    duplicate = os.dup(descriptor)
+    is_acquired = threading.Event()
+
+    def wait() -> None:
+        try:
+            fcntl.flock(duplicate, fcntl.LOCK_EX)
+            is_acquired.set()
+        finally:
+            os.close(duplicate)
+
+    threading.Thread(target=wait, name="kr-lock", daemon=True).start()
+    return is_acquired.wait(seconds)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False

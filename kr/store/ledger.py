@@ -1,4 +1,4 @@
-"""What processes share while they research: calls and what they cost a story, reservations, leases, circuits, libraries.
+"""What processes share: calls and what they cost a story, reservations, leases, circuits, libraries; instances of workflows.
 
 Leases and reservations expire by time alone: their holder renews them while it works.
 """
@@ -9,8 +9,8 @@ from typing import Literal
 
 from kr.frameworks import framework_key
 from kr.models import Learned
-from kr.store.engine import Transaction
-from kr.store.sql import insert_into, new_id, record_of, texts_of
+from kr.store.engine import Transaction, insert_into, record_of, texts_of
+from kr.store.files import new_id
 from kr.times import to_text
 
 RESERVATION_SECONDS = 15.0
@@ -165,7 +165,7 @@ def admit(tx: Transaction, source: str, *, now: datetime, probe_seconds: float) 
         return True
     if moment < max(found.open_until, found.probe_until or ""):
         return False
-    tx.upsert("circuits", replace(found, probe_until=_end(now, probe_seconds)), "source")
+    tx.insert("circuits", replace(found, probe_until=_end(now, probe_seconds)), "source")
     return True
 
 
@@ -194,7 +194,7 @@ def record_failure(
         if asks_for_pause and retry_after is not None:
             pause = min(retry_after, _LONGEST_RETRY_AFTER)
         found = replace(found, opened_times=opened, open_until=_end(now, pause), probe_until=None)
-    tx.upsert("circuits", found, "source")
+    tx.insert("circuits", found, "source")
     return found
 
 
@@ -223,4 +223,31 @@ def learn_library(tx: Transaction, framework: str, learned: Learned, *, now: dat
         repository=learned.repository or known.repository,
         learned_at=to_text(now),
     )
-    tx.upsert("libraries", learned, "framework_key", framework_key=framework_key(framework))
+    tx.insert("libraries", learned, "framework_key", framework_key=framework_key(framework))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowRow:
+    """What is known of a workflow's instance without its state file, which is the authority. Times are stored texts."""
+
+    workflow_id: str
+    template_id: str
+    template_ref: str | None
+    type: str | None
+    status: str
+    current_step: str | None
+    state_file: str | None
+    is_simulated: bool
+    created_at: str
+    updated_at: str | None
+    completed_at: str | None
+
+
+def record_workflow(tx: Transaction, row: WorkflowRow) -> None:
+    tx.insert("workflows", row, "workflow_id")
+
+
+def workflows(tx: Transaction, limit: int | None = None) -> list[WorkflowRow]:
+    """Return the instances, the last started first."""
+    rows = tx.rows("SELECT * FROM workflows ORDER BY created_at DESC, workflow_id")[:limit]
+    return [record_of(WorkflowRow, row, is_simulated=bool(row["is_simulated"])) for row in rows]

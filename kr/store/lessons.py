@@ -6,9 +6,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from kr.models import Lesson
-from kr.store.engine import Row, Transaction
-from kr.store.lookup import RequestRow
-from kr.store.sql import IS_GIVEN, insert_into, json_list, named
+from kr.store.engine import Row, Transaction, insert_into, json_list, named
+from kr.store.lookup import IS_GIVEN, RequestRow
 
 LessonMark = Literal["retired_at", "pinned_at", "approved_at"]
 """What people decide of a lesson, by its column."""

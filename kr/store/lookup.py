@@ -1,21 +1,22 @@
 """What every request does: look entries up, by the keys by which they are compared, note an access, and log itself (table ``requests``)."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, get_args
 
 from kr.models import NO_RATINGS, Confidence, Entry, Origin, Ratings
 from kr.store import search
-from kr.store.engine import Row, Transaction
-from kr.store.sql import IS_GIVEN, named, texts_of
+from kr.store.engine import Row, Transaction, named, texts_of
 from kr.text import beginning, fold, keywords
 from kr.times import after
 
 COLUMNS = tuple(field.name for field in fields(Entry))
 """The columns that make an ``Entry``."""
 KEYS = ("framework_key", "topic_key", "major", "question_key", "keywords_key")
+IS_GIVEN = "gone_at IS NULL AND retired_at IS NULL AND superseded_by IS NULL AND (held IS NULL OR approved_at IS NOT NULL)"
+"""Which lessons are given to agents."""
 UNDER_WAY = "interrupted, or still under way"
 """The error of a request that has asked a source and has no answer yet: what a killed process leaves."""
 
@@ -156,6 +157,23 @@ def _found(tx: Transaction, where: str, *, question: str = "", **parameters: obj
     return found
 
 
+def text_of(tx: Transaction, sha256: str | None) -> str | None:
+    return texts(tx, [sha256]).get(sha256)
+
+
+def texts(tx: Transaction, hashes: Iterable[str | None]) -> dict[str | None, str]:
+    """Return those of the reports' texts that are kept, by their hash."""
+    listed, parameters = named("sha256", {it for it in hashes if it is not None})
+    rows = tx.rows(f"SELECT sha256, text FROM report_texts WHERE sha256 IN {listed}", **parameters)
+    return {row["sha256"]: row["text"] for row in rows}
+
+
+def settled(tx: Transaction, entry: Entry) -> str | None:
+    """Return an entry's text where its file holds it; else None."""
+    text = text_of(tx, entry.sha256)
+    return text if text is not None and tx.files.read(entry.path) == text.encode() else None
+
+
 def counts(tx: Transaction, session_id: str, story_key: str) -> tuple[int, int]:
     """Return how many live entries there are, and the calls charged to a story: what every answer says."""
     charged = (
@@ -202,7 +220,7 @@ def begin_request(tx: Transaction, row: RequestRow) -> None:
 def log_request(tx: Transaction, row: RequestRow) -> None:
     """Write a request down, over what was noted when it began."""
     offered = json.loads(row.candidates or "[]")
-    tx.upsert("requests", row, "id", best_candidate=offered[0]["id"] if offered else None)
+    tx.insert("requests", row, "id", best_candidate=offered[0]["id"] if offered else None)
 
 
 def has_ended(tx: Transaction, request_id: str) -> bool:

@@ -1,8 +1,7 @@
 """A PostgreSQL database: how it is reached, read and written, and what its errors mean.
 
-Reads see one snapshot. A write names its ``scope``, and waits for others of the same scope alone (an advisory lock that ends with the
-transaction). Nothing is set for a whole session, so that a pooler may stand in between. This module and psycopg are imported only
-where ``KR_DATABASE_URL`` names PostgreSQL.
+Reads see one snapshot. A write waits for others of its scope alone (``Transaction.lock``). Nothing is set for a whole session, so that a
+pooler may stand in between. This module and psycopg are imported only where ``KR_DATABASE_URL`` names PostgreSQL.
 """
 
 import logging
@@ -16,11 +15,11 @@ from typing import Any
 
 import psycopg
 from psycopg import errors
-from psycopg.adapt import Loader
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.types.numeric import FloatLoader
 
 from kr.errors import StoreBusy, StoreConflict, StoreError, StoreTooNew, StoreUnwritable
-from kr.store.sql import SCHEMA_KEY, SCHEMA_VERSION, lock_key
+from kr.store import SCHEMA_KEY, SCHEMA_VERSION
 from kr.store.sqlite import pop
 
 MOST_CONNECTIONS = 16
@@ -37,7 +36,6 @@ _CONNECT = {
 """What the URL may say otherwise. A server that is gone is noticed within half a minute."""
 _IDLE_SECONDS = 60
 """After which the server ends the transaction of a process that stopped in the middle of it."""
-_VERSION = f"SELECT value FROM meta WHERE key = '{SCHEMA_KEY}'"
 _PARAMETER = re.compile(r"(?<![:\w]):(\w+)")
 _KINDS: tuple[tuple[type[psycopg.Error], type[StoreError]], ...] = (
     (errors.SerializationFailure, StoreConflict),
@@ -97,14 +95,6 @@ class Connection:
         with translated(self._location):
             self.raw.cursor().executemany(_written(statement), [_kept(row) for row in rows])
 
-    def run(self, *statements: str) -> list[Row]:
-        """Run statements without parameters in one exchange; return the rows of the last one."""
-        with translated(self._location):
-            cursor = self.raw.execute("; ".join(statements), prepare=False)
-            while cursor.nextset():
-                pass
-            return cursor.fetchall() if cursor.description else []
-
     def commit(self) -> None:
         if self.execute("COMMIT").statusmessage != "COMMIT":
             raise StoreError(f"{self._location}: the transaction had failed, and was rolled back")
@@ -116,7 +106,7 @@ class PostgresqlDatabase:
     def __init__(self, url: str, *, timeout: float) -> None:
         """``timeout`` is in seconds: how long to wait for other writers. Raises ``StoreError`` for a URL that is none."""
         self._parameters = _parsed(url)
-        self.timeout = timeout
+        self._timeout = timeout
         self.location = _location(self._parameters)
         self._idle: list[Connection] = []
         self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
@@ -124,82 +114,73 @@ class PostgresqlDatabase:
         weakref.finalize(self, _close, self._idle)
 
     def exists(self) -> bool:
-        """Tell whether kr's tables are there."""
+        """Tell whether kr's tables are there, and in the form that this kr knows."""
         if not self._is_made:
-            with self._connection(self.timeout) as connection:
-                if connection.run("SELECT to_regclass('meta')::text")[0][0] is not None:
-                    _require_known(connection.run(_VERSION), self.location)
-                    self._is_made = True
+            with closing(self._open()) as own, translated(self.location):
+                if any(row[0] for row in own.execute("SELECT to_regclass('meta')::text")):
+                    self._is_made = self._version(own) == SCHEMA_VERSION
+                    return True
         return self._is_made
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
         """Read one state of the database. What the block tries to write is an error."""
-        with self._connection(self.timeout) as connection:
-            self._begin(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        with self._begun(self._timeout, begin) as connection:
             yield connection
 
     @contextmanager
-    def transaction(self, timeout: float | None, scope: str | None) -> Iterator[Connection]:
-        """Wait for other writers of ``scope``; rolled back unless the block commits."""
-        seconds = self.timeout if timeout is None else timeout
+    def transaction(self, timeout: float | None) -> Iterator[Connection]:
+        """Write; rolled back unless the block commits. Locks are waited for until the timeout."""
+        seconds = self._timeout if timeout is None else timeout
         limits = (
             f"SELECT set_config('lock_timeout', '{max(1, int(seconds * 1000))}', true), "
             f"set_config('idle_in_transaction_session_timeout', '{_IDLE_SECONDS}s', true)"
         )
-        with self._connection(seconds) as connection:
-            lock = [] if scope is None else [f"SELECT pg_advisory_xact_lock({lock_key(scope)})"]
-            self._begin(connection, "BEGIN", limits, *lock)
+        with self._begun(seconds, f"BEGIN; {limits}") as connection:
             yield connection
 
     def close(self) -> None:
         _close(self._idle)
 
-    def _open(self, **options: Any) -> psycopg.Connection[Any]:
+    def _open(self) -> psycopg.Connection[Row]:
         with translated(self.location):
-            raw: psycopg.Connection[Any] = psycopg.connect(**{**self._parameters, **options})
-        raw.adapters.register_loader("numeric", _NumberLoader)
+            raw = psycopg.connect(**self._parameters, autocommit=True, row_factory=_rows)
+        raw.adapters.register_loader("numeric", FloatLoader)
         return raw
 
-    def _open_kept(self) -> psycopg.Connection[Row]:
-        return self._open(autocommit=True, row_factory=_rows)
+    def _make(self) -> None:
+        """Make the tables, or bring them up to date, where that is due."""
+        if self.exists() and self._is_made:
+            return
+        from kr.store import schema  # heavy
 
-    def _begin(self, connection: Connection, *statements: str) -> None:
-        """Begin a transaction, and make the tables first, or bring them up to date, where that is due.
+        with translated(self.location), closing(psycopg.connect(**self._parameters)) as own:
+            schema.make_postgresql(own, self.location)
+        self._is_made = True
 
-        The version is read each time: a newer kr may have come. A connection that was cut while it lay idle is exchanged.
-        """
-        for _ in range(3):
-            try:
-                rows = connection.run(*statements, _VERSION)
-            except StoreError as exc:
-                if isinstance(exc.__cause__, errors.UndefinedTable):
-                    connection.raw.rollback()
-                elif connection.raw.closed and not isinstance(exc, StoreBusy):
-                    self.close()
-                    connection.raw = self._open_kept()
-                    continue
-                else:
-                    raise
-            else:
-                if _require_known(rows, self.location) == SCHEMA_VERSION:
-                    self._is_made = True
-                    return
-                connection.run("ROLLBACK")
-            from kr.store import migrate  # heavy
-
-            with translated(self.location), closing(self._open(autocommit=False)) as own:
-                migrate.upgrade_postgresql(own, self.location)
-        raise StoreError(f"{self.location}: its tables can't be made")
+    def _version(self, raw: psycopg.Connection[Row]) -> int:
+        """Return the number of the newest migration. Raises ``StoreTooNew``, or ``StoreError`` for a table of another program."""
+        found = raw.execute(f"SELECT value FROM meta WHERE key = '{SCHEMA_KEY}'").fetchone()
+        if found is None:
+            raise StoreError(
+                f"{self.location}: the table meta is another program's; give kr a database or a schema of its own"
+            )
+        if int(found[0]) > SCHEMA_VERSION:
+            raise StoreTooNew(
+                f"{self.location}: written by a newer kr (schema {found[0]}, this one knows {SCHEMA_VERSION})"
+            )
+        return int(found[0])
 
     @contextmanager
-    def _connection(self, timeout: float) -> Iterator[Connection]:
-        """Take a connection that was kept, or open one; keep it afterwards, if it is sound."""
+    def _begun(self, timeout: float, statements: str) -> Iterator[Connection]:
+        """Take a connection that was kept, or open one, and begin; keep it afterwards, if it is sound."""
         if not self._free.acquire(timeout=timeout):
             why = f"all {MOST_CONNECTIONS} connections of this process have been in use for {timeout:g} s"
             raise StoreBusy(f"{self.location}: {why}")
         try:
-            connection = pop(self._idle) or Connection(self._open_kept(), self.location)
+            self._make()
+            connection = self._begin(statements)
             try:
                 yield connection
             finally:
@@ -213,6 +194,18 @@ class PostgresqlDatabase:
         finally:
             self._free.release()
 
+    def _begin(self, statements: str) -> Connection:
+        """Begin a transaction in one exchange. A connection that was cut while it lay idle is exchanged."""
+        while kept := pop(self._idle):
+            with suppress(psycopg.OperationalError):
+                kept.raw.execute(statements, prepare=False)
+                return kept
+            kept.raw.close()
+        connection = Connection(self._open(), self.location)
+        with translated(self.location):
+            connection.raw.execute(statements, prepare=False)
+        return connection
+
 
 @contextmanager
 def translated(location: str) -> Iterator[None]:
@@ -224,20 +217,6 @@ def translated(location: str) -> Iterator[None]:
         if "too many c" in str(exc) or "connection slots are reserved" in str(exc):
             kind = StoreBusy
         raise kind(f"{location}: {' '.join(str(exc).split())[:300]}") from exc
-
-
-def _require_known(rows: Sequence[Row], location: str) -> int:
-    """Return the number of the newest migration. Raises ``StoreTooNew``, or ``StoreError`` for a table of another program."""
-    if not rows:
-        raise StoreError(
-            f"{location}: the table meta is another program's; give kr a database or a schema of its own"
-        )
-    version = int(rows[0]["value"])
-    if version > SCHEMA_VERSION:
-        raise StoreTooNew(
-            f"{location}: written by a newer kr (schema {version}, this one knows {SCHEMA_VERSION})"
-        )
-    return version
 
 
 def _parsed(url: str) -> dict[str, Any]:
@@ -278,14 +257,6 @@ def _kept(parameters: Mapping[str, Any]) -> dict[str, Any]:
 def _rows(cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], Row]:
     index = {column.name: number for number, column in enumerate(cursor.description or ())}
     return lambda values: Row(index, values)
-
-
-class _NumberLoader(Loader):
-    """Read ``numeric`` as SQLite gives it: a whole number or a float."""
-
-    def load(self, data: Any) -> int | float:
-        written = bytes(data).decode()
-        return float(written) if "." in written or "N" in written else int(written)
 
 
 def _close(idle: list[Connection]) -> None:

@@ -1,4 +1,4 @@
-"""Texts of reports and their revisions (tables ``report_texts`` and ``revisions``), and the report files made of them.
+"""Texts of reports and their revisions (tables ``report_texts`` and ``revisions``), their names, and the report files made of them.
 
 The text in the database is the report. A file that is missing, torn, or holds an earlier text of kr's is made again; what somebody else
 wrote into it becomes a finding, and the text before a revision, or it waits for a person. Two frameworks or topics never share an id or
@@ -6,19 +6,19 @@ a path, live, archived or in the history: see ``free_name``.
 """
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Literal
 
 from kr import slugs
 from kr.errors import ReportUnwritable, StoreError
 from kr.frameworks import framework_key
-from kr.models import Entry
+from kr.models import Confidence, Entry, Origin
 from kr.slugs import Name
-from kr.store import entries, lookup, quarantine
-from kr.store.engine import Store, Transaction
-from kr.store.quarantine import Quarantined
-from kr.store.sql import named, record_of
+from kr.store import entries, lookup, search, usage
+from kr.store.engine import Store, Transaction, record_of
+from kr.store.lookup import settled, text_of
 from kr.text import digest
 from kr.times import major_key, same_major, to_text
 
@@ -30,18 +30,20 @@ Pair = tuple[str, str]
 _MOST_SUFFIXES = 100
 _SETTLE_TIMEOUT = 0.2
 """Seconds that a reader waits for writers, to bring file and row together; the next reader tries again."""
+_KEPT = ("revision", "sha256", "framework_version", "confidence", "origin", "written_by", "fresh_until")
+"""What a revision has of the entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
-    """An earlier text of an entry, or one that was kept beside its current one."""
+    """An earlier text of an entry, or one that was kept beside its current one. What came from elsewhere may lack what is None."""
 
     entry_id: str
     revision: int
     sha256: str
     framework_version: str | None
-    confidence: str | None
-    origin: str | None
+    confidence: Confidence | None
+    origin: Origin | None
     written_by: str | None
     researched_at: str | None
     fresh_until: str | None
@@ -61,59 +63,40 @@ def keep(tx: Transaction, text: str) -> str:
     return hashed
 
 
-def text_of(tx: Transaction, sha256: str | None) -> str | None:
-    return texts(tx, [sha256]).get(sha256)
-
-
-def texts(tx: Transaction, hashes: Iterable[str | None]) -> dict[str | None, str]:
-    """Return those of the texts that are kept, by their hash."""
-    listed, parameters = named("sha256", {it for it in hashes if it is not None})
-    rows = tx.rows(f"SELECT sha256, text FROM report_texts WHERE sha256 IN {listed}", **parameters)
-    return {row["sha256"]: row["text"] for row in rows}
-
-
 def revisions(tx: Transaction, entry_id: str) -> list[Revision]:
     """Return an entry's revisions, oldest first; those of an entry that is gone too."""
     rows = tx.rows("SELECT * FROM revisions WHERE entry_id = :id ORDER BY revision", id=entry_id)
     return [record_of(Revision, row) for row in rows]
 
 
-def revision(tx: Transaction, entry_id: str, number: int) -> Revision | None:
-    return next((it for it in revisions(tx, entry_id) if it.revision == number), None)
-
-
 def next_revision(tx: Transaction, entry_id: str) -> int:
     """Return the number of the next text of an id: one that no text had, and nobody rated."""
-    rows = tx.rows(
-        "SELECT max(revision) FROM revisions WHERE entry_id = :id UNION ALL "
-        "SELECT max(revision) FROM ratings WHERE entry_id = :id UNION ALL "
-        "SELECT max(revision) FROM entries WHERE id = :id UNION ALL "
-        "SELECT max(revision) FROM archived_entries WHERE id = :id",
-        id=entry_id,
+    return int(
+        tx.value(
+            "SELECT coalesce(max(revision), 0) + 1 FROM ("
+            "SELECT revision FROM revisions WHERE entry_id = :id UNION ALL "
+            "SELECT revision FROM ratings WHERE entry_id = :id UNION ALL "
+            "SELECT revision FROM entries WHERE id = :id UNION ALL "
+            "SELECT revision FROM archived_entries WHERE id = :id) AS known",
+            id=entry_id,
+        )
     )
-    return max(row[0] or 0 for row in rows) + 1
 
 
 def add_revision(tx: Transaction, entry: Entry, at: str) -> None:
     """Keep an entry's text as the revision of its number: another one takes its place, or it stands beside the current one."""
-    if entry.sha256 is None or text_of(tx, entry.sha256) is None:
+    if text_of(tx, entry.sha256) is None:
         return
     is_baseline = entry.status == "stale" and entry.stale_reason == entries.STALE_BASELINE
     kept = Revision(
         entry_id=entry.id,
-        revision=entry.revision,
-        sha256=entry.sha256,
-        framework_version=entry.framework_version,
-        confidence=entry.confidence,
-        origin=entry.origin,
-        written_by=entry.written_by,
+        **{name: getattr(entry, name) for name in _KEPT},
         researched_at=entry.researched_at or entry.created,
-        fresh_until=entry.fresh_until,
         status="stale" if is_baseline else None,
         replaced_at=at,
     )
-    keys = {"framework_key": framework_key(entry.framework), "topic_key": lookup.topic_key(entry.topic)}
-    tx.upsert("revisions", kept, "entry_id", "revision", path=entry.path, **keys)
+    keys = dict(zip(("framework_key", "topic_key"), pair_of(entry.framework, entry.topic), strict=True))
+    tx.insert("revisions", kept, "entry_id", "revision", path=entry.path, **keys)
 
 
 def read_report(store: Store, entry: Entry) -> str | None:
@@ -126,7 +109,7 @@ def read_report(store: Store, entry: Entry) -> str | None:
     if found is not None:
         return found
     try:
-        found = store.change(lambda tx: settle(tx, entry.id), timeout=_SETTLE_TIMEOUT)
+        found = store.change(lambda tx: _settle(tx, entry.id), timeout=_SETTLE_TIMEOUT)
     except (StoreError, ReportUnwritable) as exc:
         log.warning("%s: its file is left as it is: %s", entry.path, exc)
     if found is None:
@@ -135,39 +118,30 @@ def read_report(store: Store, entry: Entry) -> str | None:
     return found if found.strip() else None
 
 
-def settled(tx: Transaction, entry: Entry) -> str | None:
-    """Return an entry's text where its file holds it; else None."""
-    text = text_of(tx, entry.sha256)
-    return text if text is not None and tx.files.read(entry.path) == text.encode() else None
-
-
-def settle(tx: Transaction, entry_id: str) -> str | None:
+def _settle(tx: Transaction, entry_id: str) -> str | None:
     """Bring row and file of a live entry together in a write; return the text, None when it is nowhere. Raises ``ReportUnwritable``."""
     row = entries.get(tx, entry_id)
     if row is None:
         return None
-    if has_conflict(tx, row):
-        log.warning("%s has the conflict markers of git, and is left as it is: take one side", row.path)
-        return text_of(tx, row.sha256)
     entry = ingest_edit(tx, row)
     text = text_of(tx, entry.sha256)
-    if text is not None and settled(tx, entry) is None and not tx.files.is_blocked(entry.path):
+    is_left = tx.files.is_blocked(entry.path) or _has_conflict(edit_at(tx, entry.path, entry.sha256))
+    if text is not None and settled(tx, entry) is None and not is_left:
         tx.write_report(entry.path, text)
     return text
 
 
-def drop_lost(store: Store, entry: Entry) -> bool:
+def drop_lost(store: Store, entry: Entry) -> None:
     """Remove an entry whose text is nowhere: not one that can't be read just now, nor of a folder that is not mounted."""
     if store.is_shared:  # another machine's folder may have its file
-        return False
+        return
     with store.write() as tx:
         row = entries.get(tx, entry.id)
         if row is None or text_of(tx, row.sha256) is not None or tx.files.state(row.path) != "absent":
-            return False
-        tx.execute(
-            "DELETE FROM wordings WHERE entry_id = :id", id=entry.id
-        )  # its id may become another one's
-        return entries.remove(tx, entry.id)
+            return
+        for table, name in (("wordings", "entry_id"), ("entries", "id")):  # the id may become another one's
+            tx.execute(f"DELETE FROM {table} WHERE {name} = :id", id=entry.id)
+        search.prune(tx)
 
 
 def edit_at(tx: Transaction, path: str, sha256: str | None) -> str | None:
@@ -184,9 +158,9 @@ def edit_at(tx: Transaction, path: str, sha256: str | None) -> str | None:
     return None if is_torn or text_of(tx, digest(text)) is not None else text
 
 
-def has_conflict(tx: Transaction, entry: Entry) -> bool:
-    """Tell whether git left conflict markers in an entry's file, which nobody may read as a text until they are gone."""
-    lines = (edit_at(tx, entry.path, entry.sha256) or "").splitlines()
+def _has_conflict(edit: str | None) -> bool:
+    """Tell whether git left conflict markers in an edited file, which nobody may read as a text until they are gone."""
+    lines = (edit or "").splitlines()
     return all(any(line.startswith(mark) for line in lines) for mark in ("<<<<<<< ", ">>>>>>> "))
 
 
@@ -196,7 +170,10 @@ def ingest_edit(tx: Transaction, entry: Entry) -> Entry:
     What must wait for a person goes into the quarantine, and the entry stays as it was.
     """
     text = edit_at(tx, entry.path, entry.sha256)
-    if text is None or has_conflict(tx, entry):
+    if text is None:
+        return entry
+    if _has_conflict(text):
+        log.warning("%s has the conflict markers of git, and is left as it is: take one side", entry.path)
         return entry
     from kr.guard import clean, mask_secrets, reasons_to_hold  # heavy: its patterns, for an edit alone
     from kr.report import read_confidence  # heavy: for an edit alone
@@ -232,9 +209,7 @@ def ingest_edit(tx: Transaction, entry: Entry) -> Entry:
 
 
 def _hold(tx: Transaction, entry: Entry, text: str, reasons: tuple[str, ...], at: str) -> None:
-    held_id, question = f"file-{digest(text)[:12]}", entry.question or entry.topic
-    if quarantine.get(tx, held_id) is not None:
-        return
+    question = entry.question or entry.topic
     request = {
         "framework": entry.framework,
         "framework_version": entry.framework_version,
@@ -244,7 +219,8 @@ def _hold(tx: Transaction, entry: Entry, text: str, reasons: tuple[str, ...], at
         "entry": entry.id,
         "answer": text,
     }
-    quarantine.add(tx, Quarantined(held_id, at, entry.framework, question, reasons, request, "file"))
+    held_id = f"file-{digest(text)[:12]}"
+    usage.quarantine(tx, usage.Quarantined(held_id, at, entry.framework, question, reasons, request, "file"))
 
 
 def pair_of(framework: str, topic: str) -> Pair:
@@ -252,13 +228,12 @@ def pair_of(framework: str, topic: str) -> Pair:
     return framework_key(framework), lookup.topic_key(topic)
 
 
-def holders(tx: Transaction, *, id: str | None = None, path: str | None = None) -> list[tuple[Pair, bool]]:  # noqa: A002
+def holders(tx: Transaction, column: Literal["id", "path"], value: str) -> list[tuple[Pair, bool]]:
     """Return the pairs of the rows of index, archive and history that hold an id, or a path, each with whether it is live."""
-    column, value = ("id", id) if path is None else ("path", path)
     rows = tx.rows(
         f"SELECT framework_key, topic_key, 1 AS is_live FROM entries WHERE {column} = :value "
         f"UNION ALL SELECT framework_key, topic_key, 0 FROM archived_entries WHERE {column} = :value "
-        f"UNION ALL SELECT framework_key, topic_key, 0 FROM revisions WHERE {'entry_id' if path is None else 'path'} = :value",
+        f"UNION ALL SELECT framework_key, topic_key, 0 FROM revisions WHERE {'entry_id' if column == 'id' else 'path'} = :value",
         value=value,
     )
     return [((row[0], row[1]), bool(row["is_live"])) for row in rows]
@@ -267,14 +242,15 @@ def holders(tx: Transaction, *, id: str | None = None, path: str | None = None) 
 def free_name(tx: Transaction, framework: str, topic: str, version: str) -> Name:
     """Return the first free name for a new entry. Raises ``StoreError`` when there is none."""
     where = "WHERE framework_key = :framework AND topic_key = :topic"
+    pair = pair_of(framework, topic)
     rows = tx.rows(
         f"SELECT framework_version FROM entries {where} UNION SELECT framework_version FROM archived_entries {where}",
-        framework=framework_key(framework),
-        topic=lookup.topic_key(topic),
+        framework=pair[0],
+        topic=pair[1],
     )
     has_others = any(not same_major(row[0], version) for row in rows)
     for name in wanted_names(framework, topic, version, has_others=has_others):
-        if is_free(tx, name, pair_of(framework, topic)):
+        if is_free(tx, name, pair):
             return name
     raise StoreError(f"{framework} - {topic}: every name for its report is taken")
 
@@ -284,7 +260,7 @@ def is_free(tx: Transaction, name: Name, pair: Pair, text: str | None = None) ->
 
     A file that kr did not write at its path is in the way as well, unless it holds the ``text`` that is to stand there.
     """
-    held = (*holders(tx, id=name.id), *holders(tx, path=name.path))
+    held = (*holders(tx, "id", name.id), *holders(tx, "path", name.path))
     if any(is_live or it != pair for it, is_live in held) or tx.files.is_blocked(name.path):
         return False
     return edit_at(tx, name.path, None) in {None, text}

@@ -5,19 +5,16 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import get_args
 
 from kr.errors import EntryConflict, ReportUnwritable, StoreConflict, StoreError, UnknownEntry
-from kr.frameworks import framework_key
 from kr.models import PLACEHOLDER, Confidence, Entry, EntryStatus, Origin
 from kr.slugs import Name
-from kr.store import archive, entries, lookup, reports, wordings
-from kr.store.archive import Archived
+from kr.store import entries, lookup, reports, usage
 from kr.store.engine import Store, Transaction
-from kr.store.entries import STALE_BASELINE
+from kr.store.entries import STALE_BASELINE, Archived
 from kr.store.reports import pair_of
-from kr.store.requests import Need
-from kr.text import digest, tag_key
+from kr.store.usage import Wording
+from kr.text import tag_key
 from kr.times import major_key, parse_time, same_major, to_text
 
 log = logging.getLogger(__name__)
@@ -74,7 +71,7 @@ class Saved:
     lru_evicted: int = 0
     auto_archived: int = 0
     warnings: tuple[str, ...] = ()
-    revision: int = 1
+    revision: int
     replaced: int | None = None
     is_beside: bool = False
     archived: tuple[Archived, ...] = ()
@@ -94,11 +91,7 @@ def save(store: Store, draft: Draft, text: str, now: datetime) -> Saved:
 
 def _save(tx: Transaction, draft: Draft, text: str, now: datetime) -> Saved:
     at = to_text(now)
-    live = (
-        _named(tx, draft)
-        if draft.entry_id
-        else entries.of_topic(tx, draft.framework, draft.topic, draft.framework_version)
-    )
+    live = _renewed(tx, draft)
     if live is not None:
         live = reports.ingest_edit(tx, live)
     sha256 = reports.keep(tx, text)
@@ -106,32 +99,44 @@ def _save(tx: Transaction, draft: Draft, text: str, now: datetime) -> Saved:
         return _keep_beside(tx, live, draft, sha256, at)
     name = _new_name(tx, draft) if live is None else name_of(tx, live)
     entry = _entry(tx, draft, name, live, sha256=sha256, now=now)
-    is_new_text = live is None or entry.revision != live.revision
-    if live is not None and is_new_text:
+    if live is None:
+        return _put(tx, entry, text, now)
+    is_new_text = entry.revision != live.revision
+    if is_new_text:
         reports.add_revision(tx, live, at)
+    saved = _put(tx, entry, text, now)
+    _keep_wordings(tx, live, entry, draft, at)
+    return replace(saved, replaced=live.revision if is_new_text else None)
+
+
+def _renewed(tx: Transaction, draft: Draft) -> Entry | None:
+    """Return the entry that a text is for, if it is live. Raises ``UnknownEntry`` or ``EntryConflict`` for one that is named."""
+    if draft.entry_id is None:
+        return entries.of_major(entries.of_pair(tx, draft.framework, draft.topic), draft.framework_version)
+    live = _live(tx, draft.entry_id)
+    _refuse_other(tx, replace(live, framework_version=draft.framework_version))
+    return live
+
+
+def _put(tx: Transaction, entry: Entry, text: str, now: datetime) -> Saved:
+    """Write a row, have its file made, and run the guard, whose failure is undone alone (F1, error row 15)."""
     entries.put(tx, entry)
-    if live is not None:
-        _keep_wordings(tx, live, entry, draft, at)
-    saved = _finish(tx, entry, text, now)
-    return replace(saved, replaced=live.revision if live is not None and is_new_text else None)
-
-
-def _finish(tx: Transaction, entry: Entry, text: str, now: datetime) -> Saved:
-    """Have the file made, and run the guard, whose failure is undone alone (F1, error row 15)."""
     tx.write_report(entry.path, text)
     # A placeholder takes nobody's place: where there is no room it is the first to go itself.
     keep = "" if entry.origin == "placeholder" else entry.id
+    aged, evicted, warnings = 0, -1, tuple[str, ...]()
+    tx.execute("SAVEPOINT guard")
     try:
-        with tx.savepoint():
-            aged, evicted = archive.enforce_capacity(tx, now, keep=keep)
+        aged, evicted = entries.enforce_capacity(tx, now, keep=keep)
     except StoreConflict:
         raise
     except (sqlite3.Error, StoreError) as exc:
         if not tx.connection.in_transaction:
             raise StoreError("the database gave up the transaction") from exc
         log.warning("the capacity guard failed: %s", exc)
-        return replace(_saved(tx, entry), lru_evicted=-1, warnings=(f"the capacity guard failed: {exc}",))
-    return replace(_saved(tx, entry), auto_archived=aged, lru_evicted=evicted)
+        warnings = (f"the capacity guard failed: {exc}",)
+        tx.execute("ROLLBACK TO guard")
+    return replace(_saved(tx, entry), auto_archived=aged, lru_evicted=evicted, warnings=warnings)
 
 
 def _saved(tx: Transaction, entry: Entry) -> Saved:
@@ -162,12 +167,11 @@ def _keep_beside(tx: Transaction, live: Entry, draft: Draft, sha256: str, at: st
 
 def _keep_wordings(tx: Transaction, old: Entry, entry: Entry, draft: Draft, at: str) -> None:
     """Keep how the renewed entry was asked for before, and how this text's writer asks, as known wordings."""
-    if old.question is not None:
-        own = Need(old.topic, old.tags, old.question)
-        wordings.keep(tx, entry, own, at=old.researched_at or old.created, proved=True)
-    if draft.question is not None:
-        need = Need(draft.topic, draft.tags, draft.question)
-        wordings.keep(tx, entry, need, at=at, proved=draft.origin == "finding")
+    before = old.researched_at or old.created
+    for of, when, is_proved in ((old, before, True), (draft, at, draft.origin == "finding")):
+        if of.question is not None:
+            wording = Wording(at=when, topic=of.topic, tags=of.tags, question=of.question, proved=is_proved)
+            usage.keep_wording(tx, entry, wording)
 
 
 def _entry(
@@ -175,6 +179,10 @@ def _entry(
 ) -> Entry:
     is_same_text = live is not None and live.sha256 == sha256
     keeps_question = live is not None and draft.entry_id is not None and live.question is not None
+    # A renewed entry is still found by the tags that it had; of those that compare alike the first stays.
+    tags = dict[str, str]()
+    for tag in (*(live.tags if live else ()), *draft.tags):
+        tags.setdefault(tag_key(tag), tag)
     return Entry(
         id=name.id,
         path=name.path,
@@ -182,7 +190,7 @@ def _entry(
         framework_version=draft.framework_version,
         topic=live.topic if live else draft.topic,
         question=live.question if live and keeps_question else draft.question,
-        tags=_joined(live.tags if live else (), draft.tags),
+        tags=tuple(tags.values()),
         created=live.created if live else to_text(now),
         last_accessed=lookup.next_access(tx, now),
         status=draft.status,
@@ -197,30 +205,6 @@ def _entry(
     )
 
 
-def _joined(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
-    """Join tags: a renewed entry is still found by those that it had; of tags that compare alike the first stays."""
-    tags: dict[str, str] = {}
-    for tag in (*old, *new):
-        tags.setdefault(tag_key(tag), tag)
-    return tuple(tags.values())
-
-
-def _named(tx: Transaction, draft: Draft) -> Entry:
-    """Return the entry that a finding names. Raises ``UnknownEntry``, also for one of another framework, or ``EntryConflict``."""
-    live = entries.get(tx, draft.entry_id or "")
-    if live is None:
-        raise archive.unknown_entry(tx, draft.entry_id or "")
-    if framework_key(live.framework) != framework_key(draft.framework):
-        raise UnknownEntry(f"{live.id} is about {live.framework}, not about {draft.framework}")
-    for other in entries.of_pair(tx, live.framework, live.topic):
-        is_of_major = major_key(other.framework_version) == major_key(draft.framework_version)
-        if is_of_major and other.id != live.id:
-            raise EntryConflict(
-                f"{other.id} is the entry of this topic for {draft.framework_version}: name that one"
-            )
-    return live
-
-
 def name_of(tx: Transaction, live: Entry) -> Name:
     """Return where a live entry's text goes: its own path, unless something else stands there."""
     if not tx.files.is_blocked(live.path):
@@ -230,11 +214,11 @@ def name_of(tx: Transaction, live: Entry) -> Name:
 
 def _new_name(tx: Transaction, draft: Draft) -> Name:
     """Return the name for a new entry: that of the archived one of its framework, topic and major, if that is free."""
-    for row in archive.of_pair(tx, draft.framework, draft.topic):
-        former = row.entry
-        if same_major(former.framework_version, draft.framework_version):
-            name = Name(former.id, former.path)
-            if reports.is_free(tx, name, pair_of(draft.framework, draft.topic)):
+    pair = pair_of(draft.framework, draft.topic)
+    for row in entries.archived(tx, framework_key=pair[0], topic_key=pair[1]):
+        if same_major(row.entry.framework_version, draft.framework_version):
+            name = Name(row.entry.id, row.entry.path)
+            if reports.is_free(tx, name, pair):
                 return name
             break
     return reports.free_name(tx, draft.framework, draft.topic, draft.framework_version)
@@ -252,29 +236,36 @@ def remove(store: Store, entry_ids: Sequence[str], now: datetime) -> list[Archiv
 def _live(tx: Transaction, entry_id: str) -> Entry:
     entry = entries.get(tx, entry_id)
     if entry is None:
-        raise archive.unknown_entry(tx, entry_id)
+        raise entries.unknown_entry(tx, entry_id)
     return entry
 
 
-def restore_archived(store: Store, archived: Archived, now: datetime, *, replace_live: bool = False) -> Saved:
-    """Make an archived entry live again, with its own text. Raises ``UnknownEntry`` where it left the archive meanwhile.
+def _archive(tx: Transaction, entry: Entry, now: datetime) -> Archived:
+    reports.ingest_edit(tx, entry)  # what a person wrote into its file goes with it
+    entries.archive(tx, entry.id, "manual", now)
+    return entries.archived(tx, id=entry.id)[0]
 
-    Raises ``EntryConflict`` when its text is lost, or its id or topic is live (``replace_live``: archived first); ``ReportUnwritable``.
+
+def restore_archived(store: Store, archived: Archived, now: datetime) -> Saved:
+    """Make an archived entry live again, with its own text; a live one of its id or topic goes to the archive.
+
+    Raises ``UnknownEntry`` where it left the archive meanwhile, ``EntryConflict`` when its text is lost, ``ReportUnwritable``.
     """
 
     def write(tx: Transaction) -> Saved:
         entry = archived.entry
-        if not archive.pop(tx, archived.archive_id):
-            raise archive.unknown_entry(tx, entry.id, in_archive=True)
-        same = [entries.get(tx, entry.id), *_of_same_major(tx, entry)]
-        live = list({it.id: it for it in same if it is not None}.values())
-        if live and not replace_live:
-            what = "this id" if live[0].id == entry.id else f"its framework and topic, as {live[0].id},"
+        if not entries.unarchive(tx, archived.archive_id):
+            raise entries.unknown_entry(tx, entry.id, in_archive=True)
+        in_the_way = {it.id: it for it in (*entries.find(tx, id=entry.id), *_same_major(tx, entry))}
+        moved = tuple(_archive(tx, it, now) for it in in_the_way.values())
+        # What stands at its path is its text too, if that is no other entry's.
+        text = lookup.text_of(tx, entry.sha256) or reports.edit_at(tx, entry.path, None)
+        if text is None:
             raise EntryConflict(
-                f"{entry.id}: {what} is live; --replace archives it first and then restores this one"
+                f"{entry.id}: its text is lost, it is neither in the database nor at {entry.path}; "
+                "nothing was changed, ask kr research about it again"
             )
-        moved = tuple(_archive(tx, it, now) for it in live)
-        text, about = _own_text(tx, entry), (entry.framework, entry.topic, entry.framework_version)
+        about = (entry.framework, entry.topic, entry.framework_version)
         if not reports.is_free(tx, Name(entry.id, entry.path), pair_of(*about[:2]), text):
             entry = replace(entry, path=reports.free_name(tx, *about).path)
         is_baseline = entry.stale_reason == STALE_BASELINE
@@ -290,33 +281,33 @@ def restore_revision(store: Store, entry_id: str, number: int, now: datetime) ->
     """
 
     def write(tx: Transaction) -> Saved:
-        current = _live(tx, entry_id)
-        revision = reports.revision(tx, entry_id, number)
-        text = reports.text_of(tx, revision.sha256) if revision is not None else None
-        if revision is None or text is None:
-            raise archive.unknown_revision(entry_id, number)
-        current = reports.ingest_edit(tx, current)
-        confidence: Confidence = next((it for it in get_args(Confidence) if it == revision.confidence), "low")
-        origin: Origin = next((it for it in get_args(Origin) if it == revision.origin), "imported")
+        current = reports.ingest_edit(tx, _live(tx, entry_id))
+        found = next((it for it in reports.revisions(tx, entry_id) if it.revision == number), None)
+        text = lookup.text_of(tx, found.sha256) if found is not None else None
+        if found is None or text is None:
+            raise unknown_revision(entry_id, number)
         entry = replace(
             current,
             path=name_of(tx, current).path,
-            framework_version=revision.framework_version or current.framework_version,
-            confidence=confidence,
-            researched_at=revision.researched_at,
-            origin=origin,
-            written_by=revision.written_by,
-            revision=revision.revision,
-            fresh_until=revision.fresh_until,
+            framework_version=found.framework_version or current.framework_version,
+            confidence=found.confidence or "low",
+            researched_at=found.researched_at,
+            origin=found.origin or "imported",
+            written_by=found.written_by,
+            revision=found.revision,
+            fresh_until=found.fresh_until,
         )
-        if others := [it for it in _of_same_major(tx, entry) if it.id != entry_id]:
-            raise EntryConflict(f"{others[0].id} is the entry of this topic for {entry.framework_version}")
+        _refuse_other(tx, entry)
         reports.add_revision(tx, current, to_text(now))
-        wordings.doubt(tx, entry_id)  # somebody confirmed them for the other text
-        restored = _put_back(tx, entry, text, now, is_baseline=revision.status == "stale")
+        usage.doubt_wordings(tx, entry_id)  # somebody confirmed them for the other text
+        restored = _put_back(tx, entry, text, now, is_baseline=found.status == "stale")
         return replace(restored, replaced=current.revision)
 
     return store.change(write)
+
+
+def unknown_revision(entry_id: str, number: int) -> UnknownEntry:
+    return UnknownEntry(f"{entry_id}: there is no revision {number}; see kr entries history {entry_id}")
 
 
 def _put_back(tx: Transaction, entry: Entry, text: str, now: datetime, *, is_baseline: bool) -> Saved:
@@ -337,32 +328,18 @@ def _put_back(tx: Transaction, entry: Entry, text: str, now: datetime, *, is_bas
         stale_reason=stale_reason,
         stale_major=None,
     )
-    entries.put(tx, entry)
-    return _finish(tx, entry, text, now)
+    return _put(tx, entry, text, now)
 
 
-def _archive(tx: Transaction, entry: Entry, now: datetime) -> Archived:
-    """Move an entry to the archive; what a person wrote into its file goes with it."""
-    reports.ingest_edit(tx, entry)
-    archive.move(tx, entry.id, "manual", now)
-    return archive.of_id(tx, entry.id)[0]
+def _refuse_other(tx: Transaction, entry: Entry) -> None:
+    """Raise ``EntryConflict`` where another live entry is the one of an entry's topic and major version."""
+    for other in _same_major(tx, entry):
+        if other.id != entry.id:
+            raise EntryConflict(
+                f"{other.id} is the entry of this topic for {entry.framework_version}: name that one"
+            )
 
 
-def _own_text(tx: Transaction, entry: Entry) -> str:
-    """Return an entry's text by its hash, or what still stands at its path if that is no other entry's text."""
-    own = reports.text_of(tx, entry.sha256)
-    if own is not None:
-        return own
-    on_disk = tx.files.read_text(entry.path)
-    is_known = reports.text_of(tx, digest(on_disk)) is not None
-    if on_disk.strip() and (entry.sha256 == digest(on_disk) or not is_known):
-        return on_disk
-    raise EntryConflict(
-        f"{entry.id}: its text is lost, it is neither in the database nor at {entry.path}; "
-        "nothing was changed, ask kr research about it again"
-    )
-
-
-def _of_same_major(tx: Transaction, entry: Entry) -> list[Entry]:
+def _same_major(tx: Transaction, entry: Entry) -> list[Entry]:
     same = entries.of_pair(tx, entry.framework, entry.topic)
     return [it for it in same if major_key(it.framework_version) == major_key(entry.framework_version)]

@@ -1,28 +1,57 @@
-"""The tables, indexes and views of the knowledge base, declared once.
+"""The tables, indexes and views of the knowledge base, declared once; how they are made, and brought from one migration to the next.
 
 Times are text, ``YYYY-MM-DDTHH:MM:SS.ffffffZ``; lists are JSON arrays as text. The tables and views that docs/sql.md describes are a
 public interface. ``migrations/`` makes the same schema; a test compares the two.
 """
 
+import sqlite3
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
     DDL,
     Boolean,
     Column,
+    Connection,
     Float,
     ForeignKey,
     Index,
     Integer,
     MetaData,
     PrimaryKeyConstraint,
+    StaticPool,
     Table,
+    create_engine,
     event,
+    inspect,
     text,
 )
 from sqlalchemy import Text as PlainText
 
-from kr.store.sql import EVICTED_FIRST, IS_ANSWER, IS_HIT, POSTGRESQL_TABLES, SEARCH_TABLES
+from kr.errors import StoreError
+from kr.store import APPLICATION_ID, SCHEMA_KEY, SCHEMA_VERSION
+
+SEARCH_TABLES = (
+    "CREATE TABLE search_rows (entry_id TEXT NOT NULL PRIMARY KEY, row INTEGER NOT NULL UNIQUE)",
+    (
+        "CREATE VIRTUAL TABLE entry_search USING fts5 (framework, topic, tags, question, wordings, report, "
+        "tokenize = 'porter unicode61 remove_diacritics 2')"
+    ),
+)
+"""The full-text index of SQLite over live entries, and which of its rows is whose: FTS5 knows rows by their number alone."""
+
+POSTGRESQL_TABLES = (
+    (
+        'CREATE TABLE entry_search (entry_id TEXT COLLATE "C" PRIMARY KEY REFERENCES entries (id) ON DELETE CASCADE, '
+        "length INTEGER NOT NULL)"
+    ),
+    (
+        'CREATE TABLE entry_terms (term TEXT COLLATE "C" NOT NULL, entry_id TEXT COLLATE "C" NOT NULL '
+        "REFERENCES entry_search (entry_id) ON DELETE CASCADE, weight REAL NOT NULL, PRIMARY KEY (term, entry_id))"
+    ),
+    "CREATE INDEX entry_terms_entry ON entry_terms (entry_id)",
+)
+"""The search index of PostgreSQL: how much each word weighs in each entry."""
 
 metadata = MetaData()
 
@@ -233,9 +262,13 @@ Table(
     Index("workflows_created_at", "created_at"),
 )
 
-_HITS = f"count(*) FILTER (WHERE {IS_HIT})"
+# Placeholders are evicted first, then excerpts of installed documentation, then the rest.
+_CLASS = "CASE WHEN origin = 'placeholder' THEN 0 WHEN origin = 'excerpt' AND fresh_until IS NOT NULL THEN 1 ELSE 2 END"
+# What the cache answered: by a hit, or by a candidate whose report was given and worked.
+_HITS = "count(*) FILTER (WHERE (status = 'cache-hit' OR (status = 'candidates' AND tier = 'use')))"
 _RATE = f"round(1.0 * {_HITS} / count(*), 4)"
-_ANSWERED = f"FROM requests WHERE {IS_ANSWER}"
+# What was only offered is counted by what the asker did next.
+_ANSWERED = "FROM requests WHERE mode = 'research' AND status <> 'failure' AND (status <> 'candidates' OR tier = 'use')"
 _OUTCOMES = ", ".join(
     f"count(*) FILTER (WHERE outcome = '{outcome}') AS {outcome}"
     for outcome in ("success", "timeout", "unavailable")
@@ -248,8 +281,8 @@ VIEWS = {
     "GROUP BY lower(trim(framework)) ORDER BY requests DESC, framework",
     "lessons_by_phase": "SELECT phase, count(*) AS lessons, sum(injected) AS injected, sum(recurred) AS recurred, "
     "max(date) AS newest FROM lessons WHERE gone_at IS NULL GROUP BY phase ORDER BY phase",
-    "next_evictions": f"SELECT row_number() OVER (ORDER BY {EVICTED_FIRST}, last_accessed, id) AS position, id, framework, "
-    f"topic, last_accessed, status, path FROM entries ORDER BY {EVICTED_FIRST}, last_accessed, id",
+    "next_evictions": f"SELECT row_number() OVER (ORDER BY {_CLASS}, last_accessed, id) AS position, id, framework, "
+    f"topic, last_accessed, status, path FROM entries ORDER BY {_CLASS}, last_accessed, id",
     "reports": "SELECT e.id, e.framework, e.topic, t.text FROM entries AS e JOIN report_texts AS t ON t.sha256 = e.sha256",
     "source_reliability": f"SELECT source, count(*) AS asked, {_OUTCOMES}, "
     "round(1.0 * count(*) FILTER (WHERE outcome = 'success') / count(*), 4) AS success_rate, "
@@ -266,3 +299,64 @@ for _dialect, _statements in {"sqlite": SEARCH_TABLES, "postgresql": POSTGRESQL_
         event.listen(metadata, "after_create", _make)
 for _name, _query in VIEWS.items():
     event.listen(metadata, "after_create", DDL(f"CREATE VIEW {_name} AS {_query}".replace("%", "%%")))  # type: ignore[no-untyped-call]
+
+
+def make(connection: sqlite3.Connection, version: int = 0) -> None:
+    """Make the tables in an empty SQLite database, or bring those of an earlier ``version`` up to date, in one transaction."""
+    engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
+    event.listen(engine, "begin", lambda begun: begun.exec_driver_sql("BEGIN IMMEDIATE"))
+    with engine.begin() as begun:
+        _migrate(begun) if version else _create(begun)
+
+
+def make_postgresql(connection: Any, location: str) -> None:
+    """Make the tables through a connection of psycopg's, or bring older ones up to date, in one transaction.
+
+    Any number of processes may do so at once. Raises ``StoreError`` where another program has tables of these names.
+    """
+    engine = create_engine("postgresql+psycopg://", creator=lambda: connection, poolclass=StaticPool)
+    with engine.begin() as begun:
+        begun.exec_driver_sql("SELECT pg_advisory_xact_lock(27506, 2)")
+        present = {*inspect(begun).get_table_names()}
+        if "meta" not in present:
+            if foreign := sorted(present & {"alembic_version", *metadata.tables}):
+                raise StoreError(
+                    f"{location}: has a table {foreign[0]} of another program; give kr a database of its own, or a schema "
+                    "(KR_DATABASE_URL=postgresql+psycopg://…?options=-csearch_path%3Dkr)"
+                )
+            _create(begun)
+            return
+        found = text("SELECT value FROM meta WHERE key = :key")
+        if int(begun.execute(found, {"key": SCHEMA_KEY}).scalar_one()) < SCHEMA_VERSION:
+            _migrate(begun)
+
+
+def mark(connection: Connection, version: int) -> None:
+    """Note the number of the newest migration where every process looks, and that the database is ours."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(f"PRAGMA user_version = {version}")
+        connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
+        return
+    noted = "INSERT INTO meta VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+    connection.execute(text(noted), {"key": SCHEMA_KEY, "value": str(version)})
+
+
+def _create(begun: Connection) -> None:
+    metadata.create_all(begun, checkfirst=False)
+    begun.exec_driver_sql(
+        "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+    )
+    begun.exec_driver_sql(f"INSERT INTO alembic_version VALUES ('{SCHEMA_VERSION:04d}')")
+    mark(begun, SCHEMA_VERSION)
+
+
+def _migrate(begun: Connection) -> None:
+    from alembic import command  # heavy: only an older database needs it
+    from alembic.config import Config
+
+    # In the installed package, or at the root of the source.
+    package = Path(__file__).parents[1]
+    folder = package if (package / "alembic.ini").is_file() else package.parent
+    config = Config(folder / "alembic.ini")
+    config.attributes["connection"] = begun
+    command.upgrade(config, "head")

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kr.frameworks import framework_key
 from kr.models import Entry
-from kr.store.engine import Transaction
-from kr.store.sql import IS_INSTALLED_EXCERPT, SEARCH_TABLES, named, upsert_into
+from kr.store.engine import Transaction, insert_into, named
 from kr.text import beginning, one_line, search_words, searchable, stem, tokens
 
 WEIGHTS = "0.0, 2.0, 2.0, 2.0, 2.0, 1.0"
@@ -44,7 +43,7 @@ def index_entry(tx: Transaction, entry: Entry) -> None:
         "wordings": searchable(" ".join(row[0] for row in wordings)),
         "report": searchable(_TEMPLATE.sub("", report)),
     }
-    if tx.connection.dialect == "postgresql":
+    if tx.is_postgresql:
         _index_terms(tx, entry.id, texts)
         return
     row = tx.value("SELECT row FROM search_rows WHERE entry_id = :id", id=entry.id)
@@ -68,7 +67,7 @@ def _index_terms(tx: Transaction, entry_id: str, texts: Mapping[str, str]) -> No
         for term in found:
             weights[term] += 1 if name == "report" else 2
     tx.execute(
-        upsert_into("entry_search", ("entry_id", "length"), "entry_id"),
+        f"{insert_into('entry_search', ('entry_id', 'length'))} ON CONFLICT (entry_id) DO UPDATE SET length = excluded.length",
         entry_id=entry_id,
         length=1 + sum(map(len, terms.values())),
     )
@@ -95,7 +94,7 @@ def _terms(text: str) -> list[str]:
 
 def prune(tx: Transaction) -> None:
     """Remove the rows of entries that are gone. PostgreSQL does so by itself: they refer to the entries."""
-    if tx.connection.dialect == "postgresql":
+    if tx.is_postgresql:
         return
     gone = "SELECT row FROM search_rows WHERE entry_id NOT IN (SELECT id FROM entries)"
     tx.execute(f"DELETE FROM entry_search WHERE rowid IN ({gone})")
@@ -104,9 +103,11 @@ def prune(tx: Transaction) -> None:
 
 def refill(tx: Transaction, entries: Iterable[Entry]) -> None:
     """Make the whole index anew; SQLite's tables as well."""
-    if tx.connection.dialect == "postgresql":
+    if tx.is_postgresql:
         tx.execute("DELETE FROM entry_search")
     else:
+        from kr.store.schema import SEARCH_TABLES  # heavy
+
         for table in ("search_rows", "entry_search"):
             tx.execute(f"DROP TABLE IF EXISTS {table}")
         for statement in SEARCH_TABLES:
@@ -125,7 +126,7 @@ def rank(
     if not words:
         return {}
     words = words[:_MOST_WORDS]
-    if tx.connection.dialect == "postgresql":
+    if tx.is_postgresql:
         return _rank_terms(tx, keys, words, most=most, every=every)
     wanted = (" AND " if every else " OR ").join(f'"{word}"' for word in words)
     query = f"{{topic tags question wordings report}} : ({wanted})"
@@ -177,7 +178,9 @@ def find(tx: Transaction, text: str, *, keys: Sequence[str] = (), most: int) -> 
     whole = [*rank(tx, keys, words, most=most, every=True)]
     some = [*rank(tx, keys, words, most=most)] if len(whole) < most else []
     listed, parameters = named("id", [*whole, *some])
-    excerpts = f"SELECT id FROM entries WHERE id IN {listed} AND {IS_INSTALLED_EXCERPT}"
+    excerpts = (
+        f"SELECT id FROM entries WHERE id IN {listed} AND origin = 'excerpt' AND fresh_until IS NOT NULL"
+    )
     installed = {row["id"] for row in tx.rows(excerpts, **parameters)}
     found = [it for group in (whole, some) for it in sorted(group, key=installed.__contains__)]
     return [*dict.fromkeys(found)][:most]

@@ -1,30 +1,27 @@
 """One SQLite file: how it is opened, read, written and closed, and what its errors mean.
 
 Reads see one snapshot and take no lock. Writes, and closing (the last connection to close makes a checkpoint), hold a lock file: see
-``kr.store.lock``. Waiting is done here in small steps rather than in SQLite, so that a signal is obeyed at once.
+``kr.store.files``. Waiting is done here in small steps rather than in SQLite, so that a signal is obeyed at once.
 """
 
 import logging
+import os
 import sqlite3
-import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreForeign, StoreTooNew, StoreUnwritable
-from kr.store.lock import file_lock
-from kr.store.sql import SCHEMA_VERSION
+from kr.store import APPLICATION_ID, SCHEMA_VERSION
+from kr.store.files import file_lock, make_base
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-APPLICATION_ID = 0x6B72
-"""``kr`` in ASCII, kept in ``PRAGMA application_id``: it tells our databases from other programs'."""
 
 _STEP = 0.05
 """Seconds that SQLite itself waits for another connection before we look at signals and the clock."""
@@ -38,7 +35,6 @@ _KINDS: dict[int, type[StoreError]] = {
     **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM), StoreUnwritable),
     sqlite3.SQLITE_FULL: StoreUnwritable,
 }
-
 _NEXT: dict[type[StoreError], str] = {
     StoreBusy: "another program holds it: try again once that has ended",
     StoreCorrupt: "`kr doctor` says what can be done",
@@ -46,33 +42,25 @@ _NEXT: dict[type[StoreError], str] = {
 }
 """What to do about each kind, behind SQLite's own words."""
 
-Identity = tuple[int, int]
-"""Device and inode of a file."""
-
 
 class Connection(sqlite3.Connection):
     dialect = "sqlite"
-    identity: Identity | None = None
-    """Of the file that it has open."""
+    identity: tuple[int, int] | None = None
+    """Device and inode of the file that it has open."""
 
 
 class SqliteDatabase:
     """A database that threads and processes share. It is made at the first use; connections are kept until ``close``."""
 
-    def __init__(self, path: Path, *, upgrade: Callable[[Path, float], None], timeout: float) -> None:
-        """``upgrade`` makes the tables or brings them up to date; ``timeout`` is in seconds: how long to wait for other writers."""
+    def __init__(self, path: Path, knowledge_base: Path, *, timeout: float) -> None:
+        """``timeout`` is in seconds: how long to wait for other writers."""
         self.path = path
-        self.timeout = timeout
-        self._upgrade = upgrade
-        self._turn = threading.Lock()
-        self._readers: list[Connection] = []
-        self._writers: list[Connection] = []
+        self.location = str(path)
+        self._knowledge_base = knowledge_base
+        self._timeout = timeout
+        self._idle: list[Connection] = []
         # Also at exit: an interpreter that merely ends would close, and checkpoint, without the lock.
-        weakref.finalize(self, _close_all, path, self._readers, self._writers)
-
-    @property
-    def location(self) -> str:
-        return str(self.path)
+        weakref.finalize(self, _close, path, self._idle)
 
     def exists(self) -> bool:
         return identity(self.path) is not None
@@ -82,98 +70,83 @@ class SqliteDatabase:
         """Read without a lock. What the block tries to write is an error."""
         with translated(self.path):
             self._make()
-            with self._kept(self._readers, self._open_reader) as connection:
-                self._begin(connection, "BEGIN", time.monotonic() + self.timeout)
+            with self._kept() as connection:
+                connection.execute("PRAGMA query_only = ON")
+                until(time.monotonic() + self._timeout, lambda: connection.execute("BEGIN"))
                 yield connection
 
     @contextmanager
-    def transaction(
-        self,
-        timeout: float | None,
-        scope: str | None,  # noqa: ARG002
-    ) -> Iterator[Connection]:
-        """Wait for other writers, whatever the ``scope``; rolled back unless the block commits."""
-        seconds = self.timeout if timeout is None else timeout
+    def transaction(self, timeout: float | None) -> Iterator[Connection]:
+        """Wait for all other writers; rolled back unless the block commits."""
+        seconds = self._timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
         with translated(self.path):
             self._make()
-            with self._locked(seconds), self._kept(self._writers, self._open_writer) as connection:
-                self._begin(connection, "BEGIN IMMEDIATE", deadline)
+            with file_lock(lock_path(self.path), timeout=seconds), self._kept() as connection:
+                connection.execute("PRAGMA query_only = OFF")
+                until(deadline, lambda: connection.execute("BEGIN IMMEDIATE"))
                 yield connection
 
     def close(self) -> None:
-        _close_all(self.path, self._readers, self._writers)
-
-    @contextmanager
-    def _locked(self, seconds: float) -> Iterator[None]:
-        """Hold the lock file; threads queue before it, so that one of each process waits there."""
-        deadline = time.monotonic() + seconds
-        if not self._turn.acquire(timeout=seconds):
-            raise StoreBusy(f"{self.path}: other threads have written for more than {seconds:g} s")
-        try:
-            with file_lock(lock_path(self.path), timeout=max(deadline - time.monotonic(), 0.0)):
-                yield
-        finally:
-            self._turn.release()
+        _close(self.path, self._idle)
 
     def _make(self) -> None:
         """Make the database, or bring it to the newest migration, where that is due; a connection that is open shows that it is not."""
         present = identity(self.path)
-        if present and any(it.identity == present for it in (*self._readers, *self._writers)):
+        if present and any(it.identity == present for it in self._idle):
             return
         if present:
-            reader = self._open_reader()
-            if require_ours(self.path, reader) == SCHEMA_VERSION:
-                refuse_triggers(self.path, reader)
-                self._readers.append(reader)
+            connection, deadline = connect(self.path), time.monotonic() + self._timeout
+            version = until(deadline, lambda: require_ours(self.path, connection))
+            if version == SCHEMA_VERSION:
+                refuse_triggers(self.path, connection)
+                self._idle.append(_set_up(connection))
                 return
-            reader.close()
-        self._upgrade(self.path, self.timeout)
+            connection.close()
+        self._upgrade()
+
+    def _upgrade(self) -> None:
+        """Any number of processes may do so at once."""
+        from kr.store import schema  # heavy
+
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            raise StoreUnwritable(f"{self.path.parent}: can't be created: {exc.strerror}") from exc
+        with (
+            file_lock(lock_path(self.path), timeout=self._timeout),
+            closing(connect(self.path, "rwc")) as connection,
+        ):
+            deadline = time.monotonic() + self._timeout
+            version = until(deadline, lambda: require_ours(self.path, connection))
+            if version < SCHEMA_VERSION:
+                refuse_triggers(self.path, connection)
+                # A change of the journal mode does not wait for others by itself.
+                until(deadline, lambda: connection.execute("PRAGMA journal_mode = WAL"))
+                schema.make(connection, version)
+        if self.path.parent == self._knowledge_base:
+            make_base(self.path.parent)
 
     @contextmanager
-    def _kept(self, idle: list[Connection], opened: Callable[[], Connection]) -> Iterator[Connection]:
+    def _kept(self) -> Iterator[Connection]:
         """Take a connection that was kept, or open one; keep it afterwards. One of a file that was exchanged is closed."""
         present = identity(self.path)
-        connection = pop(idle) or opened()
-        while connection.identity != present:
+        while (connection := pop(self._idle)) and connection.identity != present:
             connection.close()
-            connection = pop(idle) or opened()
-            present = connection.identity
+        connection = connection or _set_up(connect(self.path))
         try:
             yield connection
         finally:
             if connection.in_transaction:
                 connection.rollback()
-            idle.append(connection)
-
-    def _open_reader(self) -> Connection:
-        connection = open_existing(self.path, timeout=self.timeout)
-        connection.execute("PRAGMA query_only = ON")
-        return connection
-
-    def _open_writer(self) -> Connection:
-        connection = connect(self.path, "rw")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA journal_size_limit = 16777216")
-        return connection
-
-    def _begin(self, connection: Connection, statement: str, deadline: float) -> None:
-        """Begin, waiting for programs that don't know the lock. The version is read each time: a newer kr may have come."""
-
-        def begin() -> int:
-            connection.execute(statement)
-            return require_ours(self.path, connection)
-
-        if until(deadline, begin) != SCHEMA_VERSION:
-            raise StoreError(f"{self.path}: was replaced by an older kr's while it was open; try again")
+            self._idle.append(connection)
 
 
 def lock_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.lock")
 
 
-def identity(path: Path) -> Identity | None:
+def identity(path: Path) -> tuple[int, int] | None:
     """Return what tells this file from another; None where there is none, or an empty one. Raises ``StoreCorrupt`` for a directory."""
     try:
         status = path.stat()
@@ -188,8 +161,11 @@ def identity(path: Path) -> Identity | None:
     return (status.st_dev, status.st_ino) if status.st_size else None
 
 
-def connect(path: Path, mode: str) -> Connection:
-    """Open a file in a mode of SQLite's URIs: ``rw``, ``rwc``, ``ro``, ``ro&immutable=1``."""
+def connect(path: Path, mode: str = "") -> Connection:
+    """Open a file in a mode of SQLite's URIs. Without one: to write, or where this user may not, to read it as it stands."""
+    if not mode:
+        may_write = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+        mode = "rw" if may_write else read_mode(path)
     found = identity(path)
     connection = sqlite3.connect(
         f"file:{quote(str(path.absolute()))}?mode={mode}",
@@ -204,28 +180,16 @@ def connect(path: Path, mode: str) -> Connection:
     return connection
 
 
-def open_existing(path: Path, *, timeout: float) -> Connection:
-    """Open a database to read it, also where nothing can be written: then as it stands, if no change waits in its log."""
-    deadline = time.monotonic() + timeout
-    connection = connect(path, "rw")
-    try:
-        until(deadline, lambda: user_version(connection))
-    except sqlite3.OperationalError as exc:
-        connection.close()
-        log_file = path.with_name(f"{path.name}-wal")
-        has_changes = log_file.exists() and log_file.stat().st_size > 0
-        if has_changes or _KINDS.get(primary_code(exc)) is not StoreUnwritable:
-            raise
-    except BaseException:
-        connection.close()
-        raise
-    else:
-        return connection
-    return connect(path, "ro&immutable=1")
+def _set_up(connection: Connection) -> Connection:
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA journal_size_limit = 16777216")
+    return connection
 
 
-def user_version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+def read_mode(path: Path) -> str:
+    """Return the mode in which nothing of a database changes: without a log beside it, what waits for the next checkpoint."""
+    return "ro" if path.with_name(f"{path.name}-wal").exists() else "ro&immutable=1"
 
 
 def require_ours(path: Path, connection: sqlite3.Connection) -> int:
@@ -236,7 +200,7 @@ def require_ours(path: Path, connection: sqlite3.Connection) -> int:
     # Asked in this order: another process may be making all of it at this moment.
     is_empty = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
     found = int(connection.execute("PRAGMA application_id").fetchone()[0])
-    version = user_version(connection)
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if found != APPLICATION_ID and not is_empty:
         raise StoreForeign(
             f"{path}: is another program's database, or of a kr that was never released: export it with that one "
@@ -265,7 +229,7 @@ def until(deadline: float, step: Callable[[], T]) -> T:
         try:
             return step()
         except sqlite3.OperationalError as exc:
-            if primary_code(exc) not in _BUSY or time.monotonic() >= deadline:
+            if _code(exc) not in _BUSY or time.monotonic() >= deadline:
                 raise
             time.sleep(0.01)
 
@@ -276,17 +240,15 @@ def translated(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as exc:
-        kind = _KINDS.get(primary_code(exc), StoreError)
+        kind = _KINDS.get(_code(exc), StoreError)
         if "Could not decode to UTF-8" in str(exc):  # a damaged page
             kind = StoreCorrupt
-        if primary_code(exc) == sqlite3.SQLITE_FULL:
-            raise kind(f"{path}: the disk is full") from exc
         raise kind(f"{path}: {exc}", _NEXT.get(kind, "")) from exc
     except UnicodeDecodeError as exc:
         raise StoreCorrupt(f"{path}: a text in it is no UTF-8", _NEXT[StoreCorrupt]) from exc
 
 
-def primary_code(exc: sqlite3.Error) -> int:
+def _code(exc: sqlite3.Error) -> int:
     code = int(getattr(exc, "sqlite_errorcode", 0))
     return sqlite3.SQLITE_FULL if code in _NO_ROOM else code & 0xFF
 
@@ -299,19 +261,15 @@ def pop(idle: list[T]) -> T | None:
         return None
 
 
-def _close_all(path: Path, *idle: list[Connection]) -> None:
-    if not any(idle):
+def _close(path: Path, idle: list[Connection]) -> None:
+    if not idle:
         return
     try:
         with file_lock(lock_path(path), timeout=_CLOSE_TIMEOUT):
-            _close(*idle)
+            while connection := pop(idle):
+                connection.close()
     except StoreError as exc:
         # Whoever holds the lock has the database open, so that closing here makes no checkpoint.
         log.debug("%s: closed without the lock: %s", path, exc)
-        _close(*idle)
-
-
-def _close(*idle: list[Connection]) -> None:
-    for connections in idle:
-        while connection := pop(connections):
+        while connection := pop(idle):
             connection.close()

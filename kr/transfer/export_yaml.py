@@ -18,14 +18,12 @@ from typing import Any
 
 from kr.errors import KrError
 from kr.models import Entry
-from kr.store import archive, backup, reports, wordings
+from kr.store import backup, lookup, reports, usage
 from kr.store import entries as entry_rows
-from kr.store.archive import ARCHIVE_CHANGES, Archived
 from kr.store.engine import ALONE, Store, Transaction
-from kr.store.files import ReportFiles, open_own, write_new
-from kr.store.lock import file_lock
-from kr.store.reports import settled
-from kr.store.sql import new_id
+from kr.store.entries import ARCHIVE_CHANGES, Archived
+from kr.store.files import ReportFiles, file_lock, new_id, open_own, write_new
+from kr.store.lookup import settled
 from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
 from kr.transfer.import_yaml import import_yaml
 
@@ -88,7 +86,11 @@ def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) 
             number = _write_elsewhere(store, folder)
         files += [folder / WORDINGS] if (folder / WORDINGS).exists() else []
     with store.read() as tx:
-        counts = {"entries": entry_rows.count(tx), "archived": archive.count(tx), "reports": number}
+        counts = {
+            "entries": entry_rows.count(tx),
+            "archived": entry_rows.archived_count(tx)[0],
+            "reports": number,
+        }
     return {**counts, "files": [str(file) for file in files]}
 
 
@@ -103,7 +105,7 @@ def restore_backup(store: Store, folder: Path, file: Path, moment: str) -> Path 
             (folder / name).rename(folder / f"{name}.{moment}.bak")
     with store.write() as tx:
         for entry in entry_rows.all(tx):
-            text, present = reports.text_of(tx, entry.sha256), store.files.read(entry.path)
+            text, present = lookup.text_of(tx, entry.sha256), store.files.read(entry.path)
             if text is not None and present != text.encode():
                 if present is not None:
                     (folder / entry.path).rename(folder / f"{entry.path}.{moment}.bak")
@@ -159,7 +161,7 @@ def _write_archive(store: Store, path: Path) -> None:
     An archive of others is copied alone: what left the index for good must not come back by an older file.
     """
     with store.read() as tx:
-        rows = [archive.last_id(tx), int(tx.fact(ARCHIVE_CHANGES) or 0)]
+        rows = [entry_rows.archived_count(tx)[1], int(tx.fact(ARCHIVE_CHANGES) or 0)]
         noted = json.loads(tx.fact(store.folder_key(_ARCHIVE_STATE)) or "null") or [None, None, 0, 0]
         is_ours = _file_state(path) == noted[:2]
         if is_ours and noted[2:] == rows:
@@ -169,11 +171,11 @@ def _write_archive(store: Store, path: Path) -> None:
             with os.fdopen(
                 open_own(path, os.O_WRONLY | os.O_APPEND), "a", encoding="utf-8", newline=""
             ) as file:
-                file.writelines(_render(map(_archived_item, archive.since(tx, last))))
+                file.writelines(_render(map(_archived_item, entry_rows.archived_since(tx, last))))
         else:
             if not is_ours and path.is_file():
                 _keep_copy(path)
-            _replace(path, render_archive(archive.since(tx, 0)))
+            _replace(path, render_archive(entry_rows.archived_since(tx, 0)))
     _note(store, _ARCHIVE_STATE, json.dumps([*_file_state(path), *rows]))
 
 
@@ -197,10 +199,10 @@ def _write_elsewhere(store: Store, folder: Path) -> int:
             _keep_copy(file)
     files, number = ReportFiles(folder), 0
     with store.read() as tx:
-        live, archived = entry_rows.all(tx), archive.since(tx, 0)
+        live, archived = entry_rows.all(tx), entry_rows.archived_since(tx, 0)
         texts = [(entry.path, entry.sha256) for entry in live]
         for path, sha256 in texts + [(_archived_path(row), row.entry.sha256) for row in archived]:
-            if (text := reports.text_of(tx, sha256)) is not None:
+            if (text := lookup.text_of(tx, sha256)) is not None:
                 files.write(path, text)
                 number += 1
         if items := list(_wordings(tx, live, archived)):
@@ -288,7 +290,7 @@ def _wordings(tx: Transaction, live: list[Entry], archived: list[Archived]) -> I
         if entry.question is not None:
             at = entry.researched_at or entry.created
             yield _of(entry, "question", topic=entry.topic, tags=entry.tags, question=entry.question, at=at)
-        for it in wordings.of(tx, entry.id):
+        for it in usage.wordings_of(tx, entry.id):
             of_whom = {"at": it.at, "session_id": it.session_id, "proved": "true" if it.proved else None}
             yield _of(entry, "wording", topic=it.topic, tags=it.tags, question=it.question, **of_whom)
 

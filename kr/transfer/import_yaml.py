@@ -14,11 +14,11 @@ from typing import Any, get_args
 from kr.errors import IndexUnreadable
 from kr.guard import reasons_to_hold
 from kr.models import Entry
-from kr.store import archive, entries, wordings
+from kr.store import entries, usage
 from kr.store.engine import Store, Transaction
-from kr.store.lock import file_lock
+from kr.store.files import file_lock
 from kr.store.reports import pair_of
-from kr.store.requests import Need
+from kr.store.usage import Wording
 from kr.text import Tree
 from kr.times import to_text
 from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
@@ -142,7 +142,7 @@ def import_yaml(
             _import_wordings(store, folder / WORDINGS, result, now=to_text(now), adopts=adopts)
     result.refused.sort(key=lambda problem: (problem.file, problem.line))
     if result.has_changed:
-        result.auto_archived, result.lru_evicted = store.change(lambda tx: archive.enforce_capacity(tx, now))
+        result.auto_archived, result.lru_evicted = store.change(lambda tx: entries.enforce_capacity(tx, now))
     with store.read_if_exists() as tx:
         result.index_count = entries.count(tx)
     return result
@@ -225,7 +225,7 @@ def _import_wordings(store: Store, file: Path, result: Imported, *, now: str, ad
 def _take_in(tx: Transaction, told: Mapping[str, Any], now: str, *, adopts: bool) -> None:
     entry_id, pair = told["id"], pair_of(told["framework"], told["entry_topic"])
     live = entries.get(tx, entry_id)
-    gone = (row.entry for row in archive.of_id(tx, entry_id))
+    gone = (row.entry for row in entries.archived(tx, id=entry_id))
     rows = gone if live is None else (live, *gone)
     entry = next((row for row in rows if pair_of(row.framework, row.topic) == pair), None)
     if entry is None:
@@ -241,9 +241,9 @@ def _take_in(tx: Transaction, told: Mapping[str, Any], now: str, *, adopts: bool
         case "question" if entry.question in {None, told["question"]}:
             entries.set_question(tx, entry_id, told["question"], at=min(told["at"] or now, now))
         case "question" | "wording":
-            need = Need(told["topic"], told["tags"], told["question"])
-            at = min(told["at"] or now, now)
-            wordings.keep(tx, entry, need, at=at, session_id=told["session_id"], proved=told["proved"])
+            names = ("topic", "tags", "question", "session_id", "proved")
+            wording = Wording(at=min(told["at"] or now, now), **{name: told[name] for name in names})
+            usage.keep_wording(tx, entry, wording)
 
 
 def _doubted(told: Mapping[str, Any], entry: Entry) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from kr.report import (
     read_question,
 )
 from kr.slugs import Name, suffixed_name
-from kr.store import archive, entries, reports
+from kr.store import entries, reports
 from kr.store.engine import Transaction
 from kr.store.entries import of_major
 from kr.store.files import ReportFiles
@@ -58,7 +58,7 @@ class Placer:
         if item.reason is not None:
             return self._place_archived(item, entry_id)
         live = entries.get(self.tx, entry_id)
-        known = [row.entry for row in archive.of_id(self.tx, entry_id)] if live is None else [live]
+        known = [row.entry for row in entries.archived(self.tx, id=entry_id)] if live is None else [live]
         is_newer = all(_is_newer(item.last_accessed, entry.last_accessed) for entry in known)
         if not is_newer and (live is None or live.is_written):
             return "unchanged"
@@ -111,17 +111,17 @@ class Placer:
         entries.put(self.tx, entry)
 
     def _place_archived(self, item: Item, entry_id: str) -> Outcome:
-        rows = archive.of_id(self.tx, entry_id)
+        rows = entries.archived(self.tx, id=entry_id)
         if any(_is_archived_as(item, row.entry, row.archived_at) for row in rows):
             return "unchanged"
-        held = holders(self.tx, path=item.path)
+        held = holders(self.tx, "path", item.path)
         is_lives = item.report is None and any(is_live for _, is_live in held)
         text = self._read_text(item) if item.has_text and not is_lives else None
         entry = self._entry(item, entry_id, text)
         if any(pair != pair_of(item.framework, item.topic) for pair, _ in held):
             entry = replace(entry, path=suffixed_name(item.framework, item.topic).path)
         at = _stored(item.archived_at) or to_text(self.now)
-        archive.add(self.tx, entry, item.reason or "manual", at)
+        entries.add_archived(self.tx, entry, item.reason or "manual", at)
         return "archived"
 
     def _read_text(self, item: Item) -> str | None:
@@ -186,7 +186,7 @@ class Placer:
         names = wanted_names(item.framework, item.topic, version, has_others=bool(others))
         first, *more = (name.id for name in islice(names, 10))
         for entry_id in (item.id or first, *more):
-            held = holders(self.tx, id=entry_id)
+            held = holders(self.tx, "id", entry_id)
             if all(pair == pair_of(item.framework, item.topic) for pair, _ in held):
                 return entry_id
         raise BadItem("id: every id for it is held by other entries")

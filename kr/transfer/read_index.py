@@ -13,7 +13,7 @@ from typing import Any, get_args
 from kr.errors import BrokenYaml, IndexUnreadable, KrError
 from kr.models import Confidence, EntryStatus, Origin
 from kr.requests import Fields, bad, line, lines, one_of, optional, read_fields, shown, text, yes_no
-from kr.store.archive import ArchiveReason
+from kr.store.entries import ArchiveReason
 from kr.text import Tree
 from kr.times import from_text, parse_time, to_text
 from kr.transfer import EXACT_TIMES

@@ -17,8 +17,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from kr.errors import StoreBusy, WorkflowError
-from kr.store.files import sync_folder, write_new
-from kr.store.lock import file_lock
+from kr.store.files import file_lock, sync_folder, write_new
 from kr.text import show_path
 from kr.workflows.state import ENDED, Instance
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kr.errors import StoreError, WorkflowError
-from kr.store import workflows
+from kr.store import ledger
 from kr.store.files import write_new
-from kr.store.workflows import WorkflowRow
+from kr.store.ledger import WorkflowRow
 from kr.times import to_text
 from kr.workflows.expressions import require_cel
 from kr.workflows.files import (
@@ -149,7 +149,7 @@ class Workflows:
         if not self.store.exists():
             return []
         with self.store.read() as tx:
-            return [asdict(row) for row in workflows.newest(tx, limit)]
+            return [asdict(row) for row in ledger.workflows(tx, limit)]
 
     def _run(self, file: Path, instance: Instance, event: Event) -> Instance:
         require_cel()
@@ -191,7 +191,7 @@ class Workflows:
             completed_at=instance.completed_at,
         )
         try:
-            self.store.change(lambda tx: workflows.record(tx, row), scope=None)
+            self.store.change(lambda tx: ledger.record_workflow(tx, row), scope=None)
         except StoreError as error:
             self._is_store_away = True
             logger.warning("the workflow is not listed: %s", error)

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from kr.report import parse_report
-from kr.store import reports
+from kr.store import lookup
 from tests.support.forked import shared
 from tests.support.program import Project
 from tests.support.terminals import at_terminal
@@ -387,7 +387,7 @@ class TestTogether:
         assert revisions == (list(range(1, 9)) if topics == 1 else [1] * 8)
         with project.app() as app, app.store.read() as tx:
             hashes = project.sql("SELECT sha256 FROM entries UNION SELECT sha256 FROM revisions")
-            kept = "\n".join(reports.text_of(tx, sha256) or "" for (sha256,) in hashes)
+            kept = "\n".join(lookup.text_of(tx, sha256) or "" for (sha256,) in hashes)
         assert all(f"Answer {at}." in kept for at in range(self.SAVERS))
         assert project.sql("SELECT count(*) FROM requests WHERE mode = 'save'") == [(self.SAVERS,)]
         for entry_id in {it["id"] for it in results}:

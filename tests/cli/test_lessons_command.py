@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from kr.lessons.inject import NOTICE
-from kr.store.lock import file_lock
+from kr.store.files import file_lock
 from tests.support.lessons import record_data
 from tests.support.program import Project
 from tests.support.stores import obey_permissions, protected

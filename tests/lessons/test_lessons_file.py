@@ -265,7 +265,7 @@ def test_a_line_that_was_torn_stays_and_a_new_one_begins(path: Path) -> None:
 
 
 def test_a_writer_that_never_lets_go_is_not_waited_for_without_end(path: Path) -> None:
-    from kr.store.lock import file_lock
+    from kr.store.files import file_lock
 
     append(path, "one")
     with file_lock(path.parent / f".{path.name}.lock", timeout=1.0):

@@ -16,7 +16,7 @@ from kr.lessons.line import HEADER
 from kr.lessons.record import confirmation, parse_record, skip
 from kr.models import to_plain
 from kr.store.engine import Store
-from kr.store.lock import file_lock
+from kr.store.files import file_lock
 from tests.support.lessons import NOW, inject_from, record_data, record_to, record_words, start
 
 pytestmark = pytest.mark.usefixtures("database_url")

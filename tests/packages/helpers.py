@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from kr.packages.versions import find_dependencies
+from kr.packages import find_dependencies
 
 DATA = Path(__file__).parents[1] / "data" / "projects"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from kr.frameworks import same_framework
+from kr.packages import find_dependencies, package_aliases, version_of
 from kr.packages.model import Dependency, satisfies
-from kr.packages.versions import find_dependencies, package_aliases, version_of
 from tests.packages.helpers import distribution, environment, node, rows, write
 
 POM = """<project><dependencies>

@@ -27,7 +27,7 @@ from pathlib import Path
 import yaml
 
 import kr
-from kr.store.sql import SCHEMA_VERSION
+from kr.store import SCHEMA_VERSION
 from kr.transfer import ARCHIVE
 from tests.proof.scenarios import (
     LESSON,

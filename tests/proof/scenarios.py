@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from kr.store.sql import SCHEMA_VERSION
+from kr.store import SCHEMA_VERSION
 from tests.support.lessons import record_data
 from tests.support.program import Project
 

@@ -53,7 +53,7 @@ def test_a_clock_that_jumps_a_year_loses_nothing(project: Project, days: int) ->
     assert sql(project.database, newest)[0][0] > before
     project.clock.pass_days(-days)
     if days > 0:
-        assert project.run("archive", "restore", "vue-slots-work", "--replace").returncode == 0
+        assert project.run("archive", "restore", "vue-slots-work").returncode == 0
     assert ask(project)["status"] == "cache-hit"
     assert "Mark-first." in str(sql(project.database, "SELECT text FROM reports"))
 

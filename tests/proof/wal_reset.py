@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from kr.errors import StoreBusy
-from kr.store.lock import file_lock
+from kr.store.files import file_lock
 from tests.support.tracer import (
     ARGUMENTS,
     DETACH,

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from kr.errors import StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
-from kr.store import backup, entries, saving
+from kr.store import SCHEMA_VERSION, backup, entries, saving
 from kr.store.engine import Store
-from kr.store.sql import SCHEMA_VERSION
 from tests.support.older import make_unreleased
 from tests.support.program import Project
 from tests.support.stores import NOW, draft, obey_permissions, protected, sql, start
@@ -47,6 +46,18 @@ def restore(store: Store, source: Path) -> Path | None:
 MOMENT = "20261121T120000Z"
 
 
+def at(path: Path) -> Store:
+    return Store(f"sqlite:///{path}", path.parent)
+
+
+def check(path: Path) -> list[str]:
+    return backup.check(at(path))
+
+
+def inspect(path: Path) -> backup.Inspection:
+    return backup.inspect(at(path))
+
+
 def save(store: Store, topic: str) -> None:
     saving.save(store, draft(topic=topic), f"# click - {topic}\n", NOW)
 
@@ -58,8 +69,8 @@ def topics(path: Path) -> list[str]:
 def test_a_backup_is_a_sound_database_in_one_file(store: Store, tmp_path: Path) -> None:
     save(store, "one")
     assert make_backup(store, tmp_path / "copy.db") == tmp_path / "copy.db"
-    assert backup.inspect(tmp_path / "copy.db").state == "current"
-    assert backup.check(tmp_path / "copy.db") == []
+    assert inspect(tmp_path / "copy.db").state == "current"
+    assert check(tmp_path / "copy.db") == []
     assert topics(tmp_path / "copy.db") == ["one"]
     assert sql(tmp_path / "copy.db", "PRAGMA journal_mode") == [("delete",)]
     assert not [path for path in tmp_path.iterdir() if path.name.startswith((".kr", "copy.db-"))]
@@ -131,7 +142,7 @@ def test_backups_made_while_others_write_are_whole(store: Store, base: Path) -> 
         writer.kill()
         writer.communicate()
     for path in made:
-        assert backup.check(path) == []
+        assert check(path) == []
         ((sha256,),) = sql(path, "SELECT sha256 FROM entries")
         assert sql(path, "SELECT count(*) FROM report_texts WHERE sha256 = ?", sha256) == [(1,)]
 
@@ -143,7 +154,7 @@ def test_a_restore_brings_the_backup_and_keeps_the_present(store: Store, tmp_pat
     kept = restore(store, tmp_path / "copy.db")
     assert kept is not None
     assert (topics(store.path), topics(kept)) == (["one"], ["one", "two"])
-    assert backup.check(store.path) == []
+    assert check(store.path) == []
     save(store, "three")
     assert topics(store.path) == ["one", "three"]
     assert topics(tmp_path / "copy.db") == ["one"]
@@ -163,7 +174,7 @@ def test_whoever_has_it_open_sees_the_restored_rows(store: Store, base: Path, tm
         saving.save(other, draft(topic="three"), "# three\n", NOW)
         with store.read() as tx:
             assert [entry.topic for entry in entries.all(tx)] == ["one", "three"]
-    assert backup.check(store.path) == []
+    assert check(store.path) == []
 
 
 def test_writers_go_on_through_a_restore(store: Store, tmp_path: Path) -> None:
@@ -191,7 +202,7 @@ def test_writers_go_on_through_a_restore(store: Store, tmp_path: Path) -> None:
             thread.join()
     assert not errors
     assert len(set(kept)) == 5
-    assert all(not backup.check(path) for path in (store.path, *kept))
+    assert all(not check(path) for path in (store.path, *kept))
 
 
 def test_a_restore_makes_a_database_where_none_is(store: Store, tmp_path: Path) -> None:
@@ -220,7 +231,7 @@ def test_a_damaged_database_is_moved_aside(store: Store, tmp_path: Path, content
     kept = restore(store, tmp_path / "copy.db")
     assert kept is not None
     assert (kept.read_bytes(), len(topics(store.path))) == (broken, 30)
-    assert backup.check(store.path) == []
+    assert check(store.path) == []
 
 
 def bad_backups(folder: Path) -> dict[str, Path]:
@@ -313,20 +324,20 @@ def test_another_programs_database_is_not_written_over(store: Store, tmp_path: P
 def test_what_is_not_sound_is_named(store: Store, statement: str, problem: str) -> None:
     save(store, "one")
     store.close()
-    assert backup.check(store.path) == []
+    assert check(store.path) == []
     sql(store.path, statement)
-    assert any(problem in found for found in backup.check(store.path))
+    assert any(problem in found for found in check(store.path))
 
 
 def test_a_newer_and_an_unreleased_database_are_known(store: Store) -> None:
     save(store, "one")
     store.close()
-    assert backup.inspect(store.path).state == "current"
+    assert inspect(store.path).state == "current"
     sql(store.path, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-    assert backup.inspect(store.path).state == "newer"
+    assert inspect(store.path).state == "newer"
     older = store.path.with_name("older.db")
     make_unreleased(older)
-    found = backup.inspect(older)
+    found = inspect(older)
     assert (found.state, "export-yaml" in str(found.problem)) == ("foreign", True)
 
 
@@ -371,7 +382,7 @@ def test_a_write_protected_folder_is_backed_up_elsewhere(tmp_path: Path) -> None
             preexec_fn=obey_permissions,
         )
     assert done.returncode == 0, done.stderr
-    assert backup.inspect(tmp_path / "copy.db").state == "current"
+    assert inspect(tmp_path / "copy.db").state == "current"
     assert os.access(tmp_path / "copy.db", os.R_OK)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kr.models import Entry
-from kr.store import entries, quarantine, reports, saving, search
+from kr.store import entries, lookup, reports, saving, search, usage
 from kr.store.engine import Store
 from tests.support.stores import NOW, draft, insert_entry, sql, start
 
@@ -27,7 +27,7 @@ def live(store: Store) -> Entry:
 
 def earlier_texts(store: Store, entry: Entry) -> list[str | None]:
     with store.read() as tx:
-        return [reports.text_of(tx, row.sha256) for row in reports.revisions(tx, entry.id)]
+        return [lookup.text_of(tx, row.sha256) for row in reports.revisions(tx, entry.id)]
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_what_gives_its_reader_orders_waits_and_the_file_is_written_again(
         assert (base / entry.path).read_text() == "# old\n"
     assert (live(store), earlier_texts(store, entry)) == (entry, [])
     with store.read() as tx:
-        (held,) = quarantine.all(tx)
+        (held,) = usage.quarantined(tx)
     assert (held.written_by, held.request["answer"], held.request["entry"]) == ("file", ORDER, entry.id)
     assert held.reasons
 
@@ -109,7 +109,7 @@ def test_an_order_in_the_file_is_held_whatever_meets_it_first(store: Store, base
         (base / entry.path).write_text(f"{ORDER}{number}\n")
         meet(store, entry)
         with store.read() as tx:
-            assert len(quarantine.all(tx)) == number + 1
+            assert len(usage.quarantined(tx)) == number + 1
         assert "Ignore all" not in str(sql(store, "SELECT text FROM report_texts"))
 
 
@@ -159,7 +159,7 @@ def test_a_row_by_hand_takes_its_file_in(store: Store, base: Path) -> None:
     assert reports.read_report(store, mine) == "# mine\n"
     (base / "frameworks/click/mine.md").unlink()
     assert reports.read_report(store, mine) == "# mine\n"
-    assert not reports.drop_lost(store, mine)
+    reports.drop_lost(store, mine)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -169,7 +169,7 @@ def test_an_entry_whose_text_is_nowhere_is_dropped(store: Store, entry: Entry) -
         mine = entries.get(tx, "mine")
     assert mine is not None
     assert reports.read_report(store, mine) is None
-    assert reports.drop_lost(store, mine)
+    reports.drop_lost(store, mine)
     assert live(store) == entry
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from kr.frameworks import lookup_keys
 from kr.models import Entry
-from kr.store import entries, lookup, reports, saving
+from kr.store import entries, lookup, saving
 from kr.store.engine import Store
 from tests.support.stores import NOW, draft, insert_entry, sql, together
 
@@ -90,16 +90,6 @@ def test_a_mark_of_staleness_is_stored_once_and_forgotten_on_renewal(store: Stor
     assert sql(store, "SELECT status, stale_reason FROM entries") == [("stale", "another major version")]
     saving.save(store, draft(), "# new\n", NOW)
     assert sql(store, "SELECT status, stale_reason FROM entries") == [("fresh", None)]
-
-
-def test_an_entry_is_removed_and_its_revisions_stay(store: Store) -> None:
-    saving.save(store, draft(), "# one\n", NOW)
-    saved = saving.save(store, draft(), "# two\n", NOW)
-    with store.write() as tx:
-        assert entries.remove(tx, saved.entry.id)
-        assert not entries.remove(tx, saved.entry.id)
-        assert entries.get(tx, saved.entry.id) is None
-        assert [revision.revision for revision in reports.revisions(tx, saved.entry.id)] == [1]
 
 
 def test_tags_are_stored_as_json_that_people_can_read(store: Store) -> None:

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.errors import StoreError
-from kr.store import archive, entries, reports, saving
+from kr.store import entries, reports, saving
 from kr.store.engine import Store
 from tests.support.stores import NOW, PUBLIC_COLUMNS, allow, draft, insert_entry, refuse, sql
 
@@ -70,7 +70,7 @@ def test_an_archived_row_keeps_everything_with_when_and_why(store: Store) -> Non
         ("2026-10-01T12:00:00.000000Z", "age", "fresh")
     ]
     with store.read() as tx:
-        [row] = archive.since(tx, 0)
+        [row] = entries.archived_since(tx, 0)
     assert (row.entry.id, row.entry.status, row.reason) == ("old", "fresh", "age")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.store import archive, entries, reports, saving
+from kr.store import entries, reports, saving
 from kr.store.engine import Store
 from tests.support.interrupts import Interrupter
 from tests.support.stores import NOW, draft, sql
@@ -30,7 +30,7 @@ def restore_revision(store: Store) -> None:
 
 def restore_archived(store: Store) -> None:
     with store.read() as tx:
-        [archived] = archive.of_id(tx, "flask-repeatable-options")
+        [archived] = entries.archived(tx, id="flask-repeatable-options")
     saving.restore_archived(store, archived, NOW)
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from kr.errors import StoreBusy, StoreUnwritable
-from kr.store.lock import file_lock
+from kr.store.files import file_lock
 from tests.support.stores import ROOT, obey_permissions, protected
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from kr.store.lock import file_lock
+from kr.store.files import file_lock
 with file_lock(Path(sys.argv[1]), timeout=10):
     print("held", flush=True)
     time.sleep(60)
@@ -117,7 +117,7 @@ def test_a_folder_without_write_permission_is_named(tmp_path: Path) -> None:
 import sys
 from pathlib import Path
 from kr.errors import StoreUnwritable
-from kr.store.lock import file_lock
+from kr.store.files import file_lock
 try:
     with file_lock(Path(sys.argv[1]), timeout=1):
         pass

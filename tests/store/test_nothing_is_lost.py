@@ -9,13 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kr.errors import EntryConflict
 from kr.models import Entry
-from kr.store import archive, quarantine, reports, saving, search, wordings
 from kr.store import entries as entry_rows
+from kr.store import lookup, reports, saving, search, usage
 from kr.store.engine import Store
-from kr.store.requests import Need
 from kr.store.saving import Draft
+from kr.store.usage import Wording
 from kr.times import to_text
 from tests.support.stores import NOW, draft, sql
 
@@ -60,7 +59,7 @@ class Life:
 
     def live(self, topic: str) -> Entry | None:
         with self.store.read() as tx:
-            return entry_rows.of_topic(tx, "vue", topic, "3")
+            return entry_rows.of_major(entry_rows.of_pair(tx, "vue", topic), "3")
 
     def save(self, topic: str, writer: int, _: int) -> None:
         who, text, before = WRITERS[writer], self.text(topic), self.live(topic)
@@ -110,13 +109,10 @@ class Life:
 
     def restore(self, topic: str, _: int, which: int) -> None:
         with self.store.read() as tx:
-            rows = archive.of_pair(tx, "vue", topic)
+            rows = [row for row in entry_rows.archived(tx) if row.entry.topic == topic]
         if rows:
             row = rows[which % len(rows)]
-            try:
-                back = saving.restore_archived(self.store, row, self.now, replace_live=bool(which % 2))
-            except EntryConflict:
-                return
+            back = saving.restore_archived(self.store, row, self.now)
             assert (back.revision, back.entry.sha256) == (row.entry.revision, row.entry.sha256)
 
     def back(self, topic: str, _: int, number: int) -> None:
@@ -124,7 +120,7 @@ class Life:
         if entry is None:
             return
         with self.store.read() as tx:
-            kept = reports.revision(tx, entry.id, number)
+            kept = next((it for it in reports.revisions(tx, entry.id) if it.revision == number), None)
         if kept is not None:
             back = saving.restore_revision(self.store, entry.id, number, self.now)
             assert (back.entry.revision, back.entry.sha256) == (number, kept.sha256)
@@ -133,9 +129,10 @@ class Life:
         entry = self.live(topic)
         if entry is not None:
             self.turn += 1
-            need = Need(topic, (), f"Wording number{self.turn}?")
+            question = f"Wording number{self.turn}?"
+            worded = Wording(at=to_text(self.now), topic=topic, tags=(), question=question, session_id="s")
             with self.store.write() as tx:
-                wordings.keep(tx, entry, need, at=to_text(self.now), session_id="s")
+                usage.keep_wording(tx, entry, worded)
 
     def take(self, step: str, topic: str, writer: int, which: int) -> None:
         does: Callable[..., None] = getattr(self, step)
@@ -149,9 +146,10 @@ def kept_texts(store: Store) -> set[str]:
         "archived_entries UNION SELECT sha256 FROM revisions)"
     )
     with store.read() as tx:
-        held = {str(row.request["answer"]) for row in quarantine.all(tx)}
+        held = {str(row.request["answer"]) for row in usage.quarantined(tx)}
         files = {
-            (tx.files.read(path) or b"").decode() for path in entry_rows.known_paths(tx)
+            tx.files.read_text(row[0])
+            for row in tx.rows("SELECT path FROM entries UNION SELECT path FROM archived_entries")
         }  # an edit that nobody has met yet
     return {text for (text,) in sql(store, reached)} | held | files
 
@@ -194,7 +192,7 @@ def test_no_text_is_lost_no_number_is_used_twice_and_the_search_follows(
             assert made == indexed(store)
         with store.read() as tx:
             for entry in entry_rows.all(tx):
-                assert ORDER not in (reports.text_of(tx, entry.sha256) or "")
+                assert ORDER not in (lookup.text_of(tx, entry.sha256) or "")
 
 
 @some
@@ -221,9 +219,11 @@ def test_placeholders_leave_first_then_installed_excerpts_then_what_was_read_lon
     expected = [entry.id for entry in sorted(entries, key=order)]
     assert told == expected
     with Store(f"sqlite:///{store.path}", store.path.parent, max_entries=limit) as small:
-        evicted = small.change(lambda tx: archive.enforce_capacity(tx, NOW))
+        evicted = small.change(lambda tx: entry_rows.enforce_capacity(tx, NOW))
         with small.read() as tx:
-            assert sorted(entry_rows.ids(tx)) == sorted(expected[max(0, len(expected) - limit) :])
+            assert sorted(it.id for it in entry_rows.all(tx)) == sorted(
+                expected[max(0, len(expected) - limit) :]
+            )
         assert evicted == (0, max(0, len(expected) - limit))
 
 

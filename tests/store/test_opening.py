@@ -1,7 +1,6 @@
 """How a database is made, opened, shared and refused."""
 
 import os
-import resource
 import signal
 import sqlite3
 import subprocess
@@ -15,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew
-from kr.store import entries, migrate, saving
+from kr.store import SCHEMA_VERSION, entries, saving
 from kr.store.engine import Store
-from kr.store.sql import SCHEMA_VERSION
+from kr.store.schema import make
 from tests.support.program import Project, request
 from tests.support.stores import NOW, ROOT, draft, finish, obey_permissions, protected, sql, start
 
@@ -47,9 +46,9 @@ def test_first_use_makes_a_database_in_wal_mode_at_the_newest_version(store: Sto
 
 
 def test_migrations_and_a_first_use_make_the_same_schema() -> None:
-    def made_by(make: Callable[[sqlite3.Connection], None]) -> list[tuple[str, ...]]:
+    def made_by(how: Callable[[sqlite3.Connection], None]) -> list[tuple[str, ...]]:
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-            make(connection)
+            how(connection)
             schema = connection.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_master").fetchall()
             facts = [
                 connection.execute(query).fetchone()
@@ -57,7 +56,7 @@ def test_migrations_and_a_first_use_make_the_same_schema() -> None:
             ]
         return sorted((kind, name, "".join(statement.split())) for kind, name, statement in schema) + facts
 
-    assert made_by(migrate.run) == made_by(migrate.create)
+    assert made_by(lambda it: make(it, 1)) == made_by(make)
 
 
 def test_a_look_makes_no_database(store: Store, base: Path) -> None:
@@ -129,8 +128,9 @@ def test_what_is_not_ours_is_left_alone(store: Store, base: Path, version: int) 
     assert (base / "kr.db").read_bytes() == before
 
 
-def test_a_newer_database_is_too_new_also_while_it_is_open(store: Store) -> None:
+def test_a_newer_database_is_too_new(store: Store) -> None:
     use(store)
+    store.close()
     sql(store.path, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     for action in (store.read, store.write):
         with pytest.raises(StoreTooNew, match=r"kr\.db"), action():
@@ -238,15 +238,6 @@ def test_a_database_that_may_only_be_read_is_read(store: Store, base: Path) -> N
     with protected(base / "kr.db"):
         [outcome] = finish([start("try-both", base, preexec_fn=obey_permissions)])
     assert outcome == "1 StoreUnwritable StoreUnwritable"
-
-
-def test_a_database_on_a_full_disk_is_read(store: Store, base: Path) -> None:
-    """SQLite reports an I/O error there: its shared memory finds no room."""
-    saving.save(store, draft(), "# text\n", NOW)
-    store.close()
-    limit = (resource.RLIMIT_FSIZE, (0, 0))
-    [outcome] = finish([start("try-both", base, preexec_fn=lambda: resource.setrlimit(*limit))])
-    assert outcome.startswith("1 StoreUnwritable ")
 
 
 def test_nothing_can_be_made_in_a_protected_folder(base: Path) -> None:

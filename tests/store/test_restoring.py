@@ -13,10 +13,10 @@ import pytest
 
 from kr.errors import EntryConflict, ReportUnwritable, StoreError, UnknownEntry
 from kr.models import Entry
-from kr.store import archive, entries, reports, saving, wordings
-from kr.store.archive import Archived
+from kr.store import entries, lookup, reports, saving, usage
 from kr.store.engine import Store
-from kr.store.wordings import Rating
+from kr.store.entries import Archived
+from kr.store.usage import Rating
 from kr.text import digest
 from tests.support.stores import NOW, draft, insert_entry, refuse_commits, sql, start, together
 
@@ -26,7 +26,7 @@ MUCH_LATER = NOW + timedelta(days=40)
 
 def archived(store: Store, entry_id: str, place: int = 0) -> Archived:
     with store.read() as tx:
-        return archive.of_id(tx, entry_id)[place]
+        return entries.archived(tx, id=entry_id)[place]
 
 
 def live(store: Store, entry_id: str) -> Entry | None:
@@ -36,7 +36,7 @@ def live(store: Store, entry_id: str) -> Entry | None:
 
 def texts(store: Store, entry_id: str) -> list[str]:
     with store.read() as tx:
-        return [reports.text_of(tx, revision.sha256) or "" for revision in reports.revisions(tx, entry_id)]
+        return [lookup.text_of(tx, revision.sha256) or "" for revision in reports.revisions(tx, entry_id)]
 
 
 def hidden(base: Path) -> list[str]:
@@ -110,34 +110,28 @@ def test_its_own_text_comes_back_over_a_newer_one(store: Store, base: Path, entr
     assert [row.entry.sha256 for row in [archived(store, entry.id)]] != [first.entry.sha256]
 
 
-def test_a_live_entry_is_in_the_way_until_it_may_be_replaced(store: Store, base: Path, entry: Entry) -> None:
+def test_a_live_entry_goes_to_the_archive(store: Store, base: Path, entry: Entry) -> None:
     saving.remove(store, [entry.id], NOW)
     saving.save(store, draft(framework_version="8.9"), "# two\n", LATER)
     (base / entry.path).write_text("# two, edited\n")
     old = archived(store, entry.id)
-    with pytest.raises(EntryConflict, match="--replace"):
-        saving.restore_archived(store, old, LATER)
-    assert (base / entry.path).read_text() == "# two, edited\n"
-    assert archived(store, entry.id) == old
-    back = saving.restore_archived(store, old, MUCH_LATER, replace_live=True)
+    back = saving.restore_archived(store, old, MUCH_LATER)
     assert reports.read_report(store, back.entry) == "# one\n"
     [replaced] = back.archived
     assert (replaced.reason, replaced.entry.framework_version) == ("manual", "8.9")
     with store.read() as tx:
-        assert reports.text_of(tx, replaced.entry.sha256 or "") == "# two, edited\n"
+        assert lookup.text_of(tx, replaced.entry.sha256 or "") == "# two, edited\n"
     assert (replaced.entry.origin, replaced.entry.written_by) == ("finding", "file")
     assert "# two\n" in texts(store, entry.id)
-    again = saving.restore_archived(store, replaced, MUCH_LATER, replace_live=True)
+    again = saving.restore_archived(store, replaced, MUCH_LATER)
     assert again is not None
     assert reports.read_report(store, again.entry) == "# two, edited\n"
 
 
-def test_the_same_topic_under_another_id_is_in_the_way_too(store: Store, entry: Entry) -> None:
+def test_the_same_topic_under_another_id_goes_too(store: Store, entry: Entry) -> None:
     saving.remove(store, [entry.id], NOW)
     insert_entry(store, "imported-7", topic="Repeatable OPTIONS", path="notes/old.md")
-    with pytest.raises(EntryConflict, match="imported-7"):
-        saving.restore_archived(store, archived(store, entry.id), LATER)
-    back = saving.restore_archived(store, archived(store, entry.id), LATER, replace_live=True)
+    back = saving.restore_archived(store, archived(store, entry.id), LATER)
     assert [row.entry.id for row in back.archived] == ["imported-7"]
 
 
@@ -275,7 +269,7 @@ def test_a_number_stays_that_of_its_text(store: Store, entry: Entry) -> None:
     renewed = saving.save(store, draft(), "# four\n", LATER)
     assert (renewed.revision, renewed.replaced) == (4, 1)
     with store.read() as tx:
-        kept = {it.revision: reports.text_of(tx, it.sha256) for it in reports.revisions(tx, entry.id)}
+        kept = {it.revision: lookup.text_of(tx, it.sha256) for it in reports.revisions(tx, entry.id)}
     assert kept == {1: "# one\n", 2: "# two\n", 3: "# three\n"}
 
 
@@ -293,13 +287,13 @@ def test_what_was_said_of_a_lost_text_is_not_said_of_the_next_one(
         at=entry.created,
     )
     with store.write() as tx:
-        wordings.rate(tx, said)
+        usage.rate(tx, said)
     (base / entry.path).unlink()
     sql(store, "UPDATE entries SET sha256 = NULL")
-    assert reports.drop_lost(store, entry)
+    reports.drop_lost(store, entry)
     again = saving.save(store, draft(), "# new\n", LATER).entry
     with store.read() as tx:
-        assert (again.id, wordings.ratings_of(tx, again)) == (entry.id, [])
+        assert (again.id, usage.ratings_of(tx, again)) == (entry.id, [])
 
 
 @pytest.mark.parametrize(("entry_id", "number"), [("unknown", 1), ("click-repeatable-options", 7)])
@@ -319,9 +313,7 @@ def test_a_commit_that_fails_brings_the_old_file_back(
         saving.remove(store, [entry.id], NOW)
         saving.save(store, draft(), "# three\n", LATER)
     bring_back: dict[str, Callable[[], object]] = {
-        "archived": lambda: saving.restore_archived(
-            store, archived(store, entry.id), LATER, replace_live=True
-        ),
+        "archived": lambda: saving.restore_archived(store, archived(store, entry.id), LATER),
         "revision": lambda: saving.restore_revision(store, entry.id, 1, LATER),
     }
     before = (base / entry.path).read_bytes()

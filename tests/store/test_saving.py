@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kr.errors import ReportUnwritable, StoreError
-from kr.store import archive, reports, saving
+from kr.store import entries, lookup, reports, saving
 from kr.store import entries as entry_rows
 from kr.store.engine import Store
 from tests.support.stores import NOW, draft, insert_entry, refuse, sql
@@ -23,7 +23,7 @@ def revisions(store: Store, entry_id: str) -> list[str | None]:
         kept = reports.revisions(tx, entry_id)
         numbers = [revision.revision for revision in kept]
         assert numbers == sorted({*numbers})
-        return [reports.text_of(tx, revision.sha256) for revision in kept]
+        return [lookup.text_of(tx, revision.sha256) for revision in kept]
 
 
 def disk(base: Path) -> dict[str, bytes]:
@@ -130,9 +130,11 @@ def test_an_archived_entry_keeps_its_own_text(base: Path) -> None:
         saving.save(store, draft(topic="by hand"), "# researched\n", LATER)
         with store.read() as tx:
             rows = {
-                row.entry.id: row for row in archive.since(tx, 0) if row.archived_at.startswith("2026-10-01")
+                row.entry.id: row
+                for row in entries.archived_since(tx, 0)
+                if row.archived_at.startswith("2026-10-01")
             }
-            texts = {name: reports.text_of(tx, row.entry.sha256 or "") for name, row in rows.items()}
+            texts = {name: lookup.text_of(tx, row.entry.sha256 or "") for name, row in rows.items()}
         assert texts[old.id] == "# old\n"
         assert (base / "frameworks" / "mine.md").read_text() == "# by hand\n"
 
@@ -141,7 +143,7 @@ def test_a_removed_pairs_name_stays_its_own(store: Store) -> None:
     saving.save(store, draft("C", "pointers"), "# one\n", NOW)
     first = saving.save(store, draft("C", "pointers"), "# two\n", NOW).entry
     with store.write() as tx:
-        entry_rows.remove(tx, first.id)
+        tx.execute("DELETE FROM entries WHERE id = :id", id=first.id)
     other = saving.save(store, draft("C++", "pointers"), "# C++\n", NOW).entry
     assert other.id != first.id
     assert revisions(store, first.id) == ["# one\n"]

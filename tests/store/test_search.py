@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.models import Lesson
-from kr.store import archive, entries, lessons, lookup, reports, saving, search
+from kr.store import entries, lessons, lookup, reports, saving, search
 from kr.store.engine import Store
 from kr.store.lessons import LessonRow
 from kr.store.search import passage_of
@@ -76,7 +76,7 @@ def test_the_search_follows_every_change_of_an_entry(store: Store, entry_id: str
     saving.remove(store, [entry_id], NOW)
     assert keys(store, "something") == []
     with store.read() as tx:
-        (row,) = archive.of_id(tx, entry_id)
+        (row,) = entries.archived(tx, id=entry_id)
     saving.restore_archived(store, row, NOW)
     assert keys(store, "something") == [entry_id]
     saving.restore_revision(store, entry_id, 1, NOW)
@@ -90,7 +90,7 @@ def test_an_entry_whose_text_is_lost_is_found_no_more(store: Store, base: Path, 
     assert entry is not None
     (base / entry.path).unlink()
     sql(store, "UPDATE entries SET sha256 = NULL")
-    assert reports.drop_lost(store, entry)
+    reports.drop_lost(store, entry)
     assert keys(store, "repeatable") == []
     with store.read() as tx:
         assert search.rank(tx, (), ["repeatable"], most=5) == {}

@@ -15,8 +15,6 @@ DEPENDENCY_FILES = (
     "build.gradle.kts",
     "settings.gradle",
     "setup.cfg",
-    "pylock.toml",
-    "go.work",
     "go.mod",
     "Cargo.toml",
     "Cargo.lock",

@@ -23,9 +23,9 @@ from uuid import uuid4
 import psycopg
 from psycopg import sql
 
+from kr.store import SCHEMA_KEY, SCHEMA_VERSION
 from kr.store.engine import Store
 from kr.store.schema import metadata
-from kr.store.sql import SCHEMA_KEY, SCHEMA_VERSION
 
 HOW_TO_GET_IT = "there is no PostgreSQL: apt-get install postgresql, or pip install -e '.[dev]', or set KR_TEST_POSTGRESQL"
 

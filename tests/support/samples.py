@@ -4,7 +4,7 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
-from kr.store import archive, saving
+from kr.store import entries, saving
 from kr.store.engine import Store
 from kr.times import to_text
 from tests.support.stores import draft, sql
@@ -20,7 +20,7 @@ def fill(store: Store, now: datetime) -> None:
     saving.save(store, draft("vue", "plugins", confidence="low", status="stale"), "# vue - plugins\n", now)
     saving.save(store, draft("vue", "old things"), "# vue - old things\n", now - timedelta(days=2))
     with store.write() as tx:
-        archive.move(tx, "vue-old-things", "lru", now - timedelta(days=1))
+        entries.archive(tx, "vue-old-things", "lru", now - timedelta(days=1))
     rows: list[tuple[str, int, str, str, str, int]] = [
         ("r1", 3, "success", "click", "repeatable options", RESEARCH_MS),
         ("r2", 2, "partial", "vue", "slots", RESEARCH_MS),

@@ -17,14 +17,15 @@ from kr.guard import reasons_to_hold
 from kr.lessons.line import format_line, lesson_keywords
 from kr.lessons.remedies import shipped
 from kr.models import PHASES, Lesson
-from kr.store import archive, ledger, lookup, saving, wordings
+from kr.store import entries as entry_rows
+from kr.store import ledger, lookup, saving, usage
 from kr.store import lessons as lesson_rows
 from kr.store.engine import Store
 from kr.store.ledger import SourceCall
 from kr.store.lessons import LessonRow
 from kr.store.lookup import RequestRow
-from kr.store.requests import Need
 from kr.store.saving import Draft
+from kr.store.usage import Wording
 from kr.times import to_text
 from tests.support.stores import ROOT, sql
 
@@ -94,7 +95,7 @@ def fill_sprint(
         gone = _save(store, need, number + 1, now - timedelta(days=31), chance)
         with store.write() as tx:
             reason = ("lru", "age", "manual")[number % 3]
-            archive.move(tx, gone, reason, now - timedelta(days=24 - number))  # type: ignore[arg-type]
+            entry_rows.archive(tx, gone, reason, now - timedelta(days=24 - number))  # type: ignore[arg-type]
     last = list(enumerate(needs[:entries]))[::-1]
     ids = [_save(store, need, number, now - timedelta(hours=3 * number), chance) for number, need in last][
         ::-1
@@ -149,8 +150,9 @@ def _save(store: Store, need: Mapping[str, Any], number: int, at: datetime, chan
     saved = saving.save(store, draft, text, at).entry
     if number % 3 == 0:
         with store.write() as tx:
-            worded = Need(saved.topic, saved.tags, f"How do I set up {saved.topic} in {saved.framework}?")
-            wordings.keep(tx, saved, worded, at=to_text(at))
+            question = f"How do I set up {saved.topic} in {saved.framework}?"
+            worded = Wording(at=to_text(at), topic=saved.topic, tags=saved.tags, question=question)
+            usage.keep_wording(tx, saved, worded)
     return saved.id
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from kr.errors import KrError, UnknownEntry
 from kr.frameworks import framework_key
-from kr.store import archive, entries, ledger, lookup, saving
+from kr.store import entries, ledger, lookup, saving
 from kr.store.engine import Store
 from kr.store.ledger import SourceCall
 from kr.store.lookup import keywords_key, topic_key
@@ -273,7 +273,7 @@ def _touch_on(store: Store, entry_id: str, times: str) -> str:
 
 def _restore(store: Store, entry_id: str) -> str:
     with store.read() as tx:
-        rows = archive.of_id(tx, entry_id)
+        rows = entries.archived(tx, id=entry_id)
     with suppress(UnknownEntry):  # another process was first
         return str(bool(rows and saving.restore_archived(store, rows[0], datetime.now(UTC))))
     return str(False)

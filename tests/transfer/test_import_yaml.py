@@ -272,7 +272,7 @@ def test_an_archived_entry_is_not_given_the_text_of_a_live_one(
     assert rows(project, VERSIONS) == [("2.x", 0, "high")]
     assert rows(project, VERSIONS, "archived_entries") == [("1.x", 1, "low")]
     with project.app() as app, pytest.raises(EntryConflict, match="its text is lost"):
-        app.catalog.restore("vue-slots", replace_live=True)
+        app.catalog.restore("vue-slots")
     assert project.research()["status"] != "failure"
     assert rows(project, VERSIONS, "archived_entries") == [("1.x", 1, "low")]
 

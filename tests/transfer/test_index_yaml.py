@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.models import Entry
-from kr.store.archive import Archived
+from kr.store.entries import Archived
 from kr.transfer.export_yaml import quoted, render_archive, render_index
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

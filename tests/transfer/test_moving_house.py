@@ -11,10 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.models import PLACEHOLDER_MARK
-from kr.store import archive, entries, lookup, quarantine, reports, saving
-from kr.store import wordings as wording_rows
+from kr.store import entries, lookup, reports, saving, usage
 from kr.store.engine import Store
-from kr.store.requests import Need
+from kr.store.usage import Wording
 from kr.times import to_text
 from kr.transfer import ARCHIVE, INDEX, WORDINGS
 from kr.transfer.export_yaml import export_yaml, refresh_exports
@@ -69,8 +68,8 @@ def test_the_archive_is_appended_to_and_written_anew_when_a_row_left(tmp_path: P
         assert (base / ARCHIVE).read_bytes() == appended
         assert appended.index(b'"a2"') < appended.index(b'"a0"')  # in the order of archiving
         with store.write() as tx:
-            (row,) = archive.of_id(tx, "a2")
-            assert archive.pop(tx, row.archive_id)
+            (row,) = entries.archived(tx, id="a2")
+            assert entries.unarchive(tx, row.archive_id)
         saving.remove(store, ["a1"], NOW)
         export_yaml(store, base)
         assert b'"a2"' not in (base / ARCHIVE).read_bytes()
@@ -150,8 +149,15 @@ def test_an_export_that_is_imported_makes_the_same_knowledge_base(
             entry = saving.save(here, about, f"{head}\n## Summary\n\n{mark} {number}\n", now).entry
             with here.write() as tx:
                 for question, proved in it["wordings"]:
-                    need = Need(it["topic"], ("a",), question)
-                    wording_rows.keep(tx, entry, need, at=to_text(now), session_id="s", proved=proved)
+                    worded = Wording(
+                        at=to_text(now),
+                        topic=it["topic"],
+                        tags=("a",),
+                        question=question,
+                        session_id="s",
+                        proved=proved,
+                    )
+                    usage.keep_wording(tx, entry, worded)
             if it["is_removed"]:
                 saving.remove(here, [entry.id], now)
         export_yaml(here, tmp_path / "here", tmp_path / "box")
@@ -229,7 +235,7 @@ def test_an_import_takes_nobodys_words(tmp_path: Path) -> None:
         assert result.counts["updated"] == 1
         with there.read() as tx:
             (entry,) = entries.all(tx)
-            kept = [(it.revision, reports.text_of(tx, it.sha256)) for it in reports.revisions(tx, mine.id)]
+            kept = [(it.revision, lookup.text_of(tx, it.sha256)) for it in reports.revisions(tx, mine.id)]
         assert (entry.sha256, entry.origin, entry.written_by) == (mine.sha256, "finding", "agent:s")
         assert entry.framework_version == "8.2"  # of the text that it has
         assert kept == [(2, "# theirs\n")]
@@ -256,7 +262,7 @@ def test_an_order_in_the_file_of_an_entry_is_held_when_the_index_is_imported_in_
         import_yaml(here, tmp_path / "here", [tmp_path / "here"], now=LATER)
         assert reports.read_report(here, entry) == "# one\n"
         with here.read() as tx:
-            assert [it.request["answer"] for it in quarantine.all(tx)] == [order]
+            assert [it.request["answer"] for it in usage.quarantined(tx)] == [order]
             assert entries.all(tx)[0].sha256 == entry.sha256
 
 

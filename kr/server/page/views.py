@@ -188,7 +188,7 @@ def restore(app: App, form: Form, _writer: Writer | None) -> Done:
     """Bring an archived entry back; raises ``EntryConflict`` where another is live at its place."""
     entry_id, number = form.get("id", ""), form.get("archive_id", "")
     archive_id = int(number) if number.isdecimal() and len(number) < 19 else -1
-    app.catalog.restore(entry_id, archive_id=archive_id, replace_live=form.get("replace") == "yes")
+    app.catalog.restore(entry_id, archive_id=archive_id)
     return "restored", "/archive"
 
 
