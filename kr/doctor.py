@@ -33,7 +33,7 @@ from kr.times import parse_time, to_text
 from kr.transfer import ARCHIVE, INDEX
 from kr.transfer.export_yaml import export_yaml, render_archive, render_index
 from kr.transfer.import_yaml import import_report, import_yaml
-from kr.transfer.read_index import Item
+from kr.transfer.place import Item
 
 _MOST_SHOWN = 5
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")

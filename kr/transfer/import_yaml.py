@@ -21,9 +21,8 @@ from kr.store.reports import pair_of
 from kr.store.usage import Wording
 from kr.text import Tree
 from kr.times import to_text
-from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
-from kr.transfer.place import Outcome, Placer
-from kr.transfer.read_index import BadItem, Item, check_item, check_wording, read_items
+from kr.transfer import ARCHIVE, INDEX, WORDINGS
+from kr.transfer.place import BadItem, Item, Outcome, Placer, check_item, check_wording, read_items
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +33,6 @@ _FIRST_IMPORT = "first_import"
 _BEGUN = "begun"
 _LOCK = ".import.lock"
 _WAIT_SECONDS = 60.0
-_OF_TEXT = ("researched_at", "fresh_until")
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +231,6 @@ def _take_in(tx: Transaction, told: Mapping[str, Any], now: str, *, adopts: bool
     if adopts:
         told = _doubted(told, entry)
     match told["kind"]:
-        case "times" if entry is live:
-            _take_times(tx, entry, told)
         case "writer":
             who = {name: told[name] for name in ("origin", "confidence", "written_by")}
             entries.set_writer(tx, entry_id, told["sha256"].lower(), **who)
@@ -258,19 +254,3 @@ def _doubted(told: Mapping[str, Any], entry: Entry) -> dict[str, Any]:
         **({"written_by": "file"} if is_persons else {}),
     }
     return {**told, **less}
-
-
-def _take_times(tx: Transaction, entry: Entry, told: Mapping[str, Any]) -> None:
-    """Say exactly when where the entry knows the day alone: an access since then is later, and stays.
-
-    When a text was researched is known from its own header so far, where somebody who edited it may have left the old day.
-    """
-    exact: dict[str, Any] = {}
-    for name in EXACT_TIMES:
-        known, time = getattr(entry, name), told[name]
-        is_rough = known is not None and time is not None and is_day(known)
-        exact[name] = time if is_rough and (name in _OF_TEXT or known[:10] == time[:10]) else known
-    is_unmarked = entry.status == "stale" and entry.stale_reason is None and entry.origin != "placeholder"
-    if is_unmarked and entry.stale_major is None:
-        exact["stale_major"] = told["stale_major"]
-    entries.put(tx, replace(entry, **exact))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kr.errors import BrokenYaml
 from kr.slugs import base_name, suffixed_name
 from kr.text import Tree
-from kr.transfer.read_index import BadItem, Item, check_item
+from kr.transfer.place import BadItem, Item, check_item
 from kr.yaml_io import read_list
 
 INDEX = Path("index.yaml")

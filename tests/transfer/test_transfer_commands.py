@@ -78,6 +78,6 @@ def test_export_answers_with_its_files(project: Project) -> None:
     done = project.run("export-yaml", "--output", "out", "--format", "text")
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.decode().splitlines()[:3] == ["entries   1", "archived  1", "reports   1"]
-    assert str(project.root / "out" / "_wordings.yaml") in done.stdout.decode()
+    assert str(project.root / "out" / "_archived-index.yaml") in done.stdout.decode()
     (item,) = yaml.safe_load((project.root / "out" / "index.yaml").read_text())
     assert item["id"] == "vue-slots"
