@@ -22,7 +22,7 @@ from kr.research.miss import configured_sources
 from kr.settings import Settings
 from kr.settings.project import tracked_name
 from kr.sources.base import Ask
-from kr.sources.llm import complete
+from kr.sources.fetch import complete
 from kr.sources.local_docs import Folder
 from kr.store import backup, lookup, reports
 from kr.store import entries as entry_rows

@@ -23,7 +23,7 @@ from kr.errors import ConfigError, KrError, SourceTimeout, UnknownEntry
 from kr.models import Envelope, Problem, RateResults, SaveEnvelope, Writer, failure
 from kr.requests import Mode
 from kr.research.service import ResearchService
-from kr.sources.event_loop import run
+from kr.sources.network import run
 from kr.store.lookup import RequestRow
 
 if TYPE_CHECKING:

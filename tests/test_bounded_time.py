@@ -12,7 +12,7 @@ from kr import report as markdown
 from kr.documents.html import to_markdown
 from kr.documents.text import sections
 from kr.errors import SourceFailure
-from kr.sources import context7, deepwiki
+from kr.sources import context7, mcp_tools
 from kr.text import strip_invisible
 
 SIGNS = (
@@ -36,7 +36,7 @@ def page_without_a_tree(text: str) -> None:
 
 
 def answer_of_deepwiki(text: str) -> None:
-    deepwiki.read_answer(f"x\n{text}", "a/b", is_error=False)
+    mcp_tools.read_answer(f"x\n{text}", "a/b", is_error=False)
 
 
 READERS: tuple[Callable[[str], object], ...] = (

@@ -78,7 +78,7 @@ def choose(run: Run, related: Sequence[Related]) -> Lookup | None:
 
 
 def _complete(run: Run, system: str, user: str, *, timeout: float, temperature: float = 0.2) -> str:
-    from kr.sources.llm import complete  # heavy
+    from kr.sources.fetch import complete  # heavy
 
     environ = run.service.environ
     return complete(run.config.llm, environ, system, user, timeout=timeout, temperature=temperature)

@@ -33,8 +33,8 @@ from kr.research.persona import Persona, chosen_persona
 from kr.research.report import Report, build_report
 from kr.research.run import Run, results_of
 from kr.settings import Settings
+from kr.sources import build_source
 from kr.sources.base import Ask, Source
-from kr.sources.registry import build_source
 from kr.store import ledger, saving
 from kr.store.reports import pair_of
 from kr.store.saving import Draft, Saved

@@ -5,7 +5,8 @@ of a known failure.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -15,7 +16,6 @@ from kr.models import Answer, Learned, Passage
 from kr.settings.model import REPOSITORY_NAME, Server
 from kr.sources.base import MAX_QUESTION, Ask
 from kr.sources.mcp_client import McpSession, ToolText, converse
-from kr.sources.reasons import one_line
 from kr.text import fold
 from kr.times import major
 
@@ -50,8 +50,15 @@ class Context7:
         """Answer for the requested major where it is listed; a remembered library that is unknown by now is searched again."""
 
         async def dialogue(session: McpSession) -> Answer:
-            research = _Research(session, ask)
-            return await research.remembered() or await research.searched()
+            known = ask.known
+            if known.library_id is not None:
+                with suppress(UnknownLibrary):
+                    return await _documentation(session, ask, known.library_id, known.versions)
+            library = await _search(session, ask)
+            library_id, _ = split_version(library.id)
+            # Though it may not answer, DeepWiki can ask about its repository.
+            _learn(ask, library_id, library.versions)
+            return await _documentation(session, ask, library_id, library.versions)
 
         return converse(self.server, dialogue, timeout=timeout)
 
@@ -69,85 +76,61 @@ class UnknownLibrary(SourceFailure):
     """The id leads nowhere; a search may find another."""
 
 
-class _Research:
-    """One question in one session."""
-
-    def __init__(self, session: McpSession, ask: Ask) -> None:
-        self._session = session
-        self._ask = ask
-
-    async def remembered(self) -> Answer | None:
-        known = self._ask.known
-        if known.library_id is None or not is_library_id(known.library_id):
-            return None
-        library_id, version = split_version(known.library_id)
-        try:
-            return await self._fetch(library_id, version, known.versions)
-        except UnknownLibrary:
-            return None
-
-    async def searched(self) -> Answer:
-        query = self._ask.query
-        reply = await self._call(
-            self._session.choose("resolve-library-id"),
-            {"query": query.question[:MAX_QUESTION], "libraryName": query.framework},
-        )
-        libraries = [] if reply.is_error else parse_libraries(reply.text)
-        if not libraries:
-            raise failure_of(reply.text)
-        library = next((one for one in libraries if fits(query.framework, one)), None)
-        if library is None:
-            raise SourceFailure(f"no library fits {query.framework}", is_fault=False)
-        library_id, _ = split_version(library.id)
-        # Though it may not answer, DeepWiki can ask about its repository.
-        self._learn(library_id, library.versions)
-        return await self._fetch(library_id, None, library.versions)
-
-    def _learn(self, library_id: str, versions: tuple[str, ...]) -> None:
-        repository = repository_of(library_id)
-        self._ask.learn(Learned(library_id=library_id, versions=versions, repository=repository))
-
-    async def _fetch(self, library_id: str, version: str | None, listed: tuple[str, ...]) -> Answer:
-        """Ask for documentation: of a version that is gone without one, and once more where a redirect leads."""
-        version = version or choose_version(self._ask.query.framework_version, listed)
-        may_follow = True
-        while True:
-            reply = await self._query(f"{library_id}/{version}" if version else library_id)
-            passages = () if reply.is_error else parse_documentation(reply.text)
-            if passages:
-                self._learn(library_id, listed)
-                last = replace(passages[-1], is_cut=reply.is_cut)
-                url = f"https://context7.com{library_id}"
-                return Answer(source=Context7.name, passages=(*passages[:-1], last), url=url, version=version)
-            target = redirect_of(reply.text) if may_follow else None
-            if version and _UNKNOWN_TAG.match(reply.text.strip()):
-                version = None
-            elif target is not None:
-                library_id, its_version = split_version(target)
-                version = its_version or version
-                may_follow = False
-            else:
-                raise failure_of(reply.text)
-
-    async def _query(self, library_id: str) -> ToolText:
-        tool = self._session.choose("query-docs", "get-library-docs")
-        question = self._ask.query.question[:MAX_QUESTION]
-        arguments: dict[str, str | int] = {"libraryId": library_id, "query": question}
-        if "context7CompatibleLibraryID" in self._session.tools[tool]:
-            arguments = {
-                "context7CompatibleLibraryID": library_id,
-                "topic": question,
-                "tokens": _TOKENS,
-            }
-        return await self._call(tool, arguments)
-
-    async def _call(self, tool: str, arguments: Mapping[str, str | int]) -> ToolText:
-        taken = self._session.tools[tool]
-        known = {name: value for name, value in arguments.items() if not taken or name in taken}
-        return await self._session.call(tool, known)
+async def _search(session: McpSession, ask: Ask) -> Library:
+    query = ask.query
+    arguments = {"query": query.question[:MAX_QUESTION], "libraryName": query.framework}
+    reply = await session.call(session.choose("resolve-library-id"), arguments)
+    libraries = [] if reply.is_error else parse_libraries(reply.text)
+    if not libraries:
+        raise failure_of(reply.text)
+    for library in libraries:
+        if fits(query.framework, library):
+            return library
+    raise SourceFailure(f"no library fits {query.framework}", is_fault=False)
 
 
-# --- libraries ---
+def _learn(ask: Ask, library_id: str, versions: tuple[str, ...]) -> None:
+    repository = repository_of(library_id)
+    ask.learn(Learned(library_id=library_id, versions=versions, repository=repository))
+
+
+async def _documentation(
+    session: McpSession, ask: Ask, library_id: str, listed: tuple[str, ...], *, may_follow: bool = True
+) -> Answer:
+    """Ask for documentation: of a version that is gone without one, and once more where a redirect leads."""
+    library_id, version = split_version(library_id)
+    version = version or choose_version(ask.query.framework_version, listed)
+    reply = await _query(session, ask, f"{library_id}/{version}" if version else library_id)
+    if version and _UNKNOWN_TAG.match(reply.text.strip()):
+        version = None
+        reply = await _query(session, ask, library_id)
+    passages = () if reply.is_error else parse_documentation(reply.text)
+    if passages:
+        _learn(ask, library_id, listed)
+        last = replace(passages[-1], is_cut=reply.is_cut)
+        url = f"https://context7.com{library_id}"
+        return Answer(source=Context7.name, passages=(*passages[:-1], last), url=url, version=version)
+    target = redirect_of(reply.text)
+    if target is None or not may_follow:
+        raise failure_of(reply.text)
+    return await _documentation(session, ask, target, listed, may_follow=False)
+
+
+async def _query(session: McpSession, ask: Ask, library_id: str) -> ToolText:
+    """Ask the tool of either name, by the arguments that it has."""
+    question = ask.query.question[:MAX_QUESTION]
+    tool = session.choose("query-docs", "get-library-docs")
+    arguments: dict[str, str | int] = {
+        "libraryId": library_id,
+        "query": question,
+        "context7CompatibleLibraryID": library_id,
+        "topic": question,
+        "tokens": _TOKENS,
+    }
+    return await session.call(tool, arguments)
+
+
+# --- what the server says
 
 
 def parse_libraries(text: str) -> list[Library]:
@@ -156,16 +139,10 @@ def parse_libraries(text: str) -> list[Library]:
     for item in re.split(r"(?m)^-{8,}\s*$", text):
         fields = dict(reversed(_FIELD.findall(item)))
         library_id = fields.get("Context7-compatible library ID", "").strip()
+        versions = filter(_VERSION.fullmatch, re.split(r"[,\s]+", fields.get("Versions", "")))
         if is_library_id(library_id):
-            found.append(
-                Library(
-                    id=library_id,
-                    title=fields.get("Title", "").strip(),
-                    versions=tuple(
-                        filter(_VERSION.fullmatch, re.split(r"[,\s]+", fields.get("Versions", "")))
-                    ),
-                )
-            )
+            title = fields.get("Title", "").strip()
+            found.append(Library(id=library_id, title=title, versions=tuple(versions)))
     return found
 
 
@@ -217,9 +194,6 @@ def repository_of(library_id: str) -> str | None:
     return name if re.fullmatch(REPOSITORY_NAME, name) and not is_shelf else None
 
 
-# --- documentation ---
-
-
 def parse_documentation(text: str) -> tuple[Passage, ...]:
     """Read documentation: blocks of ``### Title``, ``Source: URL``, prose and fenced code.
 
@@ -237,9 +211,6 @@ def parse_documentation(text: str) -> tuple[Passage, ...]:
     return tuple(found) or ((Passage(text=bare),) if is_bare else ())
 
 
-# --- failures ---
-
-
 def redirect_of(text: str) -> str | None:
     """Return the id to which a text that is no documentation redirects."""
     found = _REDIRECT.search(text)
@@ -249,10 +220,11 @@ def redirect_of(text: str) -> str | None:
 
 def failure_of(text: str) -> SourceFailure:
     """Return what a text that is no documentation means."""
-    line, message = one_line(text), re.search(r'"message"\s*:\s*"((?:[^"\\]|\\.){1,400})"', text)
-    said = one_line(message[1]) if message else line
+    text = text.strip()
+    message = re.search(r'"message"\s*:\s*"((?:[^"\\]|\\.){1,400})"', text)
+    said = message[1] if message else text
     has_moved = _REDIRECT.search(text) is not None
-    if has_moved or _UNKNOWN_LIBRARY.search(line):
+    if has_moved or _UNKNOWN_LIBRARY.search(text):
         return UnknownLibrary("no documentation", said=said, is_fault=has_moved)
-    reason = "no documentation" if line else "an empty answer"
-    return SourceFailure(reason, said=said, is_fault=_UNKNOWN_TAG.match(line) is None)
+    reason = "no documentation" if text else "an empty answer"
+    return SourceFailure(reason, said=said, is_fault=_UNKNOWN_TAG.match(text) is None)

@@ -1,6 +1,6 @@
-"""HTTP exchanges to addresses that were checked, read up to a number of bytes; and the pages that a stranger's address leads to.
+"""HTTP exchanges read up to a number of bytes: JSON of the user's own servers, the language model's among them, and strangers' pages.
 
-Nothing of the environment is used: no proxy, no netrc, no cookies. Callers run this within a deadline (``event_loop.run``).
+Nothing of the environment is used: no proxy, no netrc, no cookies. Callers run this within a deadline (``network.run``).
 """
 
 import codecs
@@ -14,11 +14,21 @@ from typing import Any
 import httpx2
 
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
-from kr.sources.addresses import CheckedTransport, FetchRefused, Network
-from kr.sources.reasons import connection_reason, pause_asked_for, status_reason
+from kr.settings.model import ModelServer
+from kr.sources.network import (
+    CheckedTransport,
+    FetchRefused,
+    Network,
+    connection_reason,
+    run,
+    status_failure,
+)
 
 MAX_PAGE = 5 * 1024 * 1024
 """Bytes of a page's decoded text; the rest is cut."""
+
+MAX_JSON = 2 * 1024 * 1024
+"""Bytes of an answer in JSON; a longer one is none."""
 
 MAX_REDIRECTS = 5
 
@@ -28,17 +38,13 @@ _CONNECT_SECONDS = 10.0
 _MAX_URL = 8192
 _ACCEPT = "text/html, application/xhtml+xml, text/markdown;q=0.9, text/plain;q=0.8, application/json;q=0.5"
 _HEADERS = {"User-Agent": "kr (knowledge cache for coding agents)", "Accept-Encoding": "gzip"}
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TEXT = re.compile(
     r"text/(?!css|(?:x-)?(?:java|ecma)script|event-stream)[\w.+-]+|application/(?:json|markdown|xhtml\+xml|[\w.+-]+\+json)"
 )
-_BINARY = re.compile(rb"%PDF-|\x89PNG|GIF8[79]a|\xff\xd8\xff|PK\x03\x04|\x1f\x8b")
-_IN_HEADER = re.compile(r"""(?i);\s*charset\s*=\s*["']?([\w:.-]{1,40})""")
-_IN_PAGE = re.compile(rb"""(?i)<meta\b[^>]{0,300}?charset\s*=\s*["']?([\w:.-]{1,40})""")
+_BINARY = re.compile(rb"%PDF-|\x89PNG|GIF8[79]a|\xff\xd8\xff|PK\x03\x04|\x1f\x8b|[^\0]{0,8192}\0")
+_CHARSET = re.compile(r"""(?i)charset\s*=\s*["']?([\w:.-]{1,40})""")
 # Python has codecs that are no charset (punycode) or unsafe (utf-7): these are what pages are written in.
-_CHARSETS = re.compile(
-    r"cp125\d|cp8\d\d|cp9\d\d|iso8859-\d+|koi8-[rut]|gb\w+|big5\w*|shift_jis|euc_\w+|mac-\w+|tis-620"
-)
+_CHARSETS = re.compile(r"cp(?:125|8|9)\d+|iso8859-[2-9]\d?|koi8-[rut]|gb\w+|big5\w*|shift_jis|euc_\w+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +82,11 @@ async def exchange(
             ) as client,
             client.stream(method, url, headers=dict(headers), content=content) as response,
         ):
-            data, is_cut = await _read(response, max_bytes) if response.is_success else (b"", False)
-            return Reply(status=response.status_code, headers=response.headers, data=data, is_cut=is_cut)
+            data = await _read(response, max_bytes + 1) if response.is_success else b""
+            is_cut = len(data) > max_bytes
+            return Reply(
+                status=response.status_code, headers=response.headers, data=data[:max_bytes], is_cut=is_cut
+            )
     except httpx2.TimeoutException as error:
         raise SourceTimeout("no answer in time") from error
     except httpx2.InvalidURL as error:  # httpx reads where a redirect leads, followed or not
@@ -90,43 +99,36 @@ async def exchange(
         raise SourceFailure("the connection was cut or the answer is no HTTP") from error
 
 
-async def _read(response: httpx2.Response, max_bytes: int) -> tuple[bytes, bool]:
-    """Read a body until ``max_bytes`` decoded bytes are there; a compressed one is unpacked piece by piece, and no further."""
-    encoding = response.headers.get("content-encoding", "").strip().lower()
-    if encoding not in {"", "identity", "gzip"}:
+async def _read(response: httpx2.Response, most: int) -> bytes:
+    """Read a body until ``most`` decoded bytes are there; a compressed one is unpacked piece by piece, and no further."""
+    if response.headers.get("content-encoding", "").strip().lower() not in {"", "identity", "gzip"}:
         raise SourceFailure("the content encoding was not asked for")
     data = bytearray()
     async for piece in response.aiter_bytes():
         data += piece
-        if len(data) > max_bytes:
-            return bytes(data[:max_bytes]), True
-    return bytes(data), False
+        if len(data) >= most:
+            break
+    return bytes(data[:most])
+
+
+# --- JSON of servers that the user configured, perhaps private
 
 
 async def ask_json(
-    name: str,
-    method: str,
-    url: httpx2.URL,
-    *,
-    max_bytes: int,
-    headers: Mapping[str, str],
-    body: Mapping[str, object] | None = None,
+    name: str, url: httpx2.URL, *, headers: Mapping[str, str], body: Mapping[str, object] | None = None
 ) -> Any:
-    """Ask a server of the user's, perhaps private, and read its answer as JSON.
+    """Ask a server, by POST where there is a ``body``. Redirects are not followed.
 
-    Raises ``SourceTimeout`` and ``SourceFailure``, named ``name``, without address, header or answer. Redirects are not followed.
+    Raises ``SourceTimeout`` and ``SourceFailure``, named ``name``, without address, header or answer.
     """
     if not all(value.isascii() and value.isprintable() for value in headers.values()):
         raise SourceNotAsked(f"{name}: the API key has characters that no header can carry")
-    sent = {"Accept": "application/json", **headers}
-    content = None
-    if body is not None:
-        sent["Content-Type"] = "application/json"
-        content = json.dumps(body).encode()
+    sent = {"Accept": "application/json", "Content-Type": "application/json", **headers}
+    method, content = ("GET", None) if body is None else ("POST", json.dumps(body).encode())
     network = Network(allow_private=True)
     try:
         reply = await exchange(
-            method, url, network=network, max_bytes=max_bytes, headers=sent, content=content
+            method, url, network=network, max_bytes=MAX_JSON, headers=sent, content=content
         )
     except SourceTimeout as error:
         raise SourceTimeout(f"{name} gave no answer in time") from error
@@ -134,15 +136,52 @@ async def ask_json(
         raise SourceFailure(f"{name}: {error.reason}") from error
     if not reply.is_success:
         more = ", a redirect that is not followed" if reply.status < 400 else ""
-        reason = f"{name}: {status_reason(reply.status)}{more}"
-        pause = pause_asked_for(reply.status, reply.headers.get("retry-after"))
-        raise SourceFailure(reason, retry_after=pause)
+        raise status_failure(reply.status, reply.headers, of=f"{name}: ", more=more)
     if reply.is_cut:
         raise SourceFailure(f"{name}: the answer is too long")
     try:
         return json.loads(reply.data)
     except (ValueError, RecursionError) as error:
         raise SourceFailure(f"{name}: the answer is no JSON") from error
+
+
+_MODEL = "the language model"
+
+
+def complete(
+    config: ModelServer,
+    environ: Mapping[str, str],
+    system: str,
+    user: str,
+    *,
+    timeout: float,
+    temperature: float = 0.2,
+) -> str:
+    """Return what the model of an OpenAI-compatible server replies within ``timeout`` seconds.
+
+    Raises ``SourceFailure``: in its reason is no address, key or reply.
+    """
+    if config.base_url is None or config.model is None:
+        raise SourceNotAsked("not configured (knowledge_research.llm.base_url and llm.model)")
+    try:
+        url = httpx2.URL(f"{config.base_url.rstrip('/')}/chat/completions")
+    except httpx2.InvalidURL as error:
+        raise SourceFailure(f"{_MODEL}: its address is no URL") from error
+    key = environ.get(config.api_key_env or "", "").strip()
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+    body = {"model": config.model, "messages": messages, "temperature": temperature}
+    answer = run(lambda: ask_json(_MODEL, url, headers=headers, body=body), timeout=timeout)
+    try:
+        text = answer["choices"][0]["message"]["content"]
+    except (KeyError, IndexError, TypeError) as error:
+        raise SourceFailure(f"{_MODEL}'s answer is no chat completion") from error
+    if not isinstance(text, str) or not text.strip():
+        raise SourceFailure(f"{_MODEL}'s answer is empty")
+    return text.replace(key, "***") if key else text
+
+
+# --- strangers' pages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +201,7 @@ async def fetch_page(url: str, *, network: Network) -> Page:
         reply = await exchange(
             "GET", target, network=network, max_bytes=MAX_PAGE, headers={"Accept": _ACCEPT}
         )
-        if reply.status not in _REDIRECTS:
+        if reply.status not in {301, 302, 303, 307, 308}:
             return _page(target, reply)
         target = _next(target, reply)
     raise FetchRefused(f"more than {MAX_REDIRECTS} redirects")
@@ -189,14 +228,12 @@ def checked_url(url: str) -> httpx2.URL:
 def _next(current: httpx2.URL, reply: Reply) -> httpx2.URL:
     """Return where a redirect leads, checked like the first address."""
     location = reply.headers.get("location", "")
-    if not location:
-        raise SourceFailure(f"HTTP {reply.status} without a location")
+    if not location.isprintable() or "\\" in location:
+        raise FetchRefused("the redirect's address is not valid")  # joining would hide it
     try:
-        joined = str(current.join(location))
+        target = checked_url(str(current.join(location)))
     except (httpx2.InvalidURL, ValueError, TypeError) as error:
         raise FetchRefused("the redirect's address is not valid") from error
-    # Joining may have hidden what an address may not hold.
-    target = checked_url(joined if location.isprintable() and "\\" not in location else location)
     if current.scheme == "https" and target.scheme == "http":
         raise FetchRefused("a redirect from https to http")
     return target
@@ -206,41 +243,25 @@ def _page(url: httpx2.URL, reply: Reply) -> Page:
     if not reply.is_success:
         raise SourceFailure(f"HTTP {reply.status}")
     content_type = reply.headers.get("content-type", "")
-    kind = media_type(content_type, reply.data)
-    text = decode(reply.data, content_type, is_cut=reply.is_cut)
-    if kind is None:
+    media_type = content_type.partition(";")[0].strip().lower()
+    if not _TEXT.fullmatch(media_type) or _BINARY.match(reply.data):
         raise FetchRefused("the content is no text")
+    text = decode(reply.data, content_type)
     if not text.strip():
         raise SourceFailure("the page is empty")
-    return Page(url=str(url), media_type=kind, text=text, is_cut=reply.is_cut)
+    return Page(url=str(url), media_type=media_type, text=text, is_cut=reply.is_cut)
 
 
-# --- what a page's bytes are: text or not, and in which characters
+def decode(data: bytes, content_type: str) -> str:
+    """Decode a page: as UTF-8 where it is valid, else as the header or the page declares, else as Windows' Latin letters.
 
-
-def media_type(content_type: str, data: bytes) -> str | None:
-    """Tell the declared media type of a page that is text, HTML, Markdown or JSON; None for all else."""
-    declared = content_type.partition(";")[0].strip().lower()
-    is_binary = _BINARY.match(data) or b"\0" in data[:8192]
-    return declared if _TEXT.fullmatch(declared) and not is_binary else None
-
-
-def decode(data: bytes, content_type: str, *, is_cut: bool = False) -> str:
-    """Decode a page: as UTF-8 where it is valid, else as the header or the page declares.
-
-    What no charset can read becomes U+FFFD. ``is_cut`` drops a character that the end cuts in two.
+    What no charset can read becomes U+FFFD; a character that the end cuts in two is dropped.
     """
     with suppress(UnicodeError):
-        return codecs.getincrementaldecoder("utf-8-sig")("strict").decode(data, final=not is_cut)
-    in_page = _IN_PAGE.search(data[:4096])
-    labels = [*_IN_HEADER.findall(content_type[:1000]), *([in_page[1].decode()] if in_page else [])]
-    return data.decode(next(filter(None, map(_charset, labels)), "cp1252"), "replace")
-
-
-def _charset(label: str) -> str | None:
-    try:
-        name = codecs.lookup(label).name
-    except (LookupError, ValueError):
-        return None
-    # On the web Latin-1 means Windows' (WHATWG Encoding, 4.2).
-    return name if name != "iso8859-1" and _CHARSETS.fullmatch(name) else None
+        return codecs.getincrementaldecoder("utf-8-sig")("strict").decode(data)
+    declared = _CHARSET.findall(f"{content_type[:1000]} {data[:4096].decode('latin-1')}")
+    for label in declared:
+        with suppress(LookupError, ValueError):
+            if _CHARSETS.fullmatch(name := codecs.lookup(label).name):
+                return data.decode(name, "replace")
+    return data.decode("cp1252", "replace")

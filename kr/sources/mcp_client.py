@@ -1,48 +1,33 @@
 """The synchronous seam over the official MCP SDK: ``converse`` holds one session with a server, over HTTP or as a child process.
 
 No exception of the SDK, its HTTP client or the system leaves this module, and no secret of the configuration. The SDK hides status and
-headers of a bad answer and bounds no JSON: hooks of its HTTP client note the one and bound the other.
+headers of a bad answer and bounds no JSON: a hook of its HTTP client notes the one and bounds the other.
 """
 
 import logging
+import re
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
-from copy import copy
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TextIO, TypeVar, cast
+from contextlib import AsyncExitStack, nullcontext
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Generic, TextIO, TypeVar, cast
+from urllib.parse import parse_qsl, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import anyio
 import httpx2
 import mcp_types
-from anyio.abc import ByteReceiveStream, ByteSendStream, ObjectReceiveStream, ObjectSendStream, Process
-from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp import MCPError
 from mcp.client import Client
-from mcp.client.stdio import get_default_environment
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.os.posix.utilities import terminate_posix_process_tree
-from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.settings.model import Server
-from kr.sources.addresses import CheckedTransport, Network
-from kr.sources.event_loop import run
-from kr.sources.reasons import (
-    connection_reason,
-    leaves,
-    one_line,
-    pause_asked_for,
-    quoted,
-    secrets_of,
-    status_reason,
-    without_secrets,
-)
-
-if TYPE_CHECKING:
-    from mcp.client._transport import TransportStreams
+from kr.sources.network import CheckedTransport, Network, connection_reason, leaves, run, status_failure
+from kr.text import one_line
 
 for _name in ("client", "mcp"):
     logging.getLogger(_name).setLevel(logging.CRITICAL + 1)  # what they log is reported as a reason instead
@@ -53,9 +38,7 @@ MAX_TEXT = 1024 * 1024
 """Bytes of a tool's text; the rest is cut."""
 
 MAX_MESSAGE = 8 * 1024 * 1024
-"""Bytes of one message, which may hold a text twice and escaped; what is longer is not read to its end."""
-
-MAX_REDIRECTS = 5
+"""Bytes of one HTTP answer, which may hold a text twice and escaped; what is longer is not read to its end."""
 
 _FAREWELL = 1.0
 """Seconds for leaving a session whose answer is there."""
@@ -92,8 +75,10 @@ class McpSession:
         raise SourceFailure(f"the server has no tool {' or '.join(names)}")
 
     async def call(self, name: str, arguments: Mapping[str, str | int]) -> ToolText:
-        """Call a tool. The text is that of its text blocks, else of ``structuredContent.result``."""
-        result = await self._client.call_tool(name, dict(arguments))
+        """Call a tool with the arguments that it takes. The text is that of its text blocks, else of ``structuredContent.result``."""
+        taken = self.tools[name] or arguments.keys()
+        given = {key: value for key, value in arguments.items() if key in taken}
+        result = await self._client.call_tool(name, given)
         text = "\n\n".join(block.text for block in result.content if block.type == "text")
         structured = result.structured_content
         if not text and isinstance(structured, dict) and isinstance(structured.get("result"), str):
@@ -108,22 +93,6 @@ Dialogue = Callable[[McpSession], Awaitable[T]]
 """What to do in a session. It may raise ``SourceFailure``."""
 
 
-@dataclass
-class _Noted:
-    """What was seen of a session from outside: why it is over, the last bad status, and what the process wrote to standard error."""
-
-    errors: TextIO = field(repr=False)
-    failure: SourceFailure | None = None
-    error: Exception | None = None
-    status: str | None = None
-    redirects: int = 0
-
-    def ended(self, failure: SourceFailure) -> SourceFailure:
-        """Note why the session is over, since the SDK may swallow what is raised."""
-        self.failure = failure
-        return failure
-
-
 def converse(server: Server | None, dialogue: Dialogue[T], *, timeout: float) -> T:
     """Hold ``dialogue`` with ``server`` within ``timeout`` seconds; leaves no connection and no process.
 
@@ -131,126 +100,145 @@ def converse(server: Server | None, dialogue: Dialogue[T], *, timeout: float) ->
     """
     if server is None:
         raise SourceNotAsked("not configured: knowledge_research.servers has no server of this name")
-    answers: list[T] = []
     with tempfile.TemporaryFile("w+", errors="replace") as errors:
-        noted = _Noted(cast("TextIO", errors))
-
-        async def work() -> None:
-            try:
-                await _session(server, dialogue, noted, answers)
-            except Exception as error:
-                if not answers:
-                    raise _harmless(_failure(error, noted, server), server) from error
-
+        session = _Session(server, dialogue, cast("TextIO", errors))
         try:
-            run(work, timeout=timeout)
+            run(session.hold, timeout=timeout)
         except SourceTimeout as late:
-            if not answers:
-                raise noted.failure or late from None
-    return answers[0]
+            if not session.answers:
+                raise session.bad_answer or late from None
+        return session.answers[0]
 
 
-async def _session(server: Server, dialogue: Dialogue[T], noted: _Noted, answers: list[T]) -> None:
-    with anyio.CancelScope() as scope:
-        async with _client(server, noted) as client:
-            try:
-                listed = (await client.list_tools()).tools
-                tools = {it.name: frozenset(it.input_schema.get("properties") or ()) for it in listed}
-                session = McpSession(client, tools, secrets_of(server, surely=True))
-                answers.append(await dialogue(session))
-            except Exception as error:  # noqa: BLE001  # kept, since task groups on the way out would wrap it
-                noted.error = error
-            scope.deadline = anyio.current_time() + _FAREWELL
-    if not answers:
-        raise noted.error or SourceTimeout("no answer in time")
+class _Session(Generic[T]):
+    """One session: its answer, and what was seen of it from outside, since the SDK swallows some of what is raised."""
 
+    def __init__(self, server: Server, dialogue: Dialogue[T], errors: TextIO) -> None:
+        self.answers: list[T] = []
+        self.bad_answer: SourceFailure | None = None
+        """What was wrong with the last answer over HTTP. An earlier one is forgotten: the newer handshake may have been refused."""
+        self._server = server
+        self._dialogue = dialogue
+        self._errors = errors
+        """What a server process writes to standard error."""
 
-@asynccontextmanager
-async def _client(server: Server, noted: _Noted) -> AsyncIterator[Client]:
-    if server.url:
-        async with (
-            _http_client(server, noted) as http,
-            Client(
+    async def hold(self) -> None:
+        error: Exception | None = None
+        try:
+            with anyio.CancelScope() as scope:
+                async with AsyncExitStack() as stack:
+                    client = await self._client(stack, scope)
+                    try:
+                        listed = (await client.list_tools()).tools
+                        tools = {it.name: frozenset(it.input_schema.get("properties") or ()) for it in listed}
+                        session = McpSession(client, tools, secrets_of(self._server, surely=True))
+                        self.answers.append(await self._dialogue(session))
+                    except Exception as its_own:  # noqa: BLE001  # task groups on the way out would wrap it
+                        error = its_own
+                    scope.deadline = anyio.current_time() + _FAREWELL
+        except Exception as on_the_way:  # noqa: BLE001  # of the SDK, its HTTP client, the system: translated
+            error = error or on_the_way
+        if not self.answers:
+            raise self._harmless(self._failure(error or TimeoutError())) from error
+
+    async def _client(self, stack: AsyncExitStack, scope: anyio.CancelScope) -> Client:
+        server = self._server
+        if server.url:
+            http = await stack.enter_async_context(self._http_client(server.url))
+            client = Client(
                 streamable_http_client(server.url, http_client=http, max_sse_event_size=MAX_MESSAGE),
                 cache=None,
-            ) as client,
-        ):
-            yield client
-        return
-    async with Client(process_transport(server, noted.errors), cache=None) as client:
-        yield client
+            )
+        else:
+            process = StdioServerParameters(
+                command=server.command or "",
+                args=list(server.args),
+                env=dict(server.env),
+                encoding_error_handler="replace",
+            )
+            scope.shield = True  # cancelled while it starts, it would be left behind
+            streams = await stack.enter_async_context(stdio_client(process, self._errors))
+            scope.shield = False
+            client = Client(nullcontext(streams), cache=None)
+        return await stack.enter_async_context(client)
 
+    def _http_client(self, url: str) -> httpx2.AsyncClient:
+        """Return the client: its addresses are checked, its answers bounded and noted. A proxy resolves names itself."""
+        parsed = httpx2.URL(url)
+        is_proxied = not {parsed.scheme, "all"}.isdisjoint(getproxies()) and not proxy_bypass(parsed.host)
+        return httpx2.AsyncClient(
+            headers={**self._server.headers, "Accept-Encoding": "identity"},
+            timeout=None,
+            max_redirects=5,
+            event_hooks={"response": [self._note]},
+            # It may be private: the server is the user's own choice.
+            transport=None if is_proxied else CheckedTransport(Network(allow_private=True)),
+        )
 
-def _http_client(server: Server, noted: _Noted) -> httpx2.AsyncClient:
-    """Return the HTTP client of a session: its addresses are checked, its answers bounded and noted. A proxy resolves names itself."""
+    async def _note(self, response: httpx2.Response) -> None:
+        """Note a bad answer, and end the session where another attempt is no use. Raises ``SourceFailure``."""
+        if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
+            raise self._ended(SourceFailure("the answer is compressed, which was not asked for"))
+        if isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = _Bounded(response.stream, self._ended)
+        status, more = response.status_code, ""
+        if response.has_redirect_location:  # the host alone: paths and queries may carry secrets
+            host = response.url.join(response.headers["location"]).host
+            more = f", a redirect to {host} that is not followed"
+        if response.request.method == "POST":
+            self.bad_answer = None
+            if status >= 300:
+                self.bad_answer = status_failure(status, response.headers, more=more)
+            if self.bad_answer is not None and status in _FINAL:
+                raise self.bad_answer
 
-    async def note(response: httpx2.Response) -> None:
-        _note(response, noted)
+    def _ended(self, failure: SourceFailure) -> SourceFailure:
+        self.bad_answer = failure
+        return failure
 
-    url = httpx2.URL(server.url or "")
-    is_proxied = not {url.scheme, "all"}.isdisjoint(getproxies()) and not proxy_bypass(url.host)
-    return httpx2.AsyncClient(
-        headers={**server.headers, "Accept-Encoding": "identity"},
-        timeout=None,
-        event_hooks={"response": [note]},
-        # It may be private: the server is the user's own choice.
-        transport=None if is_proxied else CheckedTransport(Network(allow_private=True)),
-    )
+    def _failure(self, error: Exception) -> SourceFailure:
+        """Say in a few words why there is no answer: what was noted on the way tells more than the SDK's own error."""
+        found = list(leaves(error))
+        known = next((leaf for leaf in found if isinstance(leaf, SourceFailure)), None)
+        said = "" if self._server.url else self._last_line()
+        translated = (_translated(leaf, self._server.command, said) for leaf in found)
+        unknown = SourceFailure(f"the session failed ({type(found[0]).__name__})", said=said)
+        return self.bad_answer or known or next(filter(None, translated), unknown)
+
+    def _last_line(self) -> str:
+        """Return the last line that a server process wrote to standard error."""
+        self._errors.seek(0, 2)
+        self._errors.seek(max(0, self._errors.tell() - 2000))
+        lines = self._errors.read().strip().splitlines()
+        return lines[-1] if lines else ""
+
+    def _harmless(self, failure: SourceFailure) -> SourceFailure:
+        """Make the reason one line without secrets, with what the server said in quotation marks."""
+        secrets = secrets_of(self._server)
+        reason = one_line(without_secrets(failure.reason, secrets), MAX_REASON)
+        if failure.said.strip():
+            reason += f"; it says {quoted(without_secrets(failure.said, secrets))}"
+        failure.reason, failure.args = reason, (reason,)
+        return failure
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    def __init__(self, inner: httpx2.AsyncByteStream, noted: _Noted) -> None:
+    def __init__(
+        self, inner: httpx2.AsyncByteStream, ended: Callable[[SourceFailure], SourceFailure]
+    ) -> None:
         self._inner = inner
-        self._noted = noted
+        self._ended = ended
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
         async for chunk in self._inner:
             size += len(chunk)
             if size > MAX_MESSAGE:
-                raise self._noted.ended(SourceFailure("the answer is larger than 8 MiB"))
+                raise self._ended(SourceFailure("the answer is larger than 8 MiB"))
             yield chunk
 
     async def aclose(self) -> None:
         await self._inner.aclose()
-
-
-def _note(response: httpx2.Response, noted: _Noted) -> None:
-    """Note a bad status, and end the session where another attempt is no use. Raises ``SourceFailure``."""
-    if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
-        raise noted.ended(SourceFailure("the answer is compressed, which was not asked for"))
-    if isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = _Bounded(response.stream, noted)
-    if response.request.method != "POST":
-        return
-    noted.redirects = noted.redirects + 1 if response.has_redirect_location else 0
-    if noted.redirects > MAX_REDIRECTS:
-        raise noted.ended(SourceFailure(f"more than {MAX_REDIRECTS} redirects"))
-    status = response.status_code
-    if status in _FINAL:
-        pause = pause_asked_for(status, response.headers.get("retry-after"))
-        raise noted.ended(SourceFailure(status_reason(status), retry_after=pause))
-    # An earlier bad status is forgotten: the handshake may have been refused in its newer form.
-    noted.status = None if status < 300 else status_reason(status)
-    if response.has_redirect_location:  # the host alone: paths and queries may carry secrets
-        host = response.url.join(response.headers["location"]).host
-        noted.status = f"{status_reason(status)}, a redirect to {host} that is not followed"
-
-
-def _failure(error: Exception, noted: _Noted, server: Server) -> SourceFailure:
-    """Say in a few words why there is no answer: what was noted on the way tells more than the SDK's own error."""
-    if noted.failure is not None:
-        return noted.failure
-    found = list(leaves(noted.error or error))
-    known = next((leaf for leaf in found if isinstance(leaf, SourceFailure)), None)
-    if known is not None:
-        return known
-    if noted.status is not None:
-        return SourceFailure(noted.status)
-    said = "" if server.url else _last_line(noted.errors)
-    translated = (_translated(leaf, server.command, said) for leaf in found)
-    unknown = SourceFailure(f"the session failed ({type(found[0]).__name__})", said=said)
-    return next(filter(None, translated), unknown)
 
 
 def _translated(leaf: BaseException, command: str | None, said: str) -> SourceFailure | None:
@@ -277,86 +265,49 @@ def _translated(leaf: BaseException, command: str | None, said: str) -> SourceFa
     return None
 
 
-def _last_line(errors: TextIO) -> str:
-    """Return the last line that a server process wrote to standard error."""
-    errors.seek(0, 2)
-    errors.seek(max(0, errors.tell() - 2000))
-    lines = errors.read().strip().splitlines()
-    return lines[-1] if lines else ""
+# --- a reason: one short line, harmless for a terminal, without a secret of the configuration
+
+MAX_REASON = 200
+MAX_QUOTED = 130
+"""Characters of a reason, and of a source's own words in it."""
+
+# Three asterisks stand for a secret.
+_MARKUP = re.compile(r"</?[A-Za-z!][^<>]*>|[<>`#|\\]|-{2,}|(?<!\*)\*{1,2}(?!\*)|\*{4,}")
+_QUOTES = re.compile(r'["“”„‟«»]')
+_SECRET_NAME = re.compile(r"(?i)(?:key|token|secret|password|passwd|auth|bearer)")
 
 
-def _harmless(failure: SourceFailure, server: Server) -> SourceFailure:
-    """Return a failure whose reason is one line without secrets, with what the server said in quotation marks."""
-    secrets = secrets_of(server)
-    words = f"; it says {quoted(without_secrets(failure.said, secrets))}" if failure.said.strip() else ""
-    reason = one_line(without_secrets(failure.reason, secrets)) + words
-    shown = copy(failure)
-    shown.reason, shown.args = reason, (reason,)
-    return shown
+def quoted(text: str) -> str:
+    """Return a source's own words in quotation marks: one line of at most ``MAX_QUOTED`` characters, without markup."""
+    bare = _MARKUP.sub(" ", _QUOTES.sub("'", one_line(text, 2 * MAX_QUOTED)))
+    return f'"{one_line(bare.replace("](", "] ("), MAX_QUOTED)}"'
 
 
-# --- a server as a child process: bounded, and gone with all its children when the session is left. The SDK's own transport leaves
-# a process behind that is cancelled while it starts, takes four seconds to stop a stubborn one, and bounds no line.
+def secrets_of(server: Server, *, surely: bool = False) -> tuple[str, ...]:
+    """Return everything of a server's configuration that no message may repeat, and the words of each (``Bearer abc``), longest first.
 
-_OWN_ACCORD, _TERMINATED = 0.5, 0.5
-"""Seconds that a process gets to end once its input is closed, and once it was told to terminate."""
-
-_GONE = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError)
-
-
-@asynccontextmanager
-async def process_transport(server: Server, errors: TextIO) -> AsyncIterator["TransportStreams"]:
-    """Start the server's command, its standard error going to ``errors``; leaving stops it."""
-    command = [server.command or "", *server.args]
-    env = {**get_default_environment(), **server.env}
-    with anyio.CancelScope(shield=True):  # cancelled while it starts, it would be left behind
-        process = await anyio.open_process(command, env=env, stderr=errors, start_new_session=True)
-    into, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    outgoing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
+    ``surely``: only what is surely a credential. A text may hold an ordinary header's value, but never one of these.
+    """
+    named = [*server.headers.items(), *server.env.items()]
+    values = [value for name, value in named if not surely or _SECRET_NAME.search(name)]
+    for arg, after in zip_longest(server.args, server.args[1:], fillvalue=""):
+        name, _, value = arg.partition("=")
+        if name.startswith("-") and _SECRET_NAME.search(name):
+            values.append(value or after)
     try:
-        async with anyio.create_task_group() as tasks, into, incoming, outgoing, from_session:
-            if process.stdout is not None and process.stdin is not None:  # both are pipes
-                tasks.start_soon(_read_messages, process.stdout, into)
-                tasks.start_soon(_write_messages, process.stdin, from_session)
-            try:
-                yield incoming, outgoing
-            finally:
-                tasks.cancel_scope.cancel()
-    finally:
-        with anyio.CancelScope(shield=True):
-            await _stop(process)
+        parts = urlsplit(server.url or "")
+        values += [parts.username or "", parts.password or "", parts.query]
+        values += [value for _, value in parse_qsl(parts.query)]
+    except ValueError:
+        values.append(server.url or "")
+    shortest = 8 if surely else 4
+    found = {part for value in values for part in (value, *value.split())}
+    kept = (one for one in found if len(one) >= shortest and one.lower() not in {"bearer", "basic"})
+    return tuple(sorted(kept, key=len, reverse=True))
 
 
-async def _read_messages(
-    stdout: ByteReceiveStream, into: ObjectSendStream[SessionMessage | Exception]
-) -> None:
-    """Hand on the messages of a process until its output ends. Lines that are none are passed over: package runners print some."""
-    lines = BufferedByteReceiveStream(stdout)
-    with suppress(anyio.EndOfStream, anyio.IncompleteRead, *_GONE):
-        while True:
-            try:
-                line = await lines.receive_until(b"\n", MAX_MESSAGE)
-            except anyio.DelimiterNotFound as error:
-                raise SourceFailure("the answer is larger than 8 MiB") from error
-            with suppress(ValueError):
-                message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-                await into.send(SessionMessage(message))
-    await into.aclose()
-
-
-async def _write_messages(stdin: ByteSendStream, from_session: ObjectReceiveStream[SessionMessage]) -> None:
-    with suppress(*_GONE):  # a process that is gone is noticed by the end of its output
-        async for item in from_session:
-            line = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
-            await stdin.send(line)
-
-
-async def _stop(process: Process) -> None:
-    """Close its input, then terminate, then kill it with all its children; every wait is bounded."""
-    if process.stdin is not None:
-        with suppress(*_GONE):
-            await process.stdin.aclose()
-    with anyio.move_on_after(_OWN_ACCORD):
-        await process.wait()
-    await terminate_posix_process_tree(process, _TERMINATED)
-    await process.aclose()
+def without_secrets(text: str, secrets: Iterable[str]) -> str:
+    """Put ``***`` for every secret, which are given longest first."""
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    return text

@@ -1,7 +1,7 @@
 """The research source ``web_search``: a search, then the pages of its first results (F1, step 5c)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from itertools import islice
 from typing import Any, ClassVar
 
 import anyio
@@ -12,13 +12,9 @@ from kr.documents.index import question_of, rank_texts
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout, how_to_install
 from kr.models import Answer, Passage, Query
 from kr.settings.model import SearchProvider
-from kr.sources.addresses import Network
 from kr.sources.base import Ask
-from kr.sources.event_loop import in_thread, run
 from kr.sources.fetch import ask_json, checked_url, fetch_page
-
-_MAX_ANSWER = 2 * 1024 * 1024
-"""Bytes of a provider's answer."""
+from kr.sources.network import Network, in_thread, run
 
 _ASKED_FOR = 8
 """Results asked for: some are no pages, and some lead to the same."""
@@ -34,12 +30,6 @@ _PAGE_SECONDS = 15.0
 """Seconds that a search, and the pages together, are waited for, however long the source may take."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    url: str
-    title: str
-
-
 class WebSearch:
     """Reads the pages of the first three results of a search, all at once; the provider's own address may be private."""
 
@@ -52,20 +42,21 @@ class WebSearch:
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
         """Answer from pages that could be read. Raises ``SourceFailure``; that no page could be read is no fault of the provider."""
-        passages = run(lambda: self._answer(ask.query), timeout=timeout)
+        passages = run(lambda: self._pages(ask.query), timeout=timeout)
         return Answer(source=self.name, passages=_ranked(passages, ask.query), url=passages[0].url)
 
-    async def _answer(self, query: Query) -> Sequence[Passage]:
+    async def _pages(self, query: Query) -> Sequence[Passage]:
         provider = self.provider
         version = "" if query.framework_version.strip().lower() == "unknown" else query.framework_version
         words = " ".join(f"{query.framework} {version} {query.question}".split())  # F1, step 5c
+        search = _duckduckgo if provider == "duckduckgo" else self._search
         try:
             with anyio.fail_after(_at_most(_SEARCH_SECONDS)):
-                found = await self._search(provider, words)
+                found = await search(words)
         except TimeoutError as error:
             raise SourceTimeout(f"{provider} gave no answer in time") from error
         network = Network(allow_private=self._config.allow_private_addresses)
-        return await _read(usable(found, provider)[:_MAX_PAGES], network)
+        return await _read(usable(found, provider), network)
 
     @property
     def provider(self) -> str:
@@ -78,25 +69,25 @@ class WebSearch:
             return "tavily" if "TAVILY" in (self._config.api_key_env or "").upper() else "brave"
         return "duckduckgo"
 
-    async def _search(self, provider: str, words: str) -> Sequence[Any]:
+    async def _search(self, words: str) -> Sequence[Any]:
         """Return the results as the provider gives them. Raises ``SourceFailure``."""
-        if provider == "duckduckgo":
-            return await _duckduckgo(words)
+        provider = self.provider
         if not self._key and provider != "searxng":
             raise SourceNotAsked(f"{provider} needs an API key: set web_search.api_key_env")
-        method, headers, body = "GET", {}, None
+        headers, body = {}, None
         match provider:
             case "searxng":
-                url = self._target(None, "/search", {"q": words, "format": "json"})
+                url = self._target(None, "/search", q=words, format="json")
             case "brave":
-                query = {"q": words[:_MAX_SEARCH], "count": str(_ASKED_FOR)}
-                url = self._target("https://api.search.brave.com", "/res/v1/web/search", query)
+                asked_for = str(_ASKED_FOR)
+                address, path = "https://api.search.brave.com", "/res/v1/web/search"
+                url = self._target(address, path, q=words[:_MAX_SEARCH], count=asked_for)
                 headers = {"X-Subscription-Token": self._key}
             case _:
-                method, url = "POST", self._target("https://api.tavily.com", "/search", {})
+                url = self._target("https://api.tavily.com", "/search")
                 headers = {"Authorization": f"Bearer {self._key}"}
                 body = {"query": words[:_MAX_SEARCH], "max_results": _ASKED_FOR}
-        found = await ask_json(provider, method, url, max_bytes=_MAX_ANSWER, headers=headers, body=body)
+        found = await ask_json(provider, url, headers=headers, body=body)
         if provider == "brave" and isinstance(found, dict):  # ``web`` is left out when nothing was found
             found = found.get("web", {"results": []} if found.get("type") == "search" else None)
         if not isinstance(found, dict) or not isinstance(found.get("results"), list):
@@ -104,7 +95,7 @@ class WebSearch:
         results: list[Any] = found["results"]
         return results
 
-    def _target(self, default: str | None, path: str, query: Mapping[str, str]) -> httpx2.URL:
+    def _target(self, default: str | None, path: str, **query: str) -> httpx2.URL:
         """Return the URL of a request to the configured address, or to the provider's own."""
         base = (self._config.url or "").strip() or default
         if base is None:
@@ -114,29 +105,7 @@ class WebSearch:
         except SourceFailure as error:
             raise SourceNotAsked(f"web_search.url: {error.reason}") from error
         folder = url.path.rstrip("/").removesuffix("/search")
-        return url.copy_with(path=folder + path).copy_merge_params(dict(query))
-
-
-def _at_most(seconds: float) -> float:
-    """Return so many seconds, or fewer where little is left: what is done by then can still be returned."""
-    left = anyio.current_effective_deadline() - anyio.current_time()
-    return min(seconds, 0.9 * left)
-
-
-def usable(items: Sequence[object], provider: str) -> Sequence[Result]:
-    """Keep the results that lead to different pages of the web. Raises ``SourceFailure`` when none does."""
-    if not items:
-        raise SourceFailure(f"{provider} found nothing", is_fault=False)
-    kept: dict[str, Result] = {}
-    for item in items:
-        found = item if isinstance(item, dict) else {}
-        url, title = found.get("url") or found.get("href"), found.get("title")
-        if isinstance(url, str) and url.lower().startswith(("http://", "https://")):
-            clean = " ".join(title[:1000].split())[:200] if isinstance(title, str) else ""
-            kept.setdefault(url.partition("#")[0], Result(url, clean))
-    if not kept:
-        raise SourceFailure(f"{provider}: the answer has no result with a web address")
-    return tuple(kept.values())
+        return url.copy_with(path=folder + path).copy_merge_params(query)
 
 
 async def _duckduckgo(words: str) -> Sequence[Any]:
@@ -162,18 +131,40 @@ async def _duckduckgo(words: str) -> Sequence[Any]:
         raise SourceFailure(f"duckduckgo: the search failed ({type(error).__name__})") from error
 
 
-async def _read(results: Sequence[Result], network: Network) -> Sequence[Passage]:
-    """Read the pages at the same time, and return those that could be read. Raises ``SourceFailure`` when none could."""
-    outcomes: dict[int, Passage | SourceFailure] = {}
+def _at_most(seconds: float) -> float:
+    """Return so many seconds, or fewer where little is left: what is done by then can still be returned."""
+    left = anyio.current_effective_deadline() - anyio.current_time()
+    return min(seconds, 0.9 * left)
 
-    async def read(index: int, result: Result) -> None:
-        outcomes[index] = await _page(result, network)
+
+def usable(items: Sequence[object], provider: str) -> dict[str, str]:
+    """Return the address and title of the first results that lead to different pages of the web. Raises ``SourceFailure`` for none."""
+    if not items:
+        raise SourceFailure(f"{provider} found nothing", is_fault=False)
+    kept: dict[str, str] = {}
+    for item in items:
+        found = item if isinstance(item, dict) else {}
+        url, title = found.get("url") or found.get("href"), found.get("title")
+        if isinstance(url, str) and url.lower().startswith(("http://", "https://")):
+            clean = " ".join(title[:1000].split())[:200] if isinstance(title, str) else ""
+            kept.setdefault(url.partition("#")[0], clean)
+    if not kept:
+        raise SourceFailure(f"{provider}: the answer has no result with a web address")
+    return dict(islice(kept.items(), _MAX_PAGES))
+
+
+async def _read(results: Mapping[str, str], network: Network) -> Sequence[Passage]:
+    """Read the pages at the same time, and return those that could be read. Raises ``SourceFailure`` when none could."""
+    outcomes: dict[str, Passage | SourceFailure] = {}
+
+    async def read(url: str, title: str) -> None:
+        outcomes[url] = await _page(url, title, network)
 
     with anyio.move_on_after(_at_most(_PAGE_SECONDS)):
         async with anyio.create_task_group() as tasks:
-            for index, result in enumerate(results):
-                tasks.start_soon(read, index, result)
-    found = [outcomes[index] for index in sorted(outcomes)]
+            for url, title in results.items():
+                tasks.start_soon(read, url, title)
+    found = [outcomes[url] for url in results if url in outcomes]
     passages = [one for one in found if isinstance(one, Passage)]
     if not passages:  # the search worked: it is no fault of the provider
         failures = [one for one in found if isinstance(one, SourceFailure)]
@@ -184,10 +175,10 @@ async def _read(results: Sequence[Result], network: Network) -> Sequence[Passage
     return passages
 
 
-async def _page(result: Result, network: Network) -> Passage | SourceFailure:
+async def _page(url: str, title: str, network: Network) -> Passage | SourceFailure:
     """Read one page; what goes wrong is returned, so that the other pages are still read."""
     try:
-        page = await fetch_page(result.url, network=network)
+        page = await fetch_page(url, network=network)
         markdown = await in_thread(lambda: to_markdown(page.text, media_type=page.media_type))
     except SourceFailure as failure:
         return failure
@@ -195,8 +186,8 @@ async def _page(result: Result, network: Network) -> Passage | SourceFailure:
         return SourceFailure(f"the page can't be converted ({type(error).__name__})")
     if not markdown.text.strip():
         return SourceFailure("the page has no text")
-    title, is_cut = markdown.title or result.title or None, page.is_cut or markdown.is_cut
-    return Passage(text=markdown.text, title=title, url=page.url, is_cut=is_cut)
+    is_cut = page.is_cut or markdown.is_cut
+    return Passage(text=markdown.text, title=markdown.title or title or None, url=page.url, is_cut=is_cut)
 
 
 def _ranked(pages: Sequence[Passage], query: Query) -> tuple[Passage, ...]:

@@ -86,7 +86,9 @@ def test_a_wrong_configuration_stops_nobody(project: Project) -> None:
 
 
 def test_a_failed_write_exits_0_too(project: Project) -> None:
-    write(project, "- [2026-01-01] [x] y").chmod(0o444)
+    path = write(project, "- [2026-01-01] [x] y")
+    path.unlink()
+    path.mkdir()
     done = project.run(
         "lessons", "record", "--request", "-", "--format", "json", stdin=json.dumps(record_data())
     )

@@ -402,10 +402,3 @@ def test_every_known_failure_text_is_read(text: str, kind: tuple[bool, bool]) ->
     failure = failure_of(text)
     assert (isinstance(failure, UnknownLibrary), failure.is_fault) == kind
     assert bool(failure.said) == bool(text.strip())
-
-
-@given(st.text(max_size=300))
-def test_reading_a_failure_never_raises(text: str) -> None:
-    failure = failure_of(text)
-    assert failure.said.isprintable()
-    assert len(failure.said) <= 200

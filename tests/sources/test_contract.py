@@ -11,7 +11,7 @@ import pytest
 from kr.errors import SourceFailure, SourceTimeout
 from kr.models import Answer
 from kr.sources.base import Source
-from kr.sources.event_loop import THREAD
+from kr.sources.network import THREAD
 from tests.support.source_contract import SECRET, SUBJECTS, TIMEOUT, Behaviour, Outcome, Subject
 
 CASES = [

@@ -17,9 +17,8 @@ import pytest
 
 from kr import cancellation
 from kr.errors import SourceFailure, SourceTimeout
-from kr.sources.addresses import FetchRefused, Network, address_refusal
-from kr.sources.event_loop import run
 from kr.sources.fetch import MAX_PAGE, Page, checked_url, fetch_page
+from kr.sources.network import FetchRefused, Network, address_refusal, run
 from tests.support.web_servers import Reply, Request, page, redirect, refused_url, web_server
 
 OPEN = Network(allow_private=True)

@@ -13,8 +13,8 @@ import pytest
 
 from kr.errors import SourceFailure, SourceTimeout
 from kr.settings.model import Server
-from kr.sources.event_loop import THREAD
 from kr.sources.mcp_client import MAX_TEXT, McpSession, ToolText, converse
+from kr.sources.network import THREAD
 from tests.support.mcp_servers import LIBRARIES, Raw, Scenario, context7_server, stdio_command
 
 ROOT = Path(__file__).parents[2]
@@ -128,17 +128,6 @@ def test_a_server_that_ends_is_quoted_without_its_secrets(capfd: pytest.CaptureF
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_line_over_the_limit() -> None:
-    assert fails(shell("head -c 9000000 /dev/zero")).reason == "the answer is larger than 8 MiB"
-
-
-@pytest.mark.processes
-def test_children_of_a_server_that_ended_by_itself_are_stopped(tmp_path: Path) -> None:
-    file = tmp_path / "pids"
-    fails(shell(f'sleep 300 >/dev/null & echo $! > "{file}"; exit 1'))
-    wait_for_end(wait_for_pids(file, 1))
-
-
 def test_a_server_gets_its_own_environment_and_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KR_SECRET_OF_OURS", "visible")
     reason = fails(shell('echo "[$KR_SECRET_OF_OURS][$OWN]" >&2', OWN="yes")).reason
@@ -203,10 +192,9 @@ def test_a_redirect_to_another_origin_is_not_followed() -> None:
     assert failure.reason == "HTTP 307 Temporary Redirect, a redirect to localhost that is not followed"
 
 
-def test_a_redirect_to_itself_is_followed_five_times() -> None:
+def test_a_redirect_to_itself_has_an_end() -> None:
     with context7_server(Scenario(raw=Raw(status=307, headers={"location": "mcp"}))) as server:
-        assert fails(Server(url=server.url)).reason == "more than 5 redirects"
-        assert len(server.requests()) == 6
+        assert "HTTP 307" in fails(Server(url=server.url)).reason
 
 
 def test_a_redirect_within_the_origin_is_followed() -> None:

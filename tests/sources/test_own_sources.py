@@ -9,9 +9,9 @@ import pytest
 from kr.errors import SourceFailure, SourceNotAsked
 from kr.models import Query
 from kr.settings import load_settings
+from kr.sources import build_source
 from kr.sources.base import Ask, Source
 from kr.sources.local_docs import Folder
-from kr.sources.registry import build_source
 from kr.text import Tree
 
 SERVER = '''

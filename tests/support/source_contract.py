@@ -14,7 +14,7 @@ from kr.models import Learned, Query
 from kr.settings.model import Server
 from kr.sources.base import Ask, Source
 from kr.sources.context7 import Context7
-from kr.sources.deepwiki import DeepWiki
+from kr.sources.mcp_tools import DeepWiki
 from tests.support import web_servers
 from tests.support.mcp_servers import Raw, Scenario, context7_server, deepwiki_server, refused_url
 

@@ -1,20 +1,17 @@
-"""The DeepWiki source: a question about the framework's repository (F1, step 5b)."""
+"""Sources that are one tool of an MCP server, asked one question: DeepWiki (F1, step 5b), and any server's as a source of one's own."""
 
 import re
 from dataclasses import dataclass
 from typing import ClassVar
 
+from kr.documents.text import markdown_sections
 from kr.errors import SourceFailure, SourceNotAsked
-from kr.models import Answer
+from kr.guard import mask_secrets
+from kr.models import Answer, Passage
 from kr.settings.model import REPOSITORY_NAME, Server
 from kr.sources.base import MAX_QUESTION, Ask
 from kr.sources.mcp_client import McpSession, converse
-from kr.sources.mcp_tool import passages
-from kr.sources.reasons import one_line
 
-_VIEW = re.compile(
-    r"View this search on DeepWiki:\W*(https://(?:www\.)?deepwiki\.com/[^\s<>*]+?)[*_>]*\s*$", re.MULTILINE
-)
 _NAVIGATION = re.compile(
     r"^[ \t#*_>-]*(?:Wiki pages you might want to explore|View this search on DeepWiki)\b", re.MULTILINE
 )
@@ -39,8 +36,8 @@ class DeepWiki:
         """Answer from the wiki of the framework's repository, or of a framework that is given as ``owner/repo``."""
         repository = repository_for(ask)
         if repository is None:
-            name = one_line(ask.query.framework, limit=80)
-            raise SourceNotAsked(f"no repository known for {name}; `repositories` in kr.yaml names it")
+            reason = f"no repository known for {ask.query.framework}; `repositories` in kr.yaml names it"
+            raise SourceNotAsked(reason)
 
         async def dialogue(session: McpSession) -> Answer:
             tool = session.choose("ask_wiki_question", "ask_question")
@@ -60,14 +57,56 @@ def repository_for(ask: Ask) -> str | None:
 
 
 def read_answer(text: str, repository: str, *, is_error: bool, is_cut: bool = False) -> Answer:
-    """Make an answer of the tool's text. Raises ``SourceFailure`` for an error, flagged or not: older servers flag none."""
+    """Make an answer of DeepWiki's text. Raises ``SourceFailure`` for an error, flagged or not: older servers flag none."""
     stripped = text.strip()
     if is_error or _ERROR.match(stripped):
         is_unknown = re.search(r"repository not found", stripped, re.IGNORECASE) is not None
         raise SourceFailure("an error", said=stripped, is_fault=not is_unknown)
     # The list of pages and the link at its end are no part of it.
-    body, view = _NAVIGATION.split(stripped, maxsplit=1)[0].rstrip(), _VIEW.search(stripped)
+    body = _NAVIGATION.split(stripped, maxsplit=1)[0].rstrip()
     if not body:
         raise SourceFailure("an empty answer")
-    url = view[1] if view else f"https://deepwiki.com/{repository}"
-    return Answer(source=DeepWiki.name, passages=tuple(passages(body, url, is_cut=is_cut)), url=url)
+    url = f"https://deepwiki.com/{repository}"
+    return Answer(source=DeepWiki.name, passages=_passages(body, url, is_cut=is_cut), url=url)
+
+
+@dataclass(frozen=True, slots=True)
+class McpTool:
+    """Asks ``tool`` with the question as ``argument``; a framework and a version go along where the tool takes them by these names."""
+
+    server: Server | None
+    name: str
+    tool: str
+    argument: str
+    is_charged: ClassVar[bool] = True
+
+    def ask(self, ask: Ask, *, timeout: float) -> Answer:
+        """Return the tool's text, secrets masked. Raises ``SourceFailure`` where it is an error or empty."""
+        query = ask.query
+
+        async def dialogue(session: McpSession) -> Answer:
+            about = {"framework": query.framework, "framework_version": query.framework_version}
+            arguments = {**about, self.argument: query.question[:MAX_QUESTION]}
+            reply = await session.call(session.choose(self.tool), arguments)
+            if reply.is_error:
+                raise SourceFailure("an error", said=reply.text.strip())
+            if not reply.text.strip():
+                raise SourceFailure("an empty answer", is_fault=False)
+            found = _passages(mask_secrets(reply.text), self.name, is_cut=reply.is_cut)
+            return Answer(source=self.name, passages=found)
+
+        return converse(self.server, dialogue, timeout=timeout)
+
+
+def _passages(text: str, place: str, *, is_cut: bool) -> tuple[Passage, ...]:
+    """Cut an answer's text into passages below its headings, in its own order: the tool has ranked it."""
+    found = list(markdown_sections(text, place=place, title=""))
+    return tuple(
+        Passage(
+            text=one.text,
+            title=one.name.removeprefix(": ") or None,
+            url=place,
+            is_cut=is_cut and one is found[-1],
+        )
+        for one in found
+    )
