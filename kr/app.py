@@ -1,6 +1,7 @@
 """The operations of kr over one configuration, each once: what the command line, MCP and HTTP call."""
 
 import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -8,12 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from kr.errors import FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
+from kr.errors import ConfigError, FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
 from kr.models import to_plain
 from kr.research.cache import Clock
 from kr.research.decide import with_confidence
 from kr.research.service import Progress, ResearchService
-from kr.settings import Settings
+from kr.settings import Settings, load_settings
 from kr.store.engine import Store
 from kr.store.files import new_id
 from kr.text import fit, sections
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from _typeshed import StrPath
 
     from kr.catalog import Catalog
-    from kr.doctor import Diagnosis, Doctor
     from kr.lessons.record import RecordEnvelope
     from kr.lessons.review import Lessons
     from kr.models import EventType, RateResults, SaveEnvelope, Writer
@@ -66,8 +66,23 @@ class App:
         self._progress = progress
         self.clock = clock
         self._is_index_taken = False
+        self.server_timeout = 60.0
+        """Seconds that the server of ``KR_SERVER`` has for whatever is no research."""
         self.serves_one = False
         """Whether one client alone talks to this process (``kr mcp``): its sessions are not independent of each other."""
+
+    @classmethod
+    def open(cls, config: str | None, knowledge_base: str | None, *, progress: Progress) -> Self:
+        """Build the operations from the environment and the configuration. Raises ``ConfigError``."""
+        environ = dict(os.environ)
+        try:
+            cwd = Path.cwd()
+        except OSError as error:
+            raise ConfigError(f"the working directory is gone: {error.strerror}") from error
+        settings = load_settings(config=config, knowledge_base=knowledge_base, environ=environ, cwd=cwd)
+        for warning in settings.warnings:
+            logger.warning("%s", warning)
+        return cls(settings, environ=environ, cwd=cwd, progress=progress)
 
     def __enter__(self) -> Self:
         return self
@@ -114,18 +129,23 @@ class App:
         counted = collect(self.store, self.settings, now=self.clock())
         return {**counted, "lessons": {**counted["lessons"], "quarantined": waiting}}
 
-    def doctor(self) -> "Doctor":
-        """Give what examines and repairs the knowledge base."""
-        from kr.doctor import Doctor  # heavy
+    def doctor(self, *, repair: bool = False, online: bool = False) -> dict[str, Any]:
+        """Examine the knowledge base, and repair it: ``{knowledge_base, problems, findings, repaired}``.
 
-        wanted = self.settings.knowledge_research.auto_export
-        return Doctor(self.store, self.settings.knowledge_base, auto_export=wanted, clock=self.clock)
+        ``online`` also asks each configured source and model one cheap question; nothing is charged or kept.
+        """
+        from kr.doctor import Doctor, check_sources  # heavy
 
-    def check_sources(self, *, timeout: float = 20.0) -> "Iterator[Diagnosis]":
-        """Ask each configured source and model one cheap question; nothing is charged or kept."""
-        from kr.doctor import check_sources  # heavy
-
-        return check_sources(self.settings, self.environ, timeout=timeout)
+        folder, wanted = self.settings.knowledge_base, self.settings.knowledge_research.auto_export
+        doctor = Doctor(self.store, folder, auto_export=wanted, clock=self.clock)
+        repaired = doctor.repair() if repair else []
+        found = [*doctor.findings(), *(check_sources(self.settings, self.environ) if online else ())]
+        return {
+            "knowledge_base": str(folder),
+            "problems": sum(finding.severity != "information" for finding in found),
+            "findings": [finding.plain() for finding in found],
+            "repaired": repaired,
+        }
 
     @contextmanager
     def lessons(self, **waits: float) -> "Iterator[Lessons]":

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from kr.errors import KrError, ReportUnwritable, SourceFailure, SourceNotAsked, StoreError
 from kr.models import Entry, Learned, Query
-from kr.report import is_finding, origin_of, parse_report
+from kr.report import origin_of, parse_report
 from kr.research.miss import configured_sources
 from kr.settings import Settings
 from kr.settings.project import tracked_name
@@ -36,15 +36,13 @@ from kr.transfer.import_yaml import import_report, import_yaml
 from kr.transfer.place import Item
 
 _MOST_SHOWN = 5
+_SECONDS_FOR_A_SOURCE = 20.0
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _ANEW = "set it aside, and make a new one from the exports and the reports"
 _ADVICE = {
     "newer": ". Install that kr, or `kr db restore` an older backup",
     "foreign": ". Set KR_DATABASE_URL or --kb to another place",
 }
-
-FAILED = "failed: "
-"""How ``done`` begins where a repair did not succeed."""
 
 Severity = Literal["error", "warning", "information"]
 Fix = Callable[[], str]
@@ -61,10 +59,6 @@ class Diagnosis:
     message: str
     repair: str | None = None
     fix: Fix | None = None
-
-    @property
-    def is_problem(self) -> bool:
-        return self.severity != "information"
 
     def plain(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("check", "severity", "subject", "message", "repair")}
@@ -85,29 +79,21 @@ class Doctor:
         self._auto_export = auto_export
         self._clock = clock
 
-    def report(self) -> dict[str, Any]:
-        """Say what is wrong: ``{knowledge_base, problems, findings, repaired}``."""
-        findings = [finding for check in self._checks() for finding in self._findings(check)]
-        return {
-            "knowledge_base": str(self._folder),
-            "problems": sum(finding.is_problem for finding in findings),
-            "findings": [finding.plain() for finding in findings],
-            "repaired": [],
-        }
+    def findings(self) -> list[Diagnosis]:
+        """Say what is wrong."""
+        return [finding for check in self._checks() for finding in self._run(check)]
 
-    def repair(self, announce: Callable[[Diagnosis], None]) -> dict[str, Any]:
-        """Do what the findings announce; ``announce`` hears of each before. Each check sees what was repaired before it."""
-        repaired: list[dict[str, Any]] = []
-        for finding in (finding for check in self._checks() for finding in self._findings(check)):
-            if finding.fix is None:
-                continue
-            announce(finding)
-            try:
-                done = finding.fix()
-            except (KrError, OSError) as error:
-                done = f"{FAILED}{error}"
-            repaired.append(finding.plain() | {"done": done})
-        return self.report() | {"repaired": repaired}
+    def repair(self) -> list[dict[str, Any]]:
+        """Do what the findings announce, and say of each what was ``done``. Each check sees what was repaired before it."""
+        repaired = []
+        for finding in (finding for check in self._checks() for finding in self._run(check)):
+            if finding.fix is not None:
+                try:
+                    done = finding.fix()
+                except (KrError, OSError) as error:
+                    done = f"failed: {error}"
+                repaired.append(finding.plain() | {"done": done})
+        return repaired
 
     def _checks(self) -> Iterator[Check]:
         """Give the checks in the order in which they repair: a row must be right before it is exported."""
@@ -121,13 +107,12 @@ class Doctor:
         yield self.check_database
         if is_file:
             yield self.check_tracked
-        if backup.inspect(self._store).state != "current":
-            return
-        yield self.check_integrity
-        if is_file:  # else the folder is a copy, which is made as kr answers
-            yield from (self.check_reports, self.check_orphans, self.check_export)
+        if backup.inspect(self._store).state == "current":
+            yield self.check_integrity
+            if is_file:  # else the folder is a copy, which is made as kr answers
+                yield from (self.check_reports, self.check_orphans, self.check_export)
 
-    def _findings(self, check: Check) -> list[Diagnosis]:
+    def _run(self, check: Check) -> list[Diagnosis]:
         """Run one check; an error that stops it is a finding itself."""
         findings: list[Diagnosis] = []
         try:
@@ -148,7 +133,7 @@ class Doctor:
         """A database that is absent, corrupt, of another version, or another program's."""
         found = backup.inspect(self._store)
         about = partial(Diagnosis, "database", subject=self._store.location)
-        if found.state == "absent" and (left := remains(self._folder)):
+        if found.state == "absent" and (left := self._remains()):
             why = f"there is no database, but there are {left}"
             yield about("error", message=why, repair="make a new database from them", fix=self._rebuild)
         elif found.state == "absent":
@@ -172,6 +157,12 @@ class Doctor:
         aside = backup.set_aside(self._store.path, self._moment())
         made = self._rebuild()
         return f"{made}; earlier texts, ratings and wordings are in the corrupt file alone, {aside}"
+
+    def _remains(self) -> str:
+        """Say what a new database could be made of; empty where there is nothing."""
+        exports = [name for name in (INDEX, ARCHIVE) if (self._folder / name).is_file()]
+        reports = self._report_paths()
+        return " and ".join([*exports, *([counted(len(reports), "report")] if reports else [])])
 
     def _rebuild(self) -> str:
         """Import the exports into a new database; the reports that they don't name follow as orphans."""
@@ -257,7 +248,7 @@ class Doctor:
     def check_orphans(self) -> Iterator[Diagnosis]:
         """Report files that no entry has, live or archived."""
         with self._store.read() as tx:
-            for path in report_paths(self._folder):
+            for path in self._report_paths():
                 if reports.holders(tx, "path", path):
                     continue
                 about = partial(Diagnosis, "orphan", subject=path)
@@ -267,24 +258,13 @@ class Doctor:
                     yield about("information", message=why)
                     continue
                 version = item.framework_version or "unknown"
-                live = entry_rows.of_major(entry_rows.of_pair(tx, item.framework, item.topic), version)
-                if live and not live.is_written and is_finding(self._files.read_text(path)):
-                    why = f"somebody found it out, and {live.id} is none"
-                    repair, fix = f"make it the text of {live.id}", partial(self._take_over, path, live)
-                    yield about("warning", message=why, repair=repair, fix=fix)
-                elif live:
+                of_topic = entry_rows.of_pair(tx, item.framework, item.topic)
+                if live := entry_rows.of_major(of_topic, version):
                     why = f"{live.id} has this framework, topic and major version; it is left alone"
                     yield about("information", message=why)
                 else:
                     repair, fix = f"index it as {item.framework} - {item.topic}", partial(self._adopt, item)
                     yield about("warning", message="no entry has this report", repair=repair, fix=fix)
-
-    def _take_over(self, path: str, live: Entry) -> str:
-        """Give an entry a finding's text by its file, as if somebody had written it there: it is judged, and the text before is a revision."""
-        self._files.write(live.path, self._files.read_text(path))
-        reports.read_report(self._store, live)
-        (self._folder / path).unlink()
-        return "done"
 
     def _adopt(self, item: Item) -> str:
         result = import_report(self._store, self._folder, item, now=self._clock())
@@ -334,27 +314,18 @@ class Doctor:
         export_yaml(self._store, self._folder)
         return "exported"
 
-
-def remains(folder: Path) -> str:
-    """Say what a new database could be made of; empty where there is nothing."""
-    parts = [name for name in (INDEX, ARCHIVE) if (folder / name).is_file()]
-    if reports := len(report_paths(folder)):
-        parts.append(counted(reports, "report"))
-    return " and ".join(parts)
-
-
-def report_paths(folder: Path) -> list[str]:
-    """Return the Markdown files below ``frameworks/`` as the index writes paths, sorted; no links, nothing hidden."""
-    found = []
-    for here, folders, files in os.walk(folder / "frameworks"):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        at = Path(here).relative_to(folder)
-        found += [(at / name).as_posix() for name in files if name.endswith(".md") and name[0] != "."]
-    return sorted(found)
+    def _report_paths(self) -> list[str]:
+        """Return the Markdown files below ``frameworks/`` as the index writes paths, sorted; no links, nothing hidden."""
+        found = []
+        for here, folders, files in os.walk(self._folder / "frameworks"):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            at = Path(here).relative_to(self._folder)
+            found += [(at / name).as_posix() for name in files if name.endswith(".md") and name[0] != "."]
+        return sorted(found)
 
 
-def check_sources(settings: Settings, environ: Mapping[str, str], *, timeout: float) -> Iterator[Diagnosis]:
-    """Ask each source and model one question, and say whether it answers; nothing is kept. ``timeout``: seconds for each."""
+def check_sources(settings: Settings, environ: Mapping[str, str]) -> Iterator[Diagnosis]:
+    """Ask each source and model one question, and say whether it answers; nothing is kept."""
     question = "How is state kept in a component?"
     query = Query(
         framework="react", framework_version="unknown", topic="state", tags=("state",), question=question
@@ -365,10 +336,10 @@ def check_sources(settings: Settings, environ: Mapping[str, str], *, timeout: fl
         if isinstance(source, Folder):  # about its own subject: that it can be read is all that is asked
             asked.append((source.name, source.check))
         else:
-            asked.append((source.name, partial(source.ask, ask, timeout=timeout)))
+            asked.append((source.name, partial(source.ask, ask, timeout=_SECONDS_FOR_A_SOURCE)))
     if model.model:
         words = ("Answer with one word.", "Say yes.")
-        asked.append(("llm", partial(complete, model, environ, *words, timeout=timeout)))
+        asked.append(("llm", partial(complete, model, environ, *words, timeout=_SECONDS_FOR_A_SOURCE)))
     for name, use in asked:
         started = time.monotonic()
         try:

@@ -7,6 +7,7 @@ goes to the server that was named, and nowhere else.
 
 import json
 import logging
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +25,6 @@ from kr.models import Envelope, Problem, RateResults, SaveEnvelope, Writer, fail
 from kr.requests import Mode
 from kr.research.service import ResearchService
 from kr.sources.network import run
-from kr.store.lookup import RequestRow
 
 if TYPE_CHECKING:
     from kr.lessons.record import RecordEnvelope
@@ -35,73 +35,72 @@ T = TypeVar("T")
 Value = dict[str, Any]
 
 _CONNECT_SECONDS = 3.0
-_SECONDS = 60.0
-"""For whatever is no research."""
 _MARGIN_SECONDS = 15.0
 """That a research has beyond its own deadline."""
-_MORE_TRIES = 2
+_TRIES = 3
 _LONGEST_PAUSE = 5.0
+_ROWS = 1000
+"""At most, of a list that the server gives."""
 _BUSY = frozenset({429, 503})
 _NO_SUCH_PATH = "Not Found"
 """What a server says of a path that it does not have; of an entry that it does not have it says more."""
+_REFUSED = frozenset({401, 403})
 
 
 class ServerGone(KrError):
-    """The server can't be reached, or gives no answer. ``url`` is the server's."""
+    """The server can't be reached, or gives no answer."""
 
     code = "server_gone"
     http_status = 502
 
-    def __init__(self, url: str, why: str) -> None:
-        super().__init__(f"KR_SERVER: {url} {why}")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedServer:
-    """The server of ``KR_SERVER``; an answer has ``timeout`` seconds."""
+    """The server of ``KR_SERVER``. Its methods raise ``ServerGone``, ``UnknownEntry``, and ``ConfigError`` where it refuses or is no ``kr serve``."""
 
     url: str
     token: str | None
-    timeout: float = _SECONDS
+    timeout: float
 
     def get(self, path: str, key: str, **query: Any) -> Value:
-        """Return the mapping that stands at a path; it has ``key``. Raises what ``_ask`` raises."""
+        """Return the mapping that stands at a path; it has ``key``."""
         value = self._ask(path, None, self.timeout, query)
-        return value if key in value else self._is_no_kr(f"its answer to {path} is another one")
+        return value if key in value else self._is_no_kr(path)
 
     def post(
         self, kind: type[T], path: str, body: bytes | Mapping[str, Any], *, seconds: float = 0, **query: Any
     ) -> T:
-        """Post a request and return its answer as a record of ``kind``: an envelope also where it failed. Raises what ``_ask`` raises."""
+        """Post a request and return its answer as a record of ``kind``: an envelope also where it failed."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         value = self._ask(path, content, seconds or self.timeout, query)
         try:
             return TypeAdapter(kind).validate_python(value)
         except ValidationError:
-            return self._is_no_kr(f"its answer to {path} is another one")
+            return self._is_no_kr(path)
 
     def _ask(self, path: str, content: bytes | None, seconds: float, query: Mapping[str, Any]) -> Value:
-        """Raises ``ServerGone``, ``UnknownEntry``, and ``ConfigError`` where it refuses or is no ``kr serve``."""
         reply = self._send(path, content, query, time.monotonic() + seconds)
-        status, value = reply.status_code, _json(reply)
-        detail = value.get("detail")
-        if reply.is_redirect:
-            self._is_no_kr(f"it sends on to {reply.headers.get('Location', 'another address')}")
-        if status in {401, 403}:
+        try:
+            value = reply.json()
+        except (ValueError, RecursionError):
+            value = None
+        known = value if isinstance(value, dict) else {}
+        status, detail = reply.status_code, known.get("detail")
+        if status in _REFUSED:
             why = detail or f"it answers HTTP {status}"
             raise ConfigError(f"KR_SERVER: {self.url} refuses: {why}; is KR_TOKEN its token?")
         if status in _BUSY or (reply.is_server_error and status != httpx2.codes.NOT_IMPLEMENTED):
-            raise ServerGone(self.url, f"answers HTTP {status}: {detail or 'no reason given'}")
-        if value and detail is None:
-            return value
+            raise ServerGone(f"KR_SERVER: {self.url} answers HTTP {status}: {detail or 'no reason given'}")
+        if known and detail is None:
+            return known
         if not isinstance(detail, str) or detail == _NO_SUCH_PATH:
-            self._is_no_kr(f"it answers HTTP {status} to {path}")
+            where = reply.headers.get("Location")
+            self._is_no_kr(f"{path} (HTTP {status}{f', on to {where}' if where else ''})")
         raise UnknownEntry(detail) if status == httpx2.codes.NOT_FOUND else KrError(f"KR_SERVER: {detail}")
 
-    def _is_no_kr(self, why: str) -> NoReturn:
-        raise ConfigError(
-            f"KR_SERVER: {self.url} is no `kr serve` of this version: {why}; name another one, or unset it"
-        )
+    def _is_no_kr(self, path: str) -> NoReturn:
+        why = f"{self.url} is no `kr serve` of this version: its answer to {path} is another one"
+        raise ConfigError(f"KR_SERVER: {why}; name another one, or unset it")
 
     def _send(
         self, path: str, content: bytes | None, query: Mapping[str, Any], end: float
@@ -113,15 +112,14 @@ class SharedServer:
         given = {name: value for name, value in query.items() if value is not None}
         method = "GET" if content is None else "POST"
         request = httpx2.Request(method, f"{self.url}{path}", params=given, content=content, headers=headers)
-        tries = _MORE_TRIES
-        while True:
+        for _ in range(_TRIES - 1):
             reply = self._exchange(request, end - time.monotonic())
             after = reply.headers.get("Retry-After", "")
             pause = min(float(after) if after.isdecimal() else 1.0, _LONGEST_PAUSE)
-            if reply.status_code not in _BUSY or not tries or time.monotonic() + pause >= end:
+            if reply.status_code not in _BUSY or time.monotonic() + pause >= end:
                 return reply
-            tries -= 1
             sleep(pause)
+        return self._exchange(request, end - time.monotonic())
 
     def _exchange(self, request: httpx2.Request, seconds: float) -> httpx2.Response:
         async def exchange() -> httpx2.Response:
@@ -132,28 +130,15 @@ class SharedServer:
         try:
             return run(exchange, timeout=seconds)
         except SourceTimeout as error:
-            raise ServerGone(self.url, f"gave no answer within {seconds:.2g} s") from error
+            raise ServerGone(f"KR_SERVER: {self.url} gave no answer within {seconds:.2g} s") from error
         except httpx2.HTTPError as error:
-            raise ServerGone(self.url, f"can't be reached: {str(error) or type(error).__name__}") from error
-
-
-def _json(reply: httpx2.Response) -> Value:
-    """Return the mapping that a server answered; empty where it answered something else."""
-    try:
-        value = reply.json()
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
+            why = str(error) or type(error).__name__
+            raise ServerGone(f"KR_SERVER: {self.url} can't be reached: {why}") from error
 
 
 def check_url(url: str) -> str:
     """Return a server's address as it is used: without the path of what it serves. Raises ``ConfigError``."""
-    try:
-        parts = httpx2.URL(url)
-    except httpx2.InvalidURL:
-        parts = httpx2.URL()
-    has_more = parts.userinfo or parts.query or parts.fragment
-    if parts.scheme not in {"http", "https"} or not parts.host or has_more:
+    if not re.fullmatch(r"https?://[^/?#@\s]+(/[^?#@\s]*)?", url):
         raise ConfigError("KR_SERVER: must be http[s]://HOST[:PORT], without user and query")
     return url.rstrip("/").removesuffix("/v1").removesuffix("/mcp")
 
@@ -171,6 +156,7 @@ class SharedResearch(ResearchService):
         max_tokens: int | None = None,
         default_mode: Mode | None = None,
     ) -> Envelope:
+        """Post a request. A server that is gone is the failure of the request."""
         is_research = default_mode != "lessons-inject"
         path = "/v1/research" if is_research else "/v1/lessons/inject"
         seconds = self.settings.overall_timeout + _MARGIN_SECONDS if is_research else 0
@@ -180,25 +166,14 @@ class SharedResearch(ResearchService):
         except ServerGone as gone:
             return failure(data, Problem(type=gone.code, message=str(gone)), mode=default_mode)
 
-    def _keep_row(self, row: RequestRow) -> None:
-        """Keep none: the server keeps its own."""
-
 
 class SharedApp(App):
-    """An app that asks the server.
-
-    ``server_timeout`` is how many seconds the server has where somebody waits who won't wait long.
-    """
-
-    server_timeout: float = _SECONDS
+    """An app that asks the server; it knows neither terminal nor project, so that the client names the writer and the version."""
 
     @cached_property
     def server(self) -> SharedServer:
-        return SharedServer(
-            url=check_url(self.environ["KR_SERVER"]),
-            token=self.environ.get("KR_TOKEN") or None,
-            timeout=self.server_timeout,
-        )
+        url, token = check_url(self.environ["KR_SERVER"]), self.environ.get("KR_TOKEN") or None
+        return SharedServer(url=url, token=token, timeout=self.server_timeout)
 
     @cached_property
     def research(self) -> ResearchService:
@@ -215,7 +190,6 @@ class SharedApp(App):
         return envelope
 
     def save_finding(self, data: bytes | Mapping[str, Any], writer: Writer | None = None) -> SaveEnvelope:
-        """Save on the server, which knows neither terminal nor project: the writer is the session, or the user of this machine."""
         if isinstance(data, bytes):
             return self.server.post(SaveEnvelope, "/v1/findings", data)
         framework = data.get("framework")
@@ -226,18 +200,16 @@ class SharedApp(App):
     def rate_report(
         self, entry_id: str, data: Mapping[str, Any], writer: Writer | None = None
     ) -> RateResults:
-        """Rate on the server; see ``save_finding``."""
         return self.server.post(RateResults, f"{_path(entry_id)}/ratings", _signed(data, writer))
 
     def stats(self) -> Value:
         return self.server.get("/v1/stats", "requests")
 
     def search_all(self, query: str, *, framework: str | None = None, limit: int = 10) -> Value:
-        wanted = {"q": query, "framework": framework, "limit": min(limit, 1000)}
-        return self.server.get("/v1/search", "entries", **wanted)
+        return self.server.get("/v1/search", "entries", q=query, framework=framework, limit=min(limit, _ROWS))
 
-    def entries(self, **page: Any) -> Value:
-        return self.server.get("/v1/entries", "total", **page)
+    def entries(self, *, limit: int | None = None, **page: Any) -> Value:
+        return self.server.get("/v1/entries", "total", **page, limit=limit and min(limit, _ROWS))
 
     def entry(self, entry_id: str, *, report: bool = False) -> Value:
         return self.server.get(_path(entry_id), "id", report=str(report).lower())

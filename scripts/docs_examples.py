@@ -4,14 +4,12 @@ import tempfile
 import textwrap
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
-import click
-
 from kr.app import App
-from kr.cli import entries, lessons, maintenance, project, research
-from kr.cli.common import TerminalProgress, facts_view
+from kr.cli import entries, lessons, research
+from kr.cli.common import Output, TerminalProgress, shown
 from kr.models import to_plain
 from kr.settings import load_settings
 from tests.support.sprint import fill_sprint
@@ -29,45 +27,50 @@ _ASKED = {
 
 def _research(app: App) -> str:
     answer = app.research.document(_ASKED, include_report=True)
-    return research.research_view(to_plain(answer), is_whole=False)
+    return shown(Output(value=to_plain(answer), view=partial(research.research_view, is_whole=False)))
 
 
 def _lessons(app: App) -> str:
     with app.lessons() as service:
-        return lessons.listing_view(service.lessons(phase="dev-execution", limit=2))
-
-
-def _explain(app: App) -> str:
-    return research.explained_view(app.explain(_ASKED))
+        return shown(Output(value=service.lessons(phase="dev-execution", limit=2), columns=lessons.LISTED))
 
 
 def _inject(app: App) -> str:
     asked = {"story_key": "0-0", "session_id": "terminal", "lessons_inject": {"phase": "e2e-inspection"}}
-    return lessons.injection_view(to_plain(app.research.inject(asked)))
+    return shown(Output(value=to_plain(app.research.inject(asked)), view=lessons.injection_view))
+
+
+def _entries(app: App) -> str:
+    found = app.entries(framework="fastapi", limit=3)["entries"]
+    return shown(Output(value=found, columns=entries.LISTED))
 
 
 _SHOWN: dict[str, dict[str, Callable[[App], str]]] = {
-    "explain": {f'kr explain fastapi "{_ASKED["question"]}"': _explain},
+    "explain": {
+        f'kr explain fastapi "{_ASKED["question"]}"': lambda app: shown(Output(value=app.explain(_ASKED)))
+    },
     "lessons": {
         "kr lessons list --phase dev-execution --limit 2": _lessons,
         "kr lessons inject --phase e2e-inspection": _inject,
     },
-    "versions": {"kr versions": lambda app: project.versions_view(app.versions())},
-    "warm": {"kr warm": lambda app: project.warm_view(app.warm())},
-    "doctor": {"kr doctor": lambda app: maintenance.examined(app.doctor().report())},
-    "export-yaml": {"kr export-yaml --output moved": lambda app: facts_view(app.export_yaml(Path("moved")))},
-    "stats": {"kr stats": lambda app: maintenance.stats_view(app.stats())},
+    "versions": {"kr versions": lambda app: shown(Output(value=app.versions()))},
+    "warm": {"kr warm": lambda app: shown(Output(value=app.warm()))},
+    "doctor": {"kr doctor": lambda app: shown(Output(value=app.doctor()))},
+    "export-yaml": {
+        "kr export-yaml --output moved": lambda app: shown(Output(value=app.export_yaml(Path("moved"))))
+    },
+    "stats": {"kr stats": lambda app: shown(Output(value=app.stats()))},
     "search": {
-        "kr search context provider --limit 2": lambda app: entries.search_view(
-            app.search_all("context provider", limit=2)
+        "kr search context provider --limit 2": lambda app: shown(
+            Output(value=app.search_all("context provider", limit=2))
         )
     },
-    "entries": {
-        "kr entries list --framework fastapi --limit 3": lambda app: entries.entries_view(
-            app.entries(framework="fastapi", limit=3)["entries"]
+    "entries": {"kr entries list --framework fastapi --limit 3": _entries},
+    "archive": {
+        "kr archive list --limit 3": lambda app: shown(
+            Output(value=app.catalog.archive(limit=3), columns=entries.ARCHIVED)
         )
     },
-    "archive": {"kr archive list --limit 3": lambda app: entries.archive_view(app.catalog.archive(limit=3))},
     "research": {f'kr research fastapi "{_ASKED["question"]}"': _research},  # last: it counts as a request
 }
 """For each command's page, command lines and what makes their output."""
@@ -92,10 +95,7 @@ def outputs() -> dict[str, dict[str, str]]:
         ) as app:
             fill_sprint(app.store, app.settings.lessons_file, _NOW, entries=40, requests=120)
             return {
-                name: {
-                    line: _folded(click.unstyle(make(app)).replace(place, "/srv/shop"))
-                    for line, make in shown.items()
-                }
+                name: {line: _folded(make(app).replace(place, "/srv/shop")) for line, make in shown.items()}
                 for name, shown in _SHOWN.items()
             }
 

@@ -30,7 +30,6 @@ from kr.store import entries as entry_rows
 from kr.store import saving, search
 from kr.store.saving import Draft
 from kr.text import tokens_of
-from kr.wiring import open_app
 
 FILES = sorted((Path(__file__).parents[1] / "tests/data/ranking").glob("*.yaml"))
 FLOORS = {"first": 0.93, "offered": 0.96, "wrong": 0.005}
@@ -92,7 +91,7 @@ def judged(path: Path, *, command_line: bool) -> Iterator[tuple[str, bool, bool,
     with tempfile.TemporaryDirectory() as folder, own_schema():
         config = Path(folder, "kr.yaml")
         config.write_text(f"{CONFIG}  knowledge_base_path: {folder}/kb\n")
-        with open_app(config=str(config), knowledge_base=None, progress=TerminalProgress()) as app:
+        with App.open(str(config), None, progress=TerminalProgress()) as app:
             known = fill(app, data["entries"])
 
             def in_process(request: dict[str, Any]) -> dict[str, Any]:

@@ -4,10 +4,8 @@ import json
 from datetime import timedelta
 from pathlib import Path
 
-import click
 import pytest
 
-from kr.cli.maintenance import stats_view
 from kr.store import entries, ledger
 from tests.support.program import Project
 from tests.support.samples import fill
@@ -31,7 +29,6 @@ def test_an_absent_knowledge_base_counts_nothing_and_is_not_made(project: Projec
     assert value["requests"]["total"] == value["index"]["entries"] == value["spending"]["charged"] == 0
     assert value["requests"]["hit_rate"] is None
     assert not project.base.exists()
-    assert "0 research" in stats_view(value)
 
 
 def test_an_absent_and_an_empty_knowledge_base_have_the_same_shape(project: Project) -> None:
@@ -77,9 +74,6 @@ def test_an_open_circuit_shows_until_its_pause_is_over(filled: Project) -> None:
             ledger.record_failure(tx, "context7", "HTTP 503", now=now, failures=1, pause_seconds=60)
         row = app.stats()["sources"][0]
         assert (row["circuit"], row["last_error"]) == ("open", "HTTP 503")
-        shown = stats_view(app.stats())
-        assert row["open_until"][:10] in shown
-        assert "HTTP 503" in shown
         filled.clock.now += timedelta(minutes=2)
         assert app.stats()["sources"][0]["circuit"] == "closed"
 
@@ -90,13 +84,6 @@ def test_entries_by_framework_and_status(filled: Project) -> None:
     assert (value["index"]["entries"], value["index"]["by_status"]) == (3, {"fresh": 2, "stale": 1})
     assert value["index"]["by_framework"] == {"Vue": 1, "click": 1, "vue": 1}
     assert value["archive"] == {"entries": 1, "by_reason": {"lru": 1}}
-
-
-def test_the_view_is_one_of_words(filled: Project) -> None:
-    with filled.app() as app:
-        shown = click.unstyle(stats_view(app.stats()))
-    assert "10 questions: 5 from the cache, 5 researched\nhit rate: 50%\n" in shown
-    assert "spending: 3 calls for 1 story" in shown
 
 
 def test_the_command_gives_the_same_as_json(filled: Project) -> None:

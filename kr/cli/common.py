@@ -8,55 +8,49 @@ import io
 import json
 import logging
 import os
+import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, is_dataclass, replace
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from kr.errors import KrError, RequestUnreadable
-from kr.models import Problem, failure
+from kr.models import to_plain
 from kr.requests import LIMIT
 from kr.text import one_line, strip_invisible
 
 if TYPE_CHECKING:
     from kr.app import App
-    from kr.models import Envelope
     from kr.research.service import Progress
 
-View = Callable[[Any], str]
-Format = Literal["yaml", "json", "text"]
+logger = logging.getLogger(__name__)
+
+View = Callable[[Any], list[str]]
+"""Makes the lines that a person sees."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 MOST = 1_000_000
 """The upper bound of options that count rows and calls."""
 
-_FORMATS = get_args(Format)
-_LONGEST_CELL = 300
+_FORMATS = ("yaml", "json", "text")
 _LONGEST = 2000
-_WITHOUT_A_TERMINAL = 100_000
+_MOST_ROWS = 12
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):[\d.]+Z")
 
 
 # --- options
 
 
-@dataclass(slots=True)
-class Common:
-    """What the common options said so far; a value after the command wins over one before it."""
-
-    config: str | None = None
-    kb: str | None = None
-    format: Format | None = None
-    verbose: bool = False
-
-
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """Keep a common option in the context's object; a value after the command wins over one before it."""
     if value == "":
         raise click.BadParameter("must not be empty.", ctx=ctx, param=param)
     if value is not None and value is not False:
-        setattr(ctx.ensure_object(Common), str(param.name), value)
+        ctx.ensure_object(dict)[param.name] = value
 
 
 def together(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -80,7 +74,7 @@ COMMON_OPTIONS = [
     _common_option("--format", type=click.Choice(_FORMATS), help="Default: text at a terminal, else yaml."),
     _common_option("--verbose", "-v", is_flag=True, help="Say on standard error what is being done."),
 ]
-"""What every command takes; the values go to the context's ``Common``."""
+"""What every command takes; see ``options``."""
 
 
 class Command(click.Command):
@@ -119,6 +113,22 @@ def kr_command(
     return add
 
 
+def operation(
+    name: str, *examples: str, may_share: bool = False, only_reads: bool = False, **settings: Any
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a command of a function that takes the app and returns what is printed; see ``open_app`` and ``emit``."""
+
+    def add(function: Callable[..., Any]) -> click.Command:
+        @wraps(function)
+        def run(ctx: click.Context, /, **given: Any) -> int:
+            with open_app(ctx, may_share=may_share, only_reads=only_reads) as app:
+                return emit(function(app, **given), ctx)
+
+        return kr_command(name, *examples, **settings)(run)
+
+    return add
+
+
 def kr_group(name: str, *examples: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Group]:
     """Make a group of commands; its ``examples`` end its help."""
     return click.group(name, cls=Group, epilog=_shown_examples(examples), **settings)
@@ -128,47 +138,61 @@ def _shown_examples(lines: Sequence[str]) -> str:
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
 
 
-def schema_option(schema: Callable[[], dict[str, Any]]) -> Callable[[F], F]:
-    """Add --schema, which prints the JSON Schema of the request."""
+def request_option(schema: Callable[[], dict[str, Any]]) -> Callable[[F], F]:
+    """Add --request, and --schema, which prints the JSON Schema of the request."""
 
     def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         if value and not ctx.resilient_parsing:
             write_out(to_json(schema()))
             ctx.exit()
 
-    return click.option(
-        "--schema",
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=show,
-        help="Print the JSON Schema of the request.",
+    return together(
+        click.option(
+            "--request",
+            "document",
+            metavar="FILE|-",
+            help="Read a request in YAML or JSON; - is standard input.",
+        ),
+        click.option(
+            "--schema",
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=show,
+            help="Print the JSON Schema of the request.",
+        ),
     )
 
 
-request_option = click.option(
-    "--request",
-    "document",
-    metavar="FILE|-",
-    help="Read a request in YAML or JSON; - is standard input.",
+framework_option = click.option("--framework", help="Only what is about this framework.")
+identity_options = together(
+    click.option("--story-key", help="The story that is worked on, such as 3-1. Default: 0-0."),
+    click.option("--session-id", help="The session that the story belongs to. Default: a new one."),
 )
-limit_option = click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help="At most N.")
+question_options = together(
+    click.argument("framework", required=False),
+    click.argument("question", required=False),
+    click.option("--framework-version", help="Version in use. Default: the project's."),
+    click.option("--topic", help="What it is about, in a few words. Default: from the question."),
+    click.option("--tag", "tags", multiple=True, help="A tag to match by; may be repeated."),
+)
 
 
-def some_words(words: Sequence[str]) -> str:
-    """Join the words of a search. Raises ``UsageError`` where none has a letter or a digit."""
-    if not any(map(str.isalnum, query := " ".join(words))):
-        raise click.UsageError("WORDS: say at least one word, with a letter or a digit.")
-    return query
+def limit_option(default: int | None = None) -> Callable[[F], F]:
+    """Add --limit; ``default`` None is no limit."""
+    kind = click.IntRange(1, MOST)
+    return click.option(
+        "--limit", type=kind, metavar="N", default=default, show_default=True, help="At most N."
+    )
 
 
-def common(ctx: click.Context) -> Common:
-    """Return what the common options said; ``KR_FORMAT`` stands in for ``--format``."""
-    given = ctx.ensure_object(Common)
-    if given.format is None and (wanted := os.environ.get("KR_FORMAT")):
+def options(ctx: click.Context) -> dict[str, Any]:
+    """Return the common options that were given: ``config``, ``kb``, ``format``, ``verbose``; ``KR_FORMAT`` stands in for ``--format``."""
+    given = ctx.ensure_object(dict)
+    if "format" not in given and (wanted := os.environ.get("KR_FORMAT")):
         if wanted not in _FORMATS:
             raise click.UsageError(f"KR_FORMAT: {wanted!r} is not one of {', '.join(_FORMATS)}.")
-        given.format = cast("Format", wanted)
+        given["format"] = wanted
     return given
 
 
@@ -180,31 +204,28 @@ def open_app(
     *,
     progress: "Progress | None" = None,
     may_share: bool = False,
-    server_seconds: float | None = None,
     only_reads: bool = False,
 ) -> "App":
-    """Build the app that the common options ask for. Messages go to standard error from here on.
+    """Build the app that the common options ask for.
 
-    ``may_share``: the server that ``KR_SERVER`` names can do it too, within ``server_seconds``. ``only_reads``: warn where
-    there is no knowledge base, since an empty list may mean a mistyped folder.
+    ``may_share``: the server that ``KR_SERVER`` names can do it too. ``only_reads``: warn where there is no knowledge
+    base, since an empty list may mean a mistyped folder.
     """
-    from kr.wiring import open_app as build  # heavy
+    from kr.app import App  # heavy
 
-    given = common(ctx)
-    configure_logging(verbose=given.verbose)
-    progress = progress or TerminalProgress()
-    if os.environ.get("KR_SERVER"):
-        if may_share:
-            from kr.remote import SharedApp  # heavy
+    given, kind = options(ctx), App
+    if "verbose" in given:
+        logging.getLogger("kr").setLevel(logging.INFO)
+    if is_shared := may_share and bool(os.environ.get("KR_SERVER")):
+        from kr.remote import SharedApp  # heavy
 
-            app = build(config=given.config, knowledge_base=given.kb, progress=progress, kind=SharedApp)
-            if server_seconds is not None:
-                cast("SharedApp", app).server_timeout = server_seconds
-            return app
-        warn(f"KR_SERVER is set; {ctx.command_path} works on the local knowledge base")
-    app = build(config=given.config, knowledge_base=given.kb, progress=progress)
-    if only_reads and not (app.store.exists() or app.settings.lessons_file.exists()):
-        warn(f"there is no knowledge base at {app.settings.knowledge_base}: `kr init` makes one")
+        kind = SharedApp
+    elif os.environ.get("KR_SERVER"):
+        logger.warning("KR_SERVER is set; %s works on the local knowledge base", ctx.command_path)
+    app = kind.open(given.get("config"), given.get("kb"), progress=progress or TerminalProgress())
+    if only_reads and not is_shared and not (app.store.exists() or app.settings.lessons_file.exists()):
+        place = app.settings.knowledge_base
+        logger.warning("there is no knowledge base at %s: `kr init` makes one", place)
     return app
 
 
@@ -215,6 +236,12 @@ def is_person() -> bool:
     """
     ends = (sys.stdin, sys.stdout)
     return all(end is not None and end.isatty() for end in ends)
+
+
+def require_person(command: str) -> None:
+    """Raise ``KrError`` where no person is: one is to read what was held back."""
+    if not is_person():
+        raise KrError(f"{command} works at a terminal alone: a person is to read what was held back")
 
 
 def read_request(source: str) -> bytes:
@@ -228,75 +255,69 @@ def read_request(source: str) -> bytes:
         raise RequestUnreadable(f"{source}: can't be read: {error.strerror}") from error
 
 
-def answer_request(source: str, answer: "Callable[[bytes], Envelope]") -> "Envelope":
-    """Answer the request in a file. One that can't be read has its envelope too; problems of the whole document name the file."""
-    try:
-        envelope = answer(read_request(source))
-    except RequestUnreadable as error:
-        return failure({}, Problem(type="validation_error", field="request", message=str(error)))
-    if source != "-":
-        envelope.errors[:] = [
-            replace(it, message=f"{source}: {it.message}") if it.field == "request" else it
-            for it in envelope.errors
-        ]
-    return envelope
-
-
-# --- messages
-
-
-class _Plain(logging.Formatter):
-    """Writes a message as kr's others read, without what a terminal would obey: names of files may be hostile."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return strip_invisible(f"{record.levelname.lower()}: {record.getMessage()}")
-
-
-def configure_logging(*, verbose: bool) -> None:
-    """Send kr's messages to standard error, all of them or warnings alone; other libraries only warn."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(_Plain())
-    logging.basicConfig(level=logging.WARNING, force=True, handlers=[handler])
-    logging.getLogger("kr").setLevel(logging.INFO if verbose else logging.WARNING)
-    # It logs an interrupt that strikes while a connection closes as an error with its traceback, and raises it as well.
-    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
-
-
-def complain(message: str) -> None:
-    """Print an error on standard error."""
-    _print_message("error", message, "red")
-
-
-def warn(message: str) -> None:
-    """Print a warning on standard error."""
-    _print_message("warning", message, "yellow")
-
-
-def _print_message(kind: str, message: str, shade: str) -> None:
-    label = click.style(f"{kind}:", fg=shade, bold=True)
-    click.echo(f"{label} {strip_invisible(message)}", err=True, color=colour())
+def given_request(given: dict[str, Any]) -> bytes | dict[str, Any]:
+    """Return the request: the ``document`` that is named, or what was typed. Raises ``UsageError`` for a mix, and for half of one."""
+    typed = {name: it for name, it in given.items() if it is not None and it != () and name != "document"}
+    if given["document"] is None:
+        if not {"framework", "question"} <= typed.keys():
+            raise click.UsageError('Give FRAMEWORK and QUESTION (click "How do I …?"), or --request FILE.')
+        return typed
+    if typed:
+        raise click.UsageError(f"{', '.join(typed)} cannot stand beside --request: put it into the document.")
+    return read_request(given["document"])
 
 
 # --- output
 
 
-def emit(value: Any, ctx: click.Context, view: View, *, is_line: bool = False) -> None:
-    """Print ``value`` (nested plain data) in the format that is wanted; ``is_line``: the view on a pipe too, for a shell."""
-    given = common(ctx)
-    if wants_text(given) or (is_line and given.format is None):
-        text = view(_visible(value))
-    elif given.format == "json":
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """What a command gives, and how a person sees it: by a ``view`` of its own, of rows these ``columns`` alone, a ``hint`` below.
+
+    ``status`` is the exit status; None: 1 for a failure. ``is_line``: the view on a pipe too, for a shell.
+    """
+
+    value: Any
+    view: View | None = None
+    columns: str = ""
+    hint: str = ""
+    status: int | None = None
+    is_line: bool = False
+
+
+def emit(given: Any, ctx: click.Context) -> int:
+    """Print an output, a record or nested plain data in the format that is wanted; return the exit status."""
+    output = given if isinstance(given, Output) else Output(value=given)
+    if is_dataclass(output.value):
+        output = replace(output, value=to_plain(output.value))
+    value = output.value
+    if wants_text() or (output.is_line and "format" not in options(ctx)):
+        text = shown(output)
+    elif options(ctx).get("format") == "json":
         text = to_json(value)
     else:
         from kr.yaml_io import write_yaml  # heavy: PyYAML, which JSON does without
 
         text = write_yaml(value)
     write_out(text.rstrip("\n"))
+    is_failure = isinstance(value, dict) and value.get("status") == "failure"
+    return int(is_failure) if output.status is None else output.status
 
 
-def wants_text(given: Common) -> bool:
+def shown(output: Output) -> str:
+    """Make the readable view of plain data: every key, where the output does not say otherwise."""
+    value, names = output.value, output.columns.split()
+    rows = [{name: row[name] for name in names} for row in value] if names else value
+    plain: View = envelope_view if isinstance(value, dict) and "results" in value else readable
+    lines = (output.view or plain)(rows) or ["none"]
+    # Texts of others could command the terminal, or show in another order than they stand.
+    return strip_invisible("\n".join([*lines, *([output.hint] if output.hint else [])]))
+
+
+def wants_text() -> bool:
     """Tell whether a person reads the answer: asked for, or at a terminal."""
-    return given.format == "text" or (given.format is None and sys.stdout is not None and sys.stdout.isatty())
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    return options(click.get_current_context()).get("format", "text" if is_terminal else None) == "text"
 
 
 def to_json(value: Any) -> str:
@@ -313,25 +334,11 @@ def write_out(text: str) -> None:
     try:
         click.echo(text)
         sys.stdout.flush()
-    except BrokenPipeError:
-        _forget_stdout()  # what the command did, and its exit status, stand
     except OSError as error:
-        _forget_stdout()
-        raise KrError(f"standard output can't be written: {error.strerror}") from error
-
-
-def _forget_stdout() -> None:
-    """Let go of standard output, so that what is still buffered does not raise at shutdown."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _visible(value: Any) -> Any:
-    """Take out of all texts what would command the terminal, or show it in another order than it stands."""
-    if isinstance(value, str):
-        return strip_invisible(value)
-    if isinstance(value, dict):
-        return {key: _visible(item) for key, item in value.items()}
-    return [_visible(item) for item in value] if isinstance(value, list) else value
+        # What is still buffered must not raise at shutdown.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # else what the command did, and its exit status, stand
+            raise KrError(f"standard output can't be written: {error.strerror}") from error
 
 
 def at_most(limit: int | None, rows: list[Any]) -> list[Any]:
@@ -351,74 +358,73 @@ def colour() -> bool | None:
     return False if os.environ.get("NO_COLOR") or is_dumb() else None
 
 
-def width() -> int:
-    """Return the columns of the terminal. Where none reads, nothing is cut or wrapped: as wide as it takes."""
-    if sys.stdout is None or not sys.stdout.isatty():
-        return _WITHOUT_A_TERMINAL
-    from shutil import get_terminal_size  # heavy: it imports three compressors
-
-    return max(get_terminal_size((80, 24)).columns, 40)
+# --- the readable view
 
 
-def cell(value: object) -> str:
-    """Write a value as one visible line; a dash for nothing."""
-    if value is None or value == []:
-        return "-"
-    return one_line(", ".join(map(str, value)) if isinstance(value, list) else str(value), _LONGEST_CELL)
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None) -> str:
-    """Lay rows out under their columns, each cell one visible line that wraps; ``wide`` takes the room that is left."""
-    from rich.console import Console  # heavy
-    from rich.table import Table  # heavy
-    from rich.text import Text  # heavy
-
-    laid = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in columns:
-        laid.add_column(Text(column), overflow="fold", ratio=1 if column == wide else None)
-    for row in rows:
-        laid.add_row(*(Text(cell(value)) for value in row))
-    console = Console(file=io.StringIO(), width=width(), color_system=None, force_terminal=False)
-    with console.capture() as shown:
-        console.print(laid)
-    return "\n".join(line.rstrip() for line in shown.get().splitlines())
-
-
-def wrapped(label: str, text: str, *, indent: int) -> list[str]:
-    """Return ``label`` and ``text`` as lines of at most the terminal's width; what wraps is indented."""
-    from rich.cells import cell_len  # heavy
-    from rich.console import Console  # heavy
-    from rich.text import Text  # heavy
-
-    columns = width()
-    room = max(columns - max(indent, cell_len(label)), 20)
-    lines = Text(one_line(text, _LONGEST)).wrap(Console(width=columns), room, overflow="fold")
-    first, *more = [line.plain.rstrip() for line in lines] or [""]
-    return [f"{label}{first}".rstrip(), *(" " * indent + line for line in more)]
-
-
-def item_lines(title: str, *facts: str) -> list[str]:
-    """Return the lines of one item of a list: its id or title, and what is known of it, indented."""
-    return [*wrapped("", title, indent=0), *(line for it in facts for line in wrapped("    ", it, indent=4))]
-
-
-def facts_view(value: dict[str, Any]) -> str:
-    """Show a mapping, a line for each key; the text of a report comes last, as it stands. Tables in it are for programs."""
-    facts = {name: it for name, it in value.items() if name not in {"report", "text"} and not _is_table(it)}
-    columns = max(map(len, facts))
+def readable(value: Any, indent: str = "") -> list[str]:
+    """Show nested plain data: a line for each key of a mapping, a paragraph for each row of a list."""
+    if isinstance(value, list):
+        return [line for row in value for line in _row(row, indent)]
     lines: list[str] = []
-    for name, it in facts.items():
-        shown = ", ".join(map(str, it)) if isinstance(it, list) else "-" if it is None else str(it)
-        lines += wrapped(f"{name.replace('_', ' '):<{columns}}  ", shown or "-", indent=columns + 2)
-    text = value.get("report", value.get("text", ""))
-    if text is None or text:
-        lines += ["", text or "Its text is lost."]
-    return "\n".join(lines)
+    for name, it in value.items():
+        label = f"{indent}{name.replace('_', ' ')}: "
+        if block := _block(it, f"{indent}  "):
+            lines += [label.rstrip(), *block]
+        else:
+            lines += wrapped(label, _scalar(it), f"{indent}    ")
+    return lines
 
 
-def _is_table(value: object) -> bool:
-    rows = value if isinstance(value, list) else [value]
-    return any(isinstance(row, dict) for row in rows)
+def _row(row: dict[str, Any], indent: str) -> list[str]:
+    """Show a row: what comes first in it, what is known beside it, then what takes lines of its own."""
+    (_, title), *more = row.items()
+    facts = {name: it for name, it in more if it is not None and it not in ([], "")}
+    blocks = {name: it for name, it in facts.items() if _block(it, "")}
+    beside = [f"{name.replace('_', ' ')} {_scalar(it)}" for name, it in facts.items() if name not in blocks]
+    below = f"{indent}    "
+    return [*wrapped(f"{indent}{_scalar(title)}  ", "; ".join(beside), below), *readable(blocks, below)]
+
+
+def _block(value: Any, indent: str) -> list[str]:
+    """Return the lines of what does not stand on one; none of anything else."""
+    if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(it, dict) for it in value)):
+        rows = value[:_MOST_ROWS] if isinstance(value, list) else value
+        more = len(value) - len(rows)
+        return readable(rows, indent) + ([f"{indent}… {more} more: --format json"] if more else [])
+    return [f"{indent}| {line}" for line in value.strip("\n").splitlines()] if "\n" in str(value) else []
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_scalar, value)) or "-"
+    if value is None or value == {}:
+        return "-"
+    return one_line(_TIME.sub(r"\1 \2", str(value)), _LONGEST)
+
+
+def wrapped(label: str, text: str, indent: str) -> list[str]:
+    """Return ``label`` and ``text`` as lines of at most the terminal's width. Where no terminal reads, nothing is wrapped."""
+    line = f"{label}{text}".rstrip()
+    if sys.stdout is None or not sys.stdout.isatty():
+        return [line]
+    from shutil import get_terminal_size  # heavy: it imports three compressors
+    from textwrap import wrap  # heavy
+
+    columns = max(get_terminal_size((80, 24)).columns, 40)
+    return wrap(line, columns, subsequent_indent=indent, break_on_hyphens=False, drop_whitespace=True) or [""]
+
+
+def envelope_view(value: dict[str, Any]) -> list[str]:
+    """Show what a request got back: its status, what was wrong with it, and its results."""
+    return [value["status"], *problem_lines(value), *readable(value["results"] or {}, "  ")]
+
+
+def problem_lines(value: dict[str, Any]) -> Iterator[str]:
+    """Say what is wrong with a request; a field by the last part of its name, as its option is called."""
+    for problem in value["errors"]:
+        message = problem["message"].removeprefix("Validation failed: ")
+        field = (problem.get("field") or "").rpartition(".")[2]
+        yield from wrapped("  error  ", f"{field}: {message}" if field else message, "    ")
 
 
 # --- progress
@@ -431,15 +437,12 @@ class TerminalProgress:
         self._line = ""
 
     def asking(self, source: str) -> None:
-        """``source`` is being asked."""
         self._show(f"asking {source} …")
 
     def waiting(self) -> None:
-        """Another process researches the same."""
         self._show("waiting for another process that researches the same …")
 
     def done(self) -> None:
-        """Nothing is waited for any more."""
         self._show("")
 
     def _show(self, line: str) -> None:

@@ -1,59 +1,50 @@
-"""``kr search``, ``kr entries`` and ``kr archive``: find what is known, and change index and archive by hand."""
+"""``kr search``, ``entries``, ``archive``, ``save``, ``rate`` and ``review``: what is known, and what people and agents change of it."""
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kr.cli.common import (
-    at_most,
-    cell,
-    emit,
-    facts_view,
-    item_lines,
-    kr_command,
-    kr_group,
-    limit_option,
-    open_app,
-    some_words,
-    table,
-)
-from kr.text import counted
+from kr.cli import common
+from kr.errors import KrError
+from kr.models import Writer, person
+from kr.schemas import finding_request
+from kr.text import fenced
+
+if TYPE_CHECKING:
+    from kr.app import App
 
 Row = dict[str, Any]
 
+LISTED = "id question topic framework framework_version status confidence last_accessed"
+ARCHIVED = "id question topic framework framework_version archive_id reason archived_at"
+"""The columns of lists for people."""
+_STATUSES = ("fresh", "stale", "withdrawn")
+_REASONS = ("lru", "age", "manual")
 _ENTRY = click.argument("entry_id", metavar="ID")
 _REPORT = click.option("--report", is_flag=True, help="Give the report's text too.")
-_FRAMEWORK = click.option("--framework", help="Entries of this framework alone.")
 
 
-@kr_command("search", "kr search repeatable option", "kr search --framework vue virtual scroll --limit 3")
-@click.argument("words", nargs=-1, required=True)
-@_FRAMEWORK
-@click.option(
-    "--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Entries and lessons at most."
+@common.operation(
+    "search",
+    "kr search repeatable option",
+    "kr search --framework vue virtual scroll --limit 3",
+    may_share=True,
+    only_reads=True,
 )
-def search(ctx: click.Context, /, words: tuple[str, ...], framework: str | None, limit: int) -> None:
+@click.argument("words", nargs=-1, required=True)
+@common.framework_option
+@common.limit_option(10)
+def search(app: "App", words: tuple[str, ...], framework: str | None, limit: int) -> Row:
     """Find WORDS in topics, tags, questions, reports and lessons, the best first, each with the passage.
 
     What holds only some of the words comes last. kr entries show ID --report shows a whole report.
     """
-    query = some_words(words)
-    with open_app(ctx, may_share=True, only_reads=True) as app:
-        found = app.search_all(query, framework=framework, limit=limit + 1)
-    emit({name: at_most(limit, rows) for name, rows in found.items()}, ctx, search_view)
+    found = app.search_all(" ".join(words), framework=framework, limit=limit + 1)
+    return {name: common.at_most(limit, rows) for name, rows in found.items()}
 
 
-def search_view(value: dict[str, list[Row]]) -> str:
-    lines = []
-    for row in value["entries"]:
-        title = f"{row.get('question') or row['topic']} ({_status(row)})"
-        lines += item_lines(row["id"], title, row["passage"])
-    for row in value["lessons"]:
-        lines += item_lines(f"{row['id']}  lesson of {row['phase']}", row["passage"])
-    return "\n".join(lines) or "none"
-
-
-@kr_group(
+@common.kr_group(
     "entries",
     "kr entries list --framework vue --status stale",
     "kr entries show vue-slots --report",
@@ -66,153 +57,210 @@ def command() -> None:
     """
 
 
-@kr_command("list", "kr entries list --framework vue --status stale --limit 20", group=command)
-@_FRAMEWORK
-@click.option(
-    "--status",
-    type=click.Choice(["fresh", "stale", "withdrawn"]),
-    help="Entries of this status, as of today; withdrawn: rated wrong.",
+@common.operation(
+    "list",
+    "kr entries list --framework vue --status stale --limit 20",
+    group=command,
+    may_share=True,
+    only_reads=True,
 )
-@limit_option
-def list_entries(ctx: click.Context, /, **page: Any) -> None:
+@common.framework_option
+@click.option("--status", type=click.Choice(_STATUSES), help="As of today; withdrawn: rated wrong.")
+@common.limit_option()
+def list_entries(app: "App", limit: int | None, **wanted: Any) -> common.Output:
     """List the entries, the last accessed first."""
-    with open_app(ctx, may_share=True, only_reads=True) as app:
-        found = app.entries(**page)
-    if (shown := len(found["entries"])) < found["total"]:
-        click.echo(f"the first {shown} of {found['total']} shown; --limit N shows more", err=True)
-    emit(found["entries"], ctx, entries_view)
+    found = app.entries(**wanted, limit=limit and limit + 1)["entries"]
+    return common.Output(value=common.at_most(limit, found), columns=LISTED)
 
 
-@kr_command("show", "kr entries show vue-slots --report", group=command)
+@common.operation(
+    "show", "kr entries show vue-slots --report", group=command, may_share=True, only_reads=True
+)
 @_ENTRY
 @_REPORT
-def show(ctx: click.Context, /, entry_id: str, *, report: bool) -> None:
+def show(app: "App", entry_id: str, *, report: bool) -> common.Output:
     """Show one entry: what is known of it, and why it is stale."""
-    with open_app(ctx, may_share=True, only_reads=True) as app:
-        emit(app.entry(entry_id, report=report), ctx, facts_view)
+    return common.Output(value=app.entry(entry_id, report=report), view=_with_report)
 
 
-@kr_command("remove", "kr entries remove vue-slots vue-watchers", group=command)
+def _with_report(value: Row) -> list[str]:
+    """Show an entry, and its report as it stands."""
+    lines = common.readable({name: it for name, it in value.items() if name != "report"})
+    return [*lines, "", value["report"] or "Its text is lost."] if "report" in value else lines
+
+
+@common.operation("remove", "kr entries remove vue-slots vue-watchers", group=command)
 @click.argument("entry_ids", metavar="ID...", nargs=-1, required=True)
-def remove(ctx: click.Context, /, entry_ids: tuple[str, ...]) -> None:
+def remove(app: "App", entry_ids: tuple[str, ...]) -> Row:
     """Move entries to the archive: all that are named, or none when one is unknown.
 
     The report's text is kept; kr archive restore ID brings the entry back.
     """
-    with open_app(ctx) as app:
-        emit(app.catalog.remove(entry_ids), ctx, changed_view)
+    return app.catalog.remove(entry_ids)
 
 
-@kr_command("history", "kr entries history vue-slots --revision 1", group=command)
+@common.operation("history", "kr entries history vue-slots --revision 1", group=command)
 @_ENTRY
 @click.option("--revision", type=int, metavar="N", help="Give the text of revision N.")
-def history(ctx: click.Context, /, entry_id: str, revision: int | None) -> None:
+def history(app: "App", entry_id: str, revision: int | None) -> Row | list[Row]:
     """List the texts that an entry's report had before, the oldest first."""
-    with open_app(ctx) as app:
-        if revision is None:
-            emit(app.catalog.history(entry_id), ctx, history_view)
-        else:
-            emit(app.catalog.revision(entry_id, revision), ctx, facts_view)
+    return app.catalog.history(entry_id) if revision is None else app.catalog.revision(entry_id, revision)
 
 
-@kr_command("restore", "kr entries history vue-slots", "kr entries restore vue-slots 1", group=command)
+@common.operation("restore", "kr entries history vue-slots", "kr entries restore vue-slots 1", group=command)
 @_ENTRY
 @click.argument("revision", type=int)
-def restore(ctx: click.Context, /, entry_id: str, revision: int) -> None:
+def restore(app: "App", entry_id: str, revision: int) -> Row:
     """Bring an earlier text of an entry back; the present one becomes a revision itself.
 
     To bring an archived entry back, see kr archive restore.
     """
-    with open_app(ctx) as app:
-        emit(app.catalog.restore_revision(entry_id, revision), ctx, changed_view)
+    return app.catalog.restore_revision(entry_id, revision)
 
 
-@kr_group("archive", "kr archive list --reason manual", "kr archive restore vue-slots")
+@common.kr_group("archive", "kr archive list --reason manual", "kr archive restore vue-slots")
 def archive() -> None:
     """Look through the archive, and bring entries back."""
 
 
-@kr_command("list", "kr archive list --framework vue --reason lru", group=archive)
-@_FRAMEWORK
-@click.option(
-    "--reason",
-    type=click.Choice(["lru", "age", "manual"]),
-    help="Evicted for room, not accessed for too long, or removed by hand.",
-)
-@limit_option
-def list_archive(ctx: click.Context, /, limit: int | None, **wanted: Any) -> None:
+@common.operation("list", "kr archive list --framework vue --reason lru", group=archive, only_reads=True)
+@common.framework_option
+@click.option("--reason", type=click.Choice(_REASONS), help="Evicted for room, too old, or removed by hand.")
+@common.limit_option()
+def list_archive(app: "App", limit: int | None, **wanted: Any) -> common.Output:
     """List the archived entries, the last archived first."""
-    with open_app(ctx, only_reads=True) as app:
-        found = app.catalog.archive(**wanted, limit=limit and limit + 1)
-    emit(at_most(limit, found), ctx, archive_view)
+    found = app.catalog.archive(**wanted, limit=limit and limit + 1)
+    return common.Output(value=common.at_most(limit, found), columns=ARCHIVED)
 
 
-_NUMBER = click.option(
-    "--archive-id", type=int, metavar="N", help="Which one, by its number in kr archive list."
-)
+_NUMBER = click.option("--archive-id", type=int, help="Which one, by its number in kr archive list.")
 
 
-@kr_command("show", "kr archive show vue-slots --archive-id 7 --report", group=archive)
+@common.operation("show", "kr archive show vue-slots --archive-id 7 --report", group=archive)
 @_ENTRY
 @_NUMBER
 @_REPORT
-def show_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> None:
+def show_archived(app: "App", entry_id: str, **wanted: Any) -> common.Output:
     """Show one archived entry: its row, when and why it left. Of several of one id the last archived."""
-    with open_app(ctx) as app:
-        emit(app.catalog.archived(entry_id, **wanted), ctx, facts_view)
+    return common.Output(value=app.catalog.archived(entry_id, **wanted), view=_with_report)
 
 
-@kr_command("restore", "kr archive restore vue-slots --archive-id 7", group=archive)
+@common.operation("restore", "kr archive restore vue-slots --archive-id 7", group=archive)
 @_ENTRY
 @_NUMBER
-def restore_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> None:
+def restore_archived(app: "App", entry_id: str, **wanted: Any) -> Row:
     """Make an archived entry live and fresh again, with its own text at its path.
 
     Of several of one id the last archived comes back; a placeholder comes back stale. A live entry of its id or topic
-    goes to the archive. The index stays within its
-    capacity: the entry accessed longest ago may leave it.
+    goes to the archive. The index stays within its capacity: the entry accessed longest ago may leave it.
     """
-    with open_app(ctx) as app:
-        emit(app.catalog.restore(entry_id, **wanted), ctx, changed_view)
+    return app.catalog.restore(entry_id, **wanted)
 
 
-def _status(row: Row) -> str:
-    return "withdrawn: rated wrong" if row["status"] == "withdrawn" else str(row["status"])
+# --- findings
 
 
-def entries_view(rows: list[Row]) -> str:
-    facts = "{framework} {framework_version}; {status}, confidence {confidence}, used {last_accessed:.10}"
-    return _listed([row | {"status": _status(row)} for row in rows], facts)
+def _writer(session_id: str | None) -> Writer | None:
+    """Return the person at the terminal; None for an agent, which names its session or has none."""
+    return person() if session_id is None and common.is_person() else None
 
 
-def archive_view(rows: list[Row]) -> str:
-    return _listed(rows, "{framework} {framework_version}; no {archive_id}, {reason}, {archived_at:.16}")
+@common.operation(
+    "save",
+    "kr save zod \"How do I reject unknown keys?\" --file - <<'END'",
+    "Use z.strictObject(…): unknown keys are errors then.",
+    "END",
+    "kr save --request finding.yaml",
+    'kr save zod "Strict objects?" --answer "Use z.strictObject." \\',
+    '  --code-file strict.ts --verified-by "npm test" --session-id s-1',
+    may_share=True,
+)
+@common.question_options
+@click.option("--file", "answer_file", metavar="FILE|-", help="Read the answer, or a whole report.")
+@click.option("--answer", help="The answer, in a sentence or two.")
+@click.option("--code", help="The snippet that proved it.")
+@click.option("--code-file", metavar="FILE", help="Read the snippet from a file.")
+@click.option("--caveats", help="What to watch out for.")
+@click.option("--source", "sources", multiple=True, metavar="URL|PATH", help="Where it is from; repeatable.")
+@click.option("--verified-by", help="What proved it: a test, a command, production.")
+@click.option("--entry", metavar="ID", help="The entry that it answers or improves.")
+@common.identity_options
+@common.request_option(finding_request)
+def save(app: "App", *, answer_file: str | None, code_file: str | None, **given: Any) -> Any:
+    """Keep what you found out about FRAMEWORK and proved, so that whoever asks next has it.
+
+    QUESTION is what somebody would ask. The answer is Markdown, or a whole report of kr's template; with code and
+    caveats at most 1,200 tokens. An entry of the same topic, or the one that --entry names, gets it as its new text;
+    the earlier text stays in its history. What gives orders to its reader, or switches a safeguard off, waits for a
+    person: kr review.
+    """
+    request = common.given_request(given)
+    if isinstance(request, bytes):
+        return app.save_finding(request)
+    if (answer_file is None) == (given["answer"] is None):
+        raise click.UsageError("give the answer with --file or with --answer, one of them.")
+    if answer_file is not None:
+        request["answer"] = _text_of(answer_file)
+    if code_file is not None:
+        ending = Path(code_file).suffix[1:]
+        request["code"] = fenced(_text_of(code_file).strip("\n"), ending if ending.isalnum() else "")
+    return app.save_finding(request, _writer(given["session_id"]))
 
 
-def _listed(rows: list[Row], facts: str) -> str:
-    lines = []
-    for row in rows:
-        lines += item_lines(row["id"], f"{row.get('question') or row['topic']}; {facts.format(**row)}")
-    return "\n".join(lines) or "none"
+def _text_of(source: str) -> str:
+    try:
+        return common.read_request(source).decode()
+    except UnicodeDecodeError as error:
+        raise KrError(f"{source}: is not UTF-8 text: byte {error.start + 1}") from error
 
 
-def history_view(rows: list[Row]) -> str:
-    columns = ("revision", "framework_version", "confidence", "researched_at", "replaced_at")
-    cells = [[str(row[name] or "-")[:19] for name in columns] for row in rows]
-    return table([name.replace("_", " ") for name in columns], cells) if rows else "no earlier text"
+@common.operation(
+    "rate", 'kr rate zod-reject-unknown-keys --wrong --note "gone in version 4"', may_share=True
+)
+@_ENTRY
+@click.option("--worked", is_flag=True, help="It worked: it is confirmed, and fresh again.")
+@click.option("--wrong", is_flag=True, help="It is wrong: it is served to nobody, and shown with the note.")
+@click.option("--note", help="What is wrong, in a sentence.")
+@common.identity_options
+def rate(app: "App", entry_id: str, *, worked: bool, wrong: bool, **given: Any) -> Any:
+    """Say whether the report of entry ID worked.
+
+    Of each session the last rating of a text counts. Ratings are of the text that stands now: a new one has none. A
+    report that is withdrawn is served to nobody until it is improved.
+    """
+    if worked == wrong:
+        raise click.UsageError("say --worked or --wrong, one of them.")
+    outcome = {"outcome": "worked" if worked else "wrong"}
+    return app.rate_report(entry_id, given | outcome, _writer(given["session_id"]))
 
 
-def changed_view(value: Row) -> str:
-    """Say what was archived or restored, and how many entries are live now."""
-    lines = []
-    if "entry" in value:
-        entry = value["entry"]
-        lines.append(f"restored  {cell(entry['id'])}, {entry['status']}: {cell(entry['path'])}")
-        if value["replaced"] is not None:
-            lines.append(f"the text that it replaces is revision {value['replaced']} (kr entries history)")
-    for entry_id in [cell(row["id"]) for row in value.get("removed") or value.get("archived", ())]:
-        lines += [f"archived  {entry_id}  (kr archive restore {entry_id} brings it back)"]
-    if moved := max(value.get("lru_evicted", 0), 0) + value.get("auto_archived", 0):
-        lines.append(f"{counted(moved, 'other entry', 'other entries')} went to the archive, for room")
-    lines += [f"{click.style('note', fg='yellow')}  {cell(note)}" for note in value["warnings"]]
-    return "\n".join([*lines, f"{counted(value['index_count'], 'entry is', 'entries are')} live"])
+_REVIEW = (
+    "kr review approve ID lets one through, kr review reject ID drops it; kr save … --entry ID improves one."
+)
+
+
+@common.kr_group("review", "kr review", "kr review approve held-1f2e3d4c5b6a", invoke_without_command=True)
+@click.pass_context
+def review(ctx: click.Context) -> None:
+    """Show what waits for a person: findings and lessons that were held back, and reports rated wrong."""
+    if ctx.invoked_subcommand is None:
+        with common.open_app(ctx, only_reads=True) as app:
+            value = app.review()
+        hint = _REVIEW if any(value.values()) else "Nothing waits for a person."
+        common.emit(common.Output(value=value, hint=hint), ctx)
+
+
+@common.operation("approve", "kr review approve held-1f2e3d4c5b6a", group=review)
+@_ENTRY
+def approve(app: "App", entry_id: str) -> Row:
+    """Save a finding, or record a lesson, that was held back. At a terminal only."""
+    common.require_person("kr review approve")
+    return app.decide(entry_id, is_approved=True)
+
+
+@common.operation("reject", "kr review reject held-1f2e3d4c5b6a", group=review)
+@_ENTRY
+def reject(app: "App", entry_id: str) -> Row:
+    """Drop a finding, or a lesson, that was held back. At a terminal only."""
+    common.require_person("kr review reject")
+    return app.decide(entry_id, is_approved=False)

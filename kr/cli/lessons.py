@@ -1,46 +1,36 @@
-"""``kr lessons``: hand lessons to agents, record what their failures teach, and look at them."""
+"""``kr lessons`` and ``kr hook``: hand lessons to agents, record what their failures teach, and look at them."""
 
 import json
+import logging
 import os
+import stat
+import sys
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kr.cli.common import (
-    answer_request,
-    at_most,
-    emit,
-    facts_view,
-    is_person,
-    kr_command,
-    kr_group,
-    open_app,
-    read_request,
-    request_option,
-    schema_option,
-    some_words,
-    together,
-    warn,
-    wrapped,
-)
+from kr.cli import common
 from kr.errors import KrError
-from kr.models import to_plain
+from kr.lessons.hooks import ASK_FOR_LESSONS, DEFAULT_PHASE, LOOKED_AT, Failure, Start, read_hook
+from kr.models import PHASES
 from kr.schemas import inject_request, record_request
-from kr.text import counted
 
 if TYPE_CHECKING:
+    from kr.app import App
     from kr.lessons.review import Lessons
     from kr.store.lessons import LessonMark
 
-_CHANGE_TIMEOUT = 60.0
-"""Seconds that a change waits for a busy database."""
+logger = logging.getLogger(__name__)
+
+Row = dict[str, Any]
+
+LISTED = "id date tags summary ref status held_because injected recurred recurred_after_injection"
 
 
-@kr_group(
+@common.kr_group(
     "lessons",
     "kr lessons inject --phase code-review --framework vue --query paging",
     "kr lessons record --request return.yaml",
@@ -51,49 +41,43 @@ def command() -> None:
     """Lessons that agents learned from failures, in an append-only Markdown file."""
 
 
-@kr_command(
+@common.operation(
     "inject",
     "kr lessons inject --phase dev-execution --framework vue --query paging",
     "kr lessons inject --request request.yaml --format json",
     group=command,
+    may_share=True,
 )
-@request_option
-@click.option(
-    "--phase",
-    help="story-creation, story-review, dev-execution, code-review, e2e-inspection, or one of your own (phases).",
-)
-@click.option("--story-key", help="The story that the agent works on. Default: 0-0.")
-@click.option("--session-id", help="The session that the story belongs to. Default: a new one.")
-@click.option(
-    "--query",
-    help="What the agent is about to do, and every language, framework and tool it touches: only lessons that fit are given.",
-)
+@common.request_option(inject_request)
+@click.option("--phase", help=f"{', '.join(PHASES)}, or one of your own (phases).")
+@common.identity_options
+@click.option("--query", help="What the agent is about to do, with languages and tools: what fits is given.")
 @click.option("--framework", help="Give lessons about this framework, and of packages that it depends on.")
 @click.option("--file", "files", multiple=True, help="A file that the agent works on; may be repeated.")
-@schema_option(inject_request)
-def inject(
-    ctx: click.Context,
-    /,
-    *,
-    document: str | None,
-    phase: str | None,
-    story_key: str | None,
-    session_id: str | None,
-    **task: Any,
-) -> int:
+def inject(app: "App", *, document: str | None, **given: Any) -> common.Output:
     """Give the lessons of a phase, for an agent that is about to start."""
-    if not phase if document is None else (phase or story_key or session_id):
+    given = {name: value for name, value in given.items() if value}
+    phase, caller = (
+        given.pop("phase", None),
+        _identity(given.pop("story_key", None), given.pop("session_id", None)),
+    )
+    if (phase is None) == (document is None):
         raise click.UsageError("Give --phase, or --request FILE that has it.")
-    need = {name: value for name, value in task.items() if value}
-    with open_app(ctx, may_share=True) as app:
-        if document is not None:
-            envelope = answer_request(document, lambda data: app.research.inject(data, need))
-        else:
-            identity = _identity(story_key, session_id)
-            envelope = app.research.inject({**identity, "lessons_inject": {"phase": phase, **need}})
-    value = to_plain(envelope)
-    emit(value, ctx, injection_view)
-    return 1 if value["status"] == "failure" else 0
+    typed = {**caller, "lessons_inject": {"phase": phase}}
+    request = typed if document is None else common.read_request(document)
+    return common.Output(value=app.research.inject(request, given), view=injection_view)
+
+
+def injection_view(value: dict[str, Any]) -> list[str]:
+    """Show the block that an agent gets, or why there is none."""
+    results = value["results"]
+    if results is None or not results["injected_count"]:
+        return [
+            value["status"],
+            *common.problem_lines(value),
+            *(["no lesson fits this task"] if results else []),
+        ]
+    return [str(results["injection_block"]).rstrip()]
 
 
 def _identity(story_key: str | None = None, session_id: str | None = None) -> dict[str, str]:
@@ -101,9 +85,8 @@ def _identity(story_key: str | None = None, session_id: str | None = None) -> di
     return {"story_key": story_key or "0-0", "session_id": session}
 
 
-@kr_command("record", "kr lessons record --request return.yaml", group=command)
-@request_option
-@schema_option(record_request)
+@common.kr_command("record", "kr lessons record --request return.yaml", group=command)
+@common.request_option(record_request)
 def record(ctx: click.Context, /, document: str | None) -> None:
     """Record what an agent's return teaches.
 
@@ -112,168 +95,243 @@ def record(ctx: click.Context, /, document: str | None) -> None:
     from kr.lessons.record import confirmation, skip  # heavy
 
     try:
-        data = read_request(document) if document else b""
-        with open_app(ctx, may_share=True) as app:
+        data = common.read_request(document) if document else b""
+        with common.open_app(ctx, may_share=True) as app:
             envelope = app.record_lessons(data)
     except (KrError, OSError, ValueError) as error:
-        warn(f"nothing is recorded: {error}")
+        logger.warning("nothing is recorded: %s", error)
         envelope = skip({}, f"Recording skipped: {error}")
     if line := confirmation(envelope):
         click.echo(line, err=True)
-    emit(to_plain(envelope), ctx, _recording)
+    common.emit(common.Output(value=envelope, status=0), ctx)
 
 
-@contextmanager
-def _open(ctx: click.Context, *, phase: str | None = None, is_change: bool = False) -> Iterator["Lessons"]:
-    """Open the project's lessons, to look at or to change them; ``phase`` must be one of the project's."""
-    waits = {"timeout": _CHANGE_TIMEOUT} if is_change else {}
-    with open_app(ctx, only_reads=not is_change) as app, app.lessons(**waits) as lessons:
-        phases = app.settings.knowledge_research.all_phases
-        if phase not in {None, *phases}:
-            raise click.BadParameter(f"{phase!r} is not one of {', '.join(phases)}.", param_hint="--phase")
-        yield lessons
+def _changing(app: "App") -> AbstractContextManager["Lessons"]:
+    """Open the project's lessons to change them: who does waits long for a busy database."""
+    return app.lessons(timeout=60.0)
 
 
-_listing = together(
-    click.option("--phase", help="Only lessons of this phase."),
-    click.option(
-        "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Lessons at most."
-    ),
-)
+def _require_phase(app: "App", phase: str | None) -> None:
+    phases = app.settings.knowledge_research.all_phases
+    if phase not in {None, *phases}:
+        raise click.BadParameter(f"{phase!r} is not one of {', '.join(phases)}.", param_hint="--phase")
 
 
-def _list(ctx: click.Context, phase: str | None, limit: int, query: str = "") -> None:
-    with _open(ctx, phase=phase) as lessons:
+_PHASE = click.option("--phase", help="Only lessons of this phase.")
+
+
+def _list(app: "App", phase: str | None, limit: int, query: str = "") -> common.Output:
+    _require_phase(app, phase)
+    with app.lessons() as lessons:
         found = lessons.lessons(phase=phase, query=query, limit=limit + 1)
-    emit(at_most(limit, found), ctx, listing_view)
+    return common.Output(value=common.at_most(limit, found), columns=LISTED)
 
 
-@kr_command("list", "kr lessons list --phase dev-execution --limit 20", group=command)
-@_listing
-def list_(ctx: click.Context, /, phase: str | None, limit: int) -> None:
+@common.operation("list", "kr lessons list --phase dev-execution --limit 20", group=command, only_reads=True)
+@_PHASE
+@common.limit_option(100)
+def list_(app: "App", phase: str | None, limit: int) -> common.Output:
     """List lessons, the newest first: how often each was given, and how often its failure came back."""
-    _list(ctx, phase, limit)
+    return _list(app, phase, limit)
 
 
-@kr_command("search", 'kr lessons search "row height"', group=command)
+@common.operation("search", 'kr lessons search "row height"', group=command, only_reads=True)
 @click.argument("words", nargs=-1, required=True)
-@_listing
-def search(ctx: click.Context, /, words: tuple[str, ...], phase: str | None, limit: int) -> None:
+@_PHASE
+@common.limit_option(100)
+def search(app: "App", words: tuple[str, ...], phase: str | None, limit: int) -> common.Output:
     """Find lessons by WORDS, the most relevant first."""
-    _list(ctx, phase, limit, some_words(words))
+    return _list(app, phase, limit, " ".join(words))
 
 
 _ID = click.argument("lesson_id", metavar="ID")
 
 
-@kr_command("show", "kr lessons show 2f1c9a7b", group=command)
+@common.operation("show", "kr lessons show 2f1c9a7b", group=command, only_reads=True)
 @_ID
-def show(ctx: click.Context, /, lesson_id: str) -> None:
+def show(app: "App", lesson_id: str) -> Row:
     """Show one lesson with everything that is known of it."""
-    with _open(ctx) as lessons:
-        _emit_one(lessons.show(lesson_id), ctx)
-
-
-def _emit_one(lesson: dict[str, Any], ctx: click.Context) -> None:
-    emit(lesson, ctx, lambda it: listing_view([it]))
+    with app.lessons() as lessons:
+        return lessons.show(lesson_id)
 
 
 def _marking(name: str, mark: "LessonMark", summary: str) -> None:
     """Make the command that sets a mark, and takes it off with --undo."""
 
-    @kr_command(name, f"kr lessons {name} 2f1c9a7b", group=command, help=summary)
+    @common.operation(name, f"kr lessons {name} 2f1c9a7b", group=command, help=summary)
     @_ID
     @click.option("--undo", is_flag=True, help="Take it back.")
-    def change(ctx: click.Context, /, lesson_id: str, *, undo: bool) -> None:
-        with _open(ctx, is_change=True) as lessons:
+    def change(app: "App", lesson_id: str, *, undo: bool) -> Row:
+        with _changing(app) as lessons:
             _require_person_for_held(lessons, lesson_id)
-            _emit_one(lessons.mark(lesson_id, mark, is_set=not undo), ctx)
+            return lessons.mark(lesson_id, mark, is_set=not undo)
 
 
 def _require_person_for_held(lessons: "Lessons", lesson_id: str) -> None:
-    if not is_person() and lessons.show(lesson_id)["status"] == "quarantined":
-        raise KrError("it was held back, and waits for a person at a terminal: kr review")
+    if lessons.show(lesson_id)["status"] == "quarantined":
+        common.require_person("changing what waits (kr review)")
 
 
 _marking("retire", "retired_at", "Stop giving a lesson to agents. Its line stays in the file.")
 _marking("pin", "pinned_at", "Give a lesson before all others of its phase.")
 
 
-@kr_command("add", 'kr lessons add "Rows mix without keys" --fix "Give rows a key" --tag vue', group=command)
+@common.operation(
+    "add",
+    'kr lessons add "Rows mix without keys" --fix "Give rows a key" --tag vue',
+    group=command,
+    may_share=True,
+)
 @click.argument("symptom")
 @click.option("--fix", required=True, help="What to do: one sentence of at most 120 characters.")
-@click.option(
-    "--phase", default="dev-execution", show_default=True, help="The phase whose agents are to know it."
-)
+@click.option("--phase", default=DEFAULT_PHASE, show_default=True, help="Whose agents are to know it.")
 @click.option("--tag", "tags", multiple=True, help="A framework that it is about; may be repeated.")
 @click.option("--ref", help="The file that it is about, with its line: src/app.py:12.")
-def add(
-    ctx: click.Context, /, *, symptom: str, fix: str, phase: str, tags: tuple[str, ...], ref: str | None
-) -> None:
+def add(app: "App", *, symptom: str, fix: str, phase: str, tags: tuple[str, ...], ref: str | None) -> Any:
     """Write a lesson yourself: what one sees, in some 60 characters, and what to do. KR_SERVER takes it as a session's."""
     if os.environ.get("KR_SERVER"):
         lesson = {"symptom": symptom, "fix": fix, "ref": ref, "tags": tags}
-        request = {**_identity(), "phase": phase, "lesson": lesson}
-        with open_app(ctx, may_share=True) as app:
-            envelope = app.record_lessons(json.dumps(request).encode())
-        emit(to_plain(envelope), ctx, _recording)
-        return
-    with _open(ctx, phase=phase, is_change=True) as lessons:
-        added = lessons.add(symptom, fix, phase=phase, tags=tags, ref=ref, by_person=is_person())
+        return app.record_lessons(json.dumps({**_identity(), "phase": phase, "lesson": lesson}).encode())
+    _require_phase(app, phase)
+    with _changing(app) as lessons:
+        added = lessons.add(symptom, fix, phase=phase, tags=tags, ref=ref, by_person=common.is_person())
     if added["status"] == "quarantined":
-        warn(f"it waits for a person: {added['held_because']}; kr review")
-    _emit_one(added, ctx)
+        logger.warning("it waits for a person: %s; kr review", added["held_because"])
+    return added
 
 
-@kr_command("edit", 'kr lessons edit 2f1c9a7b "Rows mix" --fix "Give each row a key"', group=command)
+@common.operation("edit", 'kr lessons edit 2f1c9a7b "Rows mix" --fix "Give each row a key"', group=command)
 @_ID
 @click.argument("symptom")
 @click.option("--fix", help="What to do, as with kr lessons add. Without it SYMPTOM is the whole lesson.")
-def edit(ctx: click.Context, /, lesson_id: str, symptom: str, fix: str | None) -> None:
+def edit(app: "App", lesson_id: str, symptom: str, fix: str | None) -> Row:
     """Reword a lesson. The new line goes to the end of the file and takes the old one's place."""
-    with _open(ctx, is_change=True) as lessons:
+    with _changing(app) as lessons:
         _require_person_for_held(lessons, lesson_id)
-        _emit_one(lessons.edit(lesson_id, symptom, fix, by_person=is_person()), ctx)
+        return lessons.edit(lesson_id, symptom, fix, by_person=common.is_person())
 
 
-@kr_command("import", "kr lessons import ../shop/lessons/_lessons-learned.md", group=command)
+@common.operation("import", "kr lessons import ../shop/lessons/_lessons-learned.md", group=command)
 @click.argument("files", nargs=-1, required=True)
-def import_(ctx: click.Context, /, files: tuple[str, ...]) -> None:
+def import_(app: "App", files: tuple[str, ...]) -> dict[str, int]:
     """Add the lessons of other lessons files, those that are not known yet."""
-    with _open(ctx, is_change=True) as lessons:
-        emit(lessons.import_files([*map(Path, files)]), ctx, facts_view)
+    with _changing(app) as lessons:
+        return lessons.import_files([*map(Path, files)])
 
 
-def injection_view(value: dict[str, Any]) -> str:
-    results = value["results"]
-    if results is None:
-        return "\n".join([click.style(value["status"], bold=True), *_problems(value)])
-    if not results["injected_count"]:
-        of_phase = counted(results["phase_filtered_count"], "lesson")
-        return f"None is given: {of_phase} of {results['phase']}, {results['total_lessons_found']} in all, and none fits this task."
-    return str(results["injection_block"])
+# --- the hook of Claude Code
+
+_HOOK_WAITS = {"timeout": 1.0, "lock_timeout": 2.5}
+"""Seconds to wait for a busy database, and for others who record. A hook that takes longer is killed, and says nothing."""
+_HOOK_EPILOG = """\b
+Example, in .claude/settings.json, for SessionStart, SubagentStart,
+PostToolUseFailure and SubagentStop:
+  {"hooks": {"SubagentStart": [{"hooks":
+    [{"type": "command", "command": "kr hook", "timeout": 10}]}]}}
+"""
 
 
-def _recording(value: dict[str, Any]) -> str:
-    results = value["results"]
-    lines = [f"{click.style(value['status'], bold=True)}  {results.get('message', results['file_path'])}"]
-    lines += [f"  [{entry['phase']}] {entry['summary']}" for entry in results["recorded_entries"]]
-    return "\n".join([*lines, *_problems(value)])
+class _FailsOpen(common.Command):
+    """A command whose wrong command line is reported, and stops nobody: status 2 would block the agent."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            _tell(error.format_message())
+            ctx.exit(0)
 
 
-def _problems(value: dict[str, Any]) -> list[str]:
-    return [f"{click.style('error', fg='red')} {problem['message']}" for problem in value["errors"]]
+@common.kr_command(
+    "hook",
+    cls=_FailsOpen,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    epilog=_HOOK_EPILOG,
+)
+@click.option("--phase", envvar="KR_PHASE", help="The phase of agents whose type does not say it.")
+@click.option("--story-key", envvar="KR_STORY_KEY", default="0-0", help="The story that is worked on.")
+def hook(ctx: click.Context, /, phase: str | None, story_key: str) -> None:
+    """Answer a Claude Code hook whose JSON comes on standard input. It fails open: the exit status is 0 whatever happens.
+
+    SessionStart and SubagentStart get the lessons of the agent's phase, those first that fit its task;
+    PostToolUseFailure and SubagentStop are recorded; an agent that returns a failure without lessons is asked once
+    what it learned. An agent's phase follows from its type (dev, review, e2e, story), else from --phase or KR_PHASE, else it is
+    dev-execution. The project is that of the event's cwd.
+    """
+    try:
+        data = json.loads(b"" if sys.stdin is None else sys.stdin.buffer.read())
+        event = read_hook(data, _tail)
+        if event is None:
+            return
+        cwd = data.get("cwd")  # the hook itself may be started elsewhere
+        if isinstance(cwd, str) and Path(cwd).is_absolute() and Path(cwd).is_dir():
+            os.chdir(cwd)
+        with common.open_app(ctx, may_share=True) as app:
+            app.server_timeout = 3.0
+            known = _known_phase(app, event.phase or phase)
+            identity = {"session_id": event.session_id, "story_key": story_key or "0-0"}
+            if isinstance(event, Start):
+                answer = _give(app, event, known, identity)
+            else:
+                answer = _record(app, event, known, identity)
+        if answer is not None:
+            click.echo(json.dumps(answer))  # ASCII, so that no locale stands between us and the reader
+    except Exception as error:  # noqa: BLE001 - a hook that fails must not stop the agent
+        _tell(
+            f"{error}; docs/agents.md shows what Claude Code sends"
+            if isinstance(error, ValueError)
+            else str(error)
+        )
 
 
-def listing_view(lessons: list[dict[str, Any]]) -> str:
-    lines: list[str] = []
-    for lesson in lessons:
-        ref = f". Ref: {lesson['ref']}" if lesson["ref"] else ""
-        text = f"[{', '.join(lesson['tags'])}] {lesson['summary']}{ref}"
-        lines += wrapped(f"{lesson['id']}  {lesson['date']} ", text, indent=4)
-        held = f": {lesson['held_because']}" if lesson["status"] == "quarantined" else ""
-        given, back = (counted(lesson[name], "time") for name in ("injected", "recurred"))
-        although = f"{lesson['recurred_after_injection']} although given"
-        proof = f"{lesson['status']}{held}; given {given}; came back {back}, {although}"
-        lines += wrapped("    ", proof, indent=4)
-    return "\n".join(lines) or "No lessons."
+def _tell(problem: str) -> None:
+    click.echo(f"kr hook: {problem}", err=True)
+
+
+def _known_phase(app: "App", phase: str | None) -> str:
+    allowed = app.settings.knowledge_research.all_phases
+    if phase and phase not in allowed:
+        _tell(f"unknown phase {phase!r} passed over; allowed: {', '.join(allowed)}")
+    return phase if phase in allowed else DEFAULT_PHASE
+
+
+def _give(app: "App", event: Start, phase: str, identity: dict[str, str]) -> dict[str, Any] | None:
+    task = {"phase": phase, "query": event.query, "files": list(event.files)}
+    envelope = app.research.inject({**identity, "lessons_inject": task})
+    for problem in envelope.errors:
+        _tell(problem.message)
+    block = envelope.results["injection_block"] if envelope.status == "success" else ""
+    context = {"hookEventName": event.event, "additionalContext": block.rstrip("\n")}
+    return {"hookSpecificOutput": context} if block else None
+
+
+def _record(app: "App", event: Failure, phase: str, identity: dict[str, str]) -> dict[str, Any] | None:
+    """Record what a failure teaches. Who reports one without a lesson is asked for its words first, once."""
+    returned = event.agent_return
+    events = app.evident_events(phase, returned)
+    has_lessons = bool(returned.get("lessons") or returned.get("lesson"))
+    if events and not has_lessons and event.may_ask:
+        return {"decision": "block", "reason": ASK_FOR_LESSONS}
+    if events or has_lessons:
+        declared = events[0] if events else "general_agent_failure"
+        request = {**identity, "phase": phase, "event_type": declared, "agent_return": returned}
+        for problem in app.record_lessons(json.dumps(request).encode(), **_HOOK_WAITS).errors:
+            _tell(problem.message)
+    return None
+
+
+def _tail(path: str) -> str:
+    """Read the end of a transcript. A pipe or a device would keep the agent waiting: it is refused.
+
+    A session that starts names a transcript that only its first message writes.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return ""
+    with os.fdopen(file, "rb") as stream:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(f"{path} is not a regular file")
+        stream.seek(max(status.st_size - LOOKED_AT, 0))
+        return stream.read(LOOKED_AT).decode(errors="replace")

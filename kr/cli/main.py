@@ -1,6 +1,7 @@
 """The ``kr`` program: its groups of commands, and what every way out of it has in common."""
 
 import importlib
+import logging
 import os
 import signal
 import sys
@@ -11,8 +12,12 @@ from typing import Any
 import click
 
 from kr import __version__
-from kr.cli.common import Group, colour, complain
+from kr.cli.common import Group, colour
 from kr.errors import KrError
+from kr.text import strip_invisible
+
+logger = logging.getLogger(__name__)
+_SHADES = {"ERROR": "red", "WARNING": "yellow"}
 
 GROUPS = {
     "Ask": (
@@ -21,17 +26,17 @@ GROUPS = {
         ("explain", "research:explain", "Show why the cache answers a question, or does not."),
     ),
     "Give back": (
-        ("save", "findings:save", "Keep what you found out and proved, for whoever asks next."),
-        ("rate", "findings:rate", "Say whether a report worked, or is wrong."),
-        ("review", "findings:review", "Show what waits for a person, and let it through or drop it."),
+        ("save", "entries:save", "Keep what you found out and proved, for whoever asks next."),
+        ("rate", "entries:rate", "Say whether a report worked, or is wrong."),
+        ("review", "entries:review", "Show what waits for a person, and let it through or drop it."),
     ),
     "Learn": (
         ("lessons", "lessons:command", "Inject, record, search and edit lessons of earlier failures."),
-        ("hook", "hook:command", "Answer a Claude Code hook: give lessons, record failures."),
+        ("hook", "lessons:hook", "Answer a Claude Code hook: give lessons, record failures."),
     ),
     "Serve agents": (
-        ("mcp", "serve:mcp", "Serve an agent over MCP, on standard input and output."),
-        ("serve", "serve:serve", "Serve a fleet over HTTP and MCP, and people with a page."),
+        ("mcp", "maintenance:mcp", "Serve an agent over MCP, on standard input and output."),
+        ("serve", "maintenance:serve", "Serve a fleet over HTTP and MCP, and people with a page."),
     ),
     "Look after the knowledge": (
         ("entries", "entries:command", "List, show, remove and restore entries."),
@@ -45,8 +50,8 @@ GROUPS = {
         ("workflow", "workflow:command", "Start, run, approve and report workflows made from templates."),
     ),
     "Set up and look after": (
-        ("init", "init:init", "Write kr.yaml and create the knowledge base."),
-        ("trust", "init:trust", "Trust a project's kr.yaml: allow what it starts, expands and calls."),
+        ("init", "project:init", "Write kr.yaml and create the knowledge base."),
+        ("trust", "project:trust", "Trust a project's kr.yaml: allow what it starts, expands and calls."),
         ("stats", "maintenance:stats", "Count what the cache saves, costs and holds."),
         ("doctor", "maintenance:doctor", "Find what is wrong with the knowledge base, and repair it."),
         ("db", "maintenance:db", "Find, check, upgrade, back up and restore the database."),
@@ -104,6 +109,31 @@ def cli() -> None:
     """
 
 
+class _Labelled(logging.Formatter):
+    """Begins a message with its level, and takes out what a terminal would obey: names of files may be hostile."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        label = f"{record.levelname.lower()}:"
+        if colour() is None and sys.stderr.isatty():
+            label = click.style(label, fg=_SHADES.get(record.levelname), bold=True)
+        return f"{label} {strip_invisible(record.getMessage())}"
+
+
+def configure_logging() -> None:
+    """Send warnings to standard error, and with --verbose what kr does."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Labelled())
+    logging.basicConfig(level=logging.WARNING, force=True, handlers=[handler])
+    logging.getLogger("kr").setLevel(logging.WARNING)
+    # It logs an interrupt that strikes while a connection closes as an error with its traceback, and raises it as well.
+    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
+
+
+def complain(message: str) -> None:
+    """Print an error on standard error."""
+    logger.error("%s", message)
+
+
 class Terminated(BaseException):
     """SIGTERM arrived. Like KeyboardInterrupt it is no Exception, so that nothing but clean-up catches it."""
 
@@ -132,6 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     # What a locale that knows ASCII alone could not decode is UTF-8 all the same.
     given = [os.fsencode(argument).decode(errors="replace") for argument in given]
+    configure_logging()
     signals = _Signals()
     try:
         status = _run(given)
@@ -141,9 +172,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if signals.received is None:
             if {"--verbose", "-v"} & set(given):
                 raise
-            complain(
-                f"unexpected {type(error).__name__}: {error}\nThis is a bug in kr; --verbose shows where."
-            )
+            kind = type(error).__name__
+            complain(f"unexpected {kind}: {error}\nThis is a bug in kr; --verbose shows where.")
         status = 1
     return status if signals.received is None else 128 + signals.received
 

@@ -2,47 +2,38 @@
 
 import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kr.cli.common import (
-    MOST,
-    emit,
-    item_lines,
-    kr_command,
-    kr_group,
-    open_app,
-    to_json,
-    together,
-    wrapped,
-    write_out,
-)
+from kr.cli import common
 from kr.models import person
 from kr.text import one_line
 from kr.workflows.model import template_schema
-from kr.workflows.report import MARKS, duration
 from kr.workflows.runner import OnChange
 from kr.workflows.service import Workflows
-from kr.workflows.state import Instance, StepState, SubTask
+from kr.workflows.state import Instance
 from kr.workflows.template import Problem
 
+if TYPE_CHECKING:
+    from kr.app import App
+
+_LISTED = "workflow_id status current_step updated_at state_file"
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
 _STATE = click.option(
     "--state",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=_FILE,
     metavar="FILE",
     help="The state file. Default: workflow_state.json in the working directory.",
 )
-_SIMULATE = click.option(
-    "--simulate",
-    is_flag=True,
-    help="Run no command: follow the path that the values lead to, and approve every approval.",
-)
+_SIMULATE = click.option("--simulate", is_flag=True, help="Run no command, and approve every approval.")
 
 
-@kr_group(
+@common.kr_group(
     "workflow",
     "kr workflow validate deployment",
     "kr workflow start sprint-warmup --set max_calls=5",
@@ -59,52 +50,44 @@ def command() -> None:
     """
 
 
-@kr_command("validate", "kr workflow validate release.md", group=command)
+@common.operation("validate", "kr workflow validate release.md", group=command)
 @click.argument("template")
-def validate(ctx: click.Context, /, template: str) -> int:
+def validate(app: "App", template: str) -> common.Output:
     """Report every mistake in a template in one run. The exit status is 1 if there is one."""
-    with open_app(ctx) as app:
-        value = app.workflows().validate(template)
-    emit(value, ctx, _problems)
-    return 1 if value["problems"] else 0
+    value = app.workflows().validate(template)
+    return common.Output(value=value, view=_problems, status=int(bool(value["problems"])))
 
 
-@kr_command("start", "kr workflow start release --set version=2 --simulate", group=command)
+@common.operation("start", "kr workflow start release --set version=2 --simulate", group=command)
 @click.argument("template")
 @click.option(
     "--set",
     "assignments",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A parameter's value, read by its type: lists and objects as JSON, a list of texts with commas too. "
-    "Repeatable.",
+    help="A parameter's value, read by its type: lists and objects as JSON. Repeatable.",
 )
 @_STATE
 @click.option("--no-run", "run", flag_value=False, default=True, help="Only write the state file.")
 @_SIMULATE
-def start(ctx: click.Context, /, template: str, assignments: tuple[str, ...], **how: Any) -> int:
+def start(app: "App", template: str, assignments: tuple[str, ...], **how: Any) -> common.Output:
     """Make an instance of a template, write its state file, and run it.
 
     An instance that has not ended is never overwritten; an ended one is kept beside it under its workflow_id.
     """
-    given = _given(assignments)
-    return _act(ctx, lambda it: it.start(template, given, **how))
+    return _shown(_watched(app).start(template, _given(assignments), **how), how["state"])
 
 
-@kr_command("run", "kr workflow run", "kr workflow run --retry --state release.json", group=command)
-@click.option(
-    "--retry",
-    is_flag=True,
-    help="Continue a failed instance; of a parallel step only the failed sub-tasks run again.",
-)
+@common.operation("run", "kr workflow run", "kr workflow run --retry --state release.json", group=command)
+@click.option("--retry", is_flag=True, help="Continue a failed one: what failed runs again.")
 @_STATE
 @_SIMULATE
-def run(ctx: click.Context, /, **how: Any) -> int:
+def run(app: "App", **how: Any) -> common.Output:
     """Continue an instance from its first unfinished step, whatever stopped or killed it."""
-    return _act(ctx, lambda it: it.run(**how))
+    return _shown(_watched(app).run(**how), how["state"])
 
 
-_deciding = together(
+_deciding = common.together(
     click.argument("step_id", metavar="STEP"),
     click.option("--by", metavar="NAME", help="Who decides. Default: the user's name."),
     click.option("--note", default="", help="A note that is kept with the decision."),
@@ -112,76 +95,74 @@ _deciding = together(
 )
 
 
-@kr_command("approve", 'kr workflow approve approve_deployment --note "change 4711"', group=command)
+@common.operation("approve", 'kr workflow approve approve_deployment --note "change 4711"', group=command)
 @_deciding
-def approve(ctx: click.Context, /, **decision: Any) -> int:
+def approve(app: "App", **decision: Any) -> common.Output:
     """Approve the step that waits, and continue."""
-    return _decide(ctx, is_approved=True, **decision)
+    return _decide(app, is_approved=True, **decision)
 
 
-@kr_command("reject", 'kr workflow reject approve_deployment --note "not on a Friday"', group=command)
+@common.operation("reject", 'kr workflow reject approve_deployment --note "not on a Friday"', group=command)
 @_deciding
-def reject(ctx: click.Context, /, **decision: Any) -> None:
+def reject(app: "App", **decision: Any) -> common.Output:
     """Reject the step that waits: the instance fails for good."""
-    _decide(ctx, is_approved=False, **decision)
+    return replace(_decide(app, is_approved=False, **decision), status=0)
 
 
-@kr_command("status", "kr workflow status --state release.json", group=command)
+@common.operation("status", "kr workflow status --state release.json", group=command)
 @_STATE
-def status(ctx: click.Context, /, state: Path | None) -> None:
+def status(app: "App", state: Path | None) -> common.Output:
     """Show an instance as it stands. The exit status is 0 whatever its status is."""
-    with open_app(ctx) as app:
-        _emit(ctx, app.workflows().instance(state))
+    return replace(_shown(app.workflows().instance(state), state), status=0)
 
 
-@kr_command("report", "kr workflow report --output release.md", group=command)
+@common.operation("report", "kr workflow report --output release.md", group=command)
 @click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Where it is written. Default: <template_id>_report.md beside the state file.",
+    "--output", type=_FILE, metavar="FILE", help="Default: <template_id>_report.md beside the state."
 )
 @_STATE
-def report(ctx: click.Context, /, state: Path | None, output: Path | None) -> None:
+def report(app: "App", **where: Path | None) -> dict[str, str]:
     """Write the Markdown report: timeline, durations, approvals, sub-tasks and results."""
-    with open_app(ctx) as app:
-        path = app.workflows().report(state=state, output=output)
-    emit({"report": str(path)}, ctx, lambda value: str(value["report"]))
+    return {"report": str(app.workflows().report(**where))}
 
 
-@kr_command("list", "kr workflow list --limit 5", group=command)
-@click.option(
-    "--limit", type=click.IntRange(1, MOST), default=50, show_default=True, help="Instances at most."
-)
-def list_(ctx: click.Context, /, limit: int) -> None:
+@common.operation("list", "kr workflow list --limit 5", group=command)
+@common.limit_option(50)
+def list_(app: "App", limit: int) -> common.Output:
     """List the instances that the knowledge base knows, the newest first."""
-    with open_app(ctx) as app:
-        emit(app.workflows().rows(limit), ctx, _listing)
+    return common.Output(value=app.workflows().rows(limit), columns=_LISTED)
 
 
-@kr_command("schema", "kr workflow schema > template.schema.json", group=command)
+@common.kr_command("schema", "kr workflow schema > template.schema.json", group=command)
 def schema(_: click.Context) -> None:
     """Print the JSON Schema of a template, for completion in editors."""
-    write_out(to_json(template_schema()))
+    common.write_out(common.to_json(template_schema()))
 
 
-def _act(ctx: click.Context, act: Callable[[Workflows], Instance]) -> int:
-    """Run something that changes an instance, watched on standard error."""
-    with open_app(ctx) as app:
-        workflows = app.workflows()
-        workflows.on_change = _watcher()
-        instance = act(workflows)
-    _emit(ctx, instance)
-    return 1 if instance.status == "failed" else 0
+def _watched(app: "App") -> Workflows:
+    """Return the operations, watched on standard error."""
+    workflows = app.workflows()
+    workflows.on_change = _watcher()
+    return workflows
 
 
-def _decide(ctx: click.Context, *, by: str | None, **decision: Any) -> int:
+def _decide(app: "App", *, by: str | None, **decision: Any) -> common.Output:
     who = by or person().session.removeprefix("person:")
-    return _act(ctx, lambda it: it.decide(by=who, **decision))
+    return _shown(_watched(app).decide(by=who, **decision), decision["state"])
 
 
-def _emit(ctx: click.Context, instance: Instance) -> None:
-    emit(instance.plain(definitions=False), ctx, lambda _: _view(instance, ctx.params.get("state")))
+def _shown(instance: Instance, state: Path | None) -> common.Output:
+    named = f" --state {shlex.quote(str(state))}" if state else ""
+    after = {
+        "waiting": f"approve {instance.current_step}{named}, or reject it",
+        "failed": f"run --retry{named}, unless it was rejected",
+        "completed": f"report{named}",
+    }
+    hint = f"Go on: kr workflow {after.get(instance.status, f'run{named}')}"
+    is_failed = instance.status == "failed"
+    return common.Output(
+        value=instance.plain(definitions=False), view=_view, hint=hint, status=int(is_failed)
+    )
 
 
 def _given(assignments: tuple[str, ...]) -> dict[str, str]:
@@ -194,18 +175,9 @@ def _given(assignments: tuple[str, ...]) -> dict[str, str]:
     return given
 
 
-def _problems(value: dict[str, Any]) -> str:
+def _problems(value: dict[str, Any]) -> list[str]:
     lines = [Problem(**problem).sentence(value["template"]) for problem in value["problems"]]
-    return "\n".join(lines) or f"{value['template']}: no mistakes"
-
-
-def _listing(rows: list[dict[str, Any]]) -> str:
-    lines: list[str] = []
-    for row in rows:
-        at = f", at {row['current_step']}" if row["current_step"] else ""
-        facts = f"{row['status']}{at}; {row['updated_at']:.16}; {row['state_file']}"
-        lines += item_lines(row["workflow_id"], facts)
-    return "\n".join(lines) or "No workflows."
+    return lines or [f"{value['template']}: no mistakes"]
 
 
 def _watcher() -> OnChange:
@@ -226,43 +198,19 @@ def _watcher() -> OnChange:
 def _states(instance: Instance) -> Iterator[tuple[str, str]]:
     """Yield each sub-task, step, and the instance once it rests, with what is to be told of it."""
     for step in instance.steps:
-        yield from ((f"{step.id}: {task.name}", _state(task)) for task in step.sub_tasks)
-        yield step.id, _state(step)
+        for name, run in (*((f"{step.id}: {task.name}", task) for task in step.sub_tasks), (step.id, step)):
+            is_ended = run.status not in {"running", "pending"} and run.details
+            yield name, f"{run.status}: {run.details}" if is_ended else run.status
     if instance.status in {"completed", "failed", "waiting"}:
         yield instance.workflow_id, instance.status
 
 
-def _state(run: StepState | SubTask) -> str:
-    if run.status in {"running", "pending"}:
-        return f"running, attempt {run.attempts}" if run.attempts > 1 else run.status
-    return f"{run.status}: {run.details}" if run.details else run.status
-
-
-def _view(instance: Instance, state: Path | None) -> str:
-    simulated = " (simulated)" if instance.is_simulated else ""
-    lines = [f"{instance.workflow_id}  {click.style(instance.status, bold=True)}{simulated}"]
-    for step in instance.steps:
-        lines.append(_line("", step))
-        lines += [_line("  ", task) for task in step.sub_tasks if step.status != "completed"]
-        if step.details and step.status not in {"pending", "running"}:
-            lines += wrapped("      ", step.details, indent=6)
-    if after := _next(instance):
-        named = f" --state {shlex.quote(str(state))}" if state else ""
-        other = ", or reject it." if instance.status == "waiting" else ""
-        lines.append(f"Go on: kr workflow {after}{named}{other}")
-    return "\n".join(lines)
-
-
-def _line(indent: str, run: StepState | SubTask) -> str:
-    took = duration(run.started_at, run.completed_at) if run.completed_at else ""
-    return f"{indent}  {MARKS[run.status]} {one_line(run.name, 60)}  {run.status}  {took}".rstrip()
-
-
-def _next(instance: Instance) -> str | None:
-    """Give the command that goes on; None where there is none."""
-    if instance.status == "waiting":
-        return f"approve {instance.current_step}"
-    if instance.status == "failed":
-        is_rejected = any(step.type == "approval" and step.status == "failed" for step in instance.steps)
-        return None if is_rejected else "run --retry"
-    return None if instance.status == "completed" else "run"
+def _view(value: dict[str, Any]) -> list[str]:
+    names = ("name", "status", "details", "started_at", "completed_at")
+    simulated = " (simulated)" if value["is_simulated"] else ""
+    lines = [f"{value['workflow_id']}  {value['status']}{simulated}"]
+    for step in value["steps"]:
+        lines += common.readable([{name: step[name] for name in names}], "  ")
+        tasks = [{name: task[name] for name in names} for task in step.get("sub_tasks", ())]
+        lines += common.readable(tasks, "    ") if step["status"] != "completed" else []
+    return lines

@@ -13,7 +13,7 @@ from kr.errors import UnknownEntry
 from kr.store import saving
 from tests.support.program import Project
 from tests.support.stores import draft
-from tests.support.terminals import at_terminal, seen
+from tests.support.terminals import seen
 
 
 @pytest.fixture
@@ -40,17 +40,6 @@ def test_what_was_rated_wrong_is_listed_as_withdrawn(project: Project) -> None:
     shown = answer(project, "entries", "show", "vue-slots")
     assert (shown["status"], shown["stale_because"]) == ("withdrawn", ["rated wrong"])
     assert [row["status"] for row in answer(project, "search", "slots")["entries"]] == ["withdrawn"]
-    for command in ("entries list", "search slots"):
-        told = project.run(*command.split(), "--format", "text").stdout.decode()
-        assert "withdrawn: rated wrong" in told
-
-
-def at_a_terminal(project: Project, typed: str, *arguments: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "kr", *arguments]
-    with at_terminal(command, project.root, project.environ(TERM="xterm")) as terminal:
-        terminal.press(typed)
-        shown = terminal.read_all()
-    return terminal.status, shown
 
 
 def test_looking_makes_no_database_where_none_is(tmp_path: Path) -> None:
@@ -96,14 +85,6 @@ def test_remove_and_restore_without_a_terminal(project: Project) -> None:
     assert answer(project, "archive", "restore", "vue-slots")["index_count"] == 2
     assert "it is live" in answer(project, "archive", "restore", "vue-slots", status=1)
     assert answer(project, "archive", "list") == []
-
-
-def test_a_folder_without_a_knowledge_base_is_told(project: Project) -> None:
-    for command in (["entries", "list"], ["archive", "list"], ["search", "x"]):
-        done = project.run("--kb", "elsewhere", *command)
-        told = f"warning: there is no knowledge base at {project.root / 'elsewhere'}: `kr init` makes one\n"
-        assert (done.returncode, done.stderr.decode()) == (0, told)
-    assert not (project.root / "elsewhere").exists()
 
 
 def test_an_unknown_id_is_status_one_with_the_nearest(project: Project) -> None:
@@ -182,25 +163,6 @@ def test_tables_keep_within_eighty_columns(project: Project) -> None:
         lines = seen(project, *command, more=NARROW).splitlines()
         assert len(lines) > 1
         assert max(map(len, lines)) <= 80
-
-
-def test_lists_tell_framework_and_topic_and_keep_ids_in_lines_of_their_own(project: Project) -> None:
-    with project.app() as app:
-        app.catalog.remove(["vue-slots"])
-    listed = seen(project, "entries", "list", more=NARROW).replace("\r", "")
-    facts = "    virtual scrolling; vue 8.2; fresh, confidence high, used 2026-11-21"
-    assert listed == f"vue-virtual-scrolling\n{facts}\n"
-    searched = seen(project, "search", "scrolling", more=NARROW).replace("\r", "")
-    assert searched.startswith("vue-virtual-scrolling\n    virtual scrolling (fresh)\n")
-    archived = seen(project, "archive", "list", more=NARROW).replace("\r", "")
-    assert archived == "vue-slots\n    slots; vue 8.2; no 1, manual, 2026-11-21T12:00\n"
-
-
-def test_the_help_lists_and_explains(project: Project) -> None:
-    top = project.run("--help").stdout.decode()
-    for name in ("entries", "archive", "versions", "warm"):
-        assert f"  {name} " in top
-    assert "kr entries restore vue-slots 1" in project.run("entries", "restore", "--help").stdout.decode()
 
 
 def test_a_restored_database_is_not_undone_by_what_stands_beside_it(project: Project) -> None:

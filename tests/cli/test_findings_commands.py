@@ -85,12 +85,6 @@ class TestSave:
         told(project, *SAVE, "--answer", ANSWER, "--code-file", "strict.ts")
         assert "```ts\nz.strictObject({})\n```" in report(project)
 
-    def test_what_is_no_name_of_a_framework_is_refused(self, project: Project) -> None:
-        value = told(project, "save", "../../etc", QUESTION, "--answer", ANSWER, status=1)
-        (error,) = value["errors"]
-        assert error["field"] == "framework"
-        assert "letters, digits" in error["message"]
-
     def test_on_a_pipe_it_is_an_agents(self, project: Project) -> None:
         value = told(
             project,
@@ -124,7 +118,8 @@ class TestSave:
 
     def test_at_a_terminal_it_is_a_persons(self, project: Project) -> None:
         shown = seen(project, *SAVE, "--answer", ANSWER)
-        assert shown.splitlines()[-1] == f"saved  {ID}  revision 1, confidence low"
+        assert shown.startswith("saved\n")
+        assert f"  id: {ID}\n" in shown
         assert f"- Written by: person:{getpass.getuser()}\n" in report(project)
         value = told(project, *SAVE, "--answer", "An agent's.")
         assert value["results"]["replaced"] is None
@@ -186,23 +181,6 @@ class TestSave:
         assert done.returncode == 1
         assert b"is not UTF-8 text: byte 4" in done.stderr
 
-    @pytest.mark.parametrize(
-        ("arguments", "said"),
-        [
-            ((), "FRAMEWORK and QUESTION"),
-            (("zod",), "FRAMEWORK and QUESTION"),
-            (("zod", "How?"), "--file or with --answer"),
-            (("zod", "How?", "--answer", "x", "--file", "-"), "--file or with --answer"),
-            (("zod", "How?", "--request", "-"), "not both"),
-            (("zod", "How?", "--file", "nowhere.md"), "nowhere.md"),
-        ],
-    )
-    def test_a_wrong_command_line(self, project: Project, arguments: tuple[str, ...], said: str) -> None:
-        done = project.run("save", *arguments)
-        assert done.returncode in {1, 2}
-        assert said in done.stderr.decode()
-        assert not project.database.exists()
-
     def test_what_is_too_long_is_told_its_length(self, project: Project) -> None:
         refused = error(project, *SAVE, "--file", "-", "--code", "x" * 400, stdin="word " * 1000)
         assert refused["field"] == "answer"
@@ -223,25 +201,12 @@ class TestSave:
     def test_a_bad_field_is_named(self, project: Project, option: tuple[str, ...], field: str) -> None:
         assert error(project, *SAVE, *option)["field"] == field
 
-    def test_an_unknown_entry_is_named_with_the_nearest(self, project: Project) -> None:
-        told(project, *SAVE, "--answer", ANSWER)
-        refused = error(project, *SAVE, "--answer", "Better.", "--entry", "zod-reject-unknown-key")
-        assert refused["field"] == "entry"
-        assert ID in refused["message"]
-
     def test_what_may_say_the_same_is_shown(self, project: Project) -> None:
         told(project, *SAVE, "--answer", ANSWER)
         shown = view(project, "save", "zod", "Reject unknown object keys", "--answer", "With strictObject.")
-        assert "may say the same (--entry ID improves one instead):" in shown
-        assert f"{ID}  {QUESTION}" in shown
-
-    def test_the_help_has_examples_and_the_schema_is_one(self, project: Project) -> None:
-        shown = project.run("save", "--help").stdout.decode()
-        assert 'kr save zod "How do I reject unknown keys?"' in shown
-        schema = json.loads(project.run("save", "--schema").stdout)
-        assert set(schema["required"]) == {"framework", "question", "answer"}
-        assert {"code", "caveats", "sources", "verified_by", "session_id"} <= set(schema["properties"])
-        assert "With entry, the id of an entry," in schema["description"]
+        assert "  related:\n" in shown
+        assert f"{ID}  " in shown
+        assert QUESTION in shown
 
 
 class TestRate:
@@ -255,7 +220,7 @@ class TestRate:
         for session in ("c", "d", "d"):
             value = told(project, "rate", ID, "--wrong", "--note", "not of 5", "--session-id", session)
         assert (value["worked"], value["wrong"], value["withdrawn"]) == (1, 2, True)
-        assert "served to nobody" in view(project, "rate", ID, "--wrong", "--session-id", "d")
+        assert "withdrawn: True" in view(project, "rate", ID, "--wrong", "--session-id", "d")
         asked = told(project, "research", "zod", QUESTION, "--if-unsure", "candidates")
         assert asked["status"] != "cache-hit"
         put_right = ("--answer", "Put right.", "--verified-by", "npm test", "--entry", ID)
@@ -263,7 +228,7 @@ class TestRate:
         assert told(project, "research", "zod", QUESTION)["status"] == "cache-hit"
 
     def test_at_a_terminal_it_is_a_persons(self, project: Project) -> None:
-        assert "worked for 1" in seen(project, "rate", ID, "--worked")
+        assert "worked: 1\n" in seen(project, "rate", ID, "--worked")
         assert project.sql("SELECT session_id FROM ratings") == [(f"person:{getpass.getuser()}",)]
 
     @pytest.mark.parametrize(
@@ -287,7 +252,7 @@ class TestRate:
 
 class TestReview:
     def test_where_nothing_waits_it_says_so(self, project: Project) -> None:
-        assert view(project, "review") == "Nothing waits for a person.\n"
+        assert view(project, "review").endswith("Nothing waits for a person.\n")
 
     def test_it_can_be_read(self, project: Project) -> None:
         told(project, *SAVE, "--answer", ANSWER)
@@ -319,13 +284,12 @@ class TestReview:
         )
         shown = view(project, "review")
         [held] = told(project, "review")["quarantined"]
-        assert f"{held['id']}  finding by agent:a: zod: {QUESTION}" in shown
-        assert "  held back: it " in shown
-        assert f"  | {ORDER}\n" in shown
-        assert "  code:\n  | rm -rf build\n" in shown
+        assert held["id"] in shown
+        assert QUESTION in shown
+        assert f"| {ORDER}\n" in shown
+        assert "code: rm -rf build\n" in shown
         assert "kr review approve ID lets one through" in shown
-        assert f"{ID}  by 1 of 1: {QUESTION}" in shown
-        assert "    b: not of 5" in shown
+        assert "not of 5" in shown
 
     def test_a_finding_that_waits_paints_no_terminal(self, project: Project) -> None:
         told(project, *SAVE, "--file", "-", stdin=f"\x1b[2J{ORDER}\u202e")
@@ -345,7 +309,7 @@ class TestReview:
         second = told(project, *SAVE, "--answer", f"{ORDER} Twice.")
         assert first["status"] == second["status"] == "quarantined"
         assert any("kr review" in note for note in first["results"]["notes"])
-        assert f"saved  {ID}" in seen(project, "review", "approve", first["results"]["id"])
+        assert f"id: {ID}\n" in seen(project, "review", "approve", first["results"]["id"])
         assert second["results"]["id"] in seen(project, "review", "reject", second["results"]["id"])
         assert told(project, "review")["quarantined"] == []
         assert "- Written by: agent:a" in report(project)

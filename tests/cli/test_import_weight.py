@@ -57,7 +57,8 @@ def test_what_is_asked_in_json_needs_no_yaml(project: Project) -> None:
     fill(project)
     (project.root / "kr.yaml").unlink()
     (project.root / ".git").mkdir()
-    project.env["KR_SOURCES"] = '["context7"]'  # as YAML it would be read as that
+    del project.env["KR_SOURCES"], project.env["KR_SERVERS"]
+    project.env["KR_ENABLED"] = "true"
     ask(project)
     modules, printed = ask(project)
     assert json.loads(printed)["status"] == "cache-hit"

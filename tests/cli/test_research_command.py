@@ -8,13 +8,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
 
-import click
 import pytest
 import yaml
 
-from kr.cli.research import research_view
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.program import Project, request
 from tests.support.terminals import seen
@@ -51,18 +48,6 @@ def test_a_document_of_framework_and_question_is_enough(project: Project, more: 
     assert (answer["status"], answer["story_key"], answer["mode"]) == ("cache-hit", "0-0", "research")
     explained = project.run("explain", "--request", "-", "--format", "json", stdin=json.dumps(asked))
     assert json.loads(explained.stdout)["outcome"] == "hit"
-
-
-def test_a_short_document_without_its_question_names_it(project: Project) -> None:
-    done = project.run("research", "--request", "-", "--format", "json", stdin="framework: vue")
-    (error,) = json.loads(done.stdout)["errors"]
-    assert (done.returncode, error["field"]) == (1, "research_query.question")
-
-
-def test_a_request_from_a_file(project: Project) -> None:
-    (project.root / "ask.yaml").write_text(yaml.safe_dump(request()))
-    done = project.run("research", "--request", "ask.yaml")
-    assert yaml.safe_load(done.stdout)["session_id"] == "s-1"
 
 
 @pytest.mark.parametrize(
@@ -151,19 +136,6 @@ def test_failure_is_status_one_with_the_envelope_on_standard_output(project: Pro
     assert answer["errors"][0]["message"].startswith("Invalid mode")
 
 
-@pytest.mark.parametrize("framework", ["...", "!", " "])
-def test_what_is_typed_and_names_no_framework_is_refused_by_its_field(
-    project: Project, framework: str
-) -> None:
-    done = project.run("research", framework, "passwd file", "--format", "json")
-    answer = json.loads(done.stdout)
-    assert (done.returncode, answer["status"], answer["results"]) == (1, "failure", None)
-    assert [(e["type"], e["field"]) for e in answer["errors"]] == [
-        ("validation_error", "research_query.framework")
-    ]
-    assert project.sql("SELECT * FROM entries") == []
-
-
 @pytest.mark.parametrize("command", ["research", "explain"])
 def test_what_says_nothing_is_told_by_the_words_that_were_typed(project: Project, command: str) -> None:
     done = project.run(command, "", "?!", "--format", "text")
@@ -200,38 +172,6 @@ def test_a_wrong_setting_names_file_key_and_what_is_allowed(project: Project) ->
     assert "Traceback" not in message
 
 
-def test_python_dash_m_kr_and_the_help(project: Project) -> None:
-    text = project.run("--help").stdout.decode()
-    assert "research" in text
-    assert "Examples:" in text
-    assert "Examples:" in project.run("research", "--help").stdout.decode()
-
-
-def test_a_reader_that_closes_early_gets_no_traceback(project: Project) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "kr", "research", "--request", "-", "--include-report"],
-        cwd=project.root,
-        env=project.environ(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdout.close()
-    process.stdin.write(json.dumps(request()).encode())
-    process.stdin.close()
-    assert process.stderr is not None
-    with process.stderr:
-        assert b"Traceback" not in process.stderr.read()
-    process.wait(30)
-
-
-def test_chinese_survives_a_c_locale(project: Project) -> None:
-    answer = project.ask(request(topic="虚拟滚动配置", tags=["虚拟滚动"]), LC_ALL="C")
-    assert answer["results"]["report_path"] == "frameworks/vue/虚拟滚动配置.md"
-
-
 def test_a_locale_without_chinese_degrades(project: Project) -> None:
     strict = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     answer = project.ask(request(topic="虚拟滚动配置", tags=["虚拟滚动"]), **strict)
@@ -246,7 +186,8 @@ def test_a_terminal_sees_a_readable_view(project: Project, context7: StandIn) ->
     question = ("research", "vue", "How do I make an option repeatable?")
     text = seen(project, *question, more={"TERM": "xterm"})
     assert "asking context7" in text
-    assert "from context7; confidence high" in text
+    assert "asked  context7 (success)" in text
+    assert "confidence high" in text
     assert "## Summary" in text
     assert "## Details" not in text
     assert "The whole report: kr entries show vue-" in text
@@ -400,16 +341,12 @@ def test_a_person_is_told_what_is_related_and_takes_it(project: Project, context
     done = project.run(*asked, "--if-unsure", "candidates", "--format", "text")
     assert (done.returncode, done.stderr) == (0, b"")
     text = done.stdout.decode()
-    assert text.startswith("candidates  1 entry may answer; no source asked\n")
+    assert text.startswith("candidates\n")
     assert "vue-repeatable-options  How do I make an option repeatable? (version 3.5, excerpt)" in text
-    assert "kr entries show vue-repeatable-options --report" in text
-    assert "config_overrides" not in text
-    near = ("research", "vue", "Is an argument like a repeatable option?", *NEAR)
-    text = project.run(*near, "--if-unsure", "candidates", "--format", "text").stdout.decode()
-    assert "none answers: with --if-unsure research" in " ".join(text.split())
+    assert "with --if-unsure research where none answers" in text
     assert "\n## Details\n" in text
     taken = project.run(*asked, "--use", "vue-repeatable-options", "--format", "text")
-    assert taken.stdout.decode().startswith("cache-hit  found by its ")
+    assert taken.stdout.decode().startswith("cache-hit\n")
     assert len(context7.calls()) == calls
     assert project.sql("SELECT question FROM wordings") == [("Can an argument be given twice?",)]
 
@@ -437,64 +374,3 @@ def test_an_entry_is_used_or_researched_again_not_both(project: Project) -> None
     unknown = project.run("research", "vue", "How?", "--use", "vue-slots", "--format", "text")
     assert unknown.returncode == 1
     assert b'use: no entry has the id "vue-slots"' in unknown.stdout
-
-
-def test_a_person_is_told_what_answers_and_what_may_answer_better() -> None:
-    related = {
-        "id": "tiny-slots", "topic": "slots", "question": "What is a slot?", "framework_version": "1", "origin": "finding",
-        "worked": 2, "wrong": 0, "score": 4.0,
-    }  # fmt: skip
-    asked = [{"source": "context7", "status": "unavailable"}, {"source": "local_docs", "status": "success"}]
-    results: dict[str, Any] = {
-        "cache_hit": False,
-        "cache_entry_id": "tiny-more",
-        "confidence": "low",
-        "sources_consulted": asked,
-        "degradation_notes": [
-            "context7: circuit open",
-            "all_sources_unavailable: using installed documentation",
-            "the language model took none",
-        ],
-        "match": None,
-        "related": [related],
-        "candidate_report": None,
-        "lessons": [{"summary": "Slots are not reactive: use v-slot", "ref": None}],
-        "report": "# tiny - more\n\n## Summary\n\nIt is.\n\n## Details\n\nMore.\n",
-        "report_file": "/r.md",
-        "index_updated": True,
-    }
-
-    def lines(**changes: Any) -> list[str]:
-        told = research_view(
-            {"status": "degraded", "errors": [], "results": {**results, **changes}}, is_whole=False
-        )
-        return click.unstyle(told).splitlines()
-
-    told = lines()
-    assert told[0] == "degraded  from installed documentation; confidence low"
-    assert told[1:10] == [
-        "  note  context7: circuit open",
-        "  note  all_sources_unavailable: using installed documentation",
-        "  note  the language model took none",
-        "  entry  tiny-more",
-        "  report  /r.md",
-        "  entries that may answer:",
-        "    tiny-slots  What is a slot? (version 1, finding) worked for 2",
-        "  read one: kr entries show tiny-slots --report; take it: the same question with --use ID",
-        "  lesson  Slots are not reactive: use v-slot",
-    ]
-    withdrawn = lines(related=[{**related, "wrong": 3, "note": "v-slot went"}])
-    assert "(version 1, finding) worked for 2 RATED WRONG: v-slot went" in " ".join(withdrawn)
-    skeleton = "# t - m\n\n## Summary\n\n[No research results available, manual research required]\n\n## Details\n\n{}\n"
-    gap = lines(report=skeleton.format("The nearest:\n\n- **`f`** (Source 1)"), related=[])
-    assert gap[0] == "degraded  from installed documentation; confidence low"
-
-
-@pytest.mark.parametrize("command", ["research", "explain", "lessons inject"])
-def test_a_broken_request_is_told_with_its_file(project: Project, command: str) -> None:
-    (project.root / "asked.yaml").write_text("mode: research\nresearch_query: {topic: 'a\n")
-    done = project.run(*command.split(), "--request", "asked.yaml", "--format", "text")
-    assert done.returncode == 1
-    told = (done.stdout + done.stderr).decode()
-    assert "asked.yaml: " in told
-    assert "the request is broken: line 2, column 1: " in told  # the last line

@@ -31,7 +31,7 @@ def test_versions_on_a_pipe_and_for_people(project: Project) -> None:
     assert b"Cargo.toml" in done.stderr
     (project.root / "sub").mkdir()
     text = project.run("versions", "--format", "text").stdout.decode()
-    assert "vue        ^3.5     package.json" in text
+    assert "vue  version ^3.5; package vue; file package.json" in text
     project.env["HOME"] = str(project.root.parent)  # the search upwards ends below the home folder
     rows = json.loads(project.run("versions", "sub", "--format", "json").stdout)
     assert [row["file"] for row in rows] == ["../package.json", "../package.json", "../Cargo.toml"]
@@ -49,7 +49,7 @@ def test_marking_tells_which(project: Project) -> None:
     with project.app() as app:
         saving.save(app.store, draft("vue", "slots", framework_version="2"), "# text\n", project.clock())
     text = project.run("versions", "--mark-stale", "--format", "text").stdout.decode()
-    assert "vue-slots: the project uses ^3.5" in text
+    assert "marked stale vue-slots" in text
     again = yaml.safe_load(project.run("versions", "--mark-stale").stdout)
     assert [row["marked_stale"] for row in again] == [[], []]
 
@@ -64,25 +64,6 @@ def test_warm_lists_and_researches(project: Project) -> None:
     assert [row["status"] for row in json.loads(done.stdout)] == ["success", "skipped"]
     assert b"[1/2] next 15" in done.stderr
     assert "framework" in project.run("warm", "--format", "text").stdout.decode()
-
-
-def test_of_a_java_project_its_framework_comes_first(project: Project) -> None:
-    (project.root / "package.json").unlink()
-    (project.root / "build.gradle").write_text(
-        """plugins { id 'org.springframework.boot' version '3.4.1' }
-        dependencies {
-          implementation 'org.mapstruct:mapstruct:1.6.3'
-          implementation 'org.springframework.boot:spring-boot-starter-web'
-        }"""
-    )
-    rows = yaml.safe_load(project.run("warm").stdout)
-    assert [(row["framework"], row["version"]) for row in rows] == [
-        ("spring-boot", "3.4.1"),
-        ("mapstruct", "1.6.3"),
-    ]
-    assert project.run("versions", "--format", "text").stdout.count(b"spring-boot") == 1
-    suggested = yaml.safe_load(project.run("init").stdout)["next"]
-    assert suggested[0].startswith("kr research spring-boot ")
 
 
 def test_a_limit_without_research_is_a_wrong_command_line(project: Project) -> None:

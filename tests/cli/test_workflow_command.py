@@ -59,7 +59,6 @@ def test_from_the_start_to_the_report(project: Project) -> None:
     assert workflow(project, "report", "--output", "r.md") == {"report": str(project.root / "r.md")}
     [row] = workflow(project, "list")
     assert (row["workflow_id"], row["status"]) == (state["workflow_id"], "completed")
-    assert "completed; 20" in project.run("workflow", "list", "--format", "text").stdout.decode()
     assert project.sql("SELECT status, current_step FROM workflows") == [("completed", None)]
 
 
@@ -167,14 +166,14 @@ def test_on_a_pipe_changes_are_told_line_by_line_and_the_answer_is_yaml(project:
 
 def test_a_person_sees_the_steps_and_what_to_do_next(project: Project) -> None:
     shown = project.run("workflow", "start", "sample", "--format", "text").stdout.decode()
-    assert re.search(r"^  ✓ First  completed  \d", shown, re.MULTILINE)
-    assert "kr workflow approve ask, or reject it." in shown
+    assert "  First  status completed; " in shown
+    assert "kr workflow approve ask, or reject it" in shown
     assert (
         "kr workflow run --retry"
         in project.run("workflow", "approve", "ask", "--format", "text").stdout.decode()
     )
     other = project.run("workflow", "start", "sample", "--state", "my state.json", "--format", "text")
-    assert "kr workflow approve ask --state 'my state.json', or reject it." in other.stdout.decode()
+    assert "kr workflow approve ask --state 'my state.json', or reject it" in other.stdout.decode()
 
 
 def test_one_of_a_name_that_is_not_there_is_told(project: Project) -> None:

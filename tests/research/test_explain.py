@@ -6,17 +6,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
-from rich.cells import cell_len
 
-from kr.cli.research import explained_view
 from kr.errors import InvalidRequest, StoreCorrupt
 from kr.store import saving
 from kr.times import to_text
 from tests.support.program import Project, request
 from tests.support.stores import draft, insert_entry
-from tests.support.terminals import seen
 
 VERSION = ("--framework-version", "3.5")
 
@@ -78,24 +74,6 @@ def test_a_damaged_database_is_an_error_that_names_it(project: Project) -> None:
     project.database.write_bytes(b"no database " * 1000)
     with pytest.raises(StoreCorrupt, match=r"kr\.db"):
         explain(project)
-
-
-def test_the_view_is_clean_and_fits_80_columns(project: Project) -> None:
-    keep(project, "a\nrefused\n" + "very long options " * 8, tags=("options", "one\nhit", "选项" * 40))
-    told = seen(project, "explain", "vue", "How?", "--topic", "长" * 60, *VERSION, more={"COLUMNS": "80"})
-    lines = click.unstyle(told).splitlines()
-    assert max(map(cell_len, lines)) <= 80
-    assert not any(line.startswith(("refused", "hit")) for line in lines[1:])
-
-
-def test_the_view_tells_of_each_entry_how_it_ranks_and_why_it_is_served_or_not(project: Project) -> None:
-    keep(project, "repeatable options")
-    keep(project, "repeatable arguments", tags=("arguments",))
-    _, first, second = explained_view(explain(project)).split("\n\n")
-    assert first.startswith("vue-repeatable-options: score ")
-    assert "; fresh; excerpt; shared tags: options\n  served: framework+topic+tags" in first
-    assert second.startswith("vue-repeatable-arguments: score ")
-    assert "\n  not served: another topic, question and keywords" in second
 
 
 def test_a_stale_entry_is_not_marked(project: Project) -> None:
