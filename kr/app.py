@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kr.errors import ConfigError, FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
 from kr.models import to_plain
-from kr.research.cache import Clock
 from kr.research.decide import with_confidence
-from kr.research.service import Progress, ResearchService
+from kr.research.service import Clock, Progress, ResearchService
 from kr.settings import Settings, load_settings
 from kr.store.engine import Store
 from kr.store.files import new_id
@@ -113,11 +112,7 @@ class App:
 
     def explain(self, request: bytes | Mapping[str, Any]) -> dict[str, Any]:
         """Say what the cache would answer to a research request, and why. Raises ``InvalidRequest``."""
-        from kr.research.explain import explain  # heavy
-
-        return explain(
-            self.store, self.research.whole(request), self.settings.knowledge_research, now=self.clock()
-        )
+        return self.research.explain(request)
 
     def stats(self) -> dict[str, Any]:
         from kr.stats import collect  # heavy

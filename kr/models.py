@@ -1,7 +1,6 @@
 """The records that pass between the layers: queries, entries, what sources answer, and what the operations return.
 
-All are frozen dataclasses. Times are text, ``YYYY-MM-DDTHH:MM:SS.ffffffZ`` in UTC; readers of a time also accept a
-bare ``YYYY-MM-DD``, which people write by hand.
+All are frozen dataclasses. Times are text, ``YYYY-MM-DDTHH:MM:SS.ffffffZ`` in UTC, or a bare ``YYYY-MM-DD`` that people wrote.
 """
 
 import getpass
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, get_args
 
 from kr.errors import FieldError
+from kr.text import digest
 
 EntryStatus = Literal["fresh", "stale"]
 ShownStatus = Literal["fresh", "stale", "withdrawn"]
@@ -18,18 +18,11 @@ ResearchStatus = Literal[
     "success", "partial", "cache-hit", "candidates", "degraded", "budget-exhausted", "timeout", "failure"
 ]
 Confidence = Literal["high", "medium", "low"]
-Tier = Literal[
-    "framework+topic+tags",
-    "framework+topic",
-    "framework+tags",
-    "framework+wording",
-    "framework+keywords",
-    "use",
-    "llm",
-]
+SeedTier = Literal["framework+topic+tags", "framework+topic", "framework+tags"]
+Tier = SeedTier | Literal["framework+wording", "framework+keywords", "use", "llm"]
 """Why an entry is served: F1's three, a known wording, equal keywords, its id in the request, a model's choice."""
 
-TIERS: tuple[Tier, ...] = ("framework+topic+tags", "framework+topic", "framework+tags")
+TIERS: tuple[SeedTier, ...] = get_args(SeedTier)
 """The tiers of F1, best first: what ``cache_match_floor`` may demand."""
 
 CacheMatch = Literal["sure", "seed"]
@@ -84,11 +77,10 @@ def optional(default: Any = None) -> Any:
 
 def to_plain(record: Any) -> dict[str, Any]:
     """Return a dataclass as nested plain data, in the order of its fields: records as mappings, tuples as lists."""
-    values = ((each, getattr(record, each.name)) for each in fields(record))
     return {
         each.name: _plain(value)
-        for each, value in values
-        if "is_optional" not in each.metadata or value != each.default
+        for each in fields(record)
+        if (value := getattr(record, each.name)) != each.default or "is_optional" not in each.metadata
     }
 
 
@@ -131,11 +123,10 @@ class Entry:
     """A hard end of freshness: an excerpt of installed documentation is fresh for one day."""
     origin: Origin = "excerpt"
     question: str | None = None
-    """What was asked when it was written; None where nobody knows."""
+    """What was asked when it was written."""
     stale_major: str | None = None
     """For which major version it was marked stale; None: for every one."""
     stale_reason: str | None = None
-    """Why it was marked stale; None where nobody said."""
     written_by: str | None = None
     """Of a finding: ``person:NAME``, ``agent:SESSION`` or ``file``."""
     revision: int = 1
@@ -242,10 +233,9 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class SourceKind:
-    """What is known of a source without asking it.
+    """A source: ``label`` says what its text is. ``is_answer``: it answers the question itself, and gives no pages of a search.
 
-    ``label`` says what its text is. ``is_answer``: it answers the question itself, and gives no pages of a search. ``confidence`` is a
-    report's, ``with_code`` that of one with a code example; ``server`` the default MCP server's address.
+    ``confidence`` is a report's, ``with_code`` that of one with a code example; ``server`` the default MCP server's address.
     """
 
     label: str
@@ -329,9 +319,8 @@ class Problem:
 class ResearchResults:
     """The ``results`` of a research. ``lru_evicted`` is -1 when the capacity guard failed.
 
-    ``related`` holds the candidates, best first, ``candidate_report`` the best one's report (``{id, text}``), so that the asker mostly
-    needs no second call; ``lessons`` those of the framework whose words the question shares (``{summary, ref}``); ``report_file`` is the
-    absolute path of the report.
+    ``related`` holds the candidates, best first, ``candidate_report`` the best one's report (``{id, text}``); ``lessons`` those of the
+    framework whose words the question shares (``{summary, ref}``); ``report_file`` is the absolute path of the report.
     """
 
     cache_hit: bool = False
@@ -391,10 +380,7 @@ class Lesson:
     @property
     def id(self) -> str:
         """Made from the text alone, so that every process finds the same one."""
-        from hashlib import sha256  # heavy: OpenSSL
-
-        text = "\0".join((self.date, ",".join(self.tags), self.summary, self.ref or ""))
-        return sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+        return digest("\0".join((self.date, ",".join(self.tags), self.summary, self.ref or "")))[:16]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -475,5 +461,4 @@ def validation_problems(errors: Iterable[FieldError]) -> list[Problem]:
 
 def in_one_line(problems: Iterable[Problem]) -> str | None:
     """Return all problems in one line, for the row of the request; None where there are none."""
-    texts = (f"{it.type}: {f'{it.field}: ' if it.field else ''}{it.message}" for it in problems)
-    return "; ".join(texts) or None
+    return "; ".join(": ".join(filter(None, (it.type, it.field, it.message))) for it in problems) or None

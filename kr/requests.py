@@ -12,12 +12,13 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields
+from functools import partial
 from typing import Any, Literal, TypeVar, get_args
 from unicodedata import category
 
 from kr.errors import BrokenYaml, FieldError, InvalidRequest
 from kr.models import PHASES, IfUnsure, Outcome, Query
-from kr.text import Tree, is_blank, read_json, show_path
+from kr.text import DEPTH, Tree, is_blank, show_path
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ _COUNT = re.compile(r"(\d{1,18})(\.0+)?", re.ASCII)
 
 
 def read_document(data: bytes | Mapping[str, Any]) -> Mapping[str, Any]:
-    """Read one request, in which every scalar is the text that was written; plain data stays as it is. Raises ``InvalidRequest``."""
+    """Read one request, in which every number is the text that was written; plain data stays as it is. Raises ``InvalidRequest``."""
     if isinstance(data, Mapping):
         return data
     if len(data) > LIMIT:
@@ -66,10 +67,19 @@ def _read(text: str) -> Tree:
     """Read JSON where it is some; anything else is left to the reader of YAML, which names the place."""
     if text.lstrip().startswith("{"):
         with suppress(ValueError, RecursionError):
-            return read_json(text)
+            value: Tree = json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
+            json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate is a ValueError
+            if _is_within(value, DEPTH):
+                return value
     from kr.yaml_io import read_yaml  # heavy: PyYAML, which JSON does without
 
     return read_yaml(text)[0]
+
+
+def _is_within(value: object, depth: int) -> bool:
+    """Whether mappings and lists are nested no deeper."""
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return members is None or (depth > 0 and all(_is_within(it, depth - 1) for it in members))
 
 
 class Bad(Exception):
@@ -226,8 +236,6 @@ def decoded(value: object) -> object:
 def lines(value: object) -> tuple[str, ...]:
     """Take a list of lines, or a single one; blank and repeated ones are passed over."""
     value = decoded(value)
-    if isinstance(value, Mapping):
-        raise bad("must be a list of texts, not a mapping")
     given = value if isinstance(value, list | tuple) else [value]
     shown_ones = (item for item in given if item is not None and not is_blank(as_text(item)))
     return tuple(dict.fromkeys(map(line, shown_ones)))
@@ -292,17 +300,13 @@ Mode = Literal["research", "lessons-inject"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 
-def _counted(name: str, least: int) -> Reader:
+def _counted(value: object, least: int = 1) -> int | None:
     """Take a count; anything else is logged, and the configured value is used (F1, step 1)."""
-
-    def read(value: object) -> int | None:
-        number = count(value, least=least)
-        if number is None:
-            why = "is no positive integer: the configured value is used"
-            logger.warning("config_overrides.%s: %s %s", name, shown(value), why)
-        return number
-
-    return read
+    number = count(value, least=least)
+    if number is None:
+        why = "is no positive integer: the configured value is used"
+        logger.warning("config_overrides: %s %s", shown(value), why)
+    return number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,8 +316,8 @@ class ResearchOverrides:
     ``use`` is the id of the entry to be served, which goes before ``refresh``: to research again whatever the cache holds.
     """
 
-    max_calls: int | None = taken(_counted("max_calls", 0), None)
-    timeout_seconds: int | None = taken(_counted("timeout_seconds", 1), None)
+    max_calls: int | None = taken(partial(_counted, least=0), None)
+    timeout_seconds: int | None = taken(_counted, None)
     refresh: bool = taken(yes_no, default=False)
     use: str | None = taken(short_line, None)
     if_unsure: IfUnsure = taken(one_of("if_unsure", get_args(IfUnsure)), "research")  # noqa: RUF009 - a dataclass field
@@ -359,11 +363,11 @@ def story_key(value: object) -> str:
 
 def _tags(value: object) -> tuple[str, ...]:
     """Take a list of at least one tag (F1)."""
-    value = decoded(value)
-    if value is None:
-        raise bad("required, but missing")
-    if not isinstance(value, list | tuple) or not (tags := few_lines(value)):
-        raise bad(f"must be a list of at least one tag, such as [a, b], not {shown(value)}")
+    given = decoded(value)
+    tags = few_lines(given) if isinstance(given, list | tuple) else ()
+    if not tags:
+        why = "required, but missing" if value is None else f"not {shown(value)}"
+        raise bad(f"must be a list of at least one tag, such as [a, b]: {why}")
     return tags
 
 

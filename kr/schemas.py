@@ -74,15 +74,8 @@ RATING = object_of("outcome note? session_id? story_key?", outcome={"enum": [*ge
 
 def finding_request() -> Schema:
     """Give the schema of a finding (rule 3.10)."""
-    example = {
-        "framework": "zod",
-        "question": "How do I reject unknown keys?",
-        "answer": "Use z.strictObject({...}): unknown keys are errors then.",
-        "code": "z.strictObject({ name: z.string() }).parse({ name: 'a', age: 1 }) // throws",
-        "verified_by": "npm test",
-    }
     about = "With entry, the id of an entry, the finding improves that one. The answer may be a whole report."
-    return {**FINDING, "description": about, "examples": [example]}
+    return {**FINDING, "description": about}
 
 
 def inject_request() -> Schema:
@@ -91,12 +84,9 @@ def inject_request() -> Schema:
         "phase framework? query? files?",
         phase={"enum": list(PHASES), "description": "One of these, or one that is configured."},
         # Of any type: what is no text is passed over, as in a recording.
-        framework={"description": "The framework at hand.", "examples": ["vue"]},
-        query={
-            "description": "What the agent is about to do, and every language, framework and tool it touches.",
-            "examples": ["cache a response: fastapi, redis, pytest"],
-        },
-        files={"description": "Paths, or a single one.", "examples": [["src/app.py"]]},
+        framework={"description": "The framework at hand."},
+        query={"description": "The task, and every language, framework and tool it touches: fastapi, redis."},
+        files={"description": "Paths, or a single one."},
     )
     mode = {"enum": ["lessons-inject", None]}
     names = "story_key session_id mode? lessons_inject"

@@ -1,16 +1,15 @@
-"""Plain text: what must not come through from strangers, how it is compared, cut and measured, the words of a need, and nested texts in JSON. Pure.
+"""Plain text: what must not come through from strangers, how it is compared, cut and measured, and the words of a need. Pure.
 
 Nothing here knows what a word means. Small words are left out, inflections are cut off, and a short list of opposites keeps
 "on" from being taken for "off".
 """
 
-import json
 import re
 import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 Tree: TypeAlias = "dict[str, Tree] | list[Tree] | str | None"
 """Every scalar is the text that was written."""
@@ -54,8 +53,6 @@ _INVISIBLE = {
     *map(chr, range(0xE0100, 0xE01F0)),
 }
 _LONGEST_NAME = 200
-_FILLERS = "\u115f\u1160\u2800\u3164\uffa0"
-"""Letters and a symbol that are blank."""
 
 
 def strip_invisible(text: str) -> str:
@@ -113,7 +110,7 @@ def digest(data: str | bytes) -> str:
 
 def is_blank(text: str) -> bool:
     """Tell whether a text shows nothing: white space and invisible characters alone."""
-    return all(it.isspace() or it in _FILLERS or unicodedata.category(it) == "Cf" for it in text)
+    return not strip_invisible(text).strip()
 
 
 def one_line(text: str, limit: int = 500) -> str:
@@ -124,13 +121,10 @@ def one_line(text: str, limit: int = 500) -> str:
 
 def columns(text: str) -> int:
     """Count the columns that ``text`` takes in a terminal: a CJK character two, combining marks none."""
-    return len(text) if text.isascii() else sum(map(width_of, text))
-
-
-def width_of(character: str) -> int:
-    if unicodedata.category(character) in {"Mn", "Me", "Cf"}:
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
+    if text.isascii():
+        return len(text)
+    seen = (it for it in text if unicodedata.category(it) not in {"Mn", "Me", "Cf"})
+    return sum(2 if unicodedata.east_asian_width(it) in {"W", "F"} else 1 for it in seen)
 
 
 def counted(number: float, one: str, many: str | None = None) -> str:
@@ -401,26 +395,3 @@ def shown_key(key: str) -> str:
     """Write a key in one short printable word."""
     cut = key if len(key) <= 60 else key[:59] + "…"
     return cut if cut.isprintable() else ascii(cut)[1:-1]
-
-
-def read_json(text: str) -> Tree:
-    """Read JSON. Raises ``ValueError`` for what is none, ``RecursionError`` beyond ``DEPTH``."""
-    value = json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
-    return _as_tree(value, DEPTH)
-
-
-def _as_tree(value: Any, depth: int) -> Tree:
-    if depth < 0:
-        raise RecursionError
-    if isinstance(value, dict):
-        return {_unicode(key): _as_tree(item, depth - 1) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_as_tree(item, depth - 1) for item in value]
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return None if value is None else _unicode(value)
-
-
-def _unicode(text: str) -> str:
-    text.encode()  # a lone surrogate is a ValueError
-    return text

@@ -30,14 +30,13 @@ def refused(data: bytes | str) -> tuple[str, str]:
         ("-0", "-0"),
         ("1E400", "1E400"),
         ("9" * 5000, "9" * 5000),
-        ("true", "true"),
         ("null", None),
         ('"null"', "null"),
         ("[1, null, [2.0]]", ["1", None, ["2.0"]]),
         ('"*no alias [[["', "*no alias [[["),
     ],
 )
-def test_json_scalars_are_the_text_that_was_written(written: str, read: Tree) -> None:
+def test_json_numbers_are_the_text_that_was_written(written: str, read: Tree) -> None:
     assert read_document(f'\t{{\n\t"value":\t{written}\n}}'.encode()) == {"value": read}
 
 
@@ -116,7 +115,7 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     except InvalidRequest as exc:
         assert all(it.field and it.message.isprintable() for it in exc.fields)  # noqa: PT017
         return
-    assert all(isinstance(text, str | None) for text in leaves(dict(document)))
+    assert all(isinstance(text, str | bool | None) for text in leaves(dict(document)))
 
 
 def leaves(tree: Tree) -> Iterator[str | None]:

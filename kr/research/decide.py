@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from math import log1p
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from kr.models import (
     LOCAL_DOCS,
     NO_RATINGS,
     PLACEHOLDER,
     TIERS,
-    CacheMatch,
     Confidence,
     Entry,
     EntryStatus,
@@ -43,6 +42,9 @@ from kr.text import (
 )
 from kr.times import UNKNOWN_VERSION, major_key, oldest_live, parse_time, same_major
 
+if TYPE_CHECKING:
+    from kr.settings.model import KnowledgeResearch
+
 SAME_TOPIC = 0.70
 """From this share of common keywords on two topics match (F1, step 2)."""
 FEW, MORE = 3, 5
@@ -66,23 +68,6 @@ Freshness = Literal["fresh", "stale", "archived"]
 MARKED = "marked stale"
 
 
-class Rules(Protocol):
-    """The settings that decide which entry is served; ages in days, None: no limit."""
-
-    @property
-    def cache_ttl_days(self) -> int: ...
-    @property
-    def archive_after_days(self) -> int: ...
-    @property
-    def max_age_days(self) -> int | None: ...
-    @property
-    def cache_match(self) -> CacheMatch: ...
-    @property
-    def cache_match_floor(self) -> Tier: ...
-    @property
-    def cache_fuzzy_match(self) -> bool: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """``archived`` is a miss. ``for_major``: only the major that was asked for speaks against it, so that its own may be served.
@@ -96,7 +81,7 @@ class Verdict:
     needs_marking: bool = False
 
 
-def judge(entry: Entry, version: str, rules: Rules, now: datetime) -> Verdict:
+def judge(entry: Entry, version: str, rules: "KnowledgeResearch", now: datetime) -> Verdict:
     """Judge an entry for a request for ``version`` at ``now``, which carries a time zone (rule 3.3).
 
     Ages are whole days between UTC dates, and every limit means "more than". An unreadable date makes it stale.
@@ -145,13 +130,20 @@ def _over(what: str, when: str, limit: int | None, today: date) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedEntry:
-    """A live entry of the framework, judged for the request. ``is_wording``: the request's question is a known wording of it."""
+class Candidate:
+    """A live entry of the framework, judged for a request. ``is_wording``: the request's question is a known wording of it.
+
+    Where it was ranked, ``score`` orders, and is no probability; ``shared`` is how many keywords the need has in common with the
+    entry's topic, question and tags, and ``of`` how many it has.
+    """
 
     entry: Entry
     verdict: Verdict
     ratings: Ratings = NO_RATINGS
     is_wording: bool = False
+    score: float = 0.0
+    shared: int = 0
+    of: int = 0
 
     @property
     def is_servable(self) -> bool:
@@ -166,52 +158,66 @@ class JudgedEntry:
             return f"it was rated wrong{f': {self.ratings.note}' if self.ratings.note else ''}"
         return None
 
+    @property
+    def is_near(self) -> bool:
+        """Whether its text is worth the asker's tokens unasked: a finding's always, an excerpt's where the needs share words."""
+        return self.entry.is_written or self.shared >= min(_NEAR, self.of)
 
-def judge_row(found: tuple[Entry, Ratings, bool], version: str, rules: Rules, now: datetime) -> JudgedEntry:
+    @property
+    def may_say_the_same(self) -> bool:
+        """Whether the needs share most of their words."""
+        return self.shared >= min(_NEAR, self.of) and self.shared >= _MOST_WORDS * self.of
+
+    @property
+    def is_worth_offering(self) -> bool:
+        """Whether to offer it costs less than to find it anew: to read the installed documentation again costs nothing."""
+        return not self.entry.is_installed_excerpt or self.ratings.worked > 0 or self.may_say_the_same
+
+
+def judge_row(
+    found: tuple[Entry, Ratings, bool], version: str, rules: "KnowledgeResearch", now: datetime
+) -> Candidate:
     """Judge an entry for a version, and give it the status that it has now; past its time it is stale, and no more."""
     entry, ratings, is_wording = found
     verdict = judge(entry, version, rules, now)
     status: EntryStatus = "fresh" if verdict.status == "fresh" else "stale"
-    return JudgedEntry(replace(entry, status=status), verdict, ratings, is_wording)
+    return Candidate(replace(entry, status=status), verdict, ratings, is_wording)
 
 
 def judge_all(
-    found: Iterable[tuple[Entry, Ratings, bool]], version: str, rules: Rules, now: datetime
-) -> list[JudgedEntry]:
-    """Judge entries for a version; ``archived`` ones are left out."""
-    known = [judge_row(it, version, rules, now) for it in found]
-    return of_own_major([it for it in known if it.verdict.status != "archived"], version)
-
-
-def of_own_major(known: Sequence[JudgedEntry], version: str) -> list[JudgedEntry]:
-    """Leave out what is of another major version, where the topic has an entry of the one that is asked for."""
+    found: Iterable[tuple[Entry, Ratings, bool]], version: str, rules: "KnowledgeResearch", now: datetime
+) -> list[Candidate]:
+    """Judge entries for a version. Left out are archived ones, and those of another major where the topic has one of this major."""
+    judged = [judge_row(it, version, rules, now) for it in found]
+    known = [(it, major_key(it.entry.framework_version)) for it in judged if it.verdict.status != "archived"]
     wanted = major_key(version)
-    served = {fold(it.entry.topic) for it in known if major_key(it.entry.framework_version) == wanted}
+    served = {fold(it.entry.topic) for it, major in known if major == wanted}
     return [
-        it
-        for it in known
-        if fold(it.entry.topic) not in served
-        or major_key(it.entry.framework_version) in {wanted, UNKNOWN_VERSION}
+        it for it, major in known if fold(it.entry.topic) not in served or major in {wanted, UNKNOWN_VERSION}
     ]
 
 
-def choose(query: Query, known: Sequence[JudgedEntry], rules: Rules) -> tuple[JudgedEntry, Tier] | None:
+def choose(
+    query: Query, known: Sequence[Candidate], rules: "KnowledgeResearch"
+) -> tuple[Candidate, Tier] | None:
     """Return the entry that is served, or that a new research stands on, and by what it matches.
 
     What may be served goes first, then a finding before what sources say, then the better tier, then what was accessed last.
     Seed 000 knows no findings: there the tier alone decides.
     """
 
-    def order(pair: tuple[JudgedEntry, Tier]) -> tuple[bool, bool, int]:
+    def order(pair: tuple[Candidate, Tier]) -> tuple[bool, bool, int]:
         it, tier = pair
         goes_behind = rules.cache_match == "sure" and not it.entry.is_written
         return not it.is_servable, goes_behind, _ORDER.index(tier)
 
-    matching = [(it, tier) for it in known if (tier := tier_of(query, it, rules)) is not None]
-    matching.sort(key=lambda pair: pair[0].entry.id)
-    matching.sort(key=lambda pair: pair[0].entry.last_accessed, reverse=True)
-    matching.sort(key=order)
-    return matching[0] if matching else None
+    tiers = ((it, tier_of(query, it, rules)) for it in _last_accessed_first(known))
+    return min(((it, tier) for it, tier in tiers if tier is not None), key=order, default=None)
+
+
+def _last_accessed_first(known: Iterable[Candidate]) -> list[Candidate]:
+    by_id = sorted(known, key=lambda it: it.entry.id)
+    return sorted(by_id, key=lambda it: it.entry.last_accessed, reverse=True)
 
 
 _ORDER: tuple[Tier, ...] = (
@@ -223,7 +229,7 @@ _ORDER: tuple[Tier, ...] = (
 )
 
 
-def tier_of(query: Query, known: JudgedEntry, rules: Rules) -> Tier | None:
+def tier_of(query: Query, known: Candidate, rules: "KnowledgeResearch") -> Tier | None:
     """Return by what an entry is served for a request; None where somebody has to judge."""
     entry = known.entry
     is_same = same_topic(query.topic, entry.topic)
@@ -293,7 +299,7 @@ def _tag_stems(tag: str) -> tuple[str, ...]:
     return tuple(stem(token) for token in tokens(tag)) or (tag_key(tag),)
 
 
-def match_of(query: Query, known: JudgedEntry, tier: Tier, score: float | None = None) -> Match:
+def match_of(query: Query, known: Candidate, tier: Tier, score: float | None = None) -> Match:
     """Say why an entry is served."""
     entry = known.entry
     is_same = same_topic(query.topic, entry.topic)
@@ -309,51 +315,18 @@ def match_of(query: Query, known: JudgedEntry, tier: Tier, score: float | None =
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A live entry that may answer. ``score`` orders, and is no probability.
-
-    ``shared`` is how many keywords the need has in common with the entry's topic, question and tags, ``of`` how many it has.
-    """
-
-    known: JudgedEntry
-    score: float
-    shared: int
-    of: int
-
-    @property
-    def is_near(self) -> bool:
-        """Whether its text is worth the asker's tokens unasked: a finding's always, an excerpt's where the needs share words."""
-        return self.known.entry.is_written or self.shared >= min(_NEAR, self.of)
-
-    @property
-    def may_say_the_same(self) -> bool:
-        """Whether the needs share most of their words."""
-        return self.shared >= min(_NEAR, self.of) and self.shared >= _MOST_WORDS * self.of
-
-    @property
-    def is_worth_offering(self) -> bool:
-        """Whether to offer it costs less than to find it anew: to read the installed documentation again costs nothing."""
-        return (
-            not self.known.entry.is_installed_excerpt
-            or self.known.ratings.worked > 0
-            or self.may_say_the_same
-        )
-
-
 def offered(ranked: Sequence[Candidate], *, most: int) -> list[Candidate]:
     """Return what is offered of ranked entries. What is far behind the best one is left out: every line costs the asker tokens.
 
     An excerpt of installed documentation has the words of the question that made it, and is no measure for what somebody proved.
     """
     worth = [it for it in ranked if it.is_worth_offering]
-    measures = [it.score for it in worth if not it.known.entry.is_installed_excerpt]
+    measures = [it.score for it in worth if not it.entry.is_installed_excerpt]
     least = _OF_BEST * max(measures or [it.score for it in worth], default=0.0)
-    near = [it for it in worth if it.score >= least or it.score <= WITHDRAWN]
-    return near[:most]
+    return [it for it in worth if it.score >= least or it.score <= WITHDRAWN][:most]
 
 
-def rank(query: Query, found: Sequence[tuple[JudgedEntry, float]]) -> list[Candidate]:
+def rank(query: Query, found: Sequence[tuple[Candidate, float]]) -> list[Candidate]:
     """Order entries by how well they fit, best first; ``found`` has each with its ``bm25``, higher is better.
 
     Findings go before excerpts, what was rated as working goes up, and what was rated wrong goes last. Placeholders are left out.
@@ -364,11 +337,7 @@ def rank(query: Query, found: Sequence[tuple[JudgedEntry, float]]) -> list[Candi
     words = _need_words(query.framework, query.topic, query.question)
     ranked = []
     for known, bm25 in found:
-        entry = known.entry
-        if entry.origin == "placeholder":
-            continue
-        shared = len(words & _need_words(entry.framework, entry.topic, entry.question or "", *entry.tags))
-        own = f"{entry.topic} {entry.question or ''}"
+        entry, own = known.entry, f"{known.entry.topic} {known.entry.question or ''}"
         score = bm25
         score += 6 * fuzz.token_set_ratio(asked, own, processor=utils.default_process) / 100
         score += 4 * fuzz.token_sort_ratio(query.topic, entry.topic, processor=utils.default_process) / 100
@@ -376,12 +345,11 @@ def rank(query: Query, found: Sequence[tuple[JudgedEntry, float]]) -> list[Candi
         # What an entry's writer and its ratings add.
         score += _FINDING if entry.is_written else _INSTALLED if entry.is_installed_excerpt else 0.0
         score += _WORKED * log1p(known.ratings.worked)
-        score = WITHDRAWN if known.ratings.withdraws(entry) else score
-        ranked.append(Candidate(known, round(score, 2), shared, len(words)))
-    ranked.sort(key=lambda it: it.known.entry.id)
-    ranked.sort(key=lambda it: it.known.entry.last_accessed, reverse=True)
-    ranked.sort(key=lambda it: -it.score)
-    return ranked
+        score = WITHDRAWN if known.ratings.withdraws(entry) else round(score, 2)
+        shared = words & _need_words(entry.framework, own, *entry.tags)
+        if entry.origin != "placeholder":
+            ranked.append(replace(known, score=score, shared=len(shared), of=len(words)))
+    return sorted(_last_accessed_first(ranked), key=lambda it: -it.score)
 
 
 def _need_words(framework: str, *texts: str) -> set[str]:
@@ -390,7 +358,7 @@ def _need_words(framework: str, *texts: str) -> set[str]:
 
 def related_of(candidate: Candidate, report: str) -> Related:
     """Return a candidate as it is offered."""
-    entry, ratings = candidate.known.entry, candidate.known.ratings
+    entry, ratings = candidate.entry, candidate.ratings
     return Related(
         id=entry.id,
         framework_version=entry.framework_version,

@@ -23,8 +23,8 @@ from kr.models import (
 )
 from kr.report import DETAILS, INSTALLED_DOCS_LAST, SUMMARY, read_confidence
 from kr.requests import MOST_TOKENS, Finding, Rate, parse, read_document
-from kr.research.cache import Cache
 from kr.research.finding_text import cleaned, render_finding
+from kr.research.run import find_candidates, offers_of
 from kr.store import entries, lookup, saving, usage
 from kr.store.engine import Transaction
 from kr.store.entries import unknown_entry
@@ -106,8 +106,11 @@ class Findings:
                 if is_confirmed
                 else stays
             )
-        cache = Cache(self._store, self._service.settings.knowledge_research, self._clock)
-        related = [it for it in cache.alike(query) if it.id != entry.id]
+        config = self._service.settings.knowledge_research
+        with self._store.read() as tx:
+            ranked = find_candidates(tx, query, config, config.aliases, now)
+            alike = [it for it in ranked if it.may_say_the_same and it.entry.id != entry.id]
+            related = [it for it, _ in offers_of(tx, alike)]
         self._log(finding, by, now, status="saved", entry_id=entry.id, topic=query.topic)
         notes += self._export()
         results = SaveResults(

@@ -70,15 +70,11 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synthesis:
-    """Summary and Details as a model wrote them from the sources: untrusted Markdown. Both empty: the sources do not answer."""
+    """Summary and Details as a model wrote them from the sources: untrusted Markdown."""
 
     summary: str
     details: str
     model: str
-
-    @property
-    def answers(self) -> bool:
-        return bool(self.summary)
 
 
 def build_report(
@@ -96,11 +92,9 @@ def build_report(
 
     Without an answer, or with one that is a gap, it is the ``baseline`` (the text of the stale report) carried over, and
     without that a placeholder. ``today`` is a UTC date; degradation ``notes`` of ``sources`` begin with a source's name.
-    A model's ``synthesis`` says itself whether the passages answer.
     """
     shown = _notes(notes, sources)
-    is_answered = answer is not None and (not answer.is_gap if synthesis is None else synthesis.answers)
-    if answer is not None and is_answered:
+    if answer is not None and not answer.is_gap:
         return _Excerpt(query, answer, today, shown, max_tokens).write(synthesis)
     if baseline and baseline.strip() and PLACEHOLDER_MARK not in baseline.splitlines():
         return Report(text=carried_over(baseline, query, today, shown), confidence="low", origin="baseline")

@@ -1,39 +1,56 @@
-"""One research request under way: what it may spend, what it has to say on its way, and its answer (F1, steps 3 and 9)."""
+"""One research request under way: what the cache holds for it, what it may spend, and its answer (F1, steps 2, 3 and 9)."""
 
 import json
+import logging
 import time
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
-from kr.errors import KrError
-from kr.frameworks import framework_key, lookup_keys
+from kr.errors import (
+    FieldError,
+    InvalidRequest,
+    KrError,
+    StoreBusy,
+    StoreCorrupt,
+    StoreError,
+    StoreTooNew,
+    StoreUnwritable,
+)
+from kr.frameworks import framework_key, lookup_keys, same_framework
 from kr.models import (
     Entry,
+    Match,
     Problem,
     Query,
+    Related,
     ResearchEnvelope,
     ResearchResults,
     ResearchStatus,
+    Tier,
     in_one_line,
 )
 from kr.requests import ResearchRequest
-from kr.research.cache import HIT_TIMEOUT, Aliases, Cache, Lookup
-from kr.research.decide import with_confidence
-from kr.store import lookup, usage
+from kr.research import decide
+from kr.research.decide import Candidate
+from kr.settings.model import KnowledgeResearch
+from kr.store import entries, lookup, reports, usage
 from kr.store.engine import Transaction
 from kr.store.files import new_id
-from kr.store.lookup import RequestRow
+from kr.store.lookup import Found, RequestRow, keywords_key, question_key, topic_key
 from kr.store.usage import Wording
-from kr.text import fit, search_words, tokens_of
+from kr.text import fit, search_words, tokens, tokens_of
 from kr.times import parse_time, to_text
 
 if TYPE_CHECKING:
     from kr.research.service import ResearchService
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Aliases = Mapping[str, str]
+"""Other name of a framework: its name."""
 
 SAVE_HINT = (
     "found the answer elsewhere, and it worked? Save it for the next agent with `kr save` (MCP: save_finding)"
@@ -41,20 +58,113 @@ SAVE_HINT = (
 """What an answer says that holds no report."""
 OFFERED = "candidates: use: ID takes one of results.related, if_unsure: research has it researched; rate what worked"
 """What an answer says that offers candidates."""
+HIT_TIMEOUT = 0.2
+"""Seconds that a hit waits for a writer at most."""
 
-OTHER_WORDS = "related: what others found out about it, in other words; use: ID takes one"
-INSTALLED_ALONE = "its report was made of installed documentation alone, and may miss the question"
-"""What a hit says that serves such a report, until somebody said that it worked."""
-
+_LASTING = (StoreBusy, StoreCorrupt, StoreTooNew)
+"""Problems that the next transaction would meet again, perhaps after another long wait."""
 _KEPT_BACK = (0.05, 5.0)
 """The share of the overall time, and the seconds at most, that are kept so that the answer is out before the caller gives up."""
 _MOST_LESSONS = 3
-_MOST_LOOKED_AT = 5_000
-"""Files of a folder of one's own that are looked at, whether they changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """What the cache holds for a request: an exact entry, candidates, or neither (a miss).
+
+    ``known`` is the entry that is served (``is_hit``), or stale, or refused, ``match`` says why, and ``report`` is its text.
+    ``related`` are the candidates, best first; ``offer`` is the text of the first one, where it is worth reading unasked.
+    """
+
+    known: Candidate | None = None
+    match: Match | None = None
+    report: str | None = None
+    is_hit: bool = False
+    related: tuple[Related, ...] = ()
+    offer: str | None = None
+
+    @property
+    def entry(self) -> Entry | None:
+        return self.known.entry if self.known else None
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether an entry for this very request is there, which is to be researched again."""
+        return self.known is not None and not self.is_hit and self.known.refusal is None
+
+    @property
+    def is_offer(self) -> bool:
+        """Whether there is something to choose from; what was rated wrong is offered with its note."""
+        return not self.is_stale and bool(self.related)
+
+    @property
+    def baseline(self) -> str | None:
+        """The stale report that a new research stands on, if nothing better is found: only one of the same topic."""
+        is_of_topic = self.match is not None and self.match.tier.startswith("framework+topic")
+        return self.report if is_of_topic and self.is_stale else None
+
+    @property
+    def results(self) -> ResearchResults:
+        """The results that are the entry which was found, as it is."""
+        if (entry := self.entry) is None:
+            return ResearchResults(related=[*self.related])
+        return ResearchResults(
+            cache_entry_id=entry.id,
+            report_path=entry.path,
+            confidence=entry.confidence,
+            match=self.match,
+            related=[*self.related],
+        )
+
+
+def find_served(
+    tx: Transaction, query: Query, config: KnowledgeResearch, aliases: Aliases, now: datetime
+) -> tuple[Candidate, Tier] | None:
+    """Return the entry that is served, or that a new research stands on, and by what it matches."""
+    keys, asked = lookup_keys(query.framework, aliases), question_key(query.question)
+    if config.cache_match == "seed":
+        rows = lookup.framework(tx, keys, question=asked)
+    else:
+        topic, keywords = topic_key(query.topic), keywords_key(query.topic)
+        rows = lookup.served(tx, keys, topic=topic, question=asked, keywords=keywords)
+    return decide.choose(query, _judged(rows, query, config, aliases, now), config)
+
+
+def find_candidates(
+    tx: Transaction, query: Query, config: KnowledgeResearch, aliases: Aliases, now: datetime
+) -> list[Candidate]:
+    """Return the entries that may answer, best first."""
+    if not config.cache_fuzzy_match:
+        return []
+    keys, name = lookup_keys(query.framework, aliases), frozenset(tokens(query.framework))
+    words = search_words(query.topic, " ".join(query.tags), query.question, but=name)
+    found = lookup.candidates(tx, keys, words)
+    scores = {row[0].id: bm25 for row, bm25 in found}
+    known = _judged([row for row, _ in found], query, config, aliases, now)
+    ranked = decide.rank(query, [(it, scores[it.entry.id]) for it in known])
+    return decide.offered(ranked, most=decide.most_offered(lookup.count(tx, keys))) if ranked else []
+
+
+def offers_of(tx: Transaction, ranked: Sequence[Candidate]) -> list[tuple[Related, str]]:
+    """Return candidates as they are offered, each with its text; those whose texts are nowhere are left out."""
+    kept = lookup.texts(tx, [it.entry.sha256 for it in ranked]) if ranked else {}
+    texts = [kept.get(it.entry.sha256) or tx.files.read_text(it.entry.path) for it in ranked]
+    return [(decide.related_of(it, text), text) for it, text in zip(ranked, texts, strict=True) if text]
+
+
+def _judged(
+    rows: Sequence[Found], query: Query, config: KnowledgeResearch, aliases: Aliases, now: datetime
+) -> list[Candidate]:
+    # Aliases may part what the shipped table joins.
+    own = [row for row in rows if same_framework(row[0].framework, query.framework, aliases)]
+    return decide.judge_all(own, query.framework_version, config, now)
 
 
 class Run:
-    """One research request under way: what it may spend, what it has to say on its way, and its answer (F1, steps 3 and 9)."""
+    """One research request under way: what the cache holds for it, what it may spend, and its answer (F1, steps 2, 3 and 9).
+
+    The database is never in the way (error rows 3, 4 and 14): a request goes on without what could not be had, and names it.
+    """
 
     def __init__(
         self,
@@ -68,12 +178,15 @@ class Run:
         self._began = time.monotonic()
         self.service = service
         self.request = request
+        self.store = service.store
         self.clock = service.clock
         self.started = service.clock()
         self.id = new_id()
         self.config = service.settings.knowledge_research
-        self.query = under_its_name(request.research_query, self.config.aliases)
-        self.cache = Cache(service.store, self.config, service.clock)
+        # A framework is asked about under the name that the configuration gives it: sources know that one.
+        query = request.research_query
+        names = {framework_key(other): name for other, name in self.config.aliases.items()}
+        self.query = replace(query, framework=names.get(framework_key(query.framework), query.framework))
         self.notes: list[str] = []
         self.errors: list[Problem] = []
         self.persona: str | None = None
@@ -85,6 +198,8 @@ class Run:
         """How many calls the request, or its story, may cost."""
         self.timeout = self.overrides.timeout_seconds or self.config.timeout_seconds
         """Seconds that one source may take."""
+        self.can_write = True
+        self._is_closed = False
         self._include_report = include_report
         self._max_tokens = max_tokens
 
@@ -99,113 +214,147 @@ class Run:
         used = spent + self.unrecorded if self.overrides.max_calls is None else self.charged
         return max(0, self.call_limit - used)
 
-    def look_up(self) -> Lookup:
-        """Find what the cache holds: the entry that the request names, else what answers it."""
-        if self.overrides.use is not None:
-            found = self.cache.use(self.query, self.overrides.use)
-            if found.known is not None:
-                return found
-            self.notes.append(
-                f"{self.overrides.use} has no report that could be served: the question was answered without it"
-            )
-        return self.cache.look_up(self.query)
+    # --- the database
 
-    def may_serve(self, found: Lookup) -> bool:
-        """Whether the cache answers; what is to be refreshed, only with what was researched since it was asked."""
-        if not found.is_hit or found.entry is None or self.overrides.use is not None:
-            return found.is_hit
-        researched = parse_time(found.entry.researched_at or "")
-        if self.overrides.refresh:
-            return researched is not None and researched >= self.started
-        return researched is None or not self._has_changed_since(found, researched)
+    def attempt(self, action: Callable[[], T], otherwise: T) -> T:
+        """Run ``action``, or give ``otherwise`` where the database can't serve, now or since earlier in the request."""
+        if self._is_closed:
+            return otherwise
+        try:
+            return action()
+        except StoreError as error:
+            self.add_error(error)
+            return otherwise
 
-    def _has_changed_since(self, found: Lookup, moment: datetime) -> bool:
-        """Whether a folder of one's own was changed after an excerpt of it was made; to read it again costs nothing."""
-        if found.entry is None or found.entry.origin != "excerpt":
-            return False
-        root, text = self.service.settings.project_root, found.report or ""
-        own = (it for it in self.config.sources if not isinstance(it, str))
-        folders = [root / it.folder for it in own if it.folder and f"(via {it.name})" in text]
-        return any(_newest_change(folder) > moment.timestamp() for folder in folders)
+    def read(self, action: Callable[[Transaction], T], otherwise: T) -> T:
+        def run() -> T:
+            with self.store.read() as tx:
+                return action(tx)
 
-    def may_offer(self, found: Lookup) -> bool:
-        """Whether the caller chooses among the candidates."""
-        return self.overrides.if_unsure == "candidates" and not self.overrides.refresh and found.is_offer
+        return self.attempt(run, otherwise)
 
-    def add_error(self, error: KrError | None) -> None:
-        if error is None:
-            return
+    def write(self, action: Callable[[Transaction], T], otherwise: T, *, timeout: float | None = None) -> T:
+        """Write in one transaction. After a ``timeout`` in seconds the request goes on without writing."""
+        if not self.can_write:
+            return otherwise
+        try:
+            return self.store.change(action, timeout=timeout, scope=None)
+        except StoreError as error:
+            if timeout is None or not isinstance(error, StoreBusy):
+                self.add_error(error)
+            else:
+                logger.warning("%s", error)
+                self.can_write = False
+        return otherwise
+
+    def add_error(self, error: KrError) -> None:
+        """Name a problem in the answer; what the database can't do any more is not tried again."""
+        logger.warning("%s", error)
+        self._is_closed = self._is_closed or isinstance(error, _LASTING)
+        self.can_write = self.can_write and not isinstance(error, (*_LASTING, StoreUnwritable))
         problem = Problem(type=error.code, message=str(error))
         if problem not in self.errors:
             self.errors.append(problem)
 
-    def row(self, status: str, **more: Any) -> RequestRow:
-        """Make the row of ``requests``."""
-        query = self.query
-        return RequestRow(
-            id=self.id,
-            at=to_text(self.started),
-            mode="research",
-            status=status,
-            story_key=self.request.story_key,
-            session_id=self.request.session_id,
-            framework=self.request.research_query.framework,
-            framework_version=query.framework_version,
-            topic=query.topic,
-            question=query.question,
-            tags=json.dumps(query.tags, ensure_ascii=False),
-            project=str(self.service.cwd),
-            persona=self.persona,
-            duration_ms=round((time.monotonic() - self._began) * 1000),
-            **more,
+    # --- step 2
+
+    def look_up(self, aliases: Aliases | None = None) -> Lookup:
+        """Find the entry that is served, and the candidates where none is. One whose report is nowhere is removed."""
+        return self.attempt(
+            lambda: self._look_up(self.config.aliases if aliases is None else aliases), Lookup()
         )
 
-    def note_interrupt(self, error: BaseException) -> None:
-        """Keep the row of a request that ends without an answer."""
-        row = self.row("failure", error=f"interrupted: {type(error).__name__}")
-        self.cache.write(
-            lambda tx: None if lookup.has_ended(tx, row.id) else lookup.log_request(tx, row), None
-        )
+    def _look_up(self, aliases: Aliases) -> Lookup:
+        now = self.clock()
+        with self.store.read() as tx:
+            chosen = find_served(tx, self.query, self.config, aliases, now)
+            served = chosen[0] if chosen and chosen[0].is_servable else None
+            ranked = list[Candidate]()
+            if served is None or served.entry.is_installed_excerpt:
+                ranked = find_candidates(tx, self.query, self.config, aliases, now)
+            # Beside an excerpt of installed documentation stand the findings.
+            offers = offers_of(tx, [it for it in ranked if served is None or it.entry.is_written])
+        if chosen is not None:
+            logger.info("%s matches by %s and is %s", chosen[0].entry.id, chosen[1], chosen[0].entry.status)
+        else:
+            logger.info("nothing is served of %s; %d may answer", self.query.framework, len(offers))
+        near = {it.entry.id for it in ranked if it.is_near}
+        offer = next((text for it, text in offers[:1] if it.id in near), None)
+        found = self._with_report(*chosen, is_hit=served is not None) if chosen else Lookup()
+        return replace(found, related=tuple(it for it, _ in offers), offer=offer)
 
-    def offer(self, found: Lookup) -> ResearchEnvelope:
-        """Leave the choice to the caller: nothing is asked, nothing charged; the best candidate's report goes along."""
+    def use(self, entry_id: str, tier: Tier = "use", score: float | None = None) -> Lookup:
+        """Find the entry of an id, whatever its age and ratings. Raises ``InvalidRequest`` for one that can't be served."""
+        return self.attempt(lambda: self._use(entry_id, tier, score), Lookup())
+
+    def _use(self, entry_id: str, tier: Tier, score: float | None) -> Lookup:
+        with self.store.read() as tx:
+            found = lookup.one(tx, entry_id)
+            if found is None:
+                why = str(entries.unknown_entry(tx, entry_id))
+                if usage.quarantined(tx, entry_id):
+                    why = f"{entry_id} waits for a person; `kr review` shows it"
+                raise InvalidRequest(FieldError("config_overrides.use", f"Validation failed: {why}"))
+        if found[0].origin == "placeholder":
+            return Lookup()
+        known = decide.judge_row(found, self.query.framework_version, self.config, self.clock())
+        return self._with_report(known, tier, score, is_hit=True)
+
+    def _with_report(
+        self, known: Candidate, tier: Tier, score: float | None = None, *, is_hit: bool
+    ) -> Lookup:
+        """Return an entry with its report, marked where it is stale; nothing where that is nowhere, and the entry was removed."""
+        entry, verdict = known.entry, known.verdict
+        if verdict.needs_marking:
+            reasons = ", ".join(verdict.reasons)
+            self.write(
+                lambda tx: entries.mark_stale(tx, entry.id, reasons, major=verdict.for_major),
+                otherwise=False,
+                timeout=HIT_TIMEOUT,
+            )
+        report = reports.read_report(self.store, entry)
+        if report is None:
+            logger.info("%s has no report any more", entry.id)
+            reports.drop_lost(self.store, entry)
+            return Lookup()
+        edited = self.read(lambda tx: entries.get(tx, entry.id), None)
+        if edited is not None and edited.sha256 != entry.sha256:  # somebody wrote into its file
+            known = replace(known, entry=edited)
+        match = decide.match_of(self.query, known, tier, score)
+        return Lookup(known=known, match=match, report=report, is_hit=is_hit)
+
+    # --- steps 3 and 9
+
+    def answered(self, found: Lookup) -> ResearchEnvelope | None:
+        """Answer from the cache, or leave the choice to the caller; None where it has to be researched."""
+        researched = parse_time(found.entry.researched_at or "") if found.entry else None
+        # What is to be refreshed is answered only with what was researched since it was asked.
+        is_due = self.overrides.refresh and (researched is None or researched < self.started)
+        if found.is_hit and not is_due:
+            return self.serve(found)
+        if self.overrides.if_unsure != "candidates" or self.overrides.refresh or not found.is_offer:
+            return None
+        # Nothing is asked, nothing charged; the best candidate's report goes along, which is an access.
         self.notes.append(OFFERED)
-        text, now = self.cache.report_of_best(found), self.clock()
-        results = ResearchResults(related=[*found.related])
-        if text is None:
-            return self.answer("candidates", results, None)
-        best = found.related[0].id
-        return self.answer("candidates", results, text, lambda tx: lookup.touch(tx, best, now) is not None)
+        best, now = found.related[0].id, self.clock()
+        touch = None if found.offer is None else lambda tx: lookup.touch(tx, best, now) is not None
+        return self.answer("candidates", ResearchResults(related=[*found.related]), found.offer, touch)
 
     def serve(self, found: Lookup) -> ResearchEnvelope:
         """Step 3: touch the entry, keep wording and row in the same write, and return it; no network, no budget."""
         if found.known is None:
             raise ValueError("a miss can't be served")
         entry, ratings = found.known.entry, found.known.ratings
-        if entry.is_installed_excerpt and not ratings.worked:
-            self.notes.append(INSTALLED_ALONE)
         if entry.status != "fresh":
-            self.notes.append(
-                f"{entry.id} is stale and was served because config_overrides.use names it; "
-                "with config_overrides.refresh it is researched again"
-            )
+            self.notes.append(f"{entry.id} is stale, and was served because config_overrides.use names it")
         if ratings.wrong:
             why = f": {ratings.note}" if ratings.note else ""
             self.notes.append(f"{entry.id} was rated wrong by {ratings.wrong}{why}")
-        results = replace(results_of(found, entry), cache_hit=True)
-        if entry.is_installed_excerpt:
-            results = self.with_findings(results)
         is_chosen = found.match is not None and found.match.tier == "use"
+        results = replace(found.results, cache_hit=True)
         return self.answer(
             "cache-hit", results, found.report, lambda tx: self._touch(tx, entry, is_chosen=is_chosen)
         )
-
-    def with_findings(self, results: ResearchResults) -> ResearchResults:
-        """Name the framework's findings, where nothing better than documentation answers and none shares a word."""
-        if results.related or not (others := self.cache.findings(self.query)):
-            return results
-        self.notes.append(OTHER_WORDS)
-        return replace(results, related=others)
 
     def _touch(self, tx: Transaction, entry: Entry, *, is_chosen: bool) -> bool:
         """Note the access, and how a request worded it that chose the entry; False when the entry went meanwhile."""
@@ -241,26 +390,23 @@ class Run:
             self.notes.append(SAVE_HINT)
         level = results.related[0].confidence if is_offer else results.confidence
         if text is not None:
-            text = text if level is None else with_confidence(text, level)
+            text = text if level is None else decide.with_confidence(text, level)
             text = text if self._max_tokens is None else fit(text, self._max_tokens)[0]
-        self.add_error(self.cache.problem)
 
         def write(tx: Transaction) -> ResearchResults:
             is_updated = results.index_updated if touch is None else touch(tx)
             counted = self._counted(tx, replace(results, index_updated=is_updated))
-            lookup.log_request(tx, self._ended_row(status, counted, tokens_of(text) if text else 0))
+            lookup.log_request(tx, self.row(status, counted, text))
             return counted
 
-        left = self.calls_left(self.charged - self.unrecorded)
-        is_updated = results.index_updated and touch is None
-        unwritten = replace(results, budget_remaining=left, index_updated=is_updated)
         timeout = HIT_TIMEOUT if touch is not None or is_offer else None
-        ended = self.cache.write(write, None, timeout=timeout) or self.cache.read(
-            lambda tx: self._counted(tx, unwritten), unwritten
-        )
-        self.add_error(self.cache.problem)
+        ended = self.write(write, None, timeout=timeout)
+        if ended is None:
+            left = self.calls_left(self.charged - self.unrecorded)
+            is_updated = results.index_updated and touch is None
+            unwritten = replace(results, budget_remaining=left, index_updated=is_updated)
+            ended = self.read(lambda tx: self._counted(tx, unwritten), unwritten)
         path, base = results.report_path, self.service.settings.knowledge_base
-        best = {"id": results.related[0].id, "text": text} if is_offer and text is not None else None
         is_shown = not is_offer and (self._include_report or path is None)
         return ResearchEnvelope(
             status=status,
@@ -270,7 +416,7 @@ class Run:
             results=replace(
                 ended,
                 degradation_notes=[*self.notes],
-                candidate_report=best,
+                candidate_report={"id": results.related[0].id, "text": text} if is_offer and text else None,
                 report=text if is_shown else None,
                 report_file=f"{base}/{path}" if path is not None else None,
             ),
@@ -286,42 +432,41 @@ class Run:
         lessons = [{"summary": row["summary"], "ref": row["ref"]} for row in found]
         return replace(results, index_count=live, budget_remaining=self.calls_left(spent), lessons=lessons)
 
-    def _ended_row(self, status: str, results: ResearchResults, tokens: int) -> RequestRow:
-        match, related = results.match, results.related
-        offered = [{"id": it.id, "score": it.score} for it in related if it.score]
-        return self.row(
-            status,
-            error=in_one_line(self.errors),
+    def row(
+        self,
+        status: str,
+        results: ResearchResults | None = None,
+        text: str | None = None,
+        error: str | None = None,
+    ) -> RequestRow:
+        """Make the row of ``requests``; ``results`` and the report's ``text`` are those of its answer."""
+        ended, query = results or ResearchResults(), self.query
+        match, offered = ended.match, [{"id": it.id, "score": it.score} for it in ended.related]
+        return RequestRow(
+            id=self.id,
+            at=to_text(self.started),
+            mode="research",
+            status=status,
+            story_key=self.request.story_key,
+            session_id=self.request.session_id,
+            framework=self.request.research_query.framework,
+            framework_version=query.framework_version,
+            topic=query.topic,
+            question=query.question,
+            tags=json.dumps(query.tags, ensure_ascii=False),
             tier=match.tier if match else None,
-            score=match.score if match else related[0].score if offered else None,
-            entry_id=results.cache_entry_id,
-            budget_remaining=results.budget_remaining,
-            answer_tokens=tokens,
-            candidates=json.dumps(offered) if offered and not results.cache_hit else None,
+            entry_id=ended.cache_entry_id,
+            persona=self.persona,
+            project=str(self.service.cwd),
+            duration_ms=round((time.monotonic() - self._began) * 1000),
+            budget_remaining=results.budget_remaining if results else None,
+            answer_tokens=tokens_of(text or "") if results else None,
+            score=match.score if match else ended.related[0].score if offered else None,
+            candidates=json.dumps(offered) if offered and not ended.cache_hit else None,
+            error=error or in_one_line(self.errors),
         )
 
-
-def under_its_name(query: Query, aliases: Aliases) -> Query:
-    """Ask about a framework under the name that the configuration gives it: sources know that one."""
-    names = {framework_key(other): name for other, name in aliases.items()}
-    return replace(query, framework=names.get(framework_key(query.framework), query.framework))
-
-
-def _newest_change(folder: Path) -> float:
-    """Return when something in a folder was changed last, in seconds since 1970."""
-    newest = 0.0
-    for path in (folder, *islice(folder.rglob("*"), _MOST_LOOKED_AT)):
-        with suppress(OSError):  # gone meanwhile
-            newest = max(newest, path.stat().st_mtime)
-    return newest
-
-
-def results_of(found: Lookup, entry: Entry) -> ResearchResults:
-    """Return the results that are the entry which was found, as it is."""
-    return ResearchResults(
-        cache_entry_id=entry.id,
-        report_path=entry.path,
-        confidence=entry.confidence,
-        match=found.match,
-        related=[*found.related],
-    )
+    def note_interrupt(self, error: BaseException) -> None:
+        """Keep the row of a request that ends without an answer."""
+        row = self.row("failure", error=f"interrupted: {type(error).__name__}")
+        self.write(lambda tx: None if lookup.has_ended(tx, row.id) else lookup.log_request(tx, row), None)

@@ -1,34 +1,38 @@
-"""Requests of F1: any bytes in, an envelope out. What the cache answers ends here; a miss goes to ``kr.research.miss``."""
+"""Requests of F1: any bytes in, an envelope out. What the cache answers ends in ``kr.research.run``; a miss goes to ``kr.research.miss``."""
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Protocol
 
-from kr.errors import InvalidRequest, StoreError
+from kr.errors import FieldError, InvalidRequest, StoreError
 from kr.models import (
     Envelope,
     Problem,
+    Query,
     ResearchEnvelope,
+    Tier,
     failure,
     in_one_line,
+    to_plain,
     validation_problems,
 )
 from kr.requests import (
     Bad,
     LessonsInjectRequest,
     Mode,
+    ResearchRequest,
     framework_name,
     parse_request,
     question,
     read_document,
     with_overrides,
 )
-from kr.research.cache import Clock
-from kr.research.run import Run
+from kr.research.decide import Candidate, match_of
+from kr.research.run import Lookup, Run, find_candidates, find_served
 from kr.settings import Settings
 from kr.store import lookup
 from kr.store.engine import Store
@@ -39,6 +43,8 @@ from kr.times import UNKNOWN_VERSION, to_text
 
 logger = logging.getLogger(__name__)
 
+Clock = Callable[[], datetime]
+
 DISABLED = "Knowledge research disabled in config"
 """The error of F1, "State Preconditions"."""
 _WORDS_ALONE = re.compile(r"[A-Za-z ,.;?!()'/-]*")
@@ -47,7 +53,6 @@ _OF_SECRETS = re.compile(
     re.IGNORECASE,
 )
 """Words alone, and none that names a secret: the patterns of ``kr.guard``, which cost a hit a tenth, need not be asked."""
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
 _QUERY_FIELDS = ("framework", "question", "framework_version", "topic", "tags")
 _ASKED_FIELDS = ("framework", "topic", "question", "tags")
 _LOGGED_FIELDS = ("framework", "framework_version", "topic", "question")
@@ -86,11 +91,13 @@ class ResearchService:
         self.cwd = Path(cwd)
         self.progress = progress
         self.clock = clock
-        self._unread: tuple[str, ...] = ()
-        """The project's dependency files that could not be read, where a version was looked for in vain."""
 
     def document(
-        self, document: bytes | Mapping[str, Any], *, overrides: Mapping[str, Any] = _NOTHING, **answer: Any
+        self,
+        document: bytes | Mapping[str, Any],
+        *,
+        overrides: Mapping[str, Any] | None = None,
+        **answer: Any,
     ) -> Envelope:
         """Answer a request of either mode, as bytes or as plain data, flat or whole; ``answer``: see there.
 
@@ -111,8 +118,7 @@ class ResearchService:
         is_flat = "research_query" not in data and ("framework" in data or "question" in data)
         if not is_flat or data.get("mode") not in (None, "research"):
             return data
-        query = {name: data[name] for name in _QUERY_FIELDS if data.get(name)}
-        query |= {name: _masked(query[name]) for name in _ASKED_FIELDS if name in query}
+        query = {name: _masked(data[name]) for name in _QUERY_FIELDS if data.get(name)}
         overrides = {name: data[name] for name in _OVERRIDE_FIELDS if name in data}
         moved = {*_QUERY_FIELDS, *_OVERRIDE_FIELDS, "mode"}
         rest = {name: value for name, value in data.items() if name not in moved and value is not None}
@@ -142,7 +148,8 @@ class ResearchService:
         logger.warning(
             "no version of %s was found in the project's files; give it with --framework-version", framework
         )
-        self._unread = find_dependencies(self.cwd, self.environ).warnings
+        for warning in find_dependencies(self.cwd, self.environ).warnings:
+            logger.warning("not read: %s", warning)
         return UNKNOWN_VERSION
 
     @cached_property
@@ -159,7 +166,7 @@ class ResearchService:
         found = find_installed(framework, self.folders, self.environ)
         return tuple(dict.fromkeys(name for package in found for name in package.requires))
 
-    def inject(self, document: bytes | Mapping[str, Any], more: Mapping[str, Any] = _NOTHING) -> Envelope:
+    def inject(self, document: bytes | Mapping[str, Any], more: Mapping[str, Any] | None = None) -> Envelope:
         """Answer a request of mode lessons-inject, as bytes or as plain data; ``more`` is put over its ``lessons_inject``."""
         try:
             data = read_document(document)
@@ -197,11 +204,30 @@ class ResearchService:
             if isinstance(request, LessonsInjectRequest):
                 return self._inject(request)
             run = Run(self, request, include_report=include_report, max_tokens=max_tokens)
-            if run.query.framework_version == UNKNOWN_VERSION:
-                run.notes += [f"not read: {warning}" for warning in self._unread]
             return self._research(run)
         except InvalidRequest as error:
             return self._refuse(data, validation_problems(error.fields), mode=default_mode)
+
+    @staticmethod
+    def _research(run: Run) -> ResearchEnvelope:
+        """Answer from the cache, else from what is to be found out. Raises ``InvalidRequest`` for a named entry that can't be served."""
+        found, wanted = Lookup(), run.overrides.use
+        try:
+            if wanted is not None and not (found := run.use(wanted)).is_hit:
+                run.notes.append(
+                    f"{wanted} has no report that could be served: the question was answered without it"
+                )
+            found = found if found.is_hit else run.look_up()
+            if (answered := run.answered(found)) is not None:
+                return answered
+            from kr.research.miss import Miss  # heavy
+
+            return Miss(run).perform(found)
+        except InvalidRequest:
+            raise
+        except BaseException as error:
+            run.note_interrupt(error)
+            raise
 
     def _refuse(
         self, data: Mapping[str, Any], problems: Sequence[Problem], *, mode: Mode | None = None
@@ -236,26 +262,67 @@ class ResearchService:
         with open_lessons(self.settings) as file:
             return inject(request, file=file, budget=budget, now=self.clock(), related=self.depends_on)
 
-    @staticmethod
-    def _research(run: Run) -> ResearchEnvelope:
-        """Answer a valid request (F1, steps 2 to 9); it degrades rather than fails.
+    def explain(self, document: bytes | Mapping[str, Any]) -> dict[str, Any]:
+        """Say what the cache would answer to a research request, and why; no source is asked, nothing is changed, no database made.
 
-        Raises ``InvalidRequest`` for an entry that is named and can't be served.
+        ``outcome`` is ``hit``, ``stale`` (it would be researched again), ``candidates`` or ``miss``. Each of ``considered``, what is served
+        and what is offered, has its ``score``, by what it is served (``tier``) or why it is not (``refused``), and its freshness.
+        Raises ``InvalidRequest`` or a ``StoreError``.
         """
-        try:
-            found = run.look_up()
-            if run.may_serve(found):
-                return run.serve(found)
-            if run.may_offer(found):
-                return run.offer(found)
-            from kr.research.miss import Miss  # heavy
+        request = parse_request(self.whole(document))
+        if not isinstance(request, ResearchRequest):
+            raise InvalidRequest(FieldError("mode", "only a research request can be explained"))
+        query, config = request.research_query, self.settings.knowledge_research
+        with self.store.read_if_exists() as tx:
+            chosen = find_served(tx, query, config, config.aliases, self.clock())
+            offered = find_candidates(tx, query, config, config.aliases, self.clock())
+        first, tier = chosen or (None, None)
+        if first is not None:  # with the score that it has among the others
+            first = next((it for it in offered if it.entry.id == first.entry.id), first)
+        others = [it for it in offered if it is not first]
+        why = ", ".join(first.verdict.reasons) if first else ""
+        if first and first.is_servable:
+            outcome, decision = "hit", f"{first.entry.id} would be served: {tier}"
+        elif first and first.refusal is None:
+            outcome, decision = "stale", f"would be researched again; {first.entry.id} is stale: {why}"
+        elif offered:
+            outcome, decision = (
+                "candidates",
+                f"nothing is served by itself; {offered[0].entry.id} would be offered first",
+            )
+        else:
+            outcome, decision = "miss", "would be researched: no entry has enough in common with it"
+        refused = first and not first.is_servable and (first.refusal or f"stale: {why}")
+        shown = [_explained(query, first, tier, refused or None)] if first else []
+        shown += [
+            _explained(query, it, None, it.refusal or "it is offered: another topic, question and keywords")
+            for it in others
+        ]
+        entry_id = first.entry.id if first else None
+        return {
+            "outcome": outcome,
+            "entry_id": entry_id,
+            "decision": decision,
+            "query": to_plain(query),
+            "considered": shown,
+        }
 
-            return Miss(run).perform(found)
-        except InvalidRequest:
-            raise
-        except BaseException as error:
-            run.note_interrupt(error)
-            raise
+
+def _explained(query: Query, known: Candidate, tier: Tier | None, refused: str | None) -> dict[str, Any]:
+    entry, match = known.entry, match_of(query, known, tier or "use", known.score or None)
+    return {
+        "id": entry.id,
+        "topic": entry.topic,
+        "question": entry.question,
+        "framework_version": entry.framework_version,
+        "last_accessed": entry.last_accessed,
+        "tags": list(entry.tags),
+        **to_plain(match),
+        "tier": tier,
+        "freshness": known.verdict.status,
+        "reasons": list(known.verdict.reasons),
+        "refused": refused,
+    }
 
 
 def _masked(value: Any) -> Any:

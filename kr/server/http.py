@@ -4,8 +4,7 @@ Bodies are the requests of F1 and U5 as the command line takes them, answers are
 and no success is ``application/problem+json``.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Annotated, Any
 
@@ -44,11 +43,11 @@ _MCP_PATHS = ("/mcp", "/mcp/")
 """Where MCP is served: clients differ in the slash at the end, and a redirect loses the body of some."""
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
-_SUMMARY = "A shared knowledge cache for fleets of AI coding agents."
 _PROBLEM: dict[str, Any] = {
     "description": "What is wrong, in one sentence: RFC 9457.",
     "content": {PROBLEM: {"schema": {"type": "object", "required": ["type", "title", "status", "detail"]}}},
 }
+_UNKNOWN: dict[int | str, dict[str, Any]] = {404: _PROBLEM}
 
 
 def create_http_app(workers: Workers, policy: Policy) -> Access:
@@ -69,21 +68,16 @@ def create_http_app(workers: Workers, policy: Policy) -> Access:
         max_request_body_size=MAX_BODY,
     )
 
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with mcp.run():
-            yield
-
     # No GET of /mcp: kr says nothing to a client but in answer to its calls.
     carrier, methods = StreamableHTTPASGIApp(mcp), ["POST", "DELETE"]
     api = FastAPI(
         routes=[Route(path, carrier, methods=methods, include_in_schema=False) for path in _MCP_PATHS],
         title="kr",
         version=__version__,
-        summary=_SUMMARY,
+        summary="A shared knowledge cache for fleets of AI coding agents.",
         docs_url=None,
         redoc_url=None,
-        lifespan=lifespan,
+        lifespan=lambda _: mcp.run(),
         exception_handlers=dict.fromkeys(
             (KrError, HTTPException, RequestValidationError, Exception), _failed
         ),
@@ -93,12 +87,12 @@ def create_http_app(workers: Workers, policy: Policy) -> Access:
     api.include_router(_requests(workers))
     api.include_router(_knowledge(workers))
 
-    @api.get("/healthz", tags=["operation"])
+    @api.get("/healthz")
     async def health() -> dict[str, str]:
         """Say that the server is up."""
         return {"status": "ok", "version": __version__}
 
-    @api.get("/metrics", tags=["operation"], response_class=PlainTextResponse)
+    @api.get("/metrics", response_class=PlainTextResponse)
     async def exposition() -> Response:
         """Give what Prometheus collects: what this server counts, and the totals of the knowledge base, which outlive it."""
         totals = _Totals(await workers.run(workers.app.stats))
@@ -157,7 +151,7 @@ def _takes(schema: schemas.Schema) -> dict[str, Any]:
 
 
 def _requests(workers: Workers) -> APIRouter:
-    router = APIRouter(prefix="/v1", tags=["requests"])
+    router = APIRouter(prefix="/v1")
     app = workers.app
 
     async def answer(request: Request, work: Callable[[bytes], Any]) -> Response:
@@ -195,7 +189,7 @@ def _requests(workers: Workers) -> APIRouter:
         """Record what an agent's return teaches."""
         return await answer(request, app.record_lessons)
 
-    @router.post("/entries/{entry_id}/ratings", responses={404: _PROBLEM}, **_takes(schemas.RATING))
+    @router.post("/entries/{entry_id}/ratings", responses=_UNKNOWN, **_takes(schemas.RATING))
     async def rate(entry_id: str, request: Request) -> Response:
         """Note whether a report worked."""
         data = await request.body()
@@ -206,9 +200,8 @@ def _requests(workers: Workers) -> APIRouter:
 
 
 def _knowledge(workers: Workers) -> APIRouter:
-    router = APIRouter(prefix="/v1", tags=["knowledge"])
+    router = APIRouter(prefix="/v1")
     app = workers.app
-    unknown: dict[int | str, dict[str, Any]] = {404: _PROBLEM}
 
     @router.get("/entries")
     async def entries(
@@ -221,12 +214,12 @@ def _knowledge(workers: Workers) -> APIRouter:
         page = {"framework": framework, "status": status, "limit": limit, "offset": offset}
         return await workers.run(lambda: app.entries(**page))
 
-    @router.get("/entries/{entry_id}", responses=unknown)
+    @router.get("/entries/{entry_id}", responses=_UNKNOWN)
     async def entry(entry_id: str, *, report: bool = False) -> dict[str, Any]:
         """Give all about one entry, with its report where it is asked for."""
         return await workers.run(lambda: app.entry(entry_id, report=report))
 
-    @router.get("/entries/{entry_id}/report", responses={**unknown, 200: {"content": {"text/markdown": {}}}})
+    @router.get("/entries/{entry_id}/report", responses={**_UNKNOWN, 200: {"content": {"text/markdown": {}}}})
     async def report(entry_id: str) -> Response:
         """Give the report of one entry."""
         text = await workers.run(lambda: app.entry(entry_id, report=True)["report"])

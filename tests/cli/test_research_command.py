@@ -87,8 +87,6 @@ def test_a_broken_package_json_is_a_warning(project: Project) -> None:
     done = project.run("research", "vue", "How do I make an option repeatable?")
     assert done.returncode == 0
     assert b"package.json" in done.stderr
-    notes = yaml.safe_load(done.stdout)["results"]["degradation_notes"]
-    assert [note for note in notes if note.startswith("not read: package.json: ")]
     assert project.sql("SELECT framework_version FROM entries") == [("unknown",)]
 
 
@@ -204,10 +202,9 @@ def test_verbose_tells_what_is_done(project: Project, context7: StandIn) -> None
     miss, hit = told("-v"), told("-v")
     assert [line.split(":")[0] for line in miss] == ["info"] * len(miss)
     for part in (
-        "nothing is served of vue; 0 candidates",
+        "nothing is served of vue; 0 may answer",
         "asking context7",
-        "context7 answered in ",
-        "wrote frameworks/vue/",
+        "context7: success after ",
     ):
         assert any(part in line for line in miss), (part, miss)
     assert hit == ["info: vue-repeatable-options matches by framework+topic+tags and is fresh"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kr.models import TIERS, Entry, Query, Ratings
 from kr.research.decide import (
-    JudgedEntry,
+    Candidate,
     choose,
     judge_all,
     most_offered,
@@ -46,7 +46,7 @@ def entry(topic: str = "virtual scrolling", **changes: Any) -> Entry:
     return Entry(**(values | changes))
 
 
-def known(one: Entry, ratings: Ratings = Ratings(), *, is_wording: bool = False) -> JudgedEntry:  # noqa: B008 - frozen
+def known(one: Entry, ratings: Ratings = Ratings(), *, is_wording: bool = False) -> Candidate:  # noqa: B008 - frozen
     (found,) = judge_all([(one, ratings, is_wording)], "3.5", KnowledgeResearch(), NOW)
     return found
 
@@ -164,7 +164,7 @@ def test_findings_go_before_excerpts_what_worked_goes_up_and_what_is_wrong_goes_
         (known(entry(number=5, origin="finding"), Ratings(wrong=1)), 50.0),
     ]
     ranked = rank(query(), [found[at] for at in order])
-    assert [it.known.entry.id for it in ranked] == ["vue-1", "vue-2", "vue-3", "vue-4", "vue-5"]
+    assert [it.entry.id for it in ranked] == ["vue-1", "vue-2", "vue-3", "vue-4", "vue-5"]
 
 
 def test_what_is_far_behind_the_best_one_is_not_offered_and_what_is_wrong_is_told_last() -> None:
@@ -176,10 +176,10 @@ def test_what_is_far_behind_the_best_one_is_not_offered_and_what_is_wrong_is_tol
         (known(entry(number=4), Ratings(wrong=1)), 9.0),
     ]
     ranked = rank(query(), found)
-    assert [it.known.entry.id for it in ranked] == ["vue-1", "vue-2", "vue-3", "vue-4"]
-    assert [it.known.entry.id for it in offered(ranked, most=5)] == ["vue-1", "vue-2", "vue-4"]
-    assert [it.known.entry.id for it in offered(ranked, most=1)] == ["vue-1"]
-    assert [it.known.entry.id for it in offered(ranked[2:], most=5)] == ["vue-3", "vue-4"]
+    assert [it.entry.id for it in ranked] == ["vue-1", "vue-2", "vue-3", "vue-4"]
+    assert [it.entry.id for it in offered(ranked, most=5)] == ["vue-1", "vue-2", "vue-4"]
+    assert [it.entry.id for it in offered(ranked, most=1)] == ["vue-1"]
+    assert [it.entry.id for it in offered(ranked[2:], most=5)] == ["vue-3", "vue-4"]
 
 
 def test_an_excerpt_of_installed_documentation_is_no_measure_for_findings() -> None:
@@ -189,7 +189,7 @@ def test_an_excerpt_of_installed_documentation_is_no_measure_for_findings() -> N
         (known(entry("slots", number=2, tags=(), question="What is it?", origin="finding")), 5.0),
     ]
     ranked = rank(query(), found)
-    assert [it.known.entry.id for it in offered(ranked, most=3)] == ["vue-1", "vue-2"]
+    assert [it.entry.id for it in offered(ranked, most=3)] == ["vue-1", "vue-2"]
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kr.research.chain import Budget
-from kr.research.miss import lease, lease_key
+from kr.research.llm import LEAN_PERSONA, Author
+from kr.research.miss import Chain, lease, lease_key
 from kr.store import ledger
 from tests.support.interrupts import Interrupter
 from tests.support.program import Project
@@ -23,11 +23,12 @@ def test_what_an_interrupted_call_reserved_is_given_back(tmp_path: Path) -> None
     interrupted = 0
     with Project(tmp_path / "project").app() as app:
         for number in range(1, MOST):
-            budget = Budget(run_of(app))
+            run = run_of(app)
+            chain = Chain(run, Author(run, LEAN_PERSONA))
             interrupter = Interrupter(number)
             with suppress(KeyboardInterrupt), interrupter.watching():
-                budget.reserve()
-            budget.give_back()
+                chain.reserve()
+            chain.give_back("context7")
             with app.store.read() as tx:
                 assert ledger.reserved(tx, "s-1", "3-1") == 0
             if interrupter.left > 0:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from kr.models import to_plain
-from kr.research.run import OTHER_WORDS
 from kr.store import saving
 from kr.times import to_text
 from tests.support.program import Project, request
@@ -158,25 +157,6 @@ def test_a_finding_that_git_brings_into_the_file_of_an_excerpt_is_served_as_one(
     assert (answer["match"]["origin"], answer["degradation_notes"]) == ("finding", [])
 
 
-def test_few_findings_are_named_where_no_source_answers_and_no_word_is_shared(project: Project) -> None:
-    other = {"topic": "sigterm hang", "tags": ["sigterm"], "question": "Why does SIGTERM hang?"}
-    assert ask(project, **other)["results"]["related"] == []
-    for number in range(10):
-        keep(project, f"graceful end number {number}", origin="finding", written_by="agent:a")
-        project.clock.pass_days(0.01)
-    answer = ask(project, **other, refresh=True)
-    assert answer["status"] == "degraded"
-    named = [row["id"] for row in answer["results"]["related"]]
-    assert named == [f"vue-graceful-end-number-{number}" for number in (9, 8, 7, 6, 5)]
-    assert OTHER_WORDS in answer["results"]["degradation_notes"]
-    assert project.sql("SELECT candidates FROM requests WHERE candidates IS NOT NULL") == []
-    excerpt = keep(project, "sigterm hang", fresh_until=to_text(project.clock() + timedelta(hours=9)))
-    again = ask(project, **other)["results"]
-    assert (again["cache_entry_id"], len(again["related"])) == (excerpt, 5)
-    keep(project, "graceful end number 10", origin="finding", written_by="agent:a")
-    assert ask(project, **other, refresh=True)["results"]["related"] == []
-
-
 def test_a_stale_equal_topic_is_researched_instead_of_offered(project: Project) -> None:
     project.clock.pass_days(31)
     answer = ask(project)
@@ -197,7 +177,6 @@ def test_an_entry_whose_report_is_nowhere_is_not_offered(project: Project) -> No
     answer = ask(project, **NEAR)
     assert [row["id"] for row in answer["results"]["related"]] == ["vue-repeatable-options"]
     assert answer["results"]["candidate_report"]["id"] == "vue-repeatable-options"
-    assert project.sql("SELECT id FROM entries") == [("vue-repeatable-options",)]
 
 
 def test_a_lesson_of_the_framework_that_shares_a_word_goes_along(project: Project) -> None:

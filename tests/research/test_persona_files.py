@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.research.persona import LEAN_PERSONA, LOAD_FAILED, load_persona
+from kr.research.llm import LEAN_PERSONA, LOAD_FAILED, load_persona
 
 CUSTOMIZE = '[agent]\nname = "{name}"\nrole = "Architect"\nprinciples = ["Boring technology."]\n'
 SKILL = "---\nname: bmad-agent-architect\n---\n\n# Overview\n"

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kr.research.run import INSTALLED_ALONE
 from kr.store import saving as saving_rows
 from kr.store import usage
 from tests.support.mcp_servers import StandIn, context7_server
@@ -301,7 +300,7 @@ def test_installed_documentation_is_fresh_for_a_day_and_then_sources_are_asked_a
     tinylib = install(project)
     assert ask(project, **tinylib)["status"] == "degraded"
     hit = ask(project, **tinylib)
-    assert (hit["status"], hit["results"]["degradation_notes"]) == ("cache-hit", [INSTALLED_ALONE])
+    assert (hit["status"], hit["results"]["confidence"]) == ("cache-hit", "low")
     with context7_server() as server:
         project.env["KR_SERVERS"] = json.dumps({"context7": {"url": server.url}, "deepwiki": None})
         assert ask(project, **tinylib)["status"] == "cache-hit"

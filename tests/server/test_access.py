@@ -107,16 +107,6 @@ def test_bodies_that_do_not_come_keep_nobody_out() -> None:
     anyio.run(crowd)
 
 
-def test_an_origin_is_this_site_of_the_web() -> None:
-    async def ask(*origins: bytes) -> int:
-        more = [(b"origin", origin) for origin in origins]
-        return status(await call(access_to(echo), part(b""), more=more))
-
-    assert anyio.run(ask, b"http://localhost") == anyio.run(ask, b"https://localhost") == 200
-    assert anyio.run(ask, b"ftp://localhost") == anyio.run(ask, b"://localhost") == 403
-    assert anyio.run(ask, b"http://localhost", b"http://elsewhere") == 403
-
-
 def test_a_credential_that_is_no_text_is_a_wrong_one() -> None:
     async def ask() -> list[Message]:
         access = access_to(echo, token="x" * 16)

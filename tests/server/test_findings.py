@@ -202,21 +202,6 @@ def test_search_finds_a_finding_and_a_lesson(project: Project) -> None:
     assert content(none)["entries"] == []
 
 
-def test_failures_are_tool_errors_that_name_every_field(project: Project) -> None:
-    bad, rated, unknown, long = talk(
-        project,
-        ("save_finding", {"framework": "", "question": " ", "answer": [1]}),
-        ("rate_report", {"id": "x", "outcome": "good", "note": {"a": 1}}),
-        ("rate_report", {"id": "nothing", "outcome": "worked"}),
-        ("save_finding", {**FINDING, "answer": "word " * 1500}),
-    )
-    assert all(result.is_error for result in (bad, rated, unknown, long))
-    assert {error["field"] for error in content(bad)["errors"]} == {"framework", "question", "answer"}
-    assert all(name in rated.content[0].text for name in ("outcome", "note"))
-    assert 'no entry has the id "nothing"' in unknown.content[0].text
-    assert "at most 1200" in content(long)["errors"][0]["message"]
-
-
 def test_arguments_in_other_forms_are_taken_as_they_are_meant(project: Project) -> None:
     careless = {
         **FINDING,

@@ -42,7 +42,6 @@ QUESTION = {
     "topic": "repeatable options",
     "tags": ["options", "configuration"],
 }
-FAILURE = {"status": "failure", "errors": [{"message": "a list has no key", "suggestion": "Give rows a key"}]}
 
 
 @pytest.fixture
@@ -130,19 +129,6 @@ def test_a_session_from_the_miss_to_the_hit_by_the_new_wording(project: Project,
 
     asyncio.run(session())
     assert [call.tool for call in context7.calls()] == ["resolve-library-id", "query-docs"]
-
-
-def test_lessons_go_in_and_come_out(project: Project) -> None:
-    told = {"phase": "dev-execution", "event_type": "general_agent_failure", "agent_return": FAILURE}
-
-    async def session() -> None:
-        async with in_process(project) as client:
-            recorded = content(await client.call_tool("lessons_record", told))
-            assert recorded["status"] == "recorded"
-            given = content(await client.call_tool("lessons_inject", {"phase": "dev-execution"}))
-            assert "Give rows a key" in given["results"]["injection_block"]
-
-    asyncio.run(session())
 
 
 def test_a_failure_is_a_tool_error_with_the_same_content(project: Project) -> None:

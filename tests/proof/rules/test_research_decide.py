@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from kr.models import Entry, Query, Ratings, ResearchStatus, SourceAttempt
 from kr.research.decide import (
     Candidate,
-    JudgedEntry,
     Verdict,
     choose,
     judge,
@@ -53,7 +52,7 @@ def ago(days: float) -> str:
     return to_text(NOW - timedelta(days=days))
 
 
-def known(one: Entry, ratings: Ratings | None = None, *, is_wording: bool = False) -> JudgedEntry:
+def known(one: Entry, ratings: Ratings | None = None, *, is_wording: bool = False) -> Candidate:
     [found] = judge_all([(one, ratings or Ratings(), is_wording)], "3", KnowledgeResearch(), NOW)
     return found
 
@@ -198,7 +197,7 @@ def test_of_equals_the_last_accessed_is_served_then_the_first_by_id(order: list[
     assert chosen is not None
     assert chosen[0].entry.id == "vue-2"
     ranked = rank(query(), [(it, 1.0) for it in found])
-    assert [it.known.entry.id for it in ranked] == ["vue-2", "vue-3", "vue-1", "vue-4"]
+    assert [it.entry.id for it in ranked] == ["vue-2", "vue-3", "vue-1", "vue-4"]
 
 
 @pytest.mark.parametrize("rules", [SURE, SEED])
@@ -273,9 +272,9 @@ def test_what_fits_better_goes_first() -> None:
     ):
         for order in ([better, plain], [plain, better]):
             first = rank(asked, [(known(it), 1.0) for it in order])[0]
-            assert first.known.entry == better
+            assert first.entry == better
     [one, other] = rank(asked, [(known(plain), 1.0), (known(replace(plain, id="a")), 1.5)])
-    assert one.known.entry.id == "a"
+    assert one.entry.id == "a"
     assert one.score - other.score == pytest.approx(0.5)
 
 
@@ -308,7 +307,7 @@ def test_an_equal_topic_and_an_equal_question_give_all_that_they_can() -> None:
 def candidate(
     one: Entry, shared: int, of: int, ratings: Ratings | None = None, score: float = 9.0
 ) -> Candidate:
-    return Candidate(known(one, ratings), score, shared, of)
+    return replace(known(one, ratings), score=score, shared=shared, of=of)
 
 
 @pytest.mark.parametrize(
@@ -341,9 +340,8 @@ def test_what_has_less_than_half_of_the_best_score_is_left_out() -> None:
 
 
 def test_a_candidate_is_told_with_all_that_helps_to_choose() -> None:
-    found = Candidate(
-        known(replace(ENTRY, question="How?"), Ratings(worked=2, wrong=1, note="slow")), 7.25, 1, 2
-    )
+    asked = replace(ENTRY, question="How?")
+    found = candidate(asked, 1, 2, Ratings(worked=2, wrong=1, note="slow"), score=7.25)
     told = related_of(found, "# vue\n\n## Summary\n\n> Set the height.\n\n## Details\n\nMore.\n")
     assert (told.id, told.topic, told.question, told.framework_version) == (
         ENTRY.id,
@@ -353,7 +351,7 @@ def test_a_candidate_is_told_with_all_that_helps_to_choose() -> None:
     )
     assert (told.summary, told.origin, told.confidence) == ("Set the height.", "excerpt", "high")
     assert (told.worked, told.wrong, told.score, told.note) == (2, 1, 7.25, "slow")
-    liked = Candidate(known(ENTRY, Ratings(worked=2, note="slow")), 7.25, 1, 2)
+    liked = candidate(ENTRY, 1, 2, Ratings(worked=2, note="slow"))
     assert related_of(liked, "").note is None
 
 

@@ -1,6 +1,5 @@
 """The page as its HTML: what each view says, what forms do, and what nobody may do (rule 8)."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -279,9 +278,3 @@ def test_signing_in_leads_nowhere_else(tmp_path: Path, address: str) -> None:
     with site(tmp_path, token=TOKEN) as closed:
         form = one(soup(closed, f"/sign-in?next={address}"), "form")
         assert post(closed, form, token=TOKEN, next=address).headers["location"] == "/"
-
-
-def test_the_interface_still_answers_in_json(sprint: Site) -> None:
-    assert sprint.client.get("/v1/entries/none").headers["content-type"] == "application/problem+json"
-    assert json.loads(sprint.client.get("/v1/stats").text)["index"]["entries"] > 10
-    assert "/candidates" not in sprint.client.get("/openapi.json").json()["paths"]
