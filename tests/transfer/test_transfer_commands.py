@@ -69,10 +69,6 @@ def test_broken_yaml_is_told_with_its_place_and_what_to_do(project: Project) -> 
     assert "a text with special characters needs quotes" in told
 
 
-def test_nothing_to_import_is_a_wrong_command_line(project: Project) -> None:
-    assert project.run("import-yaml").returncode == 2
-
-
 def test_export_answers_with_its_files(project: Project) -> None:
     project.run("import-yaml", "old")
     done = project.run("export-yaml", "--output", "out", "--format", "text")
