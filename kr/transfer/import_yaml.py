@@ -55,9 +55,6 @@ class Imported:
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(get_args(Outcome), 0))
     refused: list[Problem] = field(default_factory=list)
     unreadable: list[Problem] = field(default_factory=list)
-    auto_archived: int = 0
-    lru_evicted: int = 0
-    index_count: int = 0
 
     @property
     def has_changed(self) -> bool:
@@ -67,9 +64,6 @@ class Imported:
         return {
             **self.counts,
             "refused": len(self.refused),
-            "auto_archived": self.auto_archived,
-            "lru_evicted": self.lru_evicted,
-            "index_count": self.index_count,
             "refused_items": [asdict(item) for item in self.refused],
             "errors": [asdict(file) for file in self.unreadable],
         }
@@ -140,9 +134,7 @@ def import_yaml(
             _import_wordings(store, folder / WORDINGS, result, now=to_text(now), adopts=adopts)
     result.refused.sort(key=lambda problem: (problem.file, problem.line))
     if result.has_changed:
-        result.auto_archived, result.lru_evicted = store.change(lambda tx: entries.enforce_capacity(tx, now))
-    with store.read_if_exists() as tx:
-        result.index_count = entries.count(tx)
+        store.change(lambda tx: entries.enforce_capacity(tx, now))
     return result
 
 

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, get_args
 
@@ -356,26 +355,26 @@ class Placer:
         same = of_major(others, version)
         if same is not None and (item.id is None or major_key(same.framework_version) == major_key(version)):
             return same.id
+        if item.id is not None and all(other == pair for other, _ in holders(self.tx, "id", item.id)):
+            return item.id
         names = wanted_names(item.framework, item.topic, version, has_others=bool(others))
-        first, *more = (name.id for name in islice(names, 10))
-        for entry_id in (item.id or first, *more):
-            if all(other == pair for other, _ in holders(self.tx, "id", entry_id)):
-                return entry_id
-        raise BadItem("id: every id for it is held by other entries")
+        ids = (name.id for name in names)
+        return next(it for it in ids if all(other == pair for other, _ in holders(self.tx, "id", it)))
 
     def _choose_path(self, entry: Entry, text: str) -> str:
         """Return the first path that is free for this very text, and have its file written."""
         pair, version = pair_of(entry.framework, entry.topic), entry.framework_version
         names = wanted_names(entry.framework, entry.topic, version, has_others=False)
-        wanted = (name.path for name in islice(names, 10))
-        for path in (entry.path, *wanted):
+        for path in (entry.path, *(name.path for name in names)):
             if is_free(self.tx, Name(entry.id, path), pair, text):
-                try:
-                    self.tx.write_report(path, text)
-                except ReportUnwritable as exc:
-                    raise BadItem(f"path: {exc}") from exc
-                return path
-        raise BadItem("path: every name for its report is taken")
+                break
+        else:
+            raise BadItem("path: every name for its report is taken")
+        try:
+            self.tx.write_report(path, text)
+        except ReportUnwritable as exc:
+            raise BadItem(f"path: {exc}") from exc
+        return path
 
 
 def _without_quotes(text: str) -> str:

@@ -146,22 +146,9 @@ def test_who_returns_a_failure_without_a_lesson_is_asked_for_it_once(project: Pr
 
 
 def test_an_agent_that_was_asked_words_its_lesson(project: Project) -> None:
-    said = [
-        '{"status": "failure", "errors": ["row-height must be set"]}',
-        "```yaml\nlessons:\n  - {symptom: Rows stay blank, fix: set the row height, ref: src/T.vue:3}\n```",
-    ]
-    transcript = project.root / "t.jsonl"
-    entries = [
-        {"message": {"role": "assistant", "content": [{"type": "text", "text": text}]}} for text in said
-    ]
-    transcript.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
-    done = hook(
-        project,
-        "SubagentStop",
-        agent_type="dev",
-        agent_transcript_path=str(transcript),
-        stop_hook_active=True,
-    )
+    said = "```yaml\nlessons:\n  - {symptom: Rows stay blank, fix: set the row height, ref: src/T.vue:3}\n```"
+    stop: dict[str, Any] = {"last_assistant_message": said, "stop_hook_active": True}
+    done = hook(project, "SubagentStop", agent_type="dev", **stop)
     assert done.stdout == b""
     (line,) = lessons(project)
     assert line.endswith("[dev-execution] Rows stay blank: set the row height. Ref: src/T.vue:3")
@@ -178,19 +165,9 @@ def test_a_subagents_return_is_recorded(project: Project) -> None:
     assert [line.partition("] ")[2] for line in lessons(project)] == [
         "[code-review] Bind :id in UserDao.find"
     ]
-    transcript = project.root / "t.jsonl"
-    entry = {
-        "message": {
-            "role": "assistant",
-            "content": [{"type": "text", "text": "status: failure\nerrors: [Set KR_TOKEN for kr serve]"}],
-        }
-    }
-    transcript.write_text(json.dumps(entry) + "\n", encoding="utf-8")
-    hook(project, "SubagentStop", agent_type="dev", agent_transcript_path=str(transcript), **stop)
     hook(project, "SubagentStop", agent_type="dev", last_assistant_message="status: success")
     hook(project, "SubagentStop", agent_type="dev", last_assistant_message="All is well.", **stop)
-    hook(project, "SubagentStop", agent_type="dev", agent_transcript_path="/no/such/file")
-    assert len(lessons(project)) == 2
+    assert len(lessons(project)) == 1
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import resource
 import signal
 import time
 from pathlib import Path
@@ -114,11 +113,6 @@ def test_any_bytes_are_kept(tmp_path_factory: pytest.TempPathFactory, contents: 
             assert path.read_bytes().splitlines()[-1] == b"- [2026-02-07] [dev-execution] new lesson"
 
 
-def test_no_file_no_lessons(path: Path) -> None:
-    assert read(path).lessons == ()
-    assert not path.parent.exists()
-
-
 @pytest.mark.parametrize(
     "before", ["- [2026-01-01] [x] y".encode("utf-16"), b"caf\xe9\n", b"- [2026-01-01] [x] \0\n"]
 )
@@ -140,14 +134,6 @@ def test_what_is_no_file_is_refused_at_once(path: Path, make: object) -> None:
         append(path, "one")
     with pytest.raises(LessonsFileError):
         read(path)
-
-
-def test_a_folder_that_is_a_file(path: Path) -> None:
-    path.parent.parent.mkdir(parents=True)
-    path.parent.write_text("in the way")
-    with pytest.raises(LessonsFileError):
-        append(path, "one")
-    assert read(path).lessons == ()
 
 
 _FULL_DISK = """
@@ -180,16 +166,6 @@ def test_a_full_disk_leaves_the_file_as_it_was(path: Path, room: int, *, is_new:
     assert f"failed: {path}: File too large" in out, err
     assert (path.read_bytes() if path.exists() else b"") == before
     assert append(path, "after") == (1 if is_new else 2)
-
-
-def test_a_disk_that_takes_a_part_gives_it_back(path: Path) -> None:
-    append(path, *(f"old {number}" for number in range(40)))
-    before = path.read_bytes()
-    with start(_FULL_DISK, path, len(before) + 150) as process:
-        out, err = process.communicate(timeout=60)
-    assert f"failed: {path}: File too large" in out, err
-    assert path.read_bytes() == before
-    assert append(path, "after") == 41
 
 
 _WRITER = """
@@ -255,15 +231,6 @@ def test_killed_writers_leave_whole_lines(path: Path) -> None:
     assert len(found) == len(set(found))
 
 
-def test_a_line_that_was_torn_stays_and_a_new_one_begins(path: Path) -> None:
-    append(path, "one")
-    torn = path.read_bytes()[:-3]
-    path.write_bytes(torn)
-    append(path, "two")
-    assert path.read_bytes().startswith(torn + b"\n")
-    assert summaries(path)[-1] == "two"
-
-
 def test_a_writer_that_never_lets_go_is_not_waited_for_without_end(path: Path) -> None:
     from kr.store.files import file_lock
 
@@ -274,13 +241,3 @@ def test_a_writer_that_never_lets_go_is_not_waited_for_without_end(path: Path) -
             append(path, "two", lock_timeout=0.2)
         assert time.monotonic() - began < 10
         assert summaries(path) == ["one"]
-
-
-def test_no_descriptors_are_left_open(path: Path) -> None:
-    append(path, "one")
-    before = len(list(Path("/proc/self/fd").iterdir()))
-    for number in range(20):
-        append(path, f"more {number}")
-        read(path)
-    assert len(list(Path("/proc/self/fd").iterdir())) <= before
-    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY

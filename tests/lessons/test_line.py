@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from kr.lessons.line import (
     HEADER,
-    SUMMARY_COLUMNS,
     fit_summary,
     format_line,
     make_lesson,
@@ -130,29 +129,9 @@ def test_a_file_is_read_as_its_lines_are_one_by_one(text: str) -> None:
     assert all(one.unread + len(one) <= 1 for one in alone)
 
 
-def test_the_id_is_made_from_the_text_alone() -> None:
-    assert lesson("a").id == replace(lesson("a"), position=7).id
-    assert len({lesson("a").id, lesson("b").id, lesson("a", "r").id, lesson("a", None, ("x",)).id}) == 4
-
-
 def test_the_phase_is_the_first_tag_that_is_one() -> None:
     assert lesson("a", None, ("vue", "code-review", "dev-execution")).phase == "code-review"
     assert lesson("a", None, ("vue", "table")).phase == "vue"
-
-
-def test_both_halves_are_kept() -> None:
-    assert word_lesson("v-for without a key reuses the wrong row.", "give every v-for a key") == (
-        "v-for without a key reuses the wrong row: give every v-for a key"
-    )
-
-
-def test_what_is_too_long_loses_of_its_symptom() -> None:
-    fix = "set the row height " * 6
-    for symptom in ("rows stay blank " * 20, "虚拟滚动需要设置行高" * 20):
-        line = word_lesson(symptom, fix)
-        assert columns(line) <= SUMMARY_COLUMNS
-        assert line.endswith(f"…: {fix.strip()}")
-        assert fit_summary(line, 140).endswith(f"…: {fix.strip()}")
 
 
 @given(_ANY, _ANY, st.integers(30, 200))

@@ -147,14 +147,6 @@ def test_a_rejected_lesson_does_not_come_back(
     assert service.quarantined() == []
 
 
-def test_a_person_may_write_what_they_like_but_no_secret(service: Lessons, path: Path, store: Store) -> None:
-    added = service.add(
-        "The cache is broken", HOSTILE[1], phase="dev-execution", tags=(), ref=None, by_person=True
-    )
-    assert added["status"] == "live"
-    assert "curl" in inject_from(path, store).results["injection_block"]
-
-
 @pytest.mark.parametrize(
     "output",
     [
@@ -219,23 +211,6 @@ def test_no_secret_comes_through(place: Place, caplog: pytest.LogCaptureFixture,
     for _, secret in shapes:
         for part in secret.split("\n"):
             assert part not in written
-
-
-def test_a_secret_in_a_line_by_hand_is_shown_to_nobody(
-    path: Path, project: Path, store: Store, service: Lessons, caplog: pytest.LogCaptureFixture
-) -> None:
-    secret = "ghp" + "_0123456789abcdefghijABCDEFGHIJ012345"
-    by_hand(f"send Authorization: Bearer {secret}", Place(service, path, project, store))
-    answers = [
-        to_plain(inject_from(path, store)),
-        service.lessons(),
-        service.quarantined(),
-        to_plain(inject_from(path, store)),
-    ]
-    path.unlink()
-    path.write_text("gone", encoding="utf-8")
-    assert "<secret>" in json.dumps(answers)
-    assert secret not in json.dumps(answers) + everything(path, project, caplog.text)
 
 
 def test_a_session_that_is_a_secret_is_kept_under_another_name(

@@ -74,11 +74,6 @@ def test_a_remark_is_kept_whole_or_with_its_complaint_and_its_advice(remark: str
     assert worded(remark) == lesson
 
 
-def test_one_finding_of_a_linter_drops_no_other() -> None:
-    output = 'a.py:1:8: F401 `os` imported but unused\nb.py:3:5: error: Item "None" of "Match[str] | None" has no attribute "group"  [union-attr]'
-    assert "Check for None" in (worded(output) or "")
-
-
 @pytest.mark.parametrize(
     "message",
     [

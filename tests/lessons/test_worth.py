@@ -1,16 +1,13 @@
 """Which lessons earn their place: recurrences with and without the lesson, what people decide, forty simulated sprints."""
 
 import random
-import sqlite3
-from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from kr.errors import KrError, UnknownEntry
+from kr.errors import UnknownEntry
 from kr.lessons.file import LessonsFile
-from kr.lessons.line import parse_lines
 from kr.lessons.review import Lessons
 from kr.store.engine import Store
 from tests.support.lessons import NOW, inject_from, record_to
@@ -57,29 +54,6 @@ def test_a_person_retires_pins_and_words_anew(
         service.mark("zzz", "pinned_at")
 
 
-def test_a_lesson_in_ones_own_words(service: Lessons) -> None:
-    added = service.add(
-        "Rows stay blank",
-        "set the row height",
-        phase="code-review",
-        tags=["vue"],
-        ref="src/a.vue:3",
-        by_person=True,
-    )
-    assert (added["summary"], added["source"]) == ("Rows stay blank: set the row height", "person")
-    assert added["tags"] == ["code-review", "vue"]
-    assert service.show(added["id"][:8]) == added
-    with pytest.raises(KrError, match="a lesson says this already"):
-        service.add(
-            "rows stay blank", "set the row heights", phase="code-review", tags=(), ref=None, by_person=False
-        )
-    for symptom, fix in (("", "x"), ("x", " "), ("x", "y " * 80)):
-        with pytest.raises(KrError):
-            service.add(symptom, fix, phase="code-review", tags=(), ref=None, by_person=True)
-    with pytest.raises(KrError, match="159 columns, at most 120"):
-        service.add("x", "y " * 80, phase="code-review", tags=(), ref=None, by_person=True)
-
-
 # What each kind of lesson does to its failure: its chance in a sprint where the lesson was given, and where it was not.
 KINDS = {"helps": (0.0, 0.8), "unheeded": (0.8, 0.8), "idle": (0.0, 0.0)}
 NAMES = ("Kafka", "Redis", "Vite", "Django", "Flask", "Celery")
@@ -119,16 +93,3 @@ def test_forty_sprints_are_counted(
     block = given(path, store, "last")
     assert effort < 5 or "optionidle" not in block
     assert block.count("optionhelps") + block.count("optionunheeded") == min(10, 2 * effort)
-
-
-def test_a_lesson_stays_in_the_file_whatever_is_decided(
-    path: Path, project: Path, store: Store, service: Lessons
-) -> None:
-    record_to(path, project, store)
-    (lesson,) = service.lessons()
-    service.mark(lesson["id"], "retired_at")
-    assert len(parse_lines(path.read_bytes()).lessons) == 1
-    with closing(sqlite3.connect(store.path)) as plain:
-        assert plain.execute("SELECT retired_at FROM lessons").fetchall() == [
-            ("2026-02-07T12:00:00.000000Z",)
-        ]

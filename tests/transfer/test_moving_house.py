@@ -1,7 +1,6 @@
 """A knowledge base that is exported with its reports and imported elsewhere is the same there (rule 6.1)."""
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,31 +21,6 @@ from tests.support.stores import NOW, draft, insert_entry, sql
 
 LIVE, ARCHIVED = 100, 200
 LATER = NOW + timedelta(days=1)
-
-
-@pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """Give 100 live and 200 archived entries; of twenty topics an archived text is at a live one's path."""
-    with Store(None, tmp_path_factory.mktemp("here") / "base", max_entries=1_000) as store:
-        for number in range(ARCHIVED):
-            saving.save(store, draft(topic=f"topic {number}"), f"# old {number}\n", NOW)
-        with store.read() as tx:
-            old = [entry.id for entry in entries.all(tx)]
-        saving.remove(store, old, NOW)
-        for number in range(LIVE):
-            topic = f"topic {number}" if number < 20 else f"new {number}"
-            saving.save(store, draft(topic=topic, question=f"How {number}?"), f"# new {number}\n", LATER)
-        yield store
-
-
-def texts(store: Store) -> list[tuple[str, str, str]]:
-    query = "SELECT e.id, e.path, t.text FROM {} e JOIN report_texts t USING (sha256) ORDER BY e.id, t.text"
-    return [row for table in ("entries", "archived_entries") for row in sql(store.path, query.format(table))]
-
-
-def exported(store: Store, base: Path, folder: Path) -> dict[str, bytes]:
-    export_yaml(store, base, folder)
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_the_archive_is_appended_to_and_written_anew_when_a_row_left(tmp_path: Path) -> None:
@@ -75,23 +49,6 @@ def test_the_archive_is_appended_to_and_written_anew_when_a_row_left(tmp_path: P
         assert b'"a2"' not in (base / ARCHIVE).read_bytes()
         assert (base / ARCHIVE).read_bytes().count(b"- id: ") == 2
     assert not list(base.glob("*.bak*"))
-
-
-def test_an_export_that_was_killed_while_it_appended_is_written_anew(tmp_path: Path) -> None:
-    base = tmp_path / "base"
-    with Store(None, base) as store:
-        with store.write():
-            pass
-        for number in range(2):
-            insert_entry(store.path, f"a{number}")
-        saving.remove(store, ["a0"], NOW)
-        export_yaml(store, base)
-        whole = (base / ARCHIVE).read_bytes()
-        saving.remove(store, ["a1"], NOW)
-        (base / ARCHIVE).write_bytes(whole + b'- id: "a1"\n  frame')
-        export_yaml(store, base)
-        assert (base / ARCHIVE).read_bytes().startswith(whole)
-        assert (base / ARCHIVE).read_bytes().count(b"- id: ") == 2
 
 
 def everything(store: Store) -> list[list[tuple[object, ...]]]:
@@ -198,18 +155,6 @@ def test_bad_items_of_wordings_are_named_and_the_rest_counts(tmp_path: Path) -> 
         ]
         kept = sql(here.path, "SELECT entry_id, question FROM wordings")
         assert kept == [(entry.id, "Twice?\nOr thrice?")]
-
-
-def test_what_was_written_elsewhere_is_not_overwritten_by_research_here(tmp_path: Path) -> None:
-    with Store(None, tmp_path / "here") as here, Store(None, tmp_path / "there") as there:
-        finding = draft(origin="finding", written_by="person:ann", confidence="medium")
-        entry = saving.save(here, finding, "# mine\n", NOW).entry
-        export_yaml(here, tmp_path / "here", tmp_path / "box")
-        import_yaml(there, tmp_path / "there", [tmp_path / "box"], now=LATER)
-        saved = saving.save(there, draft(), "# found\n", LATER)
-        assert (saved.is_beside, saved.entry.written_by) == (True, "person:ann")
-        assert reports.read_report(there, saved.entry) == "# mine\n"
-        assert saved.entry.id == entry.id
 
 
 def test_an_import_takes_nobodys_words(tmp_path: Path) -> None:
