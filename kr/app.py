@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from kr.models import EventType, RateResults, SaveEnvelope, Writer
     from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported
-    from kr.workflows.service import Workflows
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +60,7 @@ class App:
             timeout=min(_LONGEST_TIMEOUT, settings.overall_timeout / 2),
         )
         self.environ = environ
-        self._cwd = Path(cwd)
+        self.cwd = Path(cwd)
         self._progress = progress
         self.clock = clock
         self._is_index_taken = False
@@ -105,7 +104,7 @@ class App:
             self.settings,
             self.store,
             environ=self.environ,
-            cwd=self._cwd,
+            cwd=self.cwd,
             progress=self._progress,
             clock=self.clock,
         )
@@ -253,7 +252,7 @@ class App:
         """List what a project depends on; ``mark_stale`` marks entries of another major version."""
         from kr.project import list_versions  # heavy
 
-        catalog, folder = self.catalog, self._cwd / (project or ".")
+        catalog, folder = self.catalog, self.cwd / (project or ".")
         rows = list_versions(
             folder, self.store, everything=everything, mark_stale=mark_stale, environ=self.environ
         )
@@ -266,7 +265,7 @@ class App:
         from kr.project import needs  # heavy
 
         self.import_on_first_use()
-        config, folder = self.settings.knowledge_research, self._cwd / (project or ".")
+        config, folder = self.settings.knowledge_research, self.cwd / (project or ".")
         return needs(folder, self.store, config, self.clock(), names=names, environ=self.environ)
 
     def warm_up(
@@ -279,30 +278,11 @@ class App:
         options = {"max_calls": None, "limit": None, **run}
         return research_needs(found, self.research.document, session_id=session_id, **options)
 
-    def workflows(self) -> "Workflows":
-        from kr.workflows.operations import Operations  # heavy
-        from kr.workflows.service import Workflows  # heavy
-
-        def lessons(phase: str | None, limit: int) -> list[dict[str, Any]]:
-            with self.lessons() as service:
-                return service.lessons(phase=phase, limit=limit)
-
-        operations = Operations(
-            research=self.research.document,
-            inject=self.research.inject,
-            record=self.record_lessons,
-            save=lambda data: to_plain(self.save_finding(data)),
-            export_yaml=self.export_yaml,
-            needs=self.warm,
-            lessons=lessons,
-        )
-        return Workflows(self.store, operations, self._cwd, self.environ, self.clock)
-
     def export_yaml(self, output: Path | None = None) -> dict[str, Any]:
         from kr.transfer.export_yaml import export_yaml  # heavy
 
         self.import_on_first_use()
-        folder = None if output is None else self._cwd / output
+        folder = None if output is None else self.cwd / output
         return export_yaml(self.store, self.settings.knowledge_base, folder)
 
     def import_yaml(self, sources: Sequence[Path]) -> "Imported":
@@ -310,7 +290,7 @@ class App:
         from kr.transfer.import_yaml import import_yaml  # heavy
 
         self.import_on_first_use()
-        paths = [self._cwd / source for source in sources]
+        paths = [self.cwd / source for source in sources]
         result = import_yaml(self.store, self.settings.knowledge_base, paths, now=self.clock())
         if result.has_changed:
             self._export_after_change()

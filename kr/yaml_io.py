@@ -6,7 +6,7 @@ is a number or a boolean is for whoever checks the document to decide.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, BinaryIO, NoReturn
 
@@ -21,11 +21,10 @@ _TAGS = frozenset({None, "!", *(f"tag:yaml.org,2002:{name}" for name in ("str", 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a key or a member of a list stands, counted from 1; ``is_plain``: its value is a scalar without quotes."""
+    """Where a key or a member of a list stands, counted from 1."""
 
     line: int
     column: int
-    is_plain: bool = False
 
 
 def read_yaml(text: str, *, depth: int = DEPTH) -> tuple[Tree, dict[KeyPath, Place]]:
@@ -108,10 +107,9 @@ class _Reader:
 
     def _value(self, event: yaml.Event, path: KeyPath) -> Tree:
         self._check(event, path)
-        place = self.places.setdefault(path, _place(event))
+        self.places.setdefault(path, _place(event))
         if isinstance(event, yaml.ScalarEvent):
             is_plain = event.tag is None and event.implicit[0]
-            self.places[path] = replace(place, is_plain=is_plain)
             return None if is_plain and event.value in _NULLS else str(event.value)
         if len(path) >= self._depth:
             self._refuse(event, path[:1], f"nested deeper than {self._depth}")

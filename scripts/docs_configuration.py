@@ -16,7 +16,6 @@ VARIABLES = {
     "that name one database share its entries: it holds the text of every report, and `kr doctor --repair` makes the "
     "Markdown files that a folder lacks.",
     "KR_FORMAT": "The output format, `yaml`, `json` or `text`, where `--format` names none.",
-    "KR_OUTPUT": "Set for the commands of [workflows](workflows.md): the file that takes `name=value` lines.",
     "KR_PHASE": "The phase of agents whose type does not say it, for [`kr hook`](commands/hook.md).",
     "KR_STORY_KEY": "The story that is worked on, for [`kr hook`](commands/hook.md).",
     "KR_SERVER": "The address of a shared [`kr serve`](server.md) that is asked in place of the local knowledge base.",

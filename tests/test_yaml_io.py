@@ -45,9 +45,9 @@ def test_keys_and_members_know_where_they_stand() -> None:
     assert tree == {"a": "1", "b": ["x", {"c": "2"}]}
     assert places == {
         (): Place(3, 1),
-        ("a",): Place(3, 1, is_plain=True),
+        ("a",): Place(3, 1),
         ("b",): Place(4, 1),
-        ("b", 0): Place(5, 5, is_plain=True),
+        ("b", 0): Place(5, 5),
         ("b", 1): Place(6, 5),
         ("b", 1, "c"): Place(6, 6),
     }

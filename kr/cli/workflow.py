@@ -12,10 +12,9 @@ import click
 from kr.cli import common
 from kr.models import person
 from kr.text import one_line
-from kr.workflows.model import template_schema
+from kr.workflows.model import Instance, template_schema
 from kr.workflows.runner import OnChange
 from kr.workflows.service import Workflows
-from kr.workflows.state import Instance
 from kr.workflows.template import Problem
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ _STATE = click.option(
     metavar="FILE",
     help="The state file. Default: workflow_state.json in the working directory.",
 )
-_SIMULATE = click.option("--simulate", is_flag=True, help="Run no command, and approve every approval.")
 
 
 @common.kr_group(
@@ -54,7 +52,7 @@ def command() -> None:
 @click.argument("template")
 def validate(app: "App", template: str) -> common.Output:
     """Report every mistake in a template in one run. The exit status is 1 if there is one."""
-    value = app.workflows().validate(template)
+    value = Workflows(app).validate(template)
     return common.Output(value=value, view=_problems, status=int(bool(value["problems"])))
 
 
@@ -69,7 +67,7 @@ def validate(app: "App", template: str) -> common.Output:
 )
 @_STATE
 @click.option("--no-run", "run", flag_value=False, default=True, help="Only write the state file.")
-@_SIMULATE
+@click.option("--simulate", is_flag=True, help="Run no command, and approve every approval.")
 def start(app: "App", template: str, assignments: tuple[str, ...], **how: Any) -> common.Output:
     """Make an instance of a template, write its state file, and run it.
 
@@ -81,7 +79,6 @@ def start(app: "App", template: str, assignments: tuple[str, ...], **how: Any) -
 @common.operation("run", "kr workflow run", "kr workflow run --retry --state release.json", group=command)
 @click.option("--retry", is_flag=True, help="Continue a failed one: what failed runs again.")
 @_STATE
-@_SIMULATE
 def run(app: "App", **how: Any) -> common.Output:
     """Continue an instance from its first unfinished step, whatever stopped or killed it."""
     return _shown(_watched(app).run(**how), how["state"])
@@ -113,7 +110,7 @@ def reject(app: "App", **decision: Any) -> common.Output:
 @_STATE
 def status(app: "App", state: Path | None) -> common.Output:
     """Show an instance as it stands. The exit status is 0 whatever its status is."""
-    return replace(_shown(app.workflows().instance(state), state), status=0)
+    return replace(_shown(Workflows(app).instance(state), state), status=0)
 
 
 @common.operation("report", "kr workflow report --output release.md", group=command)
@@ -123,14 +120,14 @@ def status(app: "App", state: Path | None) -> common.Output:
 @_STATE
 def report(app: "App", **where: Path | None) -> dict[str, str]:
     """Write the Markdown report: timeline, durations, approvals, sub-tasks and results."""
-    return {"report": str(app.workflows().report(**where))}
+    return {"report": str(Workflows(app).report(**where))}
 
 
 @common.operation("list", "kr workflow list --limit 5", group=command)
 @common.limit_option(50)
 def list_(app: "App", limit: int) -> common.Output:
     """List the instances that the knowledge base knows, the newest first."""
-    return common.Output(value=app.workflows().rows(limit), columns=_LISTED)
+    return common.Output(value=Workflows(app).rows(limit), columns=_LISTED)
 
 
 @common.kr_command("schema", "kr workflow schema > template.schema.json", group=command)
@@ -141,9 +138,7 @@ def schema(_: click.Context) -> None:
 
 def _watched(app: "App") -> Workflows:
     """Return the operations, watched on standard error."""
-    workflows = app.workflows()
-    workflows.on_change = _watcher()
-    return workflows
+    return Workflows(app, _watcher())
 
 
 def _decide(app: "App", *, by: str | None, **decision: Any) -> common.Output:
@@ -161,7 +156,10 @@ def _shown(instance: Instance, state: Path | None) -> common.Output:
     hint = f"Go on: kr workflow {after.get(instance.status, f'run{named}')}"
     is_failed = instance.status == "failed"
     return common.Output(
-        value=instance.plain(definitions=False), view=_view, hint=hint, status=int(is_failed)
+        value=instance.model_dump(exclude={"steps": {"__all__": {"definition"}}}),
+        view=_view,
+        hint=hint,
+        status=int(is_failed),
     )
 
 
@@ -211,6 +209,6 @@ def _view(value: dict[str, Any]) -> list[str]:
     lines = [f"{value['workflow_id']}  {value['status']}{simulated}"]
     for step in value["steps"]:
         lines += common.readable([{name: step[name] for name in names}], "  ")
-        tasks = [{name: task[name] for name in names} for task in step.get("sub_tasks", ())]
+        tasks = [{name: task[name] for name in names} for task in step["sub_tasks"]]
         lines += common.readable(tasks, "    ") if step["status"] != "completed" else []
     return lines

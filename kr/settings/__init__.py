@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 OWN_NAMES = frozenset(
     f"KR_{name}"
     for name in (
-        *("CONFIG", "DATABASE_URL", "FORMAT", "OUTPUT", "PHASE", "PYTHON"),
+        *("CONFIG", "DATABASE_URL", "FORMAT", "PHASE", "PYTHON"),
         *("SERVER", "STORY_KEY", "TOKEN", "REVIEW_TOKEN", "VENV"),
     )
 )

@@ -1,18 +1,20 @@
 """Expressions of a template: the Common Expression Language, alone and as ``${{ … }}`` in texts (rule 9).
 
 CEL is no ``eval``: an expression always ends, and can touch nothing but the values it is given. The implementation is
-Google's own, ``cel-expr-python``, which got 83 of 83 expressions right that templates use; ``cel-python`` got 77 and
-``common-expression-language`` 80. It is 50 MB, which is why it is an extra, ``kr[workflows]``.
+Google's own, ``cel-expr-python``; it is 50 MB, which is why it is an extra, ``kr[workflows]``.
+
+A value reaches a shell command through an environment variable that the command expands as one quoted word. The shell
+never reads the value itself as code, so none can become a command.
 """
 
 import json
-import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from kr.errors import NotInstalled
+from kr.text import one_line
 
 try:
     from cel_expr_python import cel
@@ -23,32 +25,23 @@ except ImportError:  # the extra ``kr[workflows]`` is not installed
 SCOPE = ("params", "variables", "steps")
 """What every expression sees; ``params`` are the values the instance was started with."""
 
-OUTPUT_SCOPE = ("stdout", "exit_code", "result", "outputs")
+OUTPUT_SCOPE = ("stdout", "exit_code", "result")
 """What the expressions of ``outputs`` see besides."""
 
-_SHOWN = 200
-_DEEPEST = 64
-_QUOTED = r"""r?(?:\"\"\".*?\"\"\"|'''.*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
-_FILLED_IN = re.compile(r"\$\{\{((?:" + _QUOTED + r"|[^}'\"]|\}(?!\}))*+)\}\}", re.DOTALL)
-_CEL_TEXT_OR_COMMENT = re.compile(_QUOTED + r"|//[^\n]*", re.DOTALL)
-_MEMBER = re.compile(
-    r"(?<![\w.])(?P<root>params|variables|steps)\s*"
-    r"(?:\.\s*(?P<name>[A-Za-z_]\w*)|\[\s*(?P<text>\x00\d+\x00)\s*\])"
-)
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_RESERVED = frozenset(
-    "as break const continue else false for function if import in let loop namespace null package return true "
-    "var void while".split()
+_FILLED_IN = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
+_TEXT_OR_COMMENT = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|//[^\n]*""")
+_MEMBER = re.compile(r"(?<![\w.])(params|variables|steps)\s*\.\s*([A-Za-z_]\w*)")
+# What the shell reads as one piece, so that a quote in it opens nothing; the group is a quote that stays open.
+_SHELL_PIECES = re.compile(
+    r"""\\.|'[^']*'|"(?:\\.|[^"\\])*"|(?<![^\s;&|()<>])\#[^\n]*|(?P<open>['"])""", re.DOTALL
 )
 
 
 class ExpressionError(Exception):
     """An expression does not compile, or fails; ``str()`` says why, and holds the expression."""
 
-
-def is_identifier(text: str) -> bool:
-    """Tell whether expressions can call something by this name."""
-    return _IDENTIFIER.fullmatch(text) is not None and text not in _RESERVED
+    def __init__(self, text: str, problem: str) -> None:
+        super().__init__(f"`{one_line(text, 200)}`: {problem}")
 
 
 def require_cel() -> None:
@@ -57,23 +50,16 @@ def require_cel() -> None:
         raise NotInstalled("workflows", "cel-expr-python")
 
 
-@lru_cache(maxsize=64)
-def _environment(names: tuple[str, ...]) -> Any:
-    require_cel()
-    a_map = cel.Type.Map(cel.Type.STRING, cel.Type.DYN)
-    kinds = {name: a_map if name in SCOPE else cel.Type.DYN for name in names}
-    return cel.NewEnv(variables=kinds, extensions=[ext_strings.ExtStrings()])
-
-
 @lru_cache(maxsize=1024)
 def compile_expression(text: str, names: tuple[str, ...]) -> Any:
     """Compile over ``SCOPE`` and the further ``names``. Raises ``ExpressionError``."""
-    if not text.strip():
-        raise ExpressionError("the expression is empty")
+    require_cel()
+    a_map = cel.Type.Map(cel.Type.STRING, cel.Type.DYN)
+    kinds = dict.fromkeys(names, cel.Type.DYN) | dict.fromkeys(SCOPE, a_map)
     try:
-        return _environment((*SCOPE, *names)).compile(text)
+        return cel.NewEnv(variables=kinds, extensions=[ext_strings.ExtStrings()]).compile(text)
     except (RuntimeError, ValueError) as exc:  # what the library raises; a lone surrogate is a ValueError
-        raise ExpressionError(f"{_shown(text)}: {_first_problem(str(exc))}") from exc
+        raise ExpressionError(text, _problem(exc)) from exc
 
 
 def evaluate(text: str, values: Mapping[str, Any]) -> Any:
@@ -85,38 +71,26 @@ def evaluate(text: str, values: Mapping[str, Any]) -> Any:
     try:
         # What it doesn't name isn't handed over: the results of all steps can be megabytes.
         value = compiled.eval(data={name: given for name, given in values.items() if name in text})
-        is_error = value.type().name() == "ERROR"
         plain = value.plain_value()
+        if value.type().name() == "ERROR":
+            raise ExpressionError(text, _problem(plain))
+        # CEL gives a map's keys in any order; the same state shall give the same bytes.
+        return json.loads(json.dumps(plain, sort_keys=True, allow_nan=False))
     except (RuntimeError, ValueError, TypeError) as exc:
-        raise ExpressionError(f"{_shown(text)}: {_first_problem(str(exc))}") from exc
-    if is_error:
-        raise ExpressionError(f"{_shown(text)}: {_first_problem(str(plain))}")
-    try:
-        return as_json(plain)
-    except TypeError as exc:
-        raise ExpressionError(f"{_shown(text)}: its value is {exc}, which a state file can't hold") from exc
+        raise ExpressionError(text, _problem(exc)) from exc
 
 
 def holds(text: str, values: Mapping[str, Any]) -> bool:
     """Evaluate a condition. Raises ``ExpressionError``, also where its value is neither true nor false."""
     value = evaluate(text, values)
     if not isinstance(value, bool):
-        raise ExpressionError(f"{_shown(text)}: must be true or false, not {as_text(value)[:_SHOWN]}")
+        raise ExpressionError(text, f"must be true or false, not {one_line(as_text(value), 200)}")
     return value
 
 
-def members(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the members of ``SCOPE`` that an expression names outright: ``("params", "version")``."""
-    texts: list[str] = []
-
-    def put_aside(found: re.Match[str]) -> str:
-        if found[0].startswith("//"):
-            return " "
-        texts.append(found[0].strip("r'\""))
-        return f"\x00{len(texts) - 1}\x00"
-
-    for found in _MEMBER.finditer(_CEL_TEXT_OR_COMMENT.sub(put_aside, text)):
-        yield found["root"], found["name"] or texts[int(found["text"].strip("\x00"))]
+def members(text: str) -> list[tuple[str, str]]:
+    """List the members of ``SCOPE`` that an expression names with a dot: ``("params", "version")``."""
+    return _MEMBER.findall(_TEXT_OR_COMMENT.sub(" ", text))
 
 
 def as_text(value: Any) -> str:
@@ -126,58 +100,26 @@ def as_text(value: Any) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def as_json(value: Any, depth: int = 0) -> Any:
-    """Give a value as plain JSON data. Raises ``TypeError`` that says what it is instead."""
-    if depth > _DEEPEST:
-        raise TypeError(f"nested deeper than {_DEEPEST}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise TypeError("no finite number")
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, list):
-        return [as_json(item, depth + 1) for item in value]
-    if isinstance(value, dict):
-        if not all(isinstance(key, str) for key in value):
-            raise TypeError("a map whose keys are not text")
-        # CEL gives a map's keys in any order; the same state shall give the same bytes.
-        return {key: as_json(value[key], depth + 1) for key in sorted(value)}
-    raise TypeError(f"a {type(value).__name__}")
-
-
-def _first_problem(message: str) -> str:
+def _problem(error: object) -> str:
     """Take the sentence out of the library's report, which repeats the expression and points below it."""
-    found = re.search(
-        r"^(?:[A-Z_]+: )?(?:ERROR: <input>:\d+:(\d+): )?(.+?)(?: \[[A-Z_]+\])?$", message, re.MULTILINE
-    )
-    if found is None:
-        return "it fails"
-    sentence = (
-        found[2].replace(" (in container '')", "").replace("mismatched input '<EOF>'", "it ends too early,")
-    )
-    return (f"at character {found[1]}: " if found[1] else "") + sentence[: 2 * _SHOWN]
+    line = str(error).partition("\n")[0].partition(": ")[2] or str(error)
+    return line.removeprefix("ERROR: <input>:").replace(" (in container '')", "")[:400]
 
 
-def _shown(text: str) -> str:
-    line = " ".join(text.split())
-    return f"`{line if len(line) <= _SHOWN else line[: _SHOWN - 1] + '…'}`"
+# --- in texts
 
 
-def part(text: str) -> tuple[str, ...]:
-    """Part a text at its ``${{ … }}``: at odd indexes stand the expressions, between them what stays as it is.
-
-    An expression ends at the first ``}}`` outside of its texts. Raises ``ExpressionError`` for one that never ends.
-    """
-    parts = [piece.strip() if at % 2 else piece for at, piece in enumerate(_FILLED_IN.split(text))]
-    for piece in parts[::2]:
-        if (begin := piece.find("${{")) >= 0:
-            raise ExpressionError(f"{_shown(piece[begin:])}: ${{{{ has no }}}} after it")
-    return tuple(parts)
+def expressions(text: str) -> list[str]:
+    """List the expressions of a text: each ends at the first ``}}``. Raises ``ExpressionError`` for one that never ends."""
+    rest = _FILLED_IN.sub("", text)
+    if "${{" in rest:
+        raise ExpressionError(rest[rest.index("${{") :], "${{ has no }} after it")
+    return [found[1].strip() for found in _FILLED_IN.finditer(text)]
 
 
 def fill(text: str, values: Mapping[str, Any]) -> str:
     """Put the values of its expressions into a text. Raises ``ExpressionError``."""
-    pieces = enumerate(part(text))
-    return "".join(as_text(evaluate(piece, values)) if at % 2 else piece for at, piece in pieces)
+    return _FILLED_IN.sub(lambda found: as_text(evaluate(found[1], values)), text)
 
 
 def fill_tree(value: Any, values: Mapping[str, Any]) -> Any:
@@ -188,6 +130,41 @@ def fill_tree(value: Any, values: Mapping[str, Any]) -> Any:
         return [fill_tree(item, values) for item in value]
     if not isinstance(value, str):
         return value
-    parts = part(value)
-    is_one_expression = len(parts) == 3 and not parts[0] and not parts[2]
-    return evaluate(parts[1], values) if is_one_expression else fill(value, values)
+    found = _FILLED_IN.match(value)
+    is_alone = found is not None and found.end() == len(value)
+    return evaluate(found[1], values) if found and is_alone else fill(value, values)
+
+
+# --- in shell commands
+
+
+def fill_shell(text: str, values: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    """Give a shell command and the environment variables that hold the values of its expressions.
+
+    Raises ``ExpressionError``.
+    """
+    require_words(text)  # a state file that a person edited was never validated
+    variables: dict[str, str] = {}
+
+    def word(found: re.Match[str]) -> str:
+        name = f"KR_VALUE_{len(variables) + 1}"
+        variables[name] = as_text(evaluate(found[1], values))
+        return f'"${name}"'
+
+    return _FILLED_IN.sub(word, text), variables
+
+
+def require_words(text: str) -> None:
+    """Refuse a shell command with an expression where a quoted word would not be one word.
+
+    It could reach a second shell there, or arithmetic. In doubt it is refused. Raises ``ExpressionError``.
+    """
+    for found in _FILLED_IN.finditer(text):
+        before = _FILLED_IN.sub("x", text[: found.start()])
+        is_quoted = any(piece["open"] for piece in _SHELL_PIECES.finditer(before))
+        is_arithmetic = before.rfind("$((") > before.rfind("))")
+        if is_quoted or is_arithmetic or "<<" in before or before.endswith(("$", "\\")):
+            where = "inside quotes, arithmetic, or behind << or a $ or \\"
+            raise ExpressionError(
+                found[1], f"stands {where}; it becomes a quoted word by itself, or goes into env"
+            )

@@ -7,25 +7,22 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from importlib import resources
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError, to_json
 
 from kr.errors import StoreBusy, WorkflowError
 from kr.store.files import file_lock, sync_folder, write_new
 from kr.text import show_path
-from kr.workflows.state import ENDED, Instance
+from kr.workflows.model import ENDED, Instance
 
 DEFAULT_NAME = "workflow_state.json"
 FOLDER = Path("knowledge") / "workflow" / "templates"
 _PASSED_OVER = frozenset({"node_modules", "__pycache__", "site-packages"})
 _MOST_FOLDERS = 50_000
-_HEAD = 4096
 _TEMPLATE_ID = re.compile(rb"^template_id\s*:", re.MULTILINE)
 
 
@@ -41,16 +38,18 @@ def find_template(name: str, cwd: Path) -> Path:
         raise WorkflowError(f"{path}: there is no such template")
     file_name = name if name.endswith(".md") else f"{name}.md"
     near = cwd / FOLDER / file_name
-    found = [near] if near.is_file() else sorted(_below(cwd, file_name), key=_rank)
-    # docs/deployment.md is somebody's page, and must not hide the template of that name
-    pages = [it for it in found if not (_is_in_templates(it) or _TEMPLATE_ID.search(read_bytes(it)[:_HEAD]))]
-    shipped = shipped_folder() / file_name
-    for path in (*found, shipped):
-        if path.is_file() and path not in pages:
+    if near.is_file():
+        return near.absolute()
+    for path in (*sorted(_below(cwd, file_name), key=_rank), shipped_folder() / file_name):
+        # docs/deployment.md is somebody's page, and must not hide the template of that name
+        if path.is_file() and (_is_in_templates(path) or _TEMPLATE_ID.search(path.read_bytes())):
             return path.absolute()
-    looked = [str(near), f"{FOLDER} in the folders below {cwd}", f"{file_name} anywhere below {cwd}"]
-    looked += [f"{page} (no template: it has no template_id)" for page in pages]
-    looked.append(f"what kr ships: {', '.join(shipped_names())}")
+    looked = [
+        str(near),
+        f"{FOLDER} in the folders below {cwd}",
+        f"{file_name} with a template_id anywhere below {cwd}",
+        f"what kr ships: {', '.join(shipped_names())}",
+    ]
     raise WorkflowError(f"there is no template {name}; looked for it in:\n  " + "\n  ".join(looked))
 
 
@@ -62,14 +61,6 @@ def shipped_folder() -> Path:
 def shipped_names() -> list[str]:
     """Name the templates that kr ships."""
     return sorted(path.stem for path in shipped_folder().glob("*.md"))
-
-
-def read_bytes(path: Path) -> bytes:
-    """Read a template's bytes. Raises ``WorkflowError``."""
-    try:
-        return path.read_bytes()
-    except OSError as exc:
-        raise WorkflowError(f"{path}: can't be read: {exc.strerror}") from exc
 
 
 def _below(top: Path, file_name: str) -> Iterator[Path]:
@@ -95,52 +86,37 @@ def _rank(path: Path) -> tuple[bool, int, Path]:
 def read_state(path: Path) -> Instance:
     """Read an instance. Raises ``WorkflowError`` that names what is wrong, in broken JSON by line and column."""
     try:
-        return Instance.model_validate(json.loads(path.read_bytes(), parse_constant=_refuse))
+        return Instance.model_validate_json(path.read_bytes())
     except FileNotFoundError as exc:
         raise WorkflowError(f"{path}: there is no such state file; kr workflow start makes one") from exc
     except OSError as exc:
         raise WorkflowError(f"{path}: can't be read: {exc.strerror}") from exc
     except ValidationError as exc:
         error = exc.errors(include_url=False, include_input=False)[0]
-        where = show_path(error["loc"]) or "the state"
-        raise WorkflowError(f"{path}: {where}: {error['msg']}") from exc
-    except json.JSONDecodeError as exc:
-        raise WorkflowError(f"{path}:{exc.lineno}:{exc.colno}: the state is broken: {exc.msg}") from exc
-    except (ValueError, RecursionError) as exc:
-        raise WorkflowError(f"{path}: the state is broken: {exc}") from exc
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
+        where = show_path(error["loc"]) or "the state is broken"
+        raise WorkflowError(f"{path}: {where}: {error['msg'].removeprefix('Value error, ')}") from exc
 
 
 def write_state(path: Path, instance: Instance) -> None:
     """Put the instance in the file's place in one step, synced. Raises ``WorkflowError``."""
     fresh = path.with_name(f".{path.name}.new")  # the runner alone writes it
+    text = json.dumps(instance.model_dump(by_alias=True), ensure_ascii=False, indent=2)
     try:
-        write_new(fresh, _as_bytes(instance.plain()) + b"\n")
+        write_new(fresh, text.encode("utf-8", "replace") + b"\n")
         fresh.replace(path)
         sync_folder(path.parent)
     except OSError as exc:
         raise WorkflowError(f"{path}: can't be written: {exc.strerror}") from exc
 
 
-def _as_bytes(value: Any) -> bytes:
-    try:
-        return to_json(value, indent=2)  # ten times as fast as json: a state is written after every change
-    except PydanticSerializationError:  # half a surrogate pair, which JSON can write and UTF-8 can't
-        return json.dumps(value, ensure_ascii=False, indent=2).encode("utf-8", "replace")
-
-
 @contextmanager
 def only_runner(path: Path) -> Iterator[None]:
     """Be the one that changes a state file; a killed one's lock is free at once. Raises ``WorkflowError``."""
-    with ExitStack() as held:
-        try:
-            held.enter_context(file_lock(path.with_name(f".{path.name}.lock"), timeout=0))
-        except StoreBusy as exc:
-            raise WorkflowError(f"{path}: another process runs this workflow") from exc
-        yield
+    try:
+        with file_lock(path.with_name(f".{path.name}.lock"), timeout=0):
+            yield
+    except StoreBusy as exc:
+        raise WorkflowError(f"{path}: another process runs this workflow") from exc
 
 
 def make_room(path: Path) -> Path | None:

@@ -4,37 +4,43 @@ Pure: nothing here reads a file or a clock, or runs a command. The runner saves 
 the jobs ask for, and comes back with an event for each.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, TypeVar
 
 from kr.errors import WorkflowError
-from kr.text import counted
-from kr.workflows.expressions import ExpressionError, evaluate, fill, holds
+from kr.text import counted, one_line
+from kr.workflows.expressions import (
+    OUTPUT_SCOPE,
+    ExpressionError,
+    as_text,
+    evaluate,
+    fill,
+    fill_shell,
+    fill_tree,
+    holds,
+)
 from kr.workflows.model import (
     END,
     ActionStep,
     ApprovalStep,
-    ConditionStep,
-    ParallelStep,
-    WorkStep,
-)
-from kr.workflows.state import (
     Begin,
+    ConditionStep,
     Decided,
     Event,
     Finished,
     Instance,
     Job,
+    ParallelStep,
+    Run,
     StepState,
     SubTask,
     Target,
+    WorkStep,
 )
-from kr.workflows.work import make_job, outputs_of, scope_of, shown, simulated
 
 MAX_STEPS = 1_000
 """Steps that one run may begin: what ends a cycle whose condition never chooses the way out."""
-SIMULATION = "simulation"
 T = TypeVar("T")
 
 
@@ -43,7 +49,7 @@ def handle(instance: Instance, *events: Event, now: str) -> tuple[Instance, tupl
 
     Raises ``WorkflowError`` for one that the instance can't take.
     """
-    machine = _Machine(instance.copied(), now)
+    machine = _Machine(instance.model_copy(deep=True), now)
     for event in events:
         machine.take(event)
     return machine.instance, tuple(machine.jobs)
@@ -71,12 +77,10 @@ class _Machine:
 
     def _begin(self, event: Begin) -> StepState | None:
         instance = self.instance
-        if event.simulate and instance.status != "completed":
-            instance.is_simulated = True
         step = instance.step(instance.current_step)
         if instance.status == "failed" and event.retry:
             step = self._to_retry()
-        if step is None or (step.status == "waiting" == instance.status and not instance.is_simulated):
+        if step is None or step.status == "waiting" == instance.status:
             return None
         instance.steps_in_run = 0
         instance.status = "running"
@@ -128,7 +132,7 @@ class _Machine:
         self.instance.path.append(step.id)
         step.status, step.started_at, step.completed_at = "running", self._now, None
         step.details, step.result, step.sub_tasks = None, None, []
-        step.attempts, step.interruptions, step.is_simulated = 0, 0, self.instance.is_simulated
+        step.attempts, step.interruptions = 0, 0
         if self.instance.steps_in_run > MAX_STEPS:
             return self._fail(step, f"more than {MAX_STEPS:,} steps in one run: a cycle that doesn't end")
         try:
@@ -163,8 +167,6 @@ class _Machine:
                 return self._advance(step)
             case "failed":
                 return self._fail(step, step.details or "Marked as failed in the state file.")
-            case "waiting" if self.instance.is_simulated:
-                return self._decide(step, Decided(step.id, is_approved=True, by=SIMULATION))
             case "waiting":
                 self.instance.status = "waiting"
                 return None
@@ -179,21 +181,16 @@ class _Machine:
         runs = [step] if isinstance(work, ActionStep) else step.sub_tasks
         if not isinstance(work, WorkStep) or not runs:
             return step
-        for run in runs:
-            if run.status == "running":
-                self._interrupted(run, work)
+        for run in (run for run in runs if run.status == "running"):
+            run.interruptions += 1
+            run.attempts -= 1
+            run.status = "pending"
+            if work.on_interrupt == "fail":
+                run.status, run.completed_at = "failed", self._now
+                run.details = "Interrupted: kr was stopped while it ran."
         if step.status == "pending":
             self._start(step, work)
         return self._after_run(step)
-
-    def _interrupted(self, run: StepState | SubTask, work: WorkStep) -> None:
-        """Make what was running when its runner was killed pending again, or failed."""
-        run.interruptions += 1
-        run.attempts -= 1
-        run.status = "pending"
-        if work.on_interrupt == "fail":
-            run.status, run.completed_at = "failed", self._now
-            run.details = "Interrupted: kr was stopped while it ran."
 
     def _advance(self, step: StepState, chosen: str | None = None) -> StepState | None:
         """Skip what is passed over on the way to the step that follows. None: the workflow has ended."""
@@ -233,23 +230,23 @@ class _Machine:
     # --- conditions and approvals
 
     def _choose(self, step: StepState, condition: ConditionStep) -> StepState | None:
-        scope = scope_of(self.instance)
         for number, case in enumerate(condition.cases, 1):
             if case.when is not None and not self._holds(case.when):
                 continue
+            scope = self._scope()
             values = {
                 name: self._known(partial(evaluate, expression, scope), None)
                 for name, expression in (case.set or {}).items()
             }
             self.instance.variables.update(values)
             details = f"Case {number} holds" + (f": {case.when}" if case.when else "")
-            details += "".join(f"; {name} = {shown(value)}" for name, value in values.items())
+            details += "".join(f"; {name} = {_shown(value)}" for name, value in values.items())
             result = {"case": number, "when": case.when, "set": values, "next": case.next}
             return self._done(step, f"{details}.", result, case.next)
         return self._done(step, "No case holds.", {"case": None, "when": None, "set": {}, "next": None})
 
     def _holds(self, when: str) -> bool:
-        return self._known(partial(holds, when, scope_of(self.instance)), False)
+        return self._known(partial(holds, when, self._scope()), False)
 
     def _known(self, value: Callable[[], T], unknown: T) -> T:
         """Give a value; in a simulation, ``unknown`` where it can't be had: it may hang on what a command gives."""
@@ -263,9 +260,9 @@ class _Machine:
     def _ask(self, step: StepState, approval: ApprovalStep) -> StepState | None:
         message = approval.message
         if message:
-            step.details = self._known(partial(fill, message, scope_of(self.instance)), message)
+            step.details = self._known(partial(fill, message, self._scope()), message)
         if self.instance.is_simulated:
-            return self._decide(step, Decided(step.id, is_approved=True, by=SIMULATION))
+            return self._decide(step, Decided(step.id, is_approved=True, by="simulation"))
         step.status = self.instance.status = "waiting"
         return None
 
@@ -285,24 +282,21 @@ class _Machine:
         run = step if index is None else step.sub_tasks[index]
         target = Target(step.id, index)
         run.status, run.attempts = "running", run.attempts + 1
-        run.started_at, run.is_simulated = run.started_at or self._now, self.instance.is_simulated
-        if run.is_simulated:
-            self._run_ended(step, run, simulated(target, work))
+        run.started_at = run.started_at or self._now
+        if self.instance.is_simulated:
+            what = " ".join(work.run) if isinstance(work.run, list) else work.run or work.uses
+            result: dict[str, Any] = {} if work.uses else {"exit_code": 0, "stdout": "", "stderr": ""}
+            details = f"Simulated, not run: {_shown(what)}"
+            self._run_ended(step, run, Finished(target, is_success=True, details=details, result=result))
             return False
         try:
-            self.jobs.append(make_job(target, work, self._scope(run, work)))
+            self.jobs.append(_job(target, work, self._scope(run, work)))
         except ExpressionError as error:
             run.status, run.completed_at, run.details = "failed", self._now, str(error)
             return False
         return True
 
-    def _scope(self, run: StepState | SubTask, work: WorkStep) -> Mapping[str, Any]:
-        scope = scope_of(self.instance)
-        if isinstance(run, SubTask) and isinstance(work, ParallelStep):
-            scope[work.as_] = run.item
-        return scope
-
-    def _run_ended(self, step: StepState, run: StepState | SubTask, event: Finished) -> None:
+    def _run_ended(self, step: StepState, run: Run, event: Finished) -> None:
         work = step.definition
         if not isinstance(work, WorkStep):
             return
@@ -315,8 +309,13 @@ class _Machine:
         run.status, run.completed_at = "failed", self._now
         if not event.is_success:
             return
+        scope = {"stdout": "", "exit_code": 0, **event.result, "result": event.result}
+        scope = self._scope(run, work) | {name: scope[name] for name in OUTPUT_SCOPE}
         try:
-            outputs = outputs_of(work, event, self._scope(run, work), is_simulated=run.is_simulated)
+            outputs = {
+                name: self._known(partial(evaluate, expression, scope), None)
+                for name, expression in (work.outputs or {}).items()
+            }
         except ExpressionError as error:
             run.details = str(error)
             return
@@ -336,11 +335,11 @@ class _Machine:
         return self._advance(step) if step.status == "completed" else self._fail(step, step.details or "")
 
     def _sub_tasks(self, work: ParallelStep) -> list[SubTask]:
-        value: Any = self._known(partial(evaluate, work.foreach, scope_of(self.instance)), None)
+        value: Any = self._known(partial(evaluate, work.foreach, self._scope()), None)
         if value is None and self.instance.is_simulated:
             value = []
         if not isinstance(value, list):
-            raise ExpressionError(f"`{work.foreach}`: must give a list, not {shown(value)}")
+            raise ExpressionError(work.foreach, f"must give a list, not {_shown(value)}")
         return [SubTask(id=str(number), name=_name(item), item=item) for number, item in enumerate(value, 1)]
 
     def _schedule(self, step: StepState, work: ParallelStep) -> StepState | None:
@@ -356,15 +355,46 @@ class _Machine:
         if failed:
             names = ", ".join(failed[:10])
             return self._fail(step, f"{len(failed)} of {len(tasks)} failed: {names}", result)
-        for name in dict.fromkeys(
-            [*(work.outputs or ()), *(name for task in tasks for name in task.outputs)]
-        ):
+        for name in work.outputs or ():
             self.instance.variables[name] = [task.outputs.get(name) for task in tasks]
-        note = " (simulated)" if step.is_simulated else ""
-        return self._done(step, f"{len(tasks)} of {len(tasks)} completed{note}.", result)
+        return self._done(step, f"{len(tasks)} of {len(tasks)} completed.", result)
+
+    def _scope(self, run: Run | None = None, work: WorkStep | None = None) -> dict[str, Any]:
+        """Give what an expression sees: ``params``, ``variables`` and ``steps``, and a sub-task's element."""
+        element = {work.as_: run.item} if isinstance(run, SubTask) and isinstance(work, ParallelStep) else {}
+        steps = {step.id: {"status": step.status, "result": step.result} for step in self.instance.steps}
+        return {
+            "params": self.instance.params,
+            "variables": self.instance.variables,
+            "steps": steps,
+            **element,
+        }
+
+
+def _job(target: Target, work: WorkStep, scope: dict[str, Any]) -> Job:
+    """Fill in the texts of what is to be done. Raises ``ExpressionError``."""
+    command: str | tuple[str, ...] | None = None
+    values: dict[str, str] = {}
+    if isinstance(work.run, str):
+        command, values = fill_shell(work.run, scope)
+    elif work.run is not None:
+        command = tuple(fill(argument, scope) for argument in work.run)
+    return Job(
+        target,
+        command=command,
+        env={name: fill(value, scope) for name, value in (work.env or {}).items()} | values,
+        cwd=None if work.cwd is None else fill(work.cwd, scope),
+        timeout_seconds=work.timeout_seconds,
+        operation=work.uses,
+        request=fill_tree(work.with_ or {}, scope),
+    )
 
 
 def _name(item: Any) -> str:
     """Name a sub-task for people: a mapping by its ``name``, anything else by itself."""
     named = item.get("name") if isinstance(item, dict) else None
-    return shown(named if isinstance(named, str) and named.strip() else item)
+    return _shown(named if isinstance(named, str) and named.strip() else item)
+
+
+def _shown(value: Any) -> str:
+    return "null" if value is None else one_line(as_text(value), 100)

@@ -1,19 +1,33 @@
-"""The template's model: metadata, parameters with their values, and steps (rule 9).
+"""What a template holds, what an instance of it holds in ``workflow_state.json``, and what happens to it (rule 9).
 
-Pydantic checks it, and prints it as a JSON Schema.
-
-What one value can't tell (does a ``next`` lead somewhere?) is for ``kr.workflows.check``.
+Pydantic checks both. What one value can't tell (does a ``next`` lead somewhere?) is for ``kr.workflows.template``.
 """
 
-import json
+import uuid
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    FiniteFloat,
+    JsonValue,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import from_json
 
-from kr.text import KeyPath, Tree
-from kr.workflows.expressions import as_json, as_text
-from kr.yaml_io import Place
+from kr.times import to_text
+from kr.workflows.expressions import as_text
 
 StepType = Literal["action", "condition", "approval", "parallel"]
 ParameterType = Literal["string", "integer", "number", "boolean", "list", "object"]
@@ -25,23 +39,17 @@ END = "end"
 """The ``next`` that ends the workflow."""
 DEFAULT_ELEMENT = "item"
 
-_KINDS: dict[ParameterType, tuple[tuple[type, ...], str]] = {
-    "string": ((str,), "text"),
-    "integer": ((int,), "an integer such as 3"),
-    "number": ((int, float), "a number such as 0.5"),
-    "boolean": ((bool,), "true or false"),
-    "list": ((list,), 'a list such as ["a", "b"], or texts separated by commas'),
-    "object": ((dict,), 'an object such as {"key": "value"}'),
-}
-
 _Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=100)]
 _StepId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_length=100)]
-TemplateId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
+_FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
 _Line = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500, pattern=r"^[^\r\n]*$")
 ]
 _Text = Annotated[str, StringConstraints(min_length=1)]
 _Cel = Annotated[str, StringConstraints(min_length=1), Field(description="A CEL expression.")]
+
+
+# --- a template
 
 
 class _Part(BaseModel):
@@ -53,9 +61,23 @@ class Parameter(_Part):
 
     type: ParameterType = "string"
     required: bool = False
-    default: Any = None
     enum: list[Any] | None = None
+    default: Any = None
     description: str = ""
+
+    @field_validator("enum", "default")
+    @classmethod
+    def _of_its_type(cls, value: Any, info: ValidationInfo) -> Any:
+        kind = info.data.get("type")
+        if value is None or kind is None:
+            return value
+        if info.field_name == "enum":
+            return [read_value(item, kind) for item in value]
+        read = read_value(value, kind)
+        allowed = info.data.get("enum")
+        if allowed is not None and read not in allowed:
+            raise ValueError(f"must be one of enum: {', '.join(map(as_text, allowed))}")
+        return read
 
 
 class _Step(_Part):
@@ -69,13 +91,13 @@ class _Step(_Part):
 class _Work(_Part):
     """What an action does, and a parallel step for each element."""
 
-    run: _Text | list[str] | None = Field(
+    run: _Text | Annotated[list[str], Field(min_length=1)] | None = Field(
         None, description="A shell command, or a list of arguments (no shell)."
     )
     uses: Operation | None = Field(None, description="One of kr's own operations.")
     with_: dict[str, Any] | None = Field(None, alias="with", description="The operation's request.")
     outputs: dict[_Name, _Cel] | None = Field(
-        None, description="Variable: CEL over stdout, exit_code, result and outputs."
+        None, description="Variable: CEL over stdout, exit_code and result."
     )
     timeout_seconds: Annotated[float, Field(gt=0, le=604_800)] | None = None
     retries: Annotated[int, Field(ge=0, le=100)] = 0
@@ -124,18 +146,12 @@ class ParallelStep(_Step, _Work):
 
 Step = Annotated[ActionStep | ConditionStep | ApprovalStep | ParallelStep, Discriminator("type")]
 WorkStep = ActionStep | ParallelStep
-STEP_MODELS: dict[str, type[ActionStep | ConditionStep | ApprovalStep | ParallelStep]] = {
-    "action": ActionStep,
-    "condition": ConditionStep,
-    "approval": ApprovalStep,
-    "parallel": ParallelStep,
-}
 
 
 class Template(_Part):
     """A whole template: what its two front matter blocks and its block of steps hold together."""
 
-    template_id: TemplateId
+    template_id: _FileName
     version: _Line
     type: _Line
     description: Annotated[str, StringConstraints(max_length=2_000)] = ""
@@ -154,49 +170,29 @@ def template_schema() -> dict[str, Any]:
 
 # --- values of parameters
 
+_KINDS: dict[ParameterType, TypeAdapter[Any]] = {
+    "string": TypeAdapter(str),
+    "integer": TypeAdapter(int),
+    "number": TypeAdapter(FiniteFloat),
+    "boolean": TypeAdapter(bool),
+    "list": TypeAdapter(list[JsonValue]),
+    "object": TypeAdapter(dict[str, JsonValue]),
+}
 
-class BadValue(ValueError):
-    """A value is none of its type; ``str()`` says what is allowed."""
 
+def read_value(value: Any, kind: ParameterType) -> Any:
+    """Read a value by its parameter's type: lists and objects of a text as JSON, a list of texts with commas too.
 
-def read_value(text: str, kind: ParameterType) -> Any:
-    """Read what was written for a parameter: as JSON, a list of texts with commas as well.
-
-    Raises ``BadValue``.
+    Raises ``ValueError`` that says what is allowed.
     """
-    if kind == "string":
-        return text
-    written = text.strip()
-    if kind == "list" and not written.startswith("["):
-        return [item.strip() for item in text.split(",") if item.strip()]
-    value = _json(written.lower() if kind == "boolean" else written)
-    types, allowed = _KINDS[kind]
-    if type(value) not in types:
-        raise BadValue(f"must be {allowed}, not {json.dumps(text[:80], ensure_ascii=False)}")
-    return value
-
-
-def read_default(value: Tree, kind: ParameterType, places: Mapping[KeyPath, Place], path: KeyPath) -> Any:
-    """Read a value of the template, whose scalars are texts; within lists and objects, numbers and booleans too.
-
-    Raises ``BadValue``.
-    """
-    if isinstance(value, str):
-        return read_value(value, kind)
-    if type(value) not in _KINDS[kind][0]:
-        raise BadValue(f"must be {_KINDS[kind][1]}")
-    return _resolved(value, places, path)
-
-
-def _resolved(value: Tree, places: Mapping[KeyPath, Place], path: KeyPath) -> Any:
-    if isinstance(value, dict):
-        return {key: _resolved(item, places, (*path, key)) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_resolved(item, places, (*path, at)) for at, item in enumerate(value)]
-    if value is None or not places[path].is_plain:
-        return value
-    scalar = _json(value)
-    return scalar if isinstance(scalar, int | float) else value
+    if kind == "list" and isinstance(value, str) and not value.lstrip().startswith("["):
+        return [item.strip() for item in value.split(",") if item.strip()]
+    try:
+        if kind in {"list", "object"} and isinstance(value, str):
+            value = from_json(value, allow_inf_nan=False)
+        return _KINDS[kind].validate_python(value)
+    except ValidationError as exc:
+        raise ValueError(exc.errors()[0]["msg"]) from exc
 
 
 def given_values(
@@ -212,30 +208,180 @@ def given_values(
     problems = [f"{name}: the template has no such parameter; it has: {allowed}" for name in unknown]
     values: dict[str, Any] = {}
     for name, parameter in parameters.items():
+        written = {"default": given[name]} if name in given else {}
         try:
-            values[name] = _given_value(name, parameter, given.get(name), is_simulated=is_simulated)
-        except BadValue as error:
-            problems.append(f"{name}: {error}")
+            value = Parameter(**parameter.model_dump() | written).default
+        except ValidationError as exc:
+            problem = exc.errors()[0]["msg"].removeprefix("Value error, ")
+            problems.append(f"{name} ({parameter.type}): {problem}")
+            continue
+        is_empty = value in (None, [], {}) or (isinstance(value, str) and not value.strip())
+        if parameter.required and is_empty and is_simulated and parameter.type == "string":
+            value = f"<{name}>"
+        elif parameter.required and is_empty:
+            about = f" ({parameter.description})" if parameter.description else ""
+            problems.append(f"{name}: is required{about}; say --set {name}=…")
+        values[name] = value
     return values, problems
 
 
-def _given_value(name: str, parameter: Parameter, text: str | None, *, is_simulated: bool) -> Any:
-    value = parameter.default if text is None else read_value(text, parameter.type)
-    is_empty = value in (None, [], {}) or (isinstance(value, str) and not value.strip())
-    if parameter.required and is_empty:
-        if is_simulated and parameter.type == "string" and parameter.enum is None:
-            return f"<{name}>"
-        about = f" ({parameter.description})" if parameter.description else ""
-        raise BadValue(f"is required{about}; say --set {name}=…")
-    if text is not None and parameter.enum is not None and value not in parameter.enum:
-        allowed = ", ".join(map(as_text, parameter.enum))
-        raise BadValue(f"{as_text(value)} is not allowed; allowed: {allowed}")
-    return value
+# --- an instance
+
+InstanceStatus = Literal["pending", "running", "waiting", "completed", "failed"]
+StepStatus = Literal["pending", "running", "waiting", "completed", "failed", "skipped"]
+ENDED = frozenset({"completed", "failed"})
 
 
-def _json(text: str) -> Any:
-    """Read JSON as the state file can hold it; None for anything else."""
-    try:
-        return as_json(json.loads(text))
-    except (ValueError, TypeError, RecursionError):
-        return None
+class Target(NamedTuple):
+    """What a command belongs to: a step, or the sub-task of a parallel step at ``task`` (from 0)."""
+
+    step_id: str
+    task: int | None = None
+
+
+class _State(BaseModel):
+    model_config = ConfigDict(extra="allow")  # what others noted in the file stays in it
+
+
+class Run(_State):
+    """What a step and a sub-task have in common. Times are UTC texts, ``YYYY-MM-DDTHH:MM:SS.ffffffZ``."""
+
+    id: str
+    name: str
+    type: str = "sub_task"
+    status: StepStatus = "pending"
+    started_at: str | None = None
+    completed_at: str | None = None
+    details: str | None = None
+    result: dict[str, Any] | None = None
+    attempts: int = 0
+    interruptions: int = 0
+
+
+class SubTask(Run):
+    """What a parallel step does for one element."""
+
+    item: Any = None
+    outputs: dict[str, Any] = {}
+
+
+class StepState(Run):
+    """A step of an instance. With its definition it goes on whatever becomes of its template."""
+
+    type: StepType
+    sub_tasks: list[SubTask] = []
+    definition: Step
+
+    @field_serializer("definition")
+    def _as_written(self, definition: BaseModel) -> dict[str, Any]:
+        return definition.model_dump(by_alias=True, exclude_none=True)
+
+
+class Instance(_State):
+    """A workflow instance, the older system's fields first. ``path`` are the ids of the steps that were begun, in order."""
+
+    workflow_id: _FileName
+    template_ref: str
+    template_id: _FileName
+    type: str
+    status: InstanceStatus
+    current_step: str | None
+    variables: dict[str, Any]
+    steps: list[StepState] = Field(min_length=1)
+    template_version: str = ""
+    params: dict[str, Any] = {}
+    is_simulated: bool = False
+    created_at: str
+    started_at: str | None = None
+    completed_at: str | None = None
+    path: list[str] = []
+    steps_in_run: int = 0
+
+    def step(self, step_id: str | None) -> StepState | None:
+        """Find a step by its id."""
+        return next((step for step in self.steps if step.id == step_id), None)
+
+    def run_of(self, target: Target) -> Run | None:
+        """Find what a command belongs to."""
+        step = self.step(target.step_id)
+        if step is None or target.task is None:
+            return step
+        return step.sub_tasks[target.task] if 0 <= target.task < len(step.sub_tasks) else None
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        """Refuse what no single value tells; a person may have edited the file."""
+        if self.current_step is None and self.status not in ENDED:
+            raise ValueError(f"current_step must name a step while the status is {self.status}")
+        if self.current_step is not None and self.step(self.current_step) is None:
+            raise ValueError(f"current_step: there is no step {self.current_step}")
+        return self
+
+
+def new_instance(
+    template: Template, params: Mapping[str, Any], now: datetime, *, template_ref: str, is_simulated: bool
+) -> Instance:
+    """Make the instance of a template with these parameters; a parameter is a variable from the start."""
+    return Instance(
+        workflow_id=f"{template.template_id}-{now:%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:6]}",
+        template_ref=template_ref,
+        template_id=template.template_id,
+        type=template.type,
+        status="pending",
+        current_step=template.steps[0].id,
+        variables=dict(params),
+        steps=[
+            StepState(id=step.id, name=step.name, type=step.type, definition=step) for step in template.steps
+        ],
+        template_version=template.version,
+        params=dict(params),
+        is_simulated=is_simulated,
+        created_at=to_text(now),
+    )
+
+
+# --- what happens to an instance, and what it asks for
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """A run begins: of a new instance, of one that was interrupted, or with ``retry`` of one that failed."""
+
+    retry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A command or an operation ended."""
+
+    target: Target
+    is_success: bool
+    details: str = ""
+    result: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A person approved the step that waits, or rejected it."""
+
+    step_id: str
+    is_approved: bool
+    by: str
+    note: str = ""
+
+
+Event = Begin | Finished | Decided
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the runner is to do for ``target``: a command (text: for the shell) or an operation with its request."""
+
+    target: Target
+    command: str | tuple[str, ...] | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    """With the values of ``${{ … }}``, which the command's text expands."""
+    cwd: str | None = None
+    timeout_seconds: float | None = None
+    operation: str | None = None
+    request: Mapping[str, Any] = field(default_factory=dict)

@@ -1,16 +1,17 @@
 """The operations of ``kr workflow``: over templates, state files, and the rows in the database (rule 9)."""
 
 import logging
-import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic_core import to_json
+
 from kr.errors import StoreError, WorkflowError
+from kr.models import to_plain
 from kr.store import ledger
 from kr.store.files import write_new
 from kr.store.ledger import WorkflowRow
@@ -21,23 +22,34 @@ from kr.workflows.files import (
     find_template,
     make_room,
     only_runner,
-    read_bytes,
     read_state,
     shipped_folder,
     shipped_names,
     write_state,
 )
-from kr.workflows.model import given_values
+from kr.workflows.model import (
+    Begin,
+    Decided,
+    Event,
+    Finished,
+    Instance,
+    Job,
+    Template,
+    given_values,
+    new_instance,
+)
 from kr.workflows.report import render_report
 from kr.workflows.runner import OnChange, Runner
-from kr.workflows.state import Begin, Decided, Event, Instance, new_instance
-from kr.workflows.template import read_template
+from kr.workflows.template import Problem, read_template
 
 if TYPE_CHECKING:
-    from kr.store.engine import Store
-    from kr.workflows.operations import Operations
+    from kr.app import App
 
 logger = logging.getLogger(__name__)
+
+_INJECT = ("phase", "framework", "query", "files")
+_MOST_LESSONS = 100
+_COLUMNS = {field.name for field in fields(WorkflowRow)} - {"state_file", "updated_at"}
 
 
 class BadParameters(WorkflowError):
@@ -48,26 +60,19 @@ class BadParameters(WorkflowError):
 
 @dataclass(slots=True)
 class Workflows:
-    """The operations over one project. Paths are relative to ``cwd``."""
+    """The operations over one project. Paths are relative to the app's working directory."""
 
-    store: "Store"
-    operations: "Operations"
-    cwd: Path
-    environ: Mapping[str, str]
-    clock: Callable[[], datetime]
+    app: "App"
     on_change: OnChange | None = None
-    _recorded: tuple[str, str, str | None] | None = field(default=None, init=False)
     _is_store_away: bool = field(default=False, init=False)
 
     def validate(self, name: str) -> dict[str, Any]:
         """Tell every mistake of a template: ``{template, template_id, problems: [{line, field, message}]}``."""
-        require_cel()
-        path = find_template(name, self.cwd)
-        reading = read_template(read_bytes(path))
+        path, template, problems = self._read(name)
         return {
             "template": str(path),
-            "template_id": reading.template.template_id if reading.template else None,
-            "problems": [asdict(problem) for problem in reading.problems],
+            "template_id": template.template_id if template else None,
+            "problems": [asdict(problem) for problem in problems],
         }
 
     def start(
@@ -80,27 +85,17 @@ class Workflows:
         run: bool = True,
     ) -> Instance:
         """Make an instance of a template, and run it. Raises ``WorkflowError``."""
-        require_cel()
-        path = find_template(name, self.cwd)
-        reading = read_template(read_bytes(path))
-        template = reading.template
+        path, template, mistakes = self._read(name)
         if template is None:
-            lines = "\n".join(problem.sentence(path.name) for problem in reading.problems)
+            lines = "\n".join(problem.sentence(path.name) for problem in mistakes)
             raise WorkflowError(f"{path}: the template has mistakes:\n{lines}")
         if "/" not in name and path.stem in shipped_names() and path.parent != shipped_folder():
             logger.warning("%s stands in the place of the template that kr ships under this name", path)
         values, problems = given_values(template.parameters, given, is_simulated=simulate)
         if problems:
             raise BadParameters("\n".join(f"{path.name}: {problem}" for problem in problems))
-        now = self.clock()
-        instance = new_instance(
-            template,
-            workflow_id=f"{template.template_id}-{now:%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:6]}",
-            template_ref=str(path),
-            params=values,
-            now=to_text(now),
-            is_simulated=simulate,
-        )
+        now = self.app.clock()
+        instance = new_instance(template, values, now, template_ref=str(path), is_simulated=simulate)
         file = self._file(state)
         if not file.parent.is_dir():
             raise WorkflowError(f"{file.parent}: there is no such folder")
@@ -111,12 +106,12 @@ class Workflows:
                 self._changed(kept, read_state(kept))
             write_state(file, instance)
             self._changed(file, instance)
-            return self._run(file, instance, Begin(simulate=simulate)) if run else instance
+            return self._run(file, instance, Begin()) if run else instance
 
-    def run(self, *, state: Path | None, retry: bool = False, simulate: bool = False) -> Instance:
+    def run(self, *, state: Path | None, retry: bool = False) -> Instance:
         """Go on with an instance where it ended, was stopped or killed. Raises ``WorkflowError``."""
         with self._held(state) as (file, instance):
-            return self._run(file, instance, Begin(retry=retry, simulate=simulate))
+            return self._run(file, instance, Begin(retry=retry))
 
     def decide(self, step_id: str, *, is_approved: bool, by: str, note: str, state: Path | None) -> Instance:
         """Approve the step that waits, and go on; or reject it. Raises ``WorkflowError``."""
@@ -137,7 +132,7 @@ class Workflows:
             if output is None:
                 write_new(target, content)
             else:
-                target = self.cwd / output
+                target = self.app.cwd / output
                 target.write_bytes(content)
         except OSError as exc:
             raise WorkflowError(f"{target}: can't be written: {exc.strerror}") from exc
@@ -146,21 +141,20 @@ class Workflows:
 
     def rows(self, limit: int | None = None) -> list[dict[str, Any]]:
         """List the instances that the database knows, the newest first."""
-        if not self.store.exists():
-            return []
-        with self.store.read() as tx:
+        with self.app.store.read() as tx:
             return [asdict(row) for row in ledger.workflows(tx, limit)]
 
-    def _run(self, file: Path, instance: Instance, event: Event) -> Instance:
+    def _read(self, name: str) -> tuple[Path, Template | None, list[Problem]]:
         require_cel()
-        runner = Runner(
-            file,
-            environ=self.environ,
-            clock=self.clock,
-            perform=partial(self.operations.perform, folder=file.parent),
-            on_change=partial(self._changed, file),
-        )
-        return runner.run(instance, event)
+        path = find_template(name, self.app.cwd)
+        try:
+            return path, *read_template(path.read_bytes())
+        except OSError as exc:
+            raise WorkflowError(f"{path}: can't be read: {exc.strerror}") from exc
+
+    def _file(self, state: Path | None) -> Path:
+        path = self.app.cwd / (state or DEFAULT_NAME)
+        return path.parent.resolve() / path.name  # what is written takes the place of a link
 
     @contextmanager
     def _held(self, state: Path | None) -> Iterator[tuple[Path, Instance]]:
@@ -170,32 +164,73 @@ class Workflows:
         with only_runner(file):
             yield file, read_state(file)
 
+    def _run(self, file: Path, instance: Instance, event: Event) -> Instance:
+        require_cel()
+        runner = Runner(
+            file,
+            environ=self.app.environ,
+            clock=self.app.clock,
+            perform=partial(self._perform, folder=file.parent),
+            on_change=partial(self._changed, file),
+        )
+        return runner.run(instance, event)
+
     def _changed(self, file: Path, instance: Instance) -> None:
         if self.on_change is not None:
             self.on_change(instance)
-        seen = (instance.workflow_id, instance.status, instance.current_step)
-        if seen == self._recorded or self._is_store_away:
+        if self._is_store_away:
             return
-        self._recorded = seen
-        row = WorkflowRow(
-            workflow_id=instance.workflow_id,
-            template_id=instance.template_id,
-            template_ref=instance.template_ref,
-            type=instance.type,
-            status=instance.status,
-            current_step=instance.current_step,
-            state_file=str(file),
-            is_simulated=instance.is_simulated,
-            created_at=instance.created_at,
-            updated_at=to_text(self.clock()),
-            completed_at=instance.completed_at,
-        )
+        columns = instance.model_dump(include=_COLUMNS)
+        row = WorkflowRow(**columns, state_file=str(file), updated_at=to_text(self.app.clock()))
         try:
-            self.store.change(lambda tx: ledger.record_workflow(tx, row), scope=None)
+            self.app.store.change(lambda tx: ledger.record_workflow(tx, row), scope=None)
         except StoreError as error:
             self._is_store_away = True
             logger.warning("the workflow is not listed: %s", error)
 
-    def _file(self, state: Path | None) -> Path:
-        path = self.cwd / (state or DEFAULT_NAME)
-        return path.parent.resolve() / path.name  # what is written takes the place of a link
+    # --- kr's own operations as steps: ``with`` becomes a request, the envelope becomes the ``result``
+
+    def _perform(self, job: Job, instance: Instance, *, folder: Path) -> Finished:
+        """Do the operation of a job. Raises ``KrError``."""
+        request = {"story_key": "0-0", "session_id": instance.workflow_id, **job.request}
+        result = self._operate(str(job.operation), request, folder)
+        if result.get("status") == "failure":
+            details = "; ".join(problem["message"] for problem in result["errors"]) or "failure"
+            return Finished(job.target, is_success=False, details=details, result=result)
+        path = (result.get("results") or {}).get("report_path")
+        details = str(result.get("status", "done")) + (f": {path}" if path else "")
+        return Finished(job.target, is_success=True, details=details, result=result)
+
+    def _operate(self, operation: str, request: dict[str, Any], folder: Path) -> dict[str, Any]:
+        app = self.app
+        match operation:
+            case "research":
+                return to_plain(app.research.document({"mode": "research", **request}))
+            case "save":
+                return to_plain(app.save_finding(request))
+            case "lessons.inject":
+                if "lessons_inject" not in request:
+                    request["lessons_inject"] = {key: request.pop(key) for key in _INJECT if key in request}
+                return to_plain(app.research.inject(request))
+            case "lessons.record":
+                return to_plain(app.record_lessons(to_json(request)))
+            case "export-yaml":
+                output = request.get("output")
+                return app.export_yaml(None if output is None else folder / str(output))
+            case "warm":
+                needs = app.warm()
+                lacking = [need for need in needs if need["state"] != "fresh"]
+                limit = _limit(request, len(needs))
+                return {"needs": needs, "lacking": lacking[:limit], "left_out": lacking[limit:]}
+            case _:  # lessons.list
+                with app.lessons() as service:
+                    listed = service.lessons(phase=request.get("phase"), limit=_limit(request, _MOST_LESSONS))
+                came_back = sum(lesson["recurred"] for lesson in listed)
+                return {"lessons": listed, "total": len(listed), "recurred": came_back}
+
+
+def _limit(request: Mapping[str, Any], default: int) -> int:
+    value = str(request.get("limit", default))
+    if not value.isdecimal():
+        raise WorkflowError(f"with.limit: must be a whole number, not {value}")
+    return int(value)

