@@ -282,7 +282,7 @@ class Doctor:
         at = to_text(min(parse_time(shape.header["Research Date"]) or now, now))
         return Item(
             file=self._folder / INDEX,
-            line=1,
+            row=1,
             framework=framework,
             framework_version=_plain(shape.header["Version"]) or None,
             topic=topic,

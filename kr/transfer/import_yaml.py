@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, get_args
 
-from kr.errors import IndexUnreadable
+from kr.errors import BrokenYaml
 from kr.guard import reasons_to_hold
 from kr.models import Entry
 from kr.store import entries, usage
@@ -22,7 +22,8 @@ from kr.store.usage import Wording
 from kr.text import Tree
 from kr.times import to_text
 from kr.transfer import ARCHIVE, INDEX, WORDINGS
-from kr.transfer.place import BadItem, Item, Outcome, Placer, check_item, check_wording, read_items
+from kr.transfer.place import BadItem, Item, Outcome, Placer, check_item, check_wording
+from kr.yaml_io import read_list
 
 log = logging.getLogger(__name__)
 
@@ -162,10 +163,16 @@ def _files(sources: Sequence[Path], result: Imported) -> Iterator[Path]:
 
 
 def _read(file: Path, result: Imported) -> Iterator[tuple[int, Tree]]:
-    """Yield a file's items; that it can't be read, or not further, stands in the result."""
+    """Yield a file's items, each with its line from 1; that it can't be read, or not further, stands in the result."""
+    if file.exists() and not file.is_file():
+        result.unreadable.append(Problem(str(file), None, "is not a regular file"))
+        return
     try:
-        yield from read_items(file)
-    except IndexUnreadable as error:
+        with file.open("rb") as stream:
+            yield from read_list(stream)
+    except OSError as error:
+        result.unreadable.append(Problem(str(file), None, f"can't be read: {error.strerror}"))
+    except BrokenYaml as error:
         result.unreadable.append(Problem(str(file), None, str(error)))
 
 
@@ -187,7 +194,7 @@ def _place(
             try:
                 done.append(placer.place(item))
             except BadItem as error:
-                refused.append(Problem(str(item.file), item.line, str(error)))
+                refused.append(Problem(str(item.file), item.row, str(error)))
         return done, refused
 
     done, refused = store.change(write)

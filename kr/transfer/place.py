@@ -5,13 +5,12 @@ somebody wrote, and what it replaces is a revision.
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, get_args
 
-from kr.errors import BrokenYaml, IndexUnreadable, KrError, ReportUnwritable
+from kr.errors import KrError, ReportUnwritable
 from kr.guard import clean, mask_secrets, reasons_to_hold
 from kr.models import Confidence, Entry, EntryStatus, Origin, origin_of_kind
 from kr.report import (
@@ -23,7 +22,20 @@ from kr.report import (
     read_date,
     read_question,
 )
-from kr.requests import Fields, bad, line, lines, one_of, optional, read_fields, shown, text, yes_no
+from kr.requests import (
+    Fields,
+    bad,
+    fields_of,
+    line,
+    lines,
+    one_of,
+    optional,
+    read_fields,
+    shown,
+    taken,
+    text,
+    yes_no,
+)
 from kr.slugs import Name, suffixed_name
 from kr.store import entries, reports
 from kr.store.engine import Transaction
@@ -33,7 +45,6 @@ from kr.store.reports import holders, ingest_edit, is_free, pair_of, wanted_name
 from kr.store.saving import name_of
 from kr.text import Tree
 from kr.times import UNKNOWN_VERSION, from_text, major_key, parse_time, to_text
-from kr.yaml_io import read_list
 
 Outcome = Literal["imported", "updated", "unchanged", "archived"]
 
@@ -45,78 +56,6 @@ class BadItem(KrError):
     """An item that can't be imported. The message names each bad field and what is allowed."""
 
     code = "bad_item"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    """An item of an index ``file``, checked; what it does not tell is None. Texts are not blank.
-
-    ``line`` counts from 1. ``path`` and ``report`` are relative and stay below their folder. Times are stored text or a bare
-    ``YYYY-MM-DD``, none of them in the future. ``reason`` is None for a live entry. ``report`` is where the text of an archived entry
-    stands that is not at its path. ``has_text``: the file there is its text.
-    """
-
-    file: Path
-    line: int
-    id: str | None = None
-    framework: str
-    framework_version: str | None = None
-    topic: str
-    tags: tuple[str, ...] | None = None
-    path: str
-    created: str | None = None
-    last_accessed: str | None = None
-    status: EntryStatus = "fresh"
-    archived_at: str | None = None
-    reason: ArchiveReason | None = None
-    report: str | None = None
-    has_text: bool = True
-
-
-def read_items(path: Path) -> Iterator[tuple[int, Tree]]:
-    """Yield each item of a file with its line, from 1. Raises ``IndexUnreadable``; its message does not name the file."""
-    try:
-        if path.exists() and not path.is_file():
-            raise IndexUnreadable("is not a regular file")
-        with path.open("rb") as file:
-            yield from read_list(file)
-    except OSError as exc:
-        raise IndexUnreadable(f"can't be read: {exc.strerror}") from exc
-    except BrokenYaml as exc:
-        raise IndexUnreadable(str(exc)) from exc
-
-
-def check_item(data: Tree, file: Path, line: int, *, now: datetime, is_archive: bool) -> Item:
-    """Check one item; ``is_archive``: its file holds archived entries, whatever their status says. Raises ``BadItem``."""
-    values = _checked(_ITEM, data)
-    status, reason = values.pop("status"), values.pop("reason")
-    for name in ("created", "last_accessed", "archived_at"):
-        if values[name] is not None and from_text(values[name]) > now:
-            values[name] = None
-    is_archived = is_archive or status == "archived"
-    return Item(
-        file=file,
-        line=line,
-        **values,
-        status="stale" if status == "stale" else "fresh",
-        reason=reason if is_archived else None,
-    )
-
-
-def check_wording(data: Tree) -> dict[str, Any]:
-    """Check an item of ``WORDINGS``: whose it is, its ``kind``, and the fields of that kind. Raises ``BadItem``."""
-    whose = _checked(_WHOSE, data)
-    return {**whose, **_checked(_OF_KIND[whose["kind"]], data)}
-
-
-def _checked(readers: Fields, data: Tree) -> dict[str, Any]:
-    if not isinstance(data, dict):
-        raise BadItem("an item must be a mapping")
-    values, errors = read_fields(readers, data)
-    if errors:
-        told = (f"{error.field}: {error.message.removeprefix('Validation failed: ')}" for error in errors)
-        raise BadItem("; ".join(told))
-    return values
 
 
 def _read_path(value: object) -> str:
@@ -166,20 +105,65 @@ def _read_reason(value: object) -> str:
     return reason if reason in get_args(ArchiveReason) else "manual"
 
 
-_ITEM: Fields = {
-    "id": optional(line),
-    "framework": line,
-    "framework_version": optional(line),
-    "topic": line,
-    "tags": lambda value: None if value is None else _read_tags(value),
-    "path": _read_path,
-    "created": optional(_read_time),
-    "last_accessed": optional(_read_time),
-    "status": optional(_read_status, "fresh"),
-    "archived_at": optional(_read_time),
-    "reason": _read_reason,
-    "report": optional(_read_path),
-}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """An item of an index ``file``, checked; what it does not tell is None. Texts are not blank.
+
+    ``row`` is its line, from 1. ``path`` and ``report`` are relative and stay below their folder. Times are stored text or a bare
+    ``YYYY-MM-DD``, none of them in the future. ``reason`` is None for a live entry. ``report`` is where the text of an archived entry
+    stands that is not at its path. ``has_text``: the file there is its text.
+    """
+
+    file: Path
+    row: int
+    id: str | None = taken(line, None)
+    framework: str = taken(line)
+    framework_version: str | None = taken(line, None)
+    topic: str = taken(line)
+    tags: tuple[str, ...] | None = taken(_read_tags, None)
+    path: str = taken(_read_path)
+    created: str | None = taken(_read_time, None)
+    last_accessed: str | None = taken(_read_time, None)
+    status: EntryStatus = taken(_read_status, "fresh")  # noqa: RUF009 - a dataclass field
+    archived_at: str | None = taken(_read_time, None)
+    reason: ArchiveReason | None = taken(_read_reason, None)  # noqa: RUF009 - a dataclass field
+    report: str | None = taken(_read_path, None)
+    has_text: bool = True
+
+
+def check_item(data: Tree, file: Path, row: int, *, now: datetime, is_archive: bool) -> Item:
+    """Check one item; ``is_archive``: its file holds archived entries, whatever their status says. Raises ``BadItem``."""
+    values = _checked(fields_of(Item), data)
+    status, reason = values.pop("status"), values.pop("reason")
+    for name in ("created", "last_accessed", "archived_at"):
+        if values[name] is not None and from_text(values[name]) > now:
+            values[name] = None
+    is_archived = is_archive or status == "archived"
+    return Item(
+        file=file,
+        row=row,
+        **values,
+        status="stale" if status == "stale" else "fresh",
+        reason=(reason or "manual") if is_archived else None,
+    )
+
+
+def check_wording(data: Tree) -> dict[str, Any]:
+    """Check an item of ``WORDINGS``: whose it is, its ``kind``, and the fields of that kind. Raises ``BadItem``."""
+    whose = _checked(_WHOSE, data)
+    return {**whose, **_checked(_OF_KIND[whose["kind"]], data)}
+
+
+def _checked(readers: Fields, data: Tree) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise BadItem("an item must be a mapping")
+    values, errors = read_fields(readers, data)
+    if errors:
+        told = (f"{error.field}: {error.message.removeprefix('Validation failed: ')}" for error in errors)
+        raise BadItem("; ".join(told))
+    return values
+
+
 _WHOSE: Fields = {
     "id": line,
     "framework": line,

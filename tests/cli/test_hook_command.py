@@ -95,7 +95,7 @@ def test_what_goes_wrong_is_said(project: Project) -> None:
     assert b"1 lines are no lesson" in done.stderr
     pipe = project.root / "pipe"
     os.mkfifo(pipe)
-    done = hook(project, "SubagentStop", agent_type="dev", agent_transcript_path=str(pipe))
+    done = hook(project, "SubagentStart", agent_type="dev", transcript_path=str(pipe))
     assert b"not a regular file" in done.stderr
 
 

@@ -17,7 +17,7 @@ from kr.requests import LessonsInject
 from kr.store.engine import Store
 from kr.store.lessons import LessonRow
 from kr.text import columns
-from tests.support.lessons import inject_from, record_words
+from tests.support.lessons import inject_from
 from tests.support.stores import sql
 
 pytestmark = pytest.mark.usefixtures("database_url")
@@ -204,11 +204,6 @@ def test_without_a_task_the_order_is_date_then_the_phase_alone_then_the_later_li
         assert chosen(shuffled, 0) == []
 
 
-def test_copies_leave_their_places_to_others() -> None:
-    lines = [lesson("Copied", "2026-03-01", at=at) for at in range(50)] + [lesson("other", at=99)]
-    assert [found.position for found in chosen(lines, 2)] == [49, 99]
-
-
 LESSONS = [
     lesson("Set row-height for virtual scrolling in vue-easytable", "2025-01-01", at=1),
     lesson("vue-easytable columns need a key", "2026-01-01", at=2),
@@ -327,19 +322,3 @@ def test_any_block_has_one_line_of_160_columns_per_lesson(texts: list[tuple[str,
         assert columns(line) <= 160 + (84 if one.ref else 0)
         assert len(line.splitlines()) == 1
         assert not any(unicodedata.category(char) in {"Cc", "Zl", "Zp"} for char in line)
-
-
-def test_a_recorded_lesson_is_given_whole(path: Path, project: Path, store: Store) -> None:
-    for number in range(10):
-        fix = f"declare field{number} of table{number} " * 4
-        words = {
-            "symptom": f"zebra{number} is lost in giraffe{number} " * 9,
-            "fix": fix,
-            "ref": f"src/deep/folder/a{number}.py:3",
-        }
-        assert record_words(path, project, store, words).status == "recorded"
-    shown = inject_from(path, store).results["injection_block"].splitlines()[2:]
-    assert len(shown) == 10
-    for line in shown:
-        assert line.count("declare field") == 4
-        assert line.endswith(".py:3")

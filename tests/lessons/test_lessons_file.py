@@ -1,6 +1,5 @@
 """The file itself: append-only, whole lines, whatever it looks like and whoever is killed."""
 
-import errno
 import os
 import signal
 import time
@@ -61,21 +60,6 @@ def test_what_is_acknowledged_was_flushed_to_disk(path: Path, monkeypatch: pytes
     append(path, "two")
     both = path.read_bytes()
     assert flushed == [(number, both)]
-
-
-def test_a_disk_that_fails_to_flush_acknowledges_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    append(path, "one")
-    before = path.read_bytes()
-
-    def failing(_file: int) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", failing)
-        with pytest.raises(LessonsFileError, match=os.strerror(errno.EIO)):
-            append(path, "two")
-    assert path.read_bytes() == before
-    assert append(path, "three") == 2
 
 
 @pytest.mark.parametrize(

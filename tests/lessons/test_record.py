@@ -4,7 +4,6 @@ import logging
 import sqlite3
 import time
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -205,13 +204,6 @@ def test_the_most_relevant_path_is_the_reference(path: Path, project: Path, stor
     assert ref("Give each key a default") is None
 
 
-@pytest.mark.parametrize("given", ["a.py\n- [2026-01-01] [code-review] evil", "a.py - [2026-01-01] [x] evil"])
-def test_a_path_is_no_second_lesson(path: Path, project: Path, store: Store, given: str) -> None:
-    entry = record_to(path, project, store, code_paths=[given]).results["recorded_entries"][0]
-    assert entry["ref"] in {None, "a.py"}
-    assert "evil" not in path.read_text(encoding="utf-8")
-
-
 def test_a_failed_write_is_a_failure(path: Path, project: Path, store: Store) -> None:
     record_to(path, project, store)
     elsewhere = path.rename(project / "elsewhere.md")
@@ -231,14 +223,6 @@ def test_a_failed_write_is_a_failure(path: Path, project: Path, store: Store) ->
 # --- what the database knows ---
 
 COUNTED = "SELECT phase, lessons, injected, recurred FROM lessons_by_phase"
-
-
-def test_the_database_knows_where_a_lesson_came_from(path: Path, project: Path, store: Store) -> None:
-    record_to(path, project, store, now=datetime(2026, 2, 7, 23, 59, 59, 5, tzinfo=UTC))
-    assert rows(store, "SELECT date, phase, tags, ref, event_type, story_key, session_id, recorded_at, injected, recurred FROM lessons") == [
-        ("2026-02-07", "dev-execution", '["dev-execution"]', None, "general_agent_failure", "3-1", "sprint-1",
-         "2026-02-07T23:59:59.000005Z", 0, 0)
-    ]  # fmt: skip
 
 
 def test_a_failure_that_came_back_is_counted_and_apart_where_the_lesson_was_given(
@@ -351,21 +335,3 @@ def test_recorders_at_once_lose_no_line_and_no_origin(
     )
     assert {session for (session,) in found} == {f"s-{number}" for number in range(effort)}
     assert sum("colour" in line for line in lines(path)) == len(started)
-
-
-@pytest.mark.processes
-def test_a_killed_recorder_hinders_nobody(path: Path, project: Path, store: Store) -> None:
-    record_to(path, project, store)
-    for number in range(4):
-        with start(RECORDER, path, project, number) as process:
-            assert process.stdin is not None
-            process.stdin.write("go\n")
-            process.stdin.flush()
-            time.sleep(0.05 * number)
-            process.kill()
-            process.wait()
-    told = record_to(path, project, store, errors=["Use Page for MyBatis-Plus paging"])
-    assert told.status == "recorded"
-    found = lines(path)
-    assert told.results["total_entries_in_file"] == len(found) == len(set(found))
-    assert rows(store, "SELECT count(*) FROM lessons WHERE gone_at IS NULL") == [(len(found),)]

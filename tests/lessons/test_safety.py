@@ -13,7 +13,7 @@ from kr.lessons.file import LessonsFile
 from kr.lessons.record import record
 from kr.lessons.review import Lessons
 from kr.models import to_plain
-from kr.store import lessons, lookup
+from kr.store import lookup
 from kr.store.engine import Store
 from kr.text import search_words
 from tests.support.lessons import NOW, inject_from, record_data, record_to, record_words, settings_of
@@ -211,19 +211,6 @@ def test_no_secret_comes_through(place: Place, caplog: pytest.LogCaptureFixture,
     for _, secret in shapes:
         for part in secret.split("\n"):
             assert part not in written
-
-
-def test_a_session_that_is_a_secret_is_kept_under_another_name(
-    path: Path, project: Path, store: Store
-) -> None:
-    secret = "ghp" + "_0123456789abcdefghijABCDEFGHIJ012345"
-    record_to(path, project, store, session_id=secret)
-    inject_from(path, store, session_id=secret)
-    record_to(path, project, store, session_id=secret)
-    assert secret not in everything(path, project, "")
-    with store.read() as tx:
-        (state,) = lessons.states(tx, [LessonsFile(path, store).read().lessons[0].id]).values()
-    assert (state.recurred, state.recurred_after_injection) == (1, 1)
 
 
 def test_a_request_that_is_refused_shows_no_secret(

@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.errors import EntryConflict
-from kr.store.engine import Store
 from kr.transfer.import_yaml import Imported
 from tests.support.program import Project, request
 
@@ -180,21 +179,6 @@ def test_the_same_topic_without_an_id_renews_its_entry(project: Project, old: Pa
     assert rows(project, "id, topic") == [("named", "slots")]
 
 
-def test_archived_items_tell_when_and_why_if_they_do(project: Project, old: Path) -> None:
-    told = {"status": "archived", "archived_at": "2026-10-20T01:02:03Z", "reason": "lru"}
-    write_index(old, [item("told", **told), item("untold", status="archived")])
-    write_index(old, [item("by file")], name="_archived-index.yaml")
-    assert counts(run(project, old)) == {"archived": 3}
-    found = rows(project, "id, reason, archived_at, status", "archived_entries")
-    assert [row[:2] for row in found] == [
-        ("vue-by-file", "manual"),
-        ("vue-told", "lru"),
-        ("vue-untold", "manual"),
-    ]
-    assert found[1][2:] == ("2026-10-20T01:02:03.000000Z", "archived")
-    assert found[2][2].startswith("2026-11-21T12:00")
-
-
 VERSIONS = "framework_version, sha256 IS NULL, confidence"
 
 
@@ -275,17 +259,6 @@ def test_export_import_into_an_empty_base_export_gives_equal_bytes(project: Proj
     bare = Project(tmp_path / "bare", env=dict(project.env), clock=project.clock)
     run(bare, out)
     assert [(bare.base / name).read_bytes() for name in names] == before
-
-
-def test_a_failed_batch_leaves_no_file(project: Project, old: Path) -> None:
-    write_index(old, [item()])
-    write_report(old, "frameworks/vue/slots.md")
-    with Store(None, project.base) as store, store.write() as tx:
-        tx.note("any", "thing")
-    project.sql("CREATE INDEX none ON entries (abs(-9223372036854775807 - 1))")  # no row fits
-    with pytest.raises(Exception, match="overflow"):
-        run(project, old)
-    assert not list(project.base.rglob("*.md"))
 
 
 HOSTILE = st.lists(

@@ -41,28 +41,9 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
         check_item("text", INDEX, 1, now=NOW, is_archive=False)
 
 
-@pytest.mark.parametrize(
-    ("written", "stored"),
-    [
-        ("2026-01-20", "2026-01-20"),
-        (" 2026-01-20 ", "2026-01-20"),
-        ("2026-01-20 10:00:00+02:00", "2026-01-20T08:00:00.000000Z"),
-        ("2026-11-22", None),
-    ],
-)
-def test_times(written: str, stored: str | None) -> None:
-    assert check(last_accessed=written).last_accessed == stored
-
-
 @pytest.mark.parametrize("written", ["9999-12-31T23:59:59-12:00", "2026-13-01", "yesterday"])
 def test_what_is_no_time(written: str) -> None:
     assert refusal(last_accessed=written).startswith("last_accessed: must be a date such as 2026-01-20")
-
-
-def test_archived_by_status_or_by_file() -> None:
-    assert check(status="archived").reason == "manual"
-    told = check(is_archive=True, status="fresh", archived_at="2026-02-01", reason="lru")
-    assert (told.archived_at, told.reason) == ("2026-02-01", "lru")
 
 
 @pytest.mark.parametrize(
