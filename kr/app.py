@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kr.catalog import Catalog
     from kr.lessons.record import RecordEnvelope
     from kr.lessons.review import Lessons
-    from kr.models import EventType, RateResults, SaveEnvelope, Writer
+    from kr.models import RateResults, SaveEnvelope, Writer
     from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported
 
@@ -149,13 +149,6 @@ class App:
 
         with open_lessons(self.settings, **waits) as file:
             yield Lessons(file, clock=self.clock)
-
-    def evident_events(self, phase: str, agent_return: Mapping[str, Any]) -> "Sequence[EventType]":
-        """Return which events an agent's return shows by itself, when nobody declared one."""
-        from kr.lessons.events import read_return  # heavy
-        from kr.lessons.record import evident_events  # heavy
-
-        return evident_events(phase, read_return(agent_return), self.settings)
 
     def record_lessons(self, request: bytes | Mapping[str, Any], **waits: float) -> "RecordEnvelope":
         """Record what an agent's return teaches: any bytes or plain data in, an envelope out; ``waits`` as in ``open_lessons``."""

@@ -25,6 +25,7 @@ from kr.models import Envelope, Problem, RateResults, SaveEnvelope, Writer, fail
 from kr.requests import Mode
 from kr.research.service import ResearchService
 from kr.sources.network import run
+from kr.store.lookup import RequestRow
 
 if TYPE_CHECKING:
     from kr.lessons.record import RecordEnvelope
@@ -165,6 +166,9 @@ class SharedResearch(ResearchService):
             return self.server.post(Envelope, path, data, seconds=seconds, **wanted)
         except ServerGone as gone:
             return failure(data, Problem(type=gone.code, message=str(gone)), mode=default_mode)
+
+    def keep_row(self, row: RequestRow) -> None:
+        """Keep none: the server keeps its own."""
 
 
 class SharedApp(App):

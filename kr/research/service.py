@@ -248,11 +248,15 @@ class ResearchService:
             error=in_one_line(problems),
             **known,
         )
+        self.keep_row(row)
+        return envelope
+
+    def keep_row(self, row: RequestRow) -> None:
+        """Keep the row of a request that was refused."""
         try:
             self.store.change(lambda tx: lookup.log_request(tx, row), scope=None)
         except StoreError as error:
             logger.warning("%s", error)
-        return envelope
 
     def _inject(self, request: LessonsInjectRequest) -> Envelope:
         from kr.lessons.file import open_lessons  # heavy
