@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 from kr.errors import BrokenYaml
-from kr.guard import reasons_to_hold
 from kr.models import Entry
 from kr.store import entries, usage
 from kr.store.engine import Store, Transaction
@@ -22,7 +21,7 @@ from kr.store.usage import Wording
 from kr.text import Tree
 from kr.times import to_text
 from kr.transfer import ARCHIVE, INDEX, WORDINGS
-from kr.transfer.place import BadItem, Item, Outcome, Placer, check_item, check_wording
+from kr.transfer.place import BadItem, Item, Outcome, Placer, check_item, check_wording, refuse_orders
 from kr.yaml_io import read_list
 
 log = logging.getLogger(__name__)
@@ -243,13 +242,10 @@ def _take_in(tx: Transaction, told: Mapping[str, Any], now: str, *, adopts: bool
 
 def _doubted(told: Mapping[str, Any], entry: Entry) -> dict[str, Any]:
     """Return what is left of an item that nobody vouches for. Raises ``BadItem`` where it gives orders."""
-    if reasons := reasons_to_hold("\n".join(filter(None, (told.get("question"), told.get("topic"))))):
-        raise BadItem(f"question: is not imported, since it {'; it '.join(reasons)}")
-    sure = "medium" if told.get("origin") == "finding" and entry.confidence == "high" else entry.confidence
-    is_persons = (told.get("written_by") or "").startswith("person:")
-    less: dict[str, Any] = {
-        "proved": False,
-        "confidence": sure,
-        **({"written_by": "file"} if is_persons else {}),
-    }
+    refuse_orders("question:", "\n".join(filter(None, (told.get("question"), told.get("topic")))))
+    less: dict[str, Any] = {"proved": False, "confidence": entry.confidence}
+    if told.get("origin") == "finding" and entry.confidence == "high":
+        less["confidence"] = "medium"
+    if (told.get("written_by") or "").startswith("person:"):
+        less["written_by"] = "file"
     return {**told, **less}

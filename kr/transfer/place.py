@@ -194,6 +194,12 @@ _OF_KIND: dict[str, Fields] = {
 # --- where an item goes ---
 
 
+def refuse_orders(what: str, text: str) -> None:
+    """Raise ``BadItem`` for a text that gives its reader orders."""
+    if reasons := reasons_to_hold(text):
+        raise BadItem(f"{what} is not imported, since it {'; it '.join(reasons)}")
+
+
 @dataclass(frozen=True, slots=True)
 class Placer:
     """Places items in one transaction, and has their files written with it.
@@ -208,10 +214,8 @@ class Placer:
 
     def place(self, item: Item) -> Outcome:
         """Place an item. Raises ``BadItem``."""
-        if self.adopts and (
-            reasons := reasons_to_hold("\n".join([item.framework, item.topic, *(item.tags or ())]))
-        ):
-            raise BadItem(f"topic: is not imported, since it {'; it '.join(reasons)}")
+        if self.adopts:
+            refuse_orders("topic:", "\n".join([item.framework, item.topic, *(item.tags or ())]))
         entry_id = self._choose_id(item)
         if item.reason is not None:
             return self._place_archived(item, entry_id)
@@ -295,8 +299,7 @@ class Placer:
             )
         text = (content or b"").decode(errors="replace")
         judged = text if is_by_hand(text) else _without_quotes(text) if self.adopts else ""
-        if judged and (reasons := reasons_to_hold(mask_secrets(clean(judged)))):
-            raise BadItem(f"path: its report is not imported, since it {'; it '.join(reasons)}")
+        refuse_orders("path: its report", mask_secrets(clean(judged)))
         return text if text.strip() else None
 
     def _entry(self, item: Item, entry_id: str, text: str | None) -> Entry:

@@ -116,15 +116,6 @@ def test_what_only_its_author_need_know_is_nothing_to_do(error: str) -> None:
     assert read("PostToolUseFailure", tool_name="Bash", error=error) is None
 
 
-def test_the_end_of_a_long_error_is_read() -> None:
-    noise = "line compiling module ok\n" * 40_000
-    task = read("PostToolUseFailure", error=f"{noise}TypeError: no key", tool_name="Bash")
-    assert isinstance(task, Failure)
-    (error,) = task.agent_return["errors"]
-    assert error["message"].endswith("ok\nTypeError: no key")
-    assert len(error["message"]) <= 20_000
-
-
 def test_the_task_is_read_from_the_transcript() -> None:
     lines = [
         {"message": {"role": "user", "content": "an earlier wish"}},

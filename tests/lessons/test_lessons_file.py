@@ -97,18 +97,6 @@ def test_any_bytes_are_kept(tmp_path_factory: pytest.TempPathFactory, contents: 
             assert path.read_bytes().splitlines()[-1] == b"- [2026-02-07] [dev-execution] new lesson"
 
 
-@pytest.mark.parametrize(
-    "before", ["- [2026-01-01] [x] y".encode("utf-16"), b"caf\xe9\n", b"- [2026-01-01] [x] \0\n"]
-)
-def test_bytes_that_nobody_can_read_cost_their_line_and_stay(path: Path, before: bytes) -> None:
-    path.parent.mkdir(parents=True)
-    path.write_bytes(before)
-    assert read(path).unread == 1
-    append(path, "new")
-    assert path.read_bytes().startswith(before)
-    assert [lesson.summary for lesson in read(path).lessons] == ["new"]
-
-
 @pytest.mark.parametrize("make", [lambda path: path.mkdir(), os.mkfifo])
 def test_what_is_no_file_is_refused_at_once(path: Path, make: object) -> None:
     path.parent.mkdir(parents=True)

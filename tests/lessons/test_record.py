@@ -175,24 +175,6 @@ def test_all_duplicates_are_skipped_with_the_seeds_words(path: Path, project: Pa
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        {"errors": ["failed"], "summary": "Agent failed"},
-        {"errors": [], "summary": "Story 3-4 is not finished: a check fails."},
-        {"errors": ["N/A"], "summary": "Review: 1 HIGH, 1 LOW issue"},
-        {"errors": ["FAILED tests/test_a.py::test_one\nE       assert 'one' == 'two'"], "summary": ""},
-    ],
-)
-def test_where_nothing_is_to_be_learned_nothing_is_recorded(
-    path: Path, project: Path, store: Store, said: dict[str, Any]
-) -> None:
-    envelope = record_to(path, project, store, **said)
-    assert envelope.status == "skipped"
-    assert "No lesson could be distilled" in envelope.results["message"]
-    assert not path.exists()
-
-
 def test_the_most_relevant_path_is_the_reference(path: Path, project: Path, store: Store) -> None:
     def ref(error: object, **more: Any) -> Any:
         return record_to(path, project, store, errors=[error], **more).results["recorded_entries"][0]["ref"]

@@ -161,24 +161,6 @@ def test_an_update_with_another_text_leaves_the_old_one_in_the_history(project: 
     assert kept == [("# first\n",)]
 
 
-def test_one_id_for_two_topics(project: Project, old: Path) -> None:
-    write_index(old, [item("one", id="same"), item("two", id="same")])
-    for topic in ("one", "two"):
-        write_report(old, f"frameworks/vue/{topic}.md")
-    assert counts(run(project, old)) == {"imported": 2}
-    (one, two) = rows(project, "id, topic")
-    assert (one, two[1]) == (("same", "one"), "two")
-    assert counts(run(project, old)) == {"unchanged": 2}
-
-
-def test_the_same_topic_without_an_id_renews_its_entry(project: Project, old: Path) -> None:
-    write_index(old, [item("Slots", id="named")])
-    run(project, old)
-    write_index(old, [item("slots", id=..., last_accessed="2026-11-10", path="frameworks/vue/Slots.md")])
-    assert counts(run(project, old)) == {"updated": 1}
-    assert rows(project, "id, topic") == [("named", "slots")]
-
-
 VERSIONS = "framework_version, sha256 IS NULL, confidence"
 
 
