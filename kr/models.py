@@ -427,10 +427,7 @@ class SaveEnvelope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateResults:
-    """How many sessions say of an entry's text that it worked or is wrong; ``withdrawn``: it is served to nobody.
-
-    ``note`` says whose word it counts as, where that is not the session that was named.
-    """
+    """How many sessions say of an entry's text that it worked or is wrong; ``withdrawn``: it is served to nobody."""
 
     id: str
     worked: int
@@ -439,7 +436,6 @@ class RateResults:
     confidence: Confidence
     origin: Origin
     withdrawn: bool
-    note: str | None = None
 
 
 def failure(data: Mapping[str, Any], *problems: Problem, mode: str | None = None) -> Envelope:
