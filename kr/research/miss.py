@@ -10,8 +10,8 @@ from kr.guard import reasons_to_hold
 from kr.models import (
     LOCAL_DOCS,
     Entry,
+    Envelope,
     Learned,
-    ResearchEnvelope,
     ResearchResults,
 )
 from kr.packages import find_dependencies, package_aliases
@@ -47,7 +47,7 @@ class Miss:
         self._settings = run.service.settings
         self._environ = run.service.environ
 
-    def perform(self, found: Lookup) -> ResearchEnvelope:
+    def perform(self, found: Lookup) -> Envelope:
         """Answer a request; ``found`` is what the cache holds for it, which does not answer.
 
         It may hold the answer after all: another has researched it meanwhile, or the project names it otherwise.
@@ -94,7 +94,7 @@ class Miss:
             aliases |= package_aliases(find_dependencies(folder, self._environ).dependencies)
         return run.look_up({**aliases, **run.config.aliases}) if aliases else found
 
-    def _research(self, found: Lookup) -> ResearchEnvelope:
+    def _research(self, found: Lookup) -> Envelope:
         run = self._run
         author = Author(run)
         author.prepare()  # step 4
@@ -122,7 +122,7 @@ class Miss:
         )
         return self._answer(found, chain, report, self._save(found, report))  # steps 7 and 8
 
-    def _answer(self, found: Lookup, chain: "Chain", report: Report, saved: Saved | None) -> ResearchEnvelope:
+    def _answer(self, found: Lookup, chain: "Chain", report: Report, saved: Saved | None) -> Envelope:
         status = research_status(
             chain.attempts,
             is_answered=chain.answer is not None and chain.answer.source != LOCAL_DOCS,
