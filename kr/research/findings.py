@@ -14,10 +14,12 @@ from kr.errors import FieldError, InvalidRequest, UnknownEntry
 from kr.frameworks import framework_key
 from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
 from kr.models import (
+    NO_RATINGS,
     Confidence,
     Entry,
     Query,
     RateResults,
+    Ratings,
     SaveEnvelope,
     SaveResults,
     Writer,
@@ -222,7 +224,8 @@ class Findings:
         """Return what waits for a person: ``{quarantined, wrong}``, findings that were held back and entries that were rated wrong."""
         with self._store.read() as tx:
             held = [_held_item(it) for it in usage.quarantined(tx)]
-            wrong = [_wrong_item(tx, entry_id) for entry_id in usage.rated_wrong(tx)]
+            rated = [lookup.one(tx, entry_id) for entry_id in usage.rated_wrong(tx)]
+            wrong = [_wrong_item(tx, found[0], found[1]) for found in rated if found]
         return {"quarantined": held, "wrong": wrong}
 
     def decide(self, finding_id: str, *, is_approved: bool) -> dict[str, Any]:
@@ -274,7 +277,8 @@ def _rate(tx: Transaction, entry: Entry, given: Rate, by: Writer, now: datetime)
         _confirm(tx, entry, by, now)
     else:
         usage.forget_wordings(tx, entry, by.session)
-    _, ratings, _ = _found(tx, entry.id)
+    found = lookup.one(tx, entry.id)
+    ratings = found[1] if found else NO_RATINGS
     confidence, withdrawn = entry.confidence, ratings.withdraws(entry)
     if entry.is_written:
         is_confirmed = any(
@@ -326,15 +330,7 @@ def _held_item(held: Quarantined) -> dict[str, Any]:
     return {"finding": shown.pop("request"), **shown}
 
 
-def _found(tx: Transaction, entry_id: str) -> lookup.Found:
-    found = lookup.one(tx, entry_id)
-    if found is None:
-        raise UnknownEntry(f"{entry_id} went meanwhile")
-    return found
-
-
-def _wrong_item(tx: Transaction, entry_id: str) -> dict[str, Any]:
-    entry, ratings, _ = _found(tx, entry_id)
+def _wrong_item(tx: Transaction, entry: Entry, ratings: Ratings) -> dict[str, Any]:
     said = [it for it in usage.ratings_of(tx, entry) if it.outcome == "wrong"]
     return {
         "id": entry.id,
@@ -454,15 +450,10 @@ def contained(text: str) -> str:
             continue
         if _UNDERLINE.match(line) and lines and lines[-1].strip():
             lines.append("")  # a rule, no heading
-        shown = _HTML.sub(_as_text, line)
+        # A tag's beginning is escaped, unless it is; code stays.
+        shown = _HTML.sub(lambda it: it[0] if it[1] is None or len(it[1]) % 2 else f"{it[1]}\\<", line)
         if heading := _HEADING.match(shown):
             shown = f"{'#' * max(3, len(heading[1]))}{shown[heading.end() :]}"
         is_ours = _HEADER_LINE.match(shown) or _CLAIM.match(shown)
         lines.append(f"> {shown.lstrip()}" if is_ours else shown)
     return "\n".join([*lines, *([" " * indent + fence] if fence else [])]).strip("\n")
-
-
-def _as_text(found: re.Match[str]) -> str:
-    """Escape a tag's beginning, unless it is; code stays."""
-    backslashes = found[1]
-    return found[0] if backslashes is None or len(backslashes) % 2 else f"{backslashes}\\<"
