@@ -56,10 +56,7 @@ HELD = "held-"
 
 
 class Findings:
-    """Saves findings, takes ratings, and keeps what waits for a person.
-
-    ``export`` writes the YAML files and returns what went wrong.
-    """
+    """Saves findings, takes ratings, keeps what waits for a person; ``export`` writes the YAML files and returns what went wrong."""
 
     def __init__(self, service: "ResearchService", *, export: Callable[[], list[str]]) -> None:
         self._service = service
@@ -94,7 +91,7 @@ class Findings:
         now = self._clock()
         query, known = self._about(finding)
         confidence: Confidence = "medium" if finding.sources or finding.verified_by else "low"
-        is_same_major = known is not None and same_major(known.framework_version, query.framework_version)
+        is_same = known is not None and same_major(known.framework_version, query.framework_version)
         draft = Entry(
             framework=query.framework,
             framework_version=query.framework_version,
@@ -104,14 +101,14 @@ class Findings:
             origin="finding",
             question=finding.question,
             written_by=by.name,
-            id=known.id if known and is_same_major else "",
+            id=known.id if known and is_same else "",
         )
         saved = saving.save(self._store, draft, render_finding(finding, query, by, confidence, now), now)
         entry, notes = saved.entry, [*notes, *saved.warnings]
         if saved.is_beside:
             stays = f"{entry.id} was written by {entry.written_by}, and stays; this text is its revision {saved.revision}"
-            advice = ". Others confirmed it: say what verified yours, or its sources"
-            notes.append(stays + advice * (entry.confidence == "high"))
+            is_confirmed = entry.confidence == "high"
+            notes.append(f"{stays}{'. Others confirmed it: say what verified yours' if is_confirmed else ''}")
         config = self._service.settings.knowledge_research
         with self._store.read() as tx:
             ranked = find_candidates(tx, query, config, config.aliases, now)
@@ -247,9 +244,7 @@ class Findings:
 
 
 def _check_length(finding: Finding) -> None:
-    """Refuse an empty or too long answer. This comes before masking, which replaces a line that is too long by ``<secret>``."""
-    if not any(character.isalnum() for character in finding.answer):
-        raise InvalidRequest(FieldError("answer", "has no letter and no digit"))
+    """Refuse a too long answer. This comes before masking, which replaces a line that is too long by ``<secret>``."""
     tokens = sum(tokens_of(text or "") for text in (finding.answer, finding.code, finding.caveats))
     if tokens > MOST_TOKENS:
         problem = f"{tokens} tokens with code and caveats; at most {MOST_TOKENS}, since others pay for it"
@@ -345,7 +340,6 @@ def _wrong_item(tx: Transaction, entry: Entry, ratings: Ratings) -> dict[str, An
 
 # --- a finding as a report
 
-_FENCED = re.compile(r"\s*(`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?=\s|$)")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)\s*$")
 _HTML = re.compile(
@@ -399,7 +393,7 @@ def render_finding(finding: Finding, query: Query, by: Writer, confidence: Confi
 
 def _of_parts(finding: Finding) -> dict[str, str]:
     first, rest = _first_paragraph(finding.answer.strip("\n"))
-    if _FENCED.match(first):
+    if first.lstrip().startswith(("```", "~~~")):
         first, rest = finding.question, finding.answer
     code = fenced(finding.code) if finding.code else ""
     return {

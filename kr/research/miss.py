@@ -14,6 +14,7 @@ from kr.models import (
     ResearchEnvelope,
     ResearchResults,
     ResearchStatus,
+    SourceAttempt,
 )
 from kr.packages import find_dependencies, package_aliases
 from kr.packages.installed import find_installed
