@@ -370,8 +370,7 @@ def render_finding(finding: Finding, query: Query, by: Writer, confidence: Confi
     """Write a finding as a report; an ``answer`` that is a whole report keeps its sections."""
     sections = _of_report(finding) or _of_parts(finding)
     named = [f"- Written by: {by.name}"]
-    if finding.verified_by:
-        named.append(f"- Verified by: {finding.verified_by}")
+    named += [f"- Verified by: {finding.verified_by}"] if finding.verified_by else []
     named += [f"- Source: {source}" for source in finding.sources]
     # It goes along with the file, so that who gets this from git finds it by the words in which it was asked for.
     named.append(f"- Question: {report.plain_line(finding.question, 300)}")
@@ -386,7 +385,7 @@ def render_finding(finding: Finding, query: Query, by: Writer, confidence: Confi
         "Sources": ", ".join(finding.sources) or "the writer's own work",
     }
     body = {name: contained(text) or "None." for name, text in sections.items()}
-    body[report.ATTRIBUTION] = "\n".join([*named, *([given] if given else [])])
+    body[report.ATTRIBUTION] = "\n".join(filter(None, [*named, given]))
     title = report.title_of(query.framework, query.topic)
     return report.render_report(report.ParsedReport(title=title, header=header, sections=body))
 
@@ -419,8 +418,7 @@ def _of_report(finding: Finding) -> dict[str, str] | None:
     parsed = report.parse_report(finding.answer.rstrip("\n") + "\n")
     if parsed is None:
         return None
-    more = _of_parts(finding)
-    sections = dict(parsed.sections)
+    more, sections = _of_parts(finding), dict(parsed.sections)
     for name in (report.CODE, report.CAVEATS):
         sections[name] = "\n\n".join(filter(None, (sections[name], more[name])))
     return sections
