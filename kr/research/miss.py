@@ -10,8 +10,8 @@ from kr.guard import reasons_to_hold
 from kr.models import (
     LOCAL_DOCS,
     Entry,
+    Envelope,
     Learned,
-    ResearchEnvelope,
     ResearchResults,
     ResearchStatus,
     SourceAttempt,
@@ -49,7 +49,7 @@ class Miss:
         self._settings = run.service.settings
         self._environ = run.service.environ
 
-    def perform(self, found: Lookup) -> ResearchEnvelope:
+    def perform(self, found: Lookup) -> Envelope:
         """Answer a request; ``found`` is what the cache holds for it, which does not answer.
 
         It may hold the answer after all: another has researched it meanwhile, or the project names it otherwise.
@@ -77,11 +77,12 @@ class Miss:
         """Import an index that git brought or that waits beside an empty database, and look under the project's names of packages."""
         run, base = self._run, self._settings.knowledge_base
         is_unknown = found.known is None and not found.related
-        if is_unknown and has_export(base):
-            is_new = run.attempt(
-                lambda: import_on_first_use(run.store, base, now=run.clock()), otherwise=False
-            )
-            found = run.look_up() if is_new else found
+        if (
+            is_unknown
+            and has_export(base)
+            and run.attempt(lambda: import_on_first_use(run.store, base, now=run.clock()), otherwise=False)
+        ):
+            found = run.look_up()
         elif run.config.auto_export and run.attempt(
             lambda: has_edited_index(run.store, base), otherwise=False
         ):
@@ -95,7 +96,7 @@ class Miss:
             aliases |= package_aliases(find_dependencies(folder, self._environ).dependencies)
         return run.look_up({**aliases, **run.config.aliases}) if aliases else found
 
-    def _research(self, found: Lookup) -> ResearchEnvelope:
+    def _research(self, found: Lookup) -> Envelope:
         run = self._run
         author = Author(run)
         author.prepare()  # step 4
@@ -123,7 +124,7 @@ class Miss:
         )
         return self._answer(found, chain, report, self._save(found, report))  # steps 7 and 8
 
-    def _answer(self, found: Lookup, chain: "Chain", report: Report, saved: Saved | None) -> ResearchEnvelope:
+    def _answer(self, found: Lookup, chain: "Chain", report: Report, saved: Saved | None) -> Envelope:
         status = research_status(
             chain.attempts,
             is_answered=chain.answer is not None and chain.answer.source != LOCAL_DOCS,
