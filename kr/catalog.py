@@ -16,11 +16,10 @@ from kr.research.decide import MARKED, judge
 from kr.settings.model import KnowledgeResearch
 from kr.store import entries as entry_rows
 from kr.store import lookup, reports, saving, usage
-from kr.store import search as text_search
 from kr.store.engine import Store, Transaction
 from kr.store.entries import Archived, ArchiveReason, unknown_entry
+from kr.store.lookup import passage_of
 from kr.store.saving import Saved
-from kr.store.search import passage_of
 from kr.store.usage import Wording
 from kr.text import search_words
 from kr.times import UNKNOWN_VERSION
@@ -54,7 +53,7 @@ class Catalog:
         They are those from ``offset`` on, at most ``limit``. A status costs a look at all of them.
         """
         now = self.clock()
-        with self.store.read_if_exists() as tx:
+        with self.store.read() as tx:
             wrong = set(usage.rated_wrong(tx))
             found = entry_rows.find(tx, **_of_framework(framework))
             if status is not None:
@@ -66,19 +65,18 @@ class Catalog:
     def search(
         self, words: str, *, framework: str | None = None, limit: int | None = None
     ) -> list[dict[str, Any]]:
-        """List live entries that hold all of ``words``, best first, then those that hold some; each with the passage. ``limit`` None: 50.
+        """List live entries that hold some of ``words``, best first, each with the passage. ``limit`` None: 50.
 
-        Of either, what was excerpted of installed documentation comes last.
+        What was excerpted of installed documentation comes last.
         """
         now, text = self.clock(), _text(words)
         keys = () if framework is None else (framework_key(_text(framework)),)
-        with self.store.read_if_exists() as tx:
-            ids = text_search.find(tx, text, keys=keys, most=limit or _MOST_FOUND)
+        with self.store.read() as tx:
+            ids = lookup.find(tx, text, keys=keys, most=limit or _MOST_FOUND)
             wrong = set(usage.rated_wrong(tx))
             entries = {entry.id: entry for entry in entry_rows.some(tx, ids) if entry.origin != "placeholder"}
-            found = [
-                (entries[it], lookup.text_of(tx, entries[it].sha256) or "") for it in ids if it in entries
-            ]
+            ranked = sorted(filter(entries.get, ids), key=lambda it: entries[it].is_installed_excerpt)
+            found = [(entries[it], lookup.text_of(tx, entries[it].sha256) or "") for it in ranked]
         return [
             _fields(entry, _FOUND)
             | {"status": self._judged(entry, now, wrong)[0], "passage": passage_of(report, text)}
@@ -92,7 +90,7 @@ class Catalog:
 
     def search_lessons(self, words: str, *, limit: int = 50) -> list[dict[str, Any]]:
         """List lessons that hold ``words``, best first: ``{id, phase, passage}``."""
-        with self.store.read_if_exists() as tx:
+        with self.store.read() as tx:
             found = lookup.lessons(tx, search_words(_text(words)), most=limit)
         return [{"id": it["id"], "phase": it["phase"], "passage": it["summary"]} for it in found]
 
@@ -150,7 +148,7 @@ class Catalog:
     def archive(
         self, *, framework: str | None = None, reason: ArchiveReason | None = None, limit: int | None = None
     ) -> list[dict[str, Any]]:
-        with self.store.read_if_exists() as tx:
+        with self.store.read() as tx:
             found = entry_rows.archived(
                 tx, **_of_framework(framework), **({"reason": reason} if reason else {})
             )
@@ -193,7 +191,7 @@ class Catalog:
     def _key(self, entry_id: str) -> str:
         """Take any text as an id; where there is no database, nothing has one, and none is made to find out."""
         if not self.store.exists():
-            with self.store.read_if_exists() as tx:
+            with self.store.read() as tx:
                 raise unknown_entry(tx, entry_id)
         return _text(entry_id)
 

@@ -103,17 +103,17 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One live row of the index. ``path`` is relative to the knowledge base, with forward slashes."""
+    """One live row of the index, or what one shall be. ``path`` is relative to the knowledge base, with forward slashes."""
 
-    id: str
+    id: str = ""
     framework: str
     framework_version: str
     topic: str
     tags: tuple[str, ...]
-    path: str
-    created: str
-    last_accessed: str
-    status: EntryStatus
+    path: str = ""
+    created: str = ""
+    last_accessed: str = ""
+    status: EntryStatus = "fresh"
     confidence: Confidence
     sha256: str | None = None
     """Of the report's bytes as kr wrote them, lower-case hex."""

@@ -95,7 +95,7 @@ def needs(
     for framework, version in _by_name(project, used, names, environ) if names else _by_importance(used):
         row = {"framework": framework, "version": version, "fresh": 0, "stale": 0}
         wanted.setdefault(fold(framework), row)
-    with store.read_if_exists() as tx:
+    with store.read() as tx:
         entries = entry_rows.all(tx)
     for entry in entries:
         names_of = [entry.framework, *(one.framework for one in fitting(used, entry.framework))]

@@ -12,11 +12,12 @@ from typing import Any
 from kr.errors import UnknownEntry
 from kr.settings import Settings
 from kr.store import entries, ledger, usage
-from kr.store.engine import Store, Transaction
+from kr.store.engine import Store, Transaction, texts_of
 from kr.store.entries import unknown_entry
-from kr.store.usage import Unanswered, Wording
+from kr.store.lookup import RequestRow
+from kr.store.usage import Wording
 from kr.text import fold
-from kr.times import parse_time, to_text
+from kr.times import to_text
 
 Row = dict[str, Any]
 
@@ -26,7 +27,7 @@ _MOST_STORIES = 20
 
 def collect(store: Store, settings: Settings, *, now: datetime) -> Row:
     """Count everything, the 20 stories that cost most and the last 30 days; rates are 0.0 to 1.0 or None. Raises a ``StoreError``."""
-    with store.read_if_exists() as tx:
+    with store.read() as tx:
         by_story, lessons = usage.view(tx, "spending_by_story"), usage.view(tx, "lessons_by_phase")
         archived = usage.number_by(tx, "reason", "archived_entries")
         return {
@@ -89,8 +90,7 @@ def _sources(tx: Transaction, now: datetime) -> list[Row]:
     found = []
     for source in sorted(rows.keys() | circuits.keys()):
         circuit = circuits.get(source)
-        until = parse_time(circuit.open_until) if circuit and circuit.open_until else None
-        is_open = until is not None and now < until
+        is_open = circuit is not None and to_text(now) < (circuit.open_until or "")
         of_circuit = {
             "circuit": "open" if is_open else "closed",
             "open_until": circuit.open_until if circuit and is_open else None,
@@ -108,7 +108,7 @@ def last_days(store: Store, now: datetime) -> Row:
     """
     today = now.astimezone(UTC).date()
     dates = [today - timedelta(days=back) for back in reversed(range(DAYS))]
-    with store.read_if_exists() as tx:
+    with store.read() as tx:
         asked = {row["day"]: row for row in usage.view(tx, "hit_rate_by_day")}
         calls = usage.calls_by_day(tx, dates[0].isoformat())
         spares = {row["day"]: row for row in usage.spared_by_day(tx)}
@@ -127,36 +127,41 @@ def last_days(store: Store, now: datetime) -> Row:
 def open_needs(store: Store, *, limit: int, offset: int = 0) -> tuple[list[Row], int]:
     """Give questions to which candidates were offered and from which nobody has chosen, and how many there are.
 
-    Requests of one need are one, those that were asked most first: ``{request, asked, researched, offered}``, where ``request`` is the
+    Requests of one need are one, those that were asked most first: ``{request, tags, asked, researched, offered}``, where ``request`` is the
     newest of them, ``researched`` the id of the entry that was written then, and each of ``offered`` is ``{id, entry}``, with ``entry`` None
     where it is not in the index any more.
     """
-    with store.read_if_exists() as tx:
+    with store.read() as tx:
         groups = _grouped(usage.open_offers(tx))
         shown = groups[offset : offset + limit]
-        ids = {entry_id for group in shown for entry_id in group[0].candidates}
+        ids = {entry_id for group in shown for entry_id in group[0].offered}
         live = {entry.id: entry for entry in entries.some(tx, ids)}
     needs = [
         {
             "request": group[0],
+            "tags": texts_of(group[0].tags),
             "asked": len(group),
             "researched": next((request.entry_id for request in group if request.entry_id is not None), None),
-            "offered": [{"id": entry_id, "entry": live.get(entry_id)} for entry_id in group[0].candidates],
+            "offered": [{"id": entry_id, "entry": live.get(entry_id)} for entry_id in group[0].offered],
         }
         for group in shown
     ]
     return needs, len(groups)
 
 
-def _grouped(requests: Iterable[Unanswered]) -> list[list[Unanswered]]:
-    groups: dict[tuple[str, ...], list[Unanswered]] = {}
+def _grouped(requests: Iterable[RequestRow]) -> list[list[RequestRow]]:
+    groups: dict[tuple[str, ...], list[RequestRow]] = {}
     for request in requests:
         groups.setdefault(_need_key(request), []).append(request)
     return sorted(groups.values(), key=len, reverse=True)
 
 
-def _need_key(request: Unanswered) -> tuple[str, ...]:
-    return fold(request.framework), fold(request.topic), " ".join(fold(request.question).split())
+def _need_key(request: RequestRow) -> tuple[str, ...]:
+    return (
+        fold(request.framework or ""),
+        fold(request.topic or ""),
+        " ".join(fold(request.question or "").split()),
+    )
 
 
 def settle(store: Store, request_id: str, entry_id: str | None, now: datetime) -> int:
@@ -167,16 +172,16 @@ def settle(store: Store, request_id: str, entry_id: str | None, now: datetime) -
         if request is None:
             raise UnknownEntry("there is no such question; somebody may have removed it")
         if entry_id is not None:
-            if entry_id not in request.candidates:
+            if entry_id not in request.offered:
                 raise UnknownEntry(f"{entry_id} was not offered for this question")
             entry = entries.get(tx, entry_id)
             if entry is None:
                 raise unknown_entry(tx, entry_id)
             wording = Wording(
                 at=to_text(now),
-                topic=request.topic,
-                tags=request.tags,
-                question=request.question,
+                topic=request.topic or "",
+                tags=texts_of(request.tags),
+                question=request.question or "",
                 proved=True,
             )
             usage.keep_wording(tx, entry, wording)

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from kr.models import Entry
 from kr.store import saving
 from kr.store.engine import Store
-from kr.store.saving import Draft
 from tests.support.mcp_servers import context7_server
 
 KR = [sys.executable, "-m", "kr"]
@@ -99,7 +99,7 @@ def fill(base: Path, entries: int) -> None:
         for number in range(entries):
             part, framework = divmod(number, FRAMEWORKS)
             subject = f"{SUBJECTS[part % len(SUBJECTS)]} {SIDES[part % len(SIDES)]}"
-            draft = Draft(
+            draft = Entry(
                 framework=f"bench{framework}",
                 framework_version="1.0",
                 topic=f"{subject} {part}",

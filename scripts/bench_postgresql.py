@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Any
 
 from kr.errors import KrError
+from kr.models import Entry
 from kr.store import backup, entries, ledger, saving
 from kr.store.engine import Store
 from kr.store.ledger import SourceCall
-from kr.store.saving import Draft
 from kr.times import to_text
 from kr.transfer.export_yaml import export_yaml
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
@@ -43,8 +43,8 @@ KNOWN, FILLING = 50, 140
 Acknowledged = dict[str, Any]
 
 
-def draft(topic: str, framework: str = "vue") -> Draft:
-    return Draft(
+def draft(topic: str, framework: str = "vue") -> Entry:
+    return Entry(
         framework=framework,
         framework_version="3.5",
         topic=topic,

@@ -25,10 +25,9 @@ import yaml
 
 from kr.app import App
 from kr.cli.common import TerminalProgress
-from kr.models import Confidence, to_plain
+from kr.models import Confidence, Entry, to_plain
 from kr.store import entries as entry_rows
-from kr.store import saving, search
-from kr.store.saving import Draft
+from kr.store import lookup, saving
 from kr.text import tokens_of
 
 FILES = sorted((Path(__file__).parents[1] / "tests/data/ranking").glob("*.yaml"))
@@ -56,7 +55,7 @@ def fill(app: App, entries: list[dict[str, Any]]) -> dict[str, str]:
     known = {}
     confidence: Confidence = "medium"
     for entry in entries:
-        draft = Draft(
+        draft = Entry(
             framework=entry["framework"],
             framework_version=entry["framework_version"],
             topic=entry["topic"],
@@ -157,7 +156,7 @@ def forget_placeholder(app: App) -> None:
         for entry in entry_rows.all(tx):
             if entry.origin == "placeholder":
                 entry_rows.remove(tx, entry.id)
-        search.prune(tx)
+        lookup.prune(tx)
 
 
 def main() -> int:

@@ -60,7 +60,7 @@ def test_requests_of_one_need_are_one_and_what_was_asked_most_goes_first(store: 
     miss(store, "m2", entry.id, gone.id, "never-there", question="what is a  SLOT?", topic="Slots")
     needs, total = stats.open_needs(store, limit=10)
     first = needs[0]
-    assert (total, first["request"].id, first["asked"], first["request"].tags) == (2, "m2", 2, ("slots",))
+    assert (total, first["request"].id, first["asked"], first["tags"]) == (2, "m2", 2, ("slots",))
     assert [near["id"] for near in first["offered"]] == [entry.id, gone.id, "never-there"]
     assert [near["entry"] is None for near in first["offered"]] == [False, True, True]
     assert [need["request"].id for need in stats.open_needs(store, limit=1, offset=1)[0]] == ["m0"]

@@ -30,7 +30,6 @@ from kr.store.engine import Transaction
 from kr.store.entries import unknown_entry
 from kr.store.files import new_id
 from kr.store.lookup import RequestRow
-from kr.store.saving import Draft
 from kr.store.usage import Quarantined, Rating
 from kr.text import derive_tags, derive_topic, digest, has_invisible, keywords, section, tokens_of
 from kr.times import UNKNOWN_VERSION, same_major, to_text
@@ -84,7 +83,7 @@ class Findings:
         query = self._query(finding, known)
         confidence: Confidence = "medium" if finding.sources or finding.verified_by else "low"
         is_same_major = known is not None and same_major(known.framework_version, query.framework_version)
-        draft = Draft(
+        draft = Entry(
             framework=query.framework,
             framework_version=query.framework_version,
             topic=query.topic,
@@ -93,7 +92,7 @@ class Findings:
             origin="finding",
             question=finding.question,
             written_by=by.name,
-            entry_id=known.id if known and is_same_major else None,
+            id=known.id if known and is_same_major else "",
         )
         saved = saving.save(self._store, draft, render_finding(finding, query, by, confidence, now), now)
         entry, notes = saved.entry, [*notes, *saved.warnings]
@@ -225,7 +224,7 @@ class Findings:
 
     def review(self) -> dict[str, Any]:
         """Return what waits for a person: ``{quarantined, wrong}``, findings that were held back and entries that were rated wrong."""
-        with self._store.read_if_exists() as tx:
+        with self._store.read() as tx:
             held = [_held_item(it) for it in usage.quarantined(tx)]
             rated = [lookup.one(tx, entry_id) for entry_id in usage.rated_wrong(tx)]
             wrong = [_wrong_item(tx, found[0], found[1]) for found in rated if found]
@@ -254,7 +253,7 @@ class Findings:
         return _held_item(held)
 
     def _held(self, finding_id: str) -> Quarantined:
-        with self._store.read_if_exists() as tx:
+        with self._store.read() as tx:
             held = usage.quarantined(tx, finding_id)
         if not held:
             raise UnknownEntry(f"nothing waits under the id {finding_id}; `kr review` lists what does")

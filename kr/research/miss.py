@@ -22,6 +22,7 @@ from kr.guard import GIVES_ORDERS, reasons_to_hold
 from kr.models import (
     LOCAL_DOCS,
     Answer,
+    Entry,
     Learned,
     ResearchEnvelope,
     ResearchResults,
@@ -41,7 +42,7 @@ from kr.sources.base import Ask, Source
 from kr.store import ledger, lookup, saving
 from kr.store.engine import Transaction
 from kr.store.ledger import Reservation, SourceCall
-from kr.store.saving import Draft, Saved
+from kr.store.saving import Saved
 from kr.text import fold, tokens_of
 from kr.times import major_key, parse_time, same_major, to_text
 from kr.transfer import has_export
@@ -262,13 +263,13 @@ def _what_serves(found: Lookup, chain: "Chain") -> str:
     return "using stale cache" if found.baseline is not None else "no cached content available"
 
 
-def _draft(run: Run, found: Lookup, report: Report, now: datetime) -> Draft:
+def _draft(run: Run, found: Lookup, report: Report, now: datetime) -> Entry:
     # A report that was carried over keeps the version and the time that its text is of; one of another major
     # version stands in for the one that was asked for, and must not take the place of its own entry.
     old = found.entry if report.origin == "baseline" else None
     asked = run.query.framework_version
     is_same = old is not None and same_major(old.framework_version, asked)
-    return Draft(
+    return Entry(
         framework=run.query.framework,
         framework_version=old.framework_version if old and is_same else asked,
         topic=run.query.topic,

@@ -273,7 +273,7 @@ class ResearchService:
         if not isinstance(request, ResearchRequest):
             raise InvalidRequest(FieldError("mode", "only a research request can be explained"))
         query, config = request.research_query, self.settings.knowledge_research
-        with self.store.read_if_exists() as tx:
+        with self.store.read() as tx:
             chosen = find_served(tx, query, config, config.aliases, self.clock())
             offered = find_candidates(tx, query, config, config.aliases, self.clock())
         first, tier = chosen or (None, None)

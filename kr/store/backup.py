@@ -16,7 +16,7 @@ from typing import Any, Literal
 from sqlalchemy import Boolean, Table
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreForeign, StoreTooNew, StoreUnwritable
-from kr.store import SCHEMA_KEY, SCHEMA_VERSION, entries, schema, search
+from kr.store import SCHEMA_KEY, SCHEMA_VERSION, entries, lookup, schema
 from kr.store.engine import OF_FOLDER, Store, Transaction, insert_into
 from kr.store.files import file_lock
 from kr.store.sqlite import Connection, connect, identity, lock_path, read_mode, require_ours, translated
@@ -254,7 +254,7 @@ def rebuild_indexes(tx: Transaction) -> None:
     """Make SQLite's indexes and the search index anew from the tables."""
     if not tx.is_postgresql:
         tx.execute("REINDEX")
-    search.refill(tx, entries.all(tx))
+    lookup.refill(tx, entries.all(tx))
 
 
 def copy(source: Store, target: Store) -> dict[str, int]:
@@ -282,7 +282,7 @@ def copy(source: Store, target: Store) -> dict[str, int]:
                 new.rows(
                     f"SELECT setval({sequence}, max({column.name})) FROM {table.name} HAVING count(*) > 0"
                 )
-        search.refill(new, entries.all(new))
+        lookup.refill(new, entries.all(new))
     return rows
 
 

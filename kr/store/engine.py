@@ -225,16 +225,10 @@ class Store:
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
-        """Open a snapshot. Waits for no writer; the database is made where it is absent."""
-        with self._database.snapshot() as connection:
-            yield Transaction(connection, self)
-
-    @contextmanager
-    def read_if_exists(self) -> Iterator[Transaction]:
-        """Open a snapshot as ``read``, but make no database: where there is none, everything is empty."""
+        """Open a snapshot. Waits for no writer. No database is made: where there is none, everything is empty."""
         if self.exists():
-            with self.read() as tx:
-                yield tx
+            with self._database.snapshot() as connection:
+                yield Transaction(connection, self)
             return
         from kr.store import schema  # heavy
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from kr.errors import UnknownEntry
 from kr.frameworks import framework_key
 from kr.models import Entry
-from kr.store import search
+from kr.store import lookup
 from kr.store.engine import Transaction, named
 from kr.store.lookup import COLUMNS, KEYS, keywords_key, question_key, to_entry, topic_key
 from kr.text import nearest, one_line
@@ -76,7 +76,7 @@ def count(tx: Transaction) -> int:
 def put(tx: Transaction, entry: Entry) -> None:
     """Insert an entry, or overwrite the one with its id."""
     tx.insert("entries", entry, "id", **_keys_of(entry))
-    search.index_entry(tx, entry)
+    lookup.index_entry(tx, entry)
 
 
 def update(tx: Transaction, entry_id: str, **columns: str | None) -> None:
@@ -133,7 +133,7 @@ def index_again(tx: Transaction, entry_id: str) -> None:
     """Have a live entry found by the words that it has now; nothing to do for one that is not live."""
     tx.lock(f"entry {entry_id}")
     if (entry := get(tx, entry_id)) is not None:
-        search.index_entry(tx, entry)
+        lookup.index_entry(tx, entry)
 
 
 def archived(tx: Transaction, **wanted: str) -> list[Archived]:
@@ -195,7 +195,7 @@ def _move(tx: Transaction, where: str, reason: ArchiveReason, now: datetime, **p
     )
     moved = tx.execute(f"DELETE FROM entries WHERE {where}", **parameters)
     if moved:
-        search.prune(tx)
+        lookup.prune(tx)
     return moved
 
 

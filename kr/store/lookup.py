@@ -1,15 +1,21 @@
-"""What every request does: look entries up, by the keys by which they are compared, note an access, and log itself (table ``requests``)."""
+"""What every request does: look entries up, by the keys by which they are compared and by their words, note an access, and log itself.
+
+The words of a search are no query language: each is quoted.
+"""
 
 import json
-from collections.abc import Iterable, Sequence
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, get_args
 
+from kr.frameworks import framework_key
 from kr.models import NO_RATINGS, Confidence, Entry, Origin, Ratings
-from kr.store import search
-from kr.store.engine import Row, Transaction, named, texts_of
-from kr.text import beginning, fold, keywords
+from kr.store.engine import Row, Transaction, insert_into, named, texts_of
+from kr.text import beginning, fold, keywords, one_line, search_words, searchable, stem, tokens
 from kr.times import after
 
 COLUMNS = tuple(field.name for field in fields(Entry))
@@ -19,6 +25,22 @@ IS_GIVEN = "gone_at IS NULL AND retired_at IS NULL AND superseded_by IS NULL AND
 """Which lessons are given to agents."""
 UNDER_WAY = "interrupted, or still under way"
 """The error of a request that has asked a source and has no answer yet: what a killed process leaves."""
+
+WEIGHTS = "0.0, 2.0, 2.0, 2.0, 2.0, 1.0"
+"""For ``bm25``: of framework, topic, tags, question, wordings and report."""
+
+_WORD = re.compile(r"\w+")
+_LONGEST = 1000
+_MOST_WORDS = 64
+"""Words of a text that are searched: the time grows with their number."""
+_PASSAGE = 200
+_SUMMARY = "## Summary\n"
+# What every report says by its template is nothing that it is about: a search for "date" would find them all.
+_TEMPLATE = re.compile(
+    r"^(?:\*\*(?:Framework|Version|Research Date|Confidence|Sources):\*\* .*"
+    r"|## (?:Summary|Details|Code Examples|Caveats & Version-Specific Notes|Source Attribution))$",
+    re.MULTILINE,
+)
 
 _CONFIDENCES, _ORIGINS = get_args(Confidence), get_args(Origin)
 _OF = "FROM ratings AS r WHERE r.entry_id = e.id AND r.revision = e.revision AND r.outcome ="
@@ -67,6 +89,11 @@ class RequestRow:
     error: str | None = None
     """What went wrong, or what interrupted it."""
 
+    @property
+    def offered(self) -> list[str]:
+        """The ids of ``candidates``."""
+        return [it["id"] for it in json.loads(self.candidates or "[]")]
+
 
 def topic_key(topic: str) -> str:
     return " ".join(fold(topic).split())
@@ -102,7 +129,7 @@ def candidates(
     tx: Transaction, keys: Sequence[str], words: Sequence[str], *, most: int = 20
 ) -> list[tuple[Found, float]]:
     """Return the entries that share words with a request, with their ``bm25`` (higher is better), best first."""
-    scores = search.rank(tx, keys, words, most=most)
+    scores = rank(tx, keys, words, most=most)
     listed, parameters = named("id", scores)
     found = {it[0].id: it for it in _found(tx, f"e.id IN {listed}", **parameters)}
     return [(found[entry_id], score) for entry_id, score in scores.items() if entry_id in found]
@@ -219,10 +246,173 @@ def begin_request(tx: Transaction, row: RequestRow) -> None:
 
 def log_request(tx: Transaction, row: RequestRow) -> None:
     """Write a request down, over what was noted when it began."""
-    offered = json.loads(row.candidates or "[]")
-    tx.insert("requests", row, "id", best_candidate=offered[0]["id"] if offered else None)
+    tx.insert("requests", row, "id", best_candidate=next(iter(row.offered), None))
 
 
 def has_ended(tx: Transaction, request_id: str) -> bool:
     row = tx.row("SELECT error FROM requests WHERE id = :id", id=request_id)
     return row is not None and row["error"] != UNDER_WAY
+
+
+# --- the full-text index over live entries: an entry's row is written in the transaction that writes the entry
+
+
+def index_entry(tx: Transaction, entry: Entry) -> None:
+    """Write an entry's row in place of the one it has, with its wordings and its report."""
+    wordings = tx.rows(
+        "SELECT topic || ' ' || question FROM wordings WHERE entry_id = :id ORDER BY id", id=entry.id
+    )
+    report = tx.value("SELECT text FROM report_texts WHERE sha256 = :sha256", sha256=entry.sha256) or ""
+    texts = {
+        "topic": searchable(entry.topic),
+        "tags": searchable(" ".join(entry.tags)),
+        "question": searchable(entry.question or ""),
+        "wordings": searchable(" ".join(row[0] for row in wordings)),
+        "report": searchable(_TEMPLATE.sub("", report)),
+    }
+    if tx.is_postgresql:
+        _index_terms(tx, entry.id, texts)
+        return
+    row = tx.value("SELECT row FROM search_rows WHERE entry_id = :id", id=entry.id)
+    if row is None:
+        row = tx.value("SELECT coalesce(max(row), 0) + 1 FROM search_rows")
+        tx.execute("INSERT INTO search_rows (entry_id, row) VALUES (:id, :row)", id=entry.id, row=row)
+    tx.execute("DELETE FROM entry_search WHERE rowid = :row", row=row)
+    tx.execute(
+        "INSERT INTO entry_search (rowid, framework, topic, tags, question, wordings, report) "
+        "VALUES (:row, :framework, :topic, :tags, :question, :wordings, :report)",
+        row=row,
+        framework=_framework_word(framework_key(entry.framework)),
+        **texts,
+    )
+
+
+def _index_terms(tx: Transaction, entry_id: str, texts: Mapping[str, str]) -> None:
+    terms = {name: _terms(text) for name, text in texts.items()}
+    weights: Counter[str] = Counter()
+    for name, found in terms.items():
+        for term in found:
+            weights[term] += 1 if name == "report" else 2
+    tx.execute(
+        f"{insert_into('entry_search', ('entry_id', 'length'))} ON CONFLICT (entry_id) DO UPDATE SET length = excluded.length",
+        entry_id=entry_id,
+        length=1 + sum(map(len, terms.values())),
+    )
+    tx.execute("DELETE FROM entry_terms WHERE entry_id = :id", id=entry_id)
+    tx.execute(
+        "INSERT INTO entry_terms (term, entry_id, weight) "
+        "SELECT term, :id, weight FROM unnest(CAST(:terms AS text[]), CAST(:weights AS real[])) AS of (term, weight)",
+        id=entry_id,
+        terms=[*weights],
+        weights=[*weights.values()],
+    )
+
+
+def _terms(text: str) -> list[str]:
+    """Return the stems of a text's words; of a name with underscores its parts, and then the whole."""
+    bare = "".join(it for it in unicodedata.normalize("NFKD", text) if not unicodedata.combining(it))
+    found = []
+    for word in _WORD.findall(bare.casefold()):
+        parts = [it for it in word.split("_") if it]
+        found += [stem(it) for it in parts]
+        found += [word] if len(parts) > 1 else []
+    return found
+
+
+def prune(tx: Transaction) -> None:
+    """Remove the rows of entries that are gone. PostgreSQL does so by itself: they refer to the entries."""
+    if tx.is_postgresql:
+        return
+    gone = "SELECT row FROM search_rows WHERE entry_id NOT IN (SELECT id FROM entries)"
+    tx.execute(f"DELETE FROM entry_search WHERE rowid IN ({gone})")
+    tx.execute("DELETE FROM search_rows WHERE entry_id NOT IN (SELECT id FROM entries)")
+
+
+def refill(tx: Transaction, entries: Iterable[Entry]) -> None:
+    """Make the whole index anew; SQLite's tables as well."""
+    if tx.is_postgresql:
+        tx.execute("DELETE FROM entry_search")
+    else:
+        from kr.store.schema import SEARCH_TABLES  # heavy
+
+        for table in ("search_rows", "entry_search"):
+            tx.execute(f"DROP TABLE IF EXISTS {table}")
+        for statement in SEARCH_TABLES:
+            tx.execute(statement)
+    for entry in entries:
+        index_entry(tx, entry)
+
+
+def rank(tx: Transaction, keys: Sequence[str], words: Sequence[str], *, most: int) -> dict[str, float]:
+    """Return the ids of the entries that hold some of the words, each with its ``bm25``, best first.
+
+    Higher is better. ``keys`` are frameworks' keys; none means all of them.
+    """
+    if not words:
+        return {}
+    words = words[:_MOST_WORDS]
+    if tx.is_postgresql:
+        return _rank_terms(tx, keys, words, most=most)
+    wanted = " OR ".join(f'"{word}"' for word in words)
+    query = f"{{topic tags question wordings report}} : ({wanted})"
+    if keys:
+        frameworks = " OR ".join(f'"{_framework_word(key)}"' for key in keys)
+        query = f"framework : ({frameworks}) AND {query}"
+    rows = tx.rows(
+        f"SELECT of.entry_id, -bm25(entry_search, {WEIGHTS}) AS score FROM entry_search JOIN search_rows AS of "
+        "ON of.row = entry_search.rowid WHERE entry_search MATCH :query ORDER BY score DESC, of.entry_id LIMIT :most",
+        query=query,
+        most=most,
+    )
+    return {row["entry_id"]: row["score"] for row in rows}
+
+
+_RANK = """
+WITH size AS (SELECT count(*)::float8 AS number, avg(length)::float8 AS mean FROM entry_search),
+  found AS (SELECT term, entry_id, weight::float8 AS weight, count(*) OVER (PARTITION BY term)::float8 AS holders
+    FROM entry_terms WHERE term = ANY(:terms))
+SELECT f.entry_id, sum(greatest(ln((size.number - f.holders + 0.5) / (f.holders + 0.5)), 1e-6)
+  * f.weight * 2.2 / (f.weight + 1.2 * (0.25 + 0.75 * s.length / size.mean))) AS score
+FROM found AS f JOIN entry_search AS s ON s.entry_id = f.entry_id CROSS JOIN size
+{where} GROUP BY f.entry_id ORDER BY score DESC, f.entry_id LIMIT :most
+"""
+"""``bm25`` as FTS5 computes it: k1 is 1.2, b is 0.75."""
+
+
+def _rank_terms(tx: Transaction, keys: Sequence[str], words: Sequence[str], *, most: int) -> dict[str, float]:
+    terms = [*dict.fromkeys(term for word in words for term in _terms(word))]
+    where = "JOIN entries AS e ON e.id = f.entry_id WHERE e.framework_key = ANY(:keys)" if keys else ""
+    rows = tx.rows(
+        _RANK.format(where=where),
+        terms=terms,
+        most=most,
+        **({"keys": [*keys]} if keys else {}),
+    )
+    return {row["entry_id"]: row["score"] for row in rows}
+
+
+def find(tx: Transaction, text: str, *, keys: Sequence[str] = (), most: int) -> list[str]:
+    """Return the ids of entries that hold words of a text, best first."""
+    words = search_words(text[:_LONGEST]) or [*dict.fromkeys(tokens(text[:_LONGEST]))]
+    return [*rank(tx, keys, words, most=most)]
+
+
+def _framework_word(key: str) -> str:
+    """Write a framework's key as one word of letters and digits."""
+    return f"fw{key.encode(errors='replace').hex()}"
+
+
+def passage_of(report: str, text: str) -> str:
+    """Return the line of a report that holds most words of a text, cut around the first of them."""
+    _, is_there, body = report.partition(_SUMMARY)
+    lines = [line.strip(" >#*-|`") for line in (body if is_there else report).splitlines()]
+    stems = [beginning(word) for word in search_words(text[:_LONGEST])]
+    held = [(sum(word in line.casefold() for word in stems), line) for line in lines if line]
+    if not held:
+        return ""
+    best = max(held, key=lambda it: it[0])[1]
+    folded = best.casefold()
+    first = min((folded.find(word) for word in stems if word in folded), default=0)
+    start = max(0, first - _PASSAGE // 3) if len(best) > _PASSAGE else 0
+    cut = one_line(best[start : start + _PASSAGE], _PASSAGE)
+    return f"{'…' if start else ''}{cut}{'…' if start + _PASSAGE < len(best) else ''}"

@@ -16,7 +16,7 @@ from kr.errors import ReportUnwritable, StoreError
 from kr.frameworks import framework_key
 from kr.models import Confidence, Entry, Origin
 from kr.slugs import Name
-from kr.store import entries, lookup, search, usage
+from kr.store import entries, lookup, usage
 from kr.store.engine import Store, Transaction, record_of
 from kr.store.lookup import settled, text_of
 from kr.text import digest
@@ -141,7 +141,7 @@ def drop_lost(store: Store, entry: Entry) -> None:
             return
         for table, name in (("wordings", "entry_id"), ("entries", "id")):  # the id may become another one's
             tx.execute(f"DELETE FROM {table} WHERE {name} = :id", id=entry.id)
-        search.prune(tx)
+        lookup.prune(tx)
 
 
 def edit_at(tx: Transaction, path: str, sha256: str | None) -> str | None:

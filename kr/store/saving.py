@@ -5,9 +5,10 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from kr.errors import EntryConflict, ReportUnwritable, StoreConflict, StoreError, UnknownEntry
-from kr.models import PLACEHOLDER, Confidence, Entry, EntryStatus, Origin
+from kr.models import PLACEHOLDER, Entry
 from kr.slugs import Name
 from kr.store import entries, lookup, reports, usage
 from kr.store.engine import Store, Transaction
@@ -20,42 +21,20 @@ from kr.times import major_key, parse_time, same_major, to_text
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
-    """What a report is about, before it has an id and a path. Texts are non-empty."""
+def supersedes(new: Entry, old: Entry) -> bool:
+    """Tell whether a text takes the place of another: nobody's words are overwritten.
 
-    framework: str
-    framework_version: str
-    topic: str
-    tags: tuple[str, ...]
-    confidence: Confidence
-    status: EntryStatus = "fresh"
-    """``stale``: a placeholder, or a report on a stale baseline."""
-    origin: Origin = "excerpt"
-    fresh_until: str | None = None
-    researched_at: str | None = None
-    """When the text was researched; None is now."""
-    question: str | None = None
-    written_by: str | None = None
-    entry_id: str | None = None
-    """The live entry that the text answers or improves; None: that of its framework, topic and major, or a new one."""
-
-    def supersedes(self, entry: Entry) -> bool:
-        """Whether the text takes the place of an entry's: nobody's words are overwritten.
-
-        Only a finding replaces a finding, and only a person's replaces a person's; a placeholder replaces nothing but a placeholder.
-        What another session confirmed gives way to no text that names neither a source nor what verified it.
-        """
-        if self.origin == "placeholder":
-            return entry.origin == "placeholder"
-        if entry.origin != "finding":
-            return True
-        if self.origin != "finding" or (self.written_by or "").startswith("person:"):
-            return self.origin == "finding"
-        is_confirmed = entry.confidence == "high" and self.written_by != entry.written_by
-        return not (entry.written_by or "").startswith("person:") and not (
-            is_confirmed and self.confidence == "low"
-        )
+    Only a finding replaces a finding, and only a person's replaces a person's; a placeholder replaces nothing but a placeholder.
+    What another session confirmed gives way to no text that names neither a source nor what verified it.
+    """
+    if new.origin == "placeholder":
+        return old.origin == "placeholder"
+    if old.origin != "finding":
+        return True
+    if new.origin != "finding" or (new.written_by or "").startswith("person:"):
+        return new.origin == "finding"
+    is_confirmed = old.confidence == "high" and new.written_by != old.written_by
+    return not (old.written_by or "").startswith("person:") and not (is_confirmed and new.confidence == "low")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +56,11 @@ class Saved:
     archived: tuple[Archived, ...] = ()
 
 
-def save(store: Store, draft: Draft, text: str, now: datetime) -> Saved:
-    """Write a report.
+def save(store: Store, draft: Entry, text: str, now: datetime) -> Saved:
+    """Write a report. ``draft`` is an entry without a path: its id is that of the live one that the text answers or improves.
 
-    Raises ``ReportUnwritable``, ``UnknownEntry`` or ``EntryConflict`` for an entry that can't take it, or a ``StoreError``; files and
+    Without an id it is that of its framework, topic and major, or a new one. Status ``stale`` is for a placeholder, or a report on a
+    stale baseline; ``researched_at`` None is now. Raises ``ReportUnwritable``, ``UnknownEntry`` or ``EntryConflict`` for an entry that can't take it, or a ``StoreError``; files and
     database are then as they were.
     """
     text = text.encode(errors="replace").decode()
@@ -89,13 +69,13 @@ def save(store: Store, draft: Draft, text: str, now: datetime) -> Saved:
     return store.change(lambda tx: _save(tx, draft, text, now))
 
 
-def _save(tx: Transaction, draft: Draft, text: str, now: datetime) -> Saved:
+def _save(tx: Transaction, draft: Entry, text: str, now: datetime) -> Saved:
     at = to_text(now)
     live = _renewed(tx, draft)
     if live is not None:
         live = reports.ingest_edit(tx, live)
     sha256 = reports.keep(tx, text)
-    if live is not None and not draft.supersedes(live):
+    if live is not None and not supersedes(draft, live):
         return _keep_beside(tx, live, draft, sha256, at)
     name = _new_name(tx, draft) if live is None else name_of(tx, live)
     entry = _entry(tx, draft, name, live, sha256=sha256, now=now)
@@ -109,11 +89,11 @@ def _save(tx: Transaction, draft: Draft, text: str, now: datetime) -> Saved:
     return replace(saved, replaced=live.revision if is_new_text else None)
 
 
-def _renewed(tx: Transaction, draft: Draft) -> Entry | None:
+def _renewed(tx: Transaction, draft: Entry) -> Entry | None:
     """Return the entry that a text is for, if it is live. Raises ``UnknownEntry`` or ``EntryConflict`` for one that is named."""
-    if draft.entry_id is None:
+    if not draft.id:
         return entries.of_major(entries.of_pair(tx, draft.framework, draft.topic), draft.framework_version)
-    live = _live(tx, draft.entry_id)
+    live = _live(tx, draft.id)
     _refuse_other(tx, replace(live, framework_version=draft.framework_version))
     return live
 
@@ -143,29 +123,22 @@ def _saved(tx: Transaction, entry: Entry) -> Saved:
     return Saved(entry=entry, index_count=entries.count(tx), revision=entry.revision)
 
 
-def _keep_beside(tx: Transaction, live: Entry, draft: Draft, sha256: str, at: str) -> Saved:
+def _keep_beside(tx: Transaction, live: Entry, draft: Entry, sha256: str, at: str) -> Saved:
     """Keep a text that does not take the place of the entry's own as a revision beside it; of a placeholder nothing is kept."""
     number = live.revision
     if draft.origin != "placeholder" and sha256 != live.sha256:
         known = {it.sha256: it.revision for it in reports.revisions(tx, live.id)}
         number = known.get(sha256) or reports.next_revision(tx, live.id)
         if sha256 not in known:
-            beside = replace(
-                live,
-                framework_version=draft.framework_version,
-                confidence=draft.confidence,
-                origin=draft.origin,
-                written_by=draft.written_by,
-                fresh_until=draft.fresh_until,
-                sha256=sha256,
-                revision=number,
-                researched_at=at,
-            )
+            place: dict[str, Any] = {
+                name: getattr(live, name) for name in ("id", "path", "framework", "topic")
+            }
+            beside = replace(draft, **place, sha256=sha256, revision=number, researched_at=at)
             reports.add_revision(tx, beside, at)
     return replace(_saved(tx, live), revision=number, is_beside=True)
 
 
-def _keep_wordings(tx: Transaction, old: Entry, entry: Entry, draft: Draft, at: str) -> None:
+def _keep_wordings(tx: Transaction, old: Entry, entry: Entry, draft: Entry, at: str) -> None:
     """Keep how the renewed entry was asked for before, and how this text's writer asks, as known wordings."""
     before = old.researched_at or old.created
     for of, when, is_proved in ((old, before, True), (draft, at, draft.origin == "finding")):
@@ -175,34 +148,29 @@ def _keep_wordings(tx: Transaction, old: Entry, entry: Entry, draft: Draft, at: 
 
 
 def _entry(
-    tx: Transaction, draft: Draft, name: Name, live: Entry | None, *, sha256: str, now: datetime
+    tx: Transaction, draft: Entry, name: Name, live: Entry | None, *, sha256: str, now: datetime
 ) -> Entry:
-    is_same_text = live is not None and live.sha256 == sha256
-    keeps_question = live is not None and draft.entry_id is not None and live.question is not None
+    revision = live.revision if live and live.sha256 == sha256 else reports.next_revision(tx, name.id)
+    entry = replace(
+        draft,
+        id=name.id,
+        path=name.path,
+        created=to_text(now),
+        last_accessed=lookup.next_access(tx, now),
+        stale_reason=STALE_BASELINE if draft.status == "stale" and draft.origin == "excerpt" else None,
+        sha256=sha256,
+        revision=revision,
+        researched_at=draft.researched_at or to_text(now),
+    )
     # A renewed entry is still found by the tags that it had; of those that compare alike the first stays.
     tags = dict[str, str]()
     for tag in (*(live.tags if live else ()), *draft.tags):
         tags.setdefault(tag_key(tag), tag)
-    return Entry(
-        id=name.id,
-        path=name.path,
-        framework=live.framework if live else draft.framework,
-        framework_version=draft.framework_version,
-        topic=live.topic if live else draft.topic,
-        question=live.question if live and keeps_question else draft.question,
-        tags=tuple(tags.values()),
-        created=live.created if live else to_text(now),
-        last_accessed=lookup.next_access(tx, now),
-        status=draft.status,
-        stale_reason=STALE_BASELINE if draft.status == "stale" and draft.origin == "excerpt" else None,
-        confidence=draft.confidence,
-        origin=draft.origin,
-        written_by=draft.written_by,
-        sha256=sha256,
-        revision=live.revision if live and is_same_text else reports.next_revision(tx, name.id),
-        researched_at=draft.researched_at or to_text(now),
-        fresh_until=draft.fresh_until,
-    )
+    entry = replace(entry, tags=tuple(tags.values()))
+    if live is None:
+        return entry
+    question = live.question if draft.id and live.question is not None else draft.question
+    return replace(entry, framework=live.framework, topic=live.topic, created=live.created, question=question)
 
 
 def name_of(tx: Transaction, live: Entry) -> Name:
@@ -212,7 +180,7 @@ def name_of(tx: Transaction, live: Entry) -> Name:
     return Name(live.id, reports.free_name(tx, live.framework, live.topic, live.framework_version).path)
 
 
-def _new_name(tx: Transaction, draft: Draft) -> Name:
+def _new_name(tx: Transaction, draft: Entry) -> Name:
     """Return the name for a new entry: that of the archived one of its framework, topic and major, if that is free."""
     pair = pair_of(draft.framework, draft.topic)
     for row in entries.archived(tx, framework_key=pair[0], topic_key=pair[1]):

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from kr.models import Entry, Outcome
 from kr.store import entries
-from kr.store.engine import Row, Transaction, named, record_of, texts_of
-from kr.store.lookup import question_key
+from kr.store.engine import Transaction, named, record_of, texts_of
+from kr.store.lookup import RequestRow, question_key
 
 MOST_WORDINGS = 20
 """How many wordings an entry keeps: the newest."""
@@ -157,20 +157,6 @@ def release(tx: Transaction, finding_id: str) -> None:
     tx.execute("DELETE FROM quarantine WHERE id = :id", id=finding_id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unanswered:
-    """A request to which candidates were offered: their ids, best first. ``entry_id``: what its research wrote."""
-
-    id: str
-    at: str
-    framework: str
-    topic: str
-    question: str
-    tags: tuple[str, ...]
-    entry_id: str | None
-    candidates: tuple[str, ...]
-
-
 _IS_OPEN = "candidates IS NOT NULL AND settled_at IS NULL"
 
 
@@ -186,21 +172,15 @@ def given_before(tx: Transaction, session_id: str, framework: str) -> tuple[int,
     return row[0], row[1]
 
 
-def open_offers(tx: Transaction) -> list[Unanswered]:
+def open_offers(tx: Transaction) -> list[RequestRow]:
     """Return the requests whose candidates nobody has chosen from, the newest first."""
-    return [
-        _unanswered(row) for row in tx.rows(f"SELECT * FROM requests WHERE {_IS_OPEN} ORDER BY at DESC, id")
-    ]
+    rows = tx.rows(f"SELECT * FROM requests WHERE {_IS_OPEN} ORDER BY at DESC, id")
+    return [record_of(RequestRow, row) for row in rows]
 
 
-def offer(tx: Transaction, request_id: str) -> Unanswered | None:
+def offer(tx: Transaction, request_id: str) -> RequestRow | None:
     row = tx.row("SELECT * FROM requests WHERE id = :id AND candidates IS NOT NULL", id=request_id)
-    return None if row is None else _unanswered(row)
-
-
-def _unanswered(row: Row) -> Unanswered:
-    offered = tuple(it["id"] for it in json.loads(row["candidates"]))
-    return record_of(Unanswered, row, tags=texts_of(row["tags"]), candidates=offered)
+    return None if row is None else record_of(RequestRow, row)
 
 
 def take_offers(tx: Transaction, session_id: str, entry_id: str, *, at: str) -> list[Wording]:

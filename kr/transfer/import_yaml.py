@@ -143,7 +143,7 @@ def import_yaml(
     result.refused.sort(key=lambda problem: (problem.file, problem.line))
     if result.has_changed:
         result.auto_archived, result.lru_evicted = store.change(lambda tx: entries.enforce_capacity(tx, now))
-    with store.read_if_exists() as tx:
+    with store.read() as tx:
         result.index_count = entries.count(tx)
     return result
 

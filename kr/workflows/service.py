@@ -141,8 +141,6 @@ class Workflows:
 
     def rows(self, limit: int | None = None) -> list[dict[str, Any]]:
         """List the instances that the database knows, the newest first."""
-        if not self.app.store.exists():
-            return []
         with self.app.store.read() as tx:
             return [asdict(row) for row in ledger.workflows(tx, limit)]
 

@@ -164,6 +164,6 @@ def test_the_recipe_for_tokens_spared_says_what_stats_says(database: Path) -> No
     (recipe,) = [recipe for title, recipe in RECIPES if title.startswith("How many tokens")]
     with closing(sqlite3.connect(database)) as connection:
         counted = connection.execute(recipe).fetchall()
-    with Store(None, database.parent) as store, store.read_if_exists() as tx:
+    with Store(None, database.parent) as store, store.read() as tx:
         told = spared(usage.spared_by_day(tx))
     assert counted == [(told["answers"], told["tokens"])] == [(5, 5 * (2 * 5000 - 300))]

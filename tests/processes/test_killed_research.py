@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kr.models import Entry
-from kr.store import entries, reports, search
+from kr.store import entries, lookup, reports
 from kr.store.engine import Store
 from tests.support.program import Project
 
@@ -45,7 +45,7 @@ def in_order(store: Store, base: Path, entry: Entry) -> None:
     assert hashlib.sha256(text.encode()).hexdigest() == entry.sha256
     assert (base / entry.path).read_text() == text
     with store.read() as tx:
-        assert entry.id in search.find(tx, entry.topic, most=500)
+        assert entry.id in lookup.find(tx, entry.topic, most=500)
 
 
 @pytest.mark.processes

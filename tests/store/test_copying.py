@@ -7,7 +7,7 @@ import pytest
 
 from kr.errors import StoreError
 from kr.models import Lesson
-from kr.store import backup, lessons, lookup, saving, search, usage
+from kr.store import backup, lessons, lookup, saving, usage
 from kr.store.engine import Store
 from kr.store.lessons import LessonRow
 from kr.store.lookup import RequestRow
@@ -75,7 +75,7 @@ def test_there_and_back_is_the_same(old: Store, store: Store, tmp_path: Path) ->
     [[last]] = sql(old, "SELECT id FROM entries WHERE topic LIKE 'Topic 25%'")
     for one in (store, back):
         with one.read() as tx:
-            assert search.find(tx, "topic 25", most=1) == [last]
+            assert lookup.find(tx, "topic 25", most=1) == [last]
         # What is given numbers goes on after the last one.
         assert saving.save(one, draft(topic="new"), "# new\n", NOW + timedelta(days=1)).lru_evicted == 0
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from kr.models import Entry
 from kr.store import entries as entry_rows
-from kr.store import lookup, reports, saving, search, usage
+from kr.store import lookup, reports, saving, usage
 from kr.store.engine import Store
-from kr.store.saving import Draft
 from kr.store.usage import Wording
 from kr.times import to_text
 from tests.support.stores import NOW, draft, sql
@@ -63,13 +62,13 @@ class Life:
 
     def save(self, topic: str, writer: int, _: int) -> None:
         who, text, before = WRITERS[writer], self.text(topic), self.live(topic)
-        about: Draft = draft("vue", topic, framework_version="3", **who)
+        about: Entry = draft("vue", topic, framework_version="3", **who)
         if before is not None:
             before = self.read_(before)
         saved = saving.save(self.store, about, text, self.now)
         assert saved.entry.sha256 is not None
         is_placeholder = who["origin"] == "placeholder"
-        assert saved.is_beside == (before is not None and not about.supersedes(before))
+        assert saved.is_beside == (before is not None and not saving.supersedes(about, before))
         if saved.is_beside:
             assert before is not None
             assert (saved.entry.sha256, saved.entry.origin) == (before.sha256, before.origin)
@@ -188,7 +187,7 @@ def test_no_text_is_lost_no_number_is_used_twice_and_the_search_follows(
             assert life.made <= kept_texts(store)
             made = indexed(store)
             with store.write() as tx:
-                search.refill(tx, entry_rows.all(tx))
+                lookup.refill(tx, entry_rows.all(tx))
             assert made == indexed(store)
         with store.read() as tx:
             for entry in entry_rows.all(tx):
@@ -244,7 +243,7 @@ def test_whose_text_takes_whose_place(new: dict[str, Any], old: dict[str, Any]) 
         confidence="low",
         **{"status": "fresh", **old},
     )
-    replaces = draft(**new).supersedes(entry)
+    replaces = saving.supersedes(draft(**new), entry)
     is_persons = str(old.get("written_by", "")).startswith("person:")
     if old["origin"] == "finding":
         assert replaces == (

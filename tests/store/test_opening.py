@@ -60,7 +60,7 @@ def test_migrations_and_a_first_use_make_the_same_schema() -> None:
 
 
 def test_a_look_makes_no_database(store: Store, base: Path) -> None:
-    with store.read_if_exists() as tx:
+    with store.read() as tx:
         assert entries.all(tx) == []
     assert not base.exists()
 
@@ -244,7 +244,7 @@ def test_nothing_can_be_made_in_a_protected_folder(base: Path) -> None:
     base.mkdir()
     with protected(base):
         [outcome] = finish([start("try-both", base, preexec_fn=obey_permissions)])
-    assert outcome == "StoreUnwritable StoreUnwritable StoreUnwritable"
+    assert outcome == "0 StoreUnwritable StoreUnwritable"
 
 
 def test_a_database_that_was_replaced_is_opened_anew(store: Store, base: Path) -> None:

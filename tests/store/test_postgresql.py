@@ -78,7 +78,7 @@ def test_migrations_and_a_first_use_make_the_same_schema(postgresql: Databases, 
 def test_a_look_makes_no_tables(empty: str, base: Path) -> None:
     with Store(empty, base) as store:
         assert not store.exists()
-        with store.read_if_exists() as tx:
+        with store.read() as tx:
             assert entries.all(tx) == []
         assert on_server(empty, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [(0,)]
         put(store)

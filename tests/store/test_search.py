@@ -6,10 +6,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.models import Lesson
-from kr.store import entries, lessons, lookup, reports, saving, search
+from kr.store import entries, lessons, lookup, reports, saving
 from kr.store.engine import Store
 from kr.store.lessons import LessonRow
-from kr.store.search import passage_of
+from kr.store.lookup import passage_of
 from tests.support.stores import NOW, draft, sql
 
 TEXT = "# click - repeatable options\n\nPass `multiple=True` to the decorator.\n"
@@ -17,7 +17,7 @@ TEXT = "# click - repeatable options\n\nPass `multiple=True` to the decorator.\n
 
 def keys(store: Store, words: str) -> list[str]:
     with store.read() as tx:
-        return search.find(tx, words, most=10)
+        return lookup.find(tx, words, most=10)
 
 
 @pytest.fixture
@@ -47,14 +47,6 @@ def test_a_passage_does_not_begin_with_the_header(words: str) -> None:
     told = passage_of(header + body, words)
     assert told.startswith("Pass `multiple=True` to")
     assert 60 < len(told) < 400
-
-
-def test_what_holds_all_words_comes_before_what_holds_some(store: Store) -> None:
-    saving.save(store, draft(topic="slots", tags=()), "# slots slots slots slots\n", NOW)
-    both = saving.save(
-        store, draft(topic="other", tags=()), f"# one\n{'filler ' * 300} slots and templates\n", NOW
-    )
-    assert keys(store, "slots templates") == [both.entry.id, "click-slots"]
 
 
 @pytest.mark.parametrize("words", ["虚拟滚动", "虚拟滚动 行高", "virtual 滚动"])
@@ -93,7 +85,7 @@ def test_an_entry_whose_text_is_lost_is_found_no_more(store: Store, base: Path, 
     reports.drop_lost(store, entry)
     assert keys(store, "repeatable") == []
     with store.read() as tx:
-        assert search.rank(tx, (), ["repeatable"], most=5) == {}
+        assert lookup.rank(tx, (), ["repeatable"], most=5) == {}
 
 
 def test_lessons_are_found_until_the_file_has_lost_them(store: Store) -> None:
@@ -103,7 +95,7 @@ def test_lessons_are_found_until_the_file_has_lost_them(store: Store) -> None:
     with store.read() as tx:
         [found] = lookup.lessons(tx, ["numpy"], most=5)
         assert (found["id"], found["phase"], found["summary"]) == ("l", "dev-execution", "Pin numpy")
-        assert search.find(tx, "numpy", most=5) == []
+        assert lookup.find(tx, "numpy", most=5) == []
     with store.write() as tx:
         lessons.keep_only(tx, [], "2026-10-02")
         assert lookup.lessons(tx, ["numpy"], most=5) == []
@@ -113,7 +105,7 @@ def test_lessons_are_found_until_the_file_has_lost_them(store: Store) -> None:
 @given(words=st.text(alphabet=st.characters(), max_size=40) | st.from_regex(r'[\w"*^:(){}+\- ]{0,20}'))
 def test_no_text_is_an_error(store: Store, words: str) -> None:
     with store.read() as tx:
-        assert isinstance(search.find(tx, words.encode(errors="replace").decode(), most=5), list)
+        assert isinstance(lookup.find(tx, words.encode(errors="replace").decode(), most=5), list)
 
 
 def test_a_text_of_one_word_is_searched_once(store: Store) -> None:
@@ -126,5 +118,5 @@ def test_a_text_of_one_word_is_searched_once(store: Store) -> None:
 def test_the_index_is_made_anew_from_the_tables(store: Store, entry_id: str) -> None:
     with store.write() as tx:
         tx.execute("DELETE FROM entry_search")
-        search.refill(tx, entries.all(tx))
+        lookup.refill(tx, entries.all(tx))
     assert keys(store, "decorator") == [entry_id]

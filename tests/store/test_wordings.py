@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kr.models import Entry
-from kr.store import entries, reports, saving, search, usage
+from kr.store import entries, lookup, reports, saving, usage
 from kr.store.engine import Store
 from kr.store.usage import Wording
 from kr.times import to_text
@@ -74,7 +74,7 @@ def test_what_was_wrong_for_a_session_takes_its_wordings_along(store: Store, ent
     keep(store, entry, "Else?", session="other")
     with store.write() as tx:
         usage.forget_wordings(tx, entry, "s")
-        assert search.find(tx, "needle", most=5) == []
+        assert lookup.find(tx, "needle", most=5) == []
     assert questions(store, entry.id) == ["Else?"]
 
 

@@ -234,7 +234,7 @@ class Databases:
         if self._template is None:
             name = f"kr_{uuid4().hex}"
             self._execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name)))
-            with Store(self._named(name), "/nonexistent") as store, store.read():
+            with Store(self._named(name), "/nonexistent") as store, store.write():
                 pass
             self._template = name
         return self._template

@@ -12,11 +12,10 @@ from typing import Any
 
 from kr.app import App
 from kr.cli.common import TerminalProgress
-from kr.models import to_plain
+from kr.models import Entry, to_plain
 from kr.settings import load_settings
 from kr.store import saving
 from kr.store.engine import Store
-from kr.store.saving import Draft
 from tests.support.forked import shared
 from tests.support.stores import sql as run_sql
 
@@ -123,7 +122,7 @@ class Project:
         """Have an entry about each of these topics of vue, written now, that no source was asked for."""
         with self.app() as app:
             for topic in topics:
-                told = Draft(
+                told = Entry(
                     framework="vue",
                     framework_version="3.5",
                     topic=topic,

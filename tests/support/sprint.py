@@ -16,7 +16,7 @@ import yaml
 from kr.guard import reasons_to_hold
 from kr.lessons.line import format_line, lesson_keywords
 from kr.lessons.remedies import shipped
-from kr.models import PHASES, Lesson
+from kr.models import PHASES, Entry, Lesson
 from kr.store import entries as entry_rows
 from kr.store import ledger, lookup, saving, usage
 from kr.store import lessons as lesson_rows
@@ -24,7 +24,6 @@ from kr.store.engine import Store
 from kr.store.ledger import SourceCall
 from kr.store.lessons import LessonRow
 from kr.store.lookup import RequestRow
-from kr.store.saving import Draft
 from kr.store.usage import Wording
 from kr.times import to_text
 from tests.support.stores import ROOT, sql
@@ -126,7 +125,7 @@ def _needs() -> list[dict[str, Any]]:
 
 
 def _save(store: Store, need: Mapping[str, Any], number: int, at: datetime, chance: random.Random) -> str:
-    draft = Draft(
+    draft = Entry(
         framework=need["framework"],
         framework_version=need.get("framework_version", "1.4"),
         topic=need["topic"],

@@ -21,11 +21,11 @@ from typing import Any
 
 from kr.errors import KrError, UnknownEntry
 from kr.frameworks import framework_key
+from kr.models import Entry
 from kr.store import entries, ledger, lookup, saving
 from kr.store.engine import Store
 from kr.store.ledger import SourceCall
 from kr.store.lookup import keywords_key, topic_key
-from kr.store.saving import Draft
 from kr.times import major_key
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,9 +35,9 @@ PUBLIC_COLUMNS = (
 )
 
 
-def draft(framework: str = "click", topic: str = "repeatable options", **changes: Any) -> Draft:
+def draft(framework: str = "click", topic: str = "repeatable options", **changes: Any) -> Entry:
     values: dict[str, Any] = {"framework_version": "8.2", "tags": ("options",), "confidence": "high"}
-    return Draft(framework=framework, topic=topic, **(values | changes))
+    return Entry(framework=framework, topic=topic, **(values | changes))
 
 
 def sql(database: Path | Store, statement: str, *parameters: object) -> list[tuple[Any, ...]]:

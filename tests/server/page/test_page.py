@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from bs4 import BeautifulSoup
 
+from kr.models import Entry
 from kr.server.page.router import ACTIONS, VIEWS
 from kr.store import saving
-from kr.store.saving import Draft
 from tests.server.page.conftest import Site, message, one, post, site, soup
 from tests.support.program import request
 from tests.support.sprint import SCRIPT
@@ -172,7 +172,7 @@ def test_a_person_decides_before_a_live_entry_is_replaced(sprint: Site) -> None:
     assert "live again" in message(sprint, post(sprint, choice))
 
 
-def _again(entry: dict[str, Any]) -> Draft:
+def _again(entry: dict[str, Any]) -> Entry:
     return draft(entry["framework"], entry["topic"], framework_version=entry["framework_version"])
 
 
