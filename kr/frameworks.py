@@ -22,23 +22,15 @@ _NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 def framework_key(framework: str, aliases: Mapping[str, str] = _NO_ALIASES) -> str:
     """Return the key that all names of one framework share: ``Next.js``, ``next`` and ``vercel/next.js`` are ``nextjs``.
 
-    ``aliases`` (other name: framework) go before the shipped table and are followed from name to name; the names in a
-    circle are one. A key is its own key. A version behind a name is dropped where the name is known or ``@`` stands before
-    it (``Vue 3``, ``foo@1.2``): versions are kept elsewhere.
+    ``aliases`` (other name: framework) go before the shipped table. A key is its own key. A version behind a name is dropped
+    where the name is known or ``@`` stands before it (``Vue 3``, ``foo@1.2``): versions are kept elsewhere.
     """
     key = _key(fold(framework))
     if not aliases:
         return key
     targets = {_squashed(fold(other)): name for other, name in aliases.items()}
-    seen: list[str] = []
-    written = _squashed(fold(framework))
-    while (target := targets.get(written, targets.get(key))) is not None:
-        step = written if written in targets else key
-        if step in seen:
-            return min(seen[seen.index(step) :])
-        seen.append(step)
-        written, key = _squashed(fold(target)), _key(fold(target))
-    return key
+    target = targets.get(_squashed(fold(framework)), targets.get(key))
+    return key if target is None else _key(fold(target))
 
 
 def same_framework(one: str, other: str, aliases: Mapping[str, str] = _NO_ALIASES) -> bool:

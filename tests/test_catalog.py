@@ -13,25 +13,13 @@ from kr.app import App
 from kr.errors import KrError, UnknownEntry
 from kr.models import PLACEHOLDER_MARK
 from kr.store import entries, lookup, saving
-from kr.text import nearest, strip_invisible
+from kr.text import strip_invisible
 from tests.support.program import Project
 from tests.support.stores import draft
 
-KEYS = [
-    *(
-        "id",
-        "framework",
-        "framework_version",
-        "topic",
-        "question",
-        "tags",
-        "path",
-        "created",
-        "last_accessed",
-        "status",
-    ),
-    "confidence",
-]
+KEYS = (
+    "id framework framework_version topic question tags path created last_accessed status confidence".split()
+)
 
 
 @pytest.fixture
@@ -116,15 +104,6 @@ def test_looking_is_no_access(app: App, project: Project) -> None:
     assert project.sql("SELECT * FROM entries") == before
 
 
-def test_search_ranks_and_says_why(app: App, project: Project) -> None:
-    save(app, project, topic="named slots", tags=("templates",))
-    save(app, project, topic="watchers", tags=("slots",))
-    save(app, project, "click", "options")
-    rows = app.catalog.search("slot template")
-    assert ids(rows) == ["vue-named-slots", "vue-watchers"]
-    assert ids(app.catalog.search("slot template", limit=1)) == ["vue-named-slots"]
-
-
 def test_a_finding_is_found_before_what_was_excerpted_of_installed_documentation(
     app: App, project: Project
 ) -> None:
@@ -135,11 +114,6 @@ def test_a_finding_is_found_before_what_was_excerpted_of_installed_documentation
     assert ids(rows) == ["vue-templates-with-slots", "vue-named-slots-slots-slots"]
     rows = app.catalog.search("named slots")
     assert (len(rows), ids(rows)[-1]) == (3, "vue-named-slots-slots-slots")
-
-
-def test_a_placeholder_is_not_found(app: App, project: Project) -> None:
-    save(app, project, topic="slots", origin="placeholder", status="stale")
-    assert app.catalog.search("slots") == []
 
 
 def test_what_every_report_says_by_its_template_is_not_searched(app: App) -> None:
@@ -167,42 +141,12 @@ def test_remove_and_restore_are_exported(app: App, project: Project) -> None:
     assert app.catalog.archive() == []
 
 
-def test_nothing_is_exported_where_that_is_off(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project", env={"KR_AUTO_EXPORT": "false"})
-    with project.app() as app:
-        app.catalog.remove([save(app, project)])
-    assert not (project.base / "index.yaml").exists()
-
-
 def test_a_failed_export_is_told_and_changes_nothing_else(app: App, project: Project) -> None:
     entry_id = save(app, project)
     (project.base / "index.yaml").mkdir()
     removed = app.catalog.remove([entry_id])
     assert any("export_failed" in warning and "index.yaml" in warning for warning in removed["warnings"])
     assert ids(app.catalog.archive()) == [entry_id]
-
-
-def test_a_restored_entry_answers_again(app: App, project: Project) -> None:
-    entry_id = save(app, project, tags=("slots",))
-    project.clock.pass_days(100)
-    save(app, project, "click")
-    assert ids(app.catalog.archive(reason="age")) == [entry_id]
-    app.catalog.restore(entry_id)
-    answer = project.research(
-        {
-            "story_key": "1-1",
-            "mode": "research",
-            "session_id": "s",
-            "research_query": {
-                "framework": "vue",
-                "framework_version": "8.2",
-                "topic": "slots",
-                "tags": ["slots"],
-                "question": "What is a slot?",
-            },
-        }
-    )
-    assert (answer["status"], answer["results"]["cache_entry_id"]) == ("cache-hit", entry_id)
 
 
 def test_a_restored_placeholder_is_no_answer(app: App, project: Project) -> None:
@@ -294,29 +238,3 @@ def test_odd_ids_are_harmless(app: App, text: str) -> None:
         assert len(str(caught.value)) < 1000
     assert app.catalog.search(text) == []
     assert app.catalog.page(framework=text)["entries"] == app.catalog.archive(framework=text) == []
-
-
-def test_rows_of_other_hands_are_listed(app: App, project: Project) -> None:
-    save(app, project)
-    project.sql(
-        "INSERT INTO entries (id, framework, framework_version, topic, tags, path, created, last_accessed, status,"
-        " confidence, framework_key, topic_key, keywords_key, major)"
-        " VALUES ('by hand', 'VUE', 'x', 't', 'a, b', '../x', 'never', 'never', 'odd', 'odd', 'vue', 't', 't', 'x')"
-    )
-    assert ids(app.catalog.page(framework="vue")["entries"]) == ["by hand", "vue-slots"]
-    shown = app.catalog.entry("by hand", report=True)
-    assert (shown["tags"], shown["status"], shown["confidence"], shown["report"]) == (
-        [],
-        "stale",
-        "low",
-        None,
-    )
-    assert app.catalog.remove(["by hand"])["index_count"] == 1
-
-
-def test_the_nearest_are_few_and_alike() -> None:
-    many = [f"vue-topic-{number}" for number in range(500)]
-    assert nearest("vue-topic-77", many, most=3)[0] == "vue-topic-77"
-    assert len(nearest("vue-topic", many, most=3)) <= 3
-    assert nearest("VUE-TOPIC-77", many, most=3)[0] == "vue-topic-77"
-    assert nearest("", many, most=3) == []

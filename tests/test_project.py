@@ -1,7 +1,6 @@
 """``kr versions`` and ``kr warm``: what a project uses, what the cache lacks of it, and asking within one budget."""
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,30 +52,12 @@ def test_what_is_lacking_comes_first(project: Project) -> None:
         save(app, project, "Vue", framework_version="3")
         save(app, project, "next", framework_version="14")
         assert app.warm() == [
-            {
-                "framework": "vue-easytable",
-                "version": "2",
-                "fresh": 0,
-                "stale": 0,
-                "state": "missing",
-            },
-            {
-                "framework": "next",
-                "version": "15.1.8",
-                "fresh": 0,
-                "stale": 1,
-                "state": "stale",
-            },
+            {"framework": "vue-easytable", "version": "2", "fresh": 0, "stale": 0, "state": "missing"},
+            {"framework": "next", "version": "15.1.8", "fresh": 0, "stale": 1, "state": "stale"},
             {"framework": "vue", "version": "^3.5", "fresh": 1, "stale": 0, "state": "fresh"},
         ]
         project.clock.pass_days(31)
         assert states(app.warm())["vue"] == "stale"
-
-
-def test_a_placeholder_is_nothing(project: Project) -> None:
-    with project.app() as app:
-        save(app, project, "vue", framework_version="3", origin="placeholder", status="stale")
-        assert states(app.warm())["vue"] == "missing"
 
 
 def test_an_entry_whose_text_is_lost_is_nothing(project: Project, context7: StandIn) -> None:
@@ -89,35 +70,6 @@ def test_an_entry_whose_text_is_lost_is_nothing(project: Project, context7: Stan
         assert states(warm_up(app)[0], "status")["vue"] == "success"
         assert states(app.warm())["vue"] == "fresh"
     assert context7.calls()
-
-
-def test_a_framework_counts_once(project: Project) -> None:
-    (project.root / "package.json").write_text(
-        '{"workspaces": ["a"], "dependencies": {"vue": "^3"}, "devDependencies": {"vue": "3.5.1"}}'
-    )
-    (project.root / "a").mkdir()
-    (project.root / "a" / "package.json").write_text('{"name": "a", "dependencies": {"vue": "^2"}}')
-    with project.app() as app:
-        assert len(app.warm()) == 1
-
-
-def test_many_dependencies_take_linear_time(project: Project) -> None:
-    depend(project, **{f"package-{number}": "1" for number in range(1_000)})
-    with project.app() as app:
-        for number in range(20):
-            save(app, project, f"package-{number}", framework_version="1")
-        began = time.process_time()
-        rows = app.warm()
-        assert time.process_time() - began < 5
-    assert sum(row["state"] == "fresh" for row in rows) == 20
-    assert len(rows) == 1_000
-
-
-def test_entries_of_a_kindred_name_count(project: Project) -> None:
-    depend(project, **{"@angular/core": "17.1.3"})
-    with project.app() as app:
-        save(app, project, "angular", framework_version="17")
-        assert states(app.warm()) == {"@angular/core": "fresh"}
 
 
 def test_what_is_lacking_is_researched_once(project: Project, context7: StandIn) -> None:
@@ -154,14 +106,6 @@ def test_the_budget_and_the_limit_are_of_the_whole_run(
     assert len([call for call in context7.calls() if call.tool == "query-docs"]) == researched
 
 
-def test_without_a_budget_the_stories_holds(project: Project, context7: StandIn) -> None:
-    project.env["KR_MAX_CALLS_PER_STORY"] = "2"
-    with project.app() as app:
-        statuses = list(states(warm_up(app)[0], "status").values())
-    assert (statuses.count("success"), statuses.count("skipped")) == (2, 1)
-    assert context7.calls()
-
-
 def test_where_no_source_answers_it_gives_up(project: Project) -> None:
     depend(project, **{f"package-{number}": "1" for number in range(6)})
     with project.app() as app:
@@ -169,13 +113,6 @@ def test_where_no_source_answers_it_gives_up(project: Project) -> None:
         assert [row["status"] for row in rows] == ["degraded"] * 3 + ["skipped"] * 3
         assert rows[-1]["note"] == "no source answers"
         assert len(app.catalog.page()["entries"]) == 3
-
-
-def test_a_project_without_dependencies(project: Project) -> None:
-    (project.root / "package.json").unlink()
-    with project.app() as app:
-        assert app.warm() == []
-        assert warm_up(app) == ([], [])
 
 
 def test_known_names_come_first_and_tools_last(project: Project) -> None:
@@ -258,19 +195,6 @@ def test_what_names_no_version_has_the_one_that_is_installed(locked: Project) ->
         assert {row["version"] for row in app.warm(names=["click", "gone"])} == {"8.2.1", "unknown"}
         marked = app.versions(mark_stale=True)
     assert [row["marked_stale"] for row in marked if row["framework"] == "click"] == [[old]]
-
-
-def test_looking_needs_no_database(app: App, locked: Project) -> None:
-    app.versions()
-    assert not locked.base.exists()
-
-
-def test_another_folder(app: App, locked: Project) -> None:
-    other = locked.root / "other"
-    other.mkdir()
-    (other / "go.mod").write_text("module x\n\nrequire github.com/gin-gonic/gin v1.9.1\n")
-    assert [row["framework"] for row in app.versions(Path("other"))] == ["gin"]
-    assert [row["framework"] for row in app.versions(other)] == ["gin"]
 
 
 def test_a_broken_file_is_a_warning(app: App, locked: Project, caplog: pytest.LogCaptureFixture) -> None:

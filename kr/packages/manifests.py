@@ -5,12 +5,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fnmatch import translate
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from kr.packages.installed import node_package, python_environment
 from kr.packages.java import read_gradle, read_maven
-from kr.packages.model import Declared, Dependency, Folder, Lock, items, names_in, resolve, table, upwards
+from kr.packages.model import Dependency, Folder, Lock, items, names_in, not_installed, table, upwards
 
 PYTHON_FILES = (
     *("pyproject.toml", "uv.lock", "poetry.lock", "setup.cfg"),
@@ -84,7 +85,7 @@ def read_npm(folder: Folder) -> Iterator[Dependency]:
         *items(workspace, "packages"),
     ]
     manifests = folder.manifests("package.json", patterns)
-    declared = [one for file, manifest in manifests.items() for one in _declared(folder, file, manifest)]
+    declared = [one for file, manifest in manifests.items() for one in _declared(file, manifest)]
     locks = {
         "npm": _npm_lock(folder, "npm-shrinkwrap.json") or _npm_lock(folder, "package-lock.json"),
         "pnpm": _pnpm_lock(folder),
@@ -92,46 +93,49 @@ def read_npm(folder: Folder) -> Iterator[Dependency]:
     }
     manager = root.get("packageManager") or table(root, "devEngines", "packageManager").get("name")
     there = [lock for lock in locks.values() if lock]
-    fitting = max(there, key=lambda lock: lock.fitness(declared), default=Lock(""))
+    fitting = max(there, key=lambda lock: lock.fitness(declared), default=Lock("npm"))
     lock = locks.get(str(manager).partition("@")[0]) or fitting
     lock.local |= {str(manifest.get("name")) for manifest in manifests.values()}
-    yield from resolve("npm", declared, lock)
+    yield from lock.resolve(declared, partial(_installed, folder))
     engine = table(root, "engines").get("node")
     if isinstance(engine, str):
         yield Dependency("language", "node", engine, "package.json")
 
 
-def _declared(folder: Folder, file: str, manifest: dict[str, Any]) -> Iterator[Declared]:
-    """Yield what a manifest states, with what is installed for the member that states it."""
+def _declared(file: str, manifest: dict[str, Any]) -> Iterator[Dependency]:
+    """Yield what a manifest states, each package once."""
     stated: dict[str, tuple[str, str]] = {}
     for section in _SECTIONS:
         stated = {name: (section, str(spec)) for name, spec in table(manifest, section).items()} | stated
-    start = folder.root / posixpath.dirname(file)
     for name, (section, spec) in stated.items():
-        if spec.startswith(_LOCAL):
-            continue
-        folder.saw(*((level / "node_modules" / name).parent for level in upwards(start)))
-        package = node_package(name, start)  # as node finds it from the member's folder
-        installed = (package.version, f"node_modules/{name}") if package else None
-        if package:
-            folder.saw(package.root / "package.json")
-        real, wanted = _real(name, spec)
-        yield Declared(real, wanted, file, dev=section == "devDependencies", installed=installed)
+        if not spec.startswith(_LOCAL):
+            yield Dependency("npm", *_real(name, spec), file, dev=section == "devDependencies")
 
 
-def _real(name: str, spec: str) -> tuple[str, str | None]:
+def _installed(folder: Folder, one: Dependency) -> tuple[str, str] | None:
+    """Return the version in ``node_modules``, as node finds it from the member's folder, and the place."""
+    start = folder.root / posixpath.dirname(one.file)
+    folder.saw(*((level / "node_modules" / one.package).parent for level in upwards(start)))
+    package = node_package(one.package, start)
+    if package is None:
+        return None
+    folder.saw(package.root / "package.json")
+    return package.version, f"node_modules/{one.package}"
+
+
+def _real(name: str, spec: str) -> tuple[str, str]:
     """Return the package behind an alias, and the range; a git URL gives one by ``#semver:`` or a tag."""
     if alias := re.fullmatch(r"npm:(@?[^@]+)(?:@(.*))?", spec[:_LONGEST_SPEC]):
-        return alias[1], alias[2]
+        return alias[1], alias[2] or ""
     tag = re.search(r"#(?:semver:)?([v^~<>=]*\d+(?:\.\w+)+.*)$", spec[-_LONGEST_SPEC:])
     if tag:
         return name, tag[1]
-    return name, None if "/" in spec or ":" in spec else spec
+    return name, "" if "/" in spec or ":" in spec else spec
 
 
 def _npm_lock(folder: Folder, file: str) -> Lock | None:
     """Versions 2 and 3 have one flat mapping of folders; of version 1 the uppermost packages are read."""
-    data, lock = folder.document(file), Lock(file)
+    data, lock = folder.document(file), Lock("npm", file)
     for path, entry in (table(data, "packages") or table(data, "dependencies")).items():
         fields, name = table(entry), path.rpartition("node_modules/")[2]
         if fields.get("link") is True:
@@ -144,7 +148,7 @@ def _npm_lock(folder: Folder, file: str) -> Lock | None:
 
 def _yarn_lock(folder: Folder) -> Lock | None:
     """Both formats of yarn.lock: unindented descriptors (``name@range``, ``name@npm:real@range``), then an indented ``version``."""
-    lock = Lock("yarn.lock")
+    lock = Lock("npm", "yarn.lock")
     package, spec, is_local = "", "", False
     for line in folder.text(lock.file).splitlines():
         if line and not line[0].isspace() and line.rstrip().endswith(":"):
@@ -162,7 +166,7 @@ def _yarn_lock(folder: Folder) -> Lock | None:
 
 
 def _pnpm_lock(folder: Folder) -> Lock | None:
-    lock = Lock("pnpm-lock.yaml")
+    lock = Lock("npm", "pnpm-lock.yaml")
     data = folder.document(lock.file)
     for key in table(data, "packages"):
         now, earlier = r"/?(@?[^@/]+(?:/[^@/]+)?)@([^(]+)", r"/((?:@[^/]+/)?[^/]+)/([^/_(]+)"
@@ -201,7 +205,7 @@ def read_go(folder: Folder) -> Iterator[Dependency]:
 
 def read_composer(folder: Folder) -> Iterator[Dependency]:
     """composer.json with composer.lock; extensions of PHP are no packages."""
-    file, lock = "composer.json", Lock("composer.lock", fold=str.lower)
+    file, lock = "composer.json", Lock("composer", "composer.lock", fold=str.lower)
     locked, manifest = folder.document(lock.file, "json"), folder.document(file)
     for package in (*items(locked, "packages"), *items(locked, "packages-dev")):
         lock.add(table(package).get("name"), table(package).get("version"))
@@ -211,14 +215,14 @@ def read_composer(folder: Folder) -> Iterator[Dependency]:
             if name == "php":
                 yield Dependency("language", "php", str(spec), file)
             elif "/" in name:
-                declared.append(Declared(name, str(spec), file, dev=section != "require"))
-    yield from resolve("composer", declared, lock)
+                declared.append(Dependency("composer", name, str(spec), file, dev=section != "require"))
+    yield from lock.resolve(declared, not_installed)
 
 
 def read_ruby(folder: Folder) -> Iterator[Dependency]:
     """Gemfile.lock: its DEPENDENCIES are direct, gems from a PATH are the project's own."""
-    lock = Lock("Gemfile.lock")
-    declared: list[Declared] = []
+    lock = Lock("ruby", "Gemfile.lock")
+    declared: list[Dependency] = []
     section = ""
     for line in folder.text(lock.file).splitlines():
         named = re.match(r"(?: {2}| {4})([^\s!(]+)(?: \(([^)]*)\))?!?$", line[:500])
@@ -227,13 +231,13 @@ def read_ruby(folder: Folder) -> Iterator[Dependency]:
         elif section == "RUBY VERSION" and (found := re.match(r"\s+ruby (\d[\w.]*?)(?:p\d+)?$", line[:500])):
             yield Dependency("language", "ruby", found[1], lock.file)
         elif section == "DEPENDENCIES" and named:
-            declared.append(Declared(named[1], named[2], lock.file))
+            declared.append(Dependency("ruby", named[1], named[2] or "", lock.file))
         elif section == "PATH" and named:
             lock.local.add(named[1])
         elif section in {"GEM", "GIT"} and named and named[2]:
             # ``1.16.0`` of ``1.16.0-x86_64-linux``; a gem's pre-release is written with dots.
             lock.add(named[1], named[2].partition("-")[0])
-    yield from resolve("ruby", declared, lock)
+    yield from lock.resolve(declared, not_installed)
 
 
 def _crate(name: object) -> str:
@@ -242,13 +246,13 @@ def _crate(name: object) -> str:
 
 def read_cargo(folder: Folder) -> Iterator[Dependency]:
     """Cargo.toml with Cargo.lock, and the members of a workspace; what lies at a path is the workspace's own."""
-    file, lock = "Cargo.toml", Lock("Cargo.lock", fold=_crate)
+    file, lock = "Cargo.toml", Lock("cargo", "Cargo.lock", fold=_crate)
     workspace = table(folder.document(file), "workspace")
     excluded = [f"!{one}" for one in items(workspace, "exclude")]
     manifests = folder.manifests(file, [*items(workspace, "members"), *excluded])
     lock.local |= {_crate(table(manifest, "package").get("name")) for manifest in manifests.values()}
     shared = table(workspace, "dependencies")
-    declared: list[Declared] = []
+    declared: list[Dependency] = []
     for place, manifest in manifests.items():
         targets = table(manifest, "target")
         for owner in (manifest, *(table(targets, name) for name in targets)):
@@ -261,12 +265,11 @@ def read_cargo(folder: Folder) -> Iterator[Dependency]:
                     if "path" in fields:
                         lock.local.add(_crate(crate))
                     else:
-                        declared.append(
-                            Declared(crate, spec.strip("= "), place, dev=section != "dependencies")
-                        )
+                        dev = section != "dependencies"
+                        declared.append(Dependency("cargo", crate, spec.strip("= "), place, dev=dev))
         if isinstance(rust := table(manifest, "package").get("rust-version"), str):
             yield Dependency("language", "rust", rust, place)
     for package in map(table, items(folder.document(lock.file, "toml"), "package")):
         if "source" in package or _crate(package.get("name")) not in lock.local:
             lock.add(package.get("name"), package.get("version"))
-    yield from resolve("cargo", declared, lock)
+    yield from lock.resolve(declared, not_installed)

@@ -117,26 +117,12 @@ def checked(rows: Iterable[Dependency]) -> Iterator[Dependency]:
             yield replace(row, version=UNKNOWN if is_odd else version)
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """A direct dependency as a manifest states it.
-
-    ``spec`` is the range's text, None where it has none; ``installed`` the version that is installed for it, and the place
-    that has it.
-    """
-
-    package: str
-    spec: str | None
-    file: str
-    dev: bool = False
-    installed: tuple[str, str] | None = None
-
-
 @dataclass(slots=True)
 class Lock:
     """The packages of one lock file: ``fold(name)`` to its spelling and its versions. ``local`` are names of the project's own folders."""
 
-    file: str
+    ecosystem: Ecosystem
+    file: str = ""
     fold: Callable[[str], str] = str
     packages: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
     local: set[str] = field(default_factory=set)
@@ -146,33 +132,37 @@ class Lock:
         if isinstance(package, str) and isinstance(version, str) and package and version:
             self.packages.setdefault(self.fold(package), (package, []))[1].append(version)
 
-    def version(self, one: Declared) -> str | None:
-        """Return the exact version of a dependency: of several the highest that its range allows."""
+    def version(self, one: Dependency) -> str | None:
+        """Return the exact version of a dependency whose own is a range: of several the highest that it allows."""
         _, versions = self.packages.get(self.fold(one.package), ("", []))
-        fitting = [it for it in versions if one.spec and satisfies(it, one.spec)]
+        fitting = [it for it in versions if satisfies(it, one.version)]
         return max(fitting or versions, key=_numbers, default=None)
 
-    def fitness(self, declared: Iterable[Declared]) -> int:
+    def fitness(self, declared: Iterable[Dependency]) -> int:
         """Count the direct dependencies whose range allows what this file has: the way to choose among lock files."""
-        found = ((one.spec, exact) for one in declared if (exact := self.version(one)))
+        found = ((one.version, exact) for one in declared if (exact := self.version(one)))
         return sum(not spec or satisfies(exact, spec) for spec, exact in found)
 
+    def resolve(
+        self, declared: Iterable[Dependency], installed: Callable[[Dependency], tuple[str, str] | None]
+    ) -> Iterator[Dependency]:
+        """Yield what manifests declare: as installed (version and place), else as locked, else as declared; then the other packages."""
+        taken: set[tuple[str, str | None]] = set()
+        for one in declared:
+            locked, name, there = self.version(one), self.fold(one.package), installed(one)
+            if name not in self.local or locked or there:
+                taken.add((name, locked))
+                version, file = there or ((locked, self.file) if locked else (one.version, one.file))
+                yield replace(one, version=version, file=file, manifest=one.file)
+        for name, (package, versions) in self.packages.items():
+            for version in versions:
+                # A second version of a direct package is there because something else asked for it.
+                if (name, version) not in taken:
+                    yield Dependency(self.ecosystem, package, version, self.file, direct=False)
 
-def resolve(ecosystem: Ecosystem, declared: Iterable[Declared], lock: Lock | None) -> Iterator[Dependency]:
-    """Yield the direct dependencies: as installed, else as locked, else as declared; then the lock's other packages."""
-    lock = lock or Lock("")
-    taken: set[tuple[str, str | None]] = set()
-    for one in declared:
-        locked, name = lock.version(one), lock.fold(one.package)
-        if name not in lock.local or locked or one.installed:
-            taken.add((name, locked))
-            version, file = one.installed or ((locked, lock.file) if locked else (one.spec or "", one.file))
-            yield Dependency(ecosystem, one.package, version, file, dev=one.dev, manifest=one.file)
-    for name, (package, versions) in lock.packages.items():
-        for version in versions:
-            # A second version of a direct package is there because something else asked for it.
-            if (name, version) not in taken:
-                yield Dependency(ecosystem, package, version, lock.file, direct=False)
+
+def not_installed(_: Dependency) -> None:
+    """Say that nothing is looked for among what is installed."""
 
 
 _PART = re.compile(r"(\^|~>|~=|~|>=|<=|===?|!=|=|>|<)?\s*v?(\d[\w.*+!-]*|[*xX])")

@@ -4,25 +4,22 @@ Environment markers are evaluated for the Python in use, on this machine.
 """
 
 import configparser
-import os
 import posixpath
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from packaging.markers import InvalidMarker, Marker
 from packaging.requirements import InvalidRequirement, Requirement
 
 from kr.packages.installed import PythonEnvironment, normalised
-from kr.packages.model import Declared, Dependency, Folder, Lock, items, resolve, satisfies, table
+from kr.packages.model import Dependency, Folder, Lock, items, satisfies, table
 
 _MANIFEST = "pyproject.toml"
 _OWN_SOURCES = frozenset({"editable", "virtual", "workspace", "directory", "path"})
 _DEVELOPMENT = re.compile(r"(?:^|[-_/.])(?:dev|test|lint|doc|typing|check)", re.IGNORECASE)
 _REQUIREMENTS = re.compile(r".*requirements.*\.(?:txt|in|lock)")
-_MOST_FILES = 30
 _MOST_LINES = 20_000
 _LONGEST_REQUIREMENT = 2_000
 _IS_PATH = re.compile(r"\s*(?:[./~]|file:)|[^:\s]+\.(?:whl|zip|tar\.gz)$")
@@ -30,7 +27,6 @@ _URL_VERSION = re.compile(
     r"@(?:[\w./-]*?[/_-])?v?(\d+(?:\.\w+)+)$|[/-]v?(\d+(?:\.\w+)+?)(?:-[\w.-]+)?\.(?:whl|zip|tar\.\w+|tgz)$"
 )
 """A git tag behind ``@``, and the version of a wheel or archive."""
-_OPTION = re.compile(r"(-r|--requirement|-c|--constraint|-e|--editable)(?:[\s=]+|(?<=-[rce]))(.+)")
 
 
 def read_python(folder: Folder, environment: PythonEnvironment) -> Iterator[Dependency]:
@@ -41,11 +37,13 @@ def read_python(folder: Folder, environment: PythonEnvironment) -> Iterator[Depe
     shown = root.relative_to(folder.root) if root and root.is_relative_to(folder.root) else root
     place = shown.as_posix() if shown else ""
     project = _Project(folder, environment.python)
-    declared = [
-        replace(one, installed=(found[0], place) if (found := environment.find(one.package)) else None)
-        for one in project.declared()
-    ]
-    yield from resolve("python", declared, project.lock(declared))
+
+    def installed(one: Dependency) -> tuple[str, str] | None:
+        found = environment.find(one.package)
+        return (found[0], place) if found else None
+
+    declared = project.declared()
+    yield from project.lock(declared).resolve(declared, installed)
     for wanted, stated in [(spec, file) for spec, file in project.pythons if isinstance(spec, str)][:1]:
         version, file = (environment.python, place) if root else (wanted, stated)
         yield Dependency("language", "python", version, file, manifest=stated)
@@ -65,29 +63,24 @@ class _Project:
         self._root = folder.document(_MANIFEST)
         self._own: set[str] = set()
 
-    def declared(self) -> list[Declared]:
-        """Return one statement for each package: an exact version before a range before none, then the first."""
+    def declared(self) -> list[Dependency]:
+        """Return one statement for each package: one with a version before one without, that of requirements first."""
+        manifests = [*self._manifests()]
+        stated = [*self._requirements(), *self._setup_cfg(), *manifests]
+        stated.sort(key=lambda one: not one.version)
+        return list({normalised(one.package): one for one in reversed(stated)}.values())
 
-        def looseness(one: Declared) -> int:
-            return 2 if one.spec is None else 0 if re.fullmatch(r"v?\d[\w.+!-]*", one.spec) else 1
-
-        best: dict[str, Declared] = {}
-        stated = [*self._manifests(), *self._setup_cfg(), *self._requirements()]
-        for one in sorted(stated, key=looseness):
-            best.setdefault(normalised(one.package), one)
-        return list(best.values())
-
-    def lock(self, declared: list[Declared]) -> Lock:
+    def lock(self, declared: list[Dependency]) -> Lock:
         """Return the lock file of the tool that pyproject.toml names, else of several the one that fits best."""
         locks = [lock for lock in map(self._lock, ("uv.lock", "poetry.lock")) if lock.packages]
         tools = {"uv", "poetry"} & table(self._root, "tool").keys()
         named = [lock for lock in locks if tools == {lock.file.removesuffix(".lock")}]
-        none = Lock("", fold=normalised, local=self._own)
+        none = Lock("python", fold=normalised, local=self._own)
         return max(named or locks, key=lambda lock: lock.fitness(declared), default=none)
 
     def _lock(self, file: str) -> Lock:
         """Read a lock file; the project's own folders are left out."""
-        lock = Lock(file, fold=normalised, local=set(self._own))
+        lock = Lock("python", file, fold=normalised, local=set(self._own))
         for package in map(table, items(self.folder.document(file, "toml"), "package")):
             forks = items(package, "resolution-markers")
             if table(package, "source").keys() & _OWN_SOURCES:
@@ -112,13 +105,13 @@ class _Project:
         except (InvalidMarker, ValueError, KeyError, RecursionError):
             return True
 
-    def _requirement(self, file: str, text: str, *, dev: bool = False) -> Iterator[Declared]:
+    def _requirement(self, file: str, text: str, *, dev: bool = False) -> Iterator[Dependency]:
         """Read one PEP 508 requirement, or a URL that ends with its name. What lies at a path is the project's own."""
         text = text[:_LONGEST_REQUIREMENT]
         if _IS_PATH.match(text):
             return
         if egg := re.match(r"(\w[\w+]*:.*)#(?:.*&)?egg=([A-Za-z0-9][\w.-]*)", text):
-            yield Declared(egg[2], _url_version(egg[1]), file, dev=dev)
+            yield Dependency("python", egg[2], _url_version(egg[1]), file, dev=dev)
             return
         try:
             read = Requirement(text)
@@ -129,9 +122,9 @@ class _Project:
         if not is_own_extra and not (read.marker and not self._holds(read.marker)):
             specifiers = sorted(read.specifier, key=lambda s: (s.operator in {"!=", "<", "<="}, s.version))
             spec = _url_version(read.url) if read.url else _bare(",".join(map(str, specifiers)))
-            yield Declared(read.name, spec, file, dev=dev)
+            yield Dependency("python", read.name, spec, file, dev=dev)
 
-    def _manifests(self) -> Iterator[Declared]:
+    def _manifests(self) -> Iterator[Dependency]:
         workspace = table(self._root, "tool", "uv", "workspace")
         patterns = [*items(workspace, "members"), *(f"!{one}" for one in items(workspace, "exclude"))]
         manifests = self.folder.manifests(_MANIFEST, patterns)
@@ -141,7 +134,7 @@ class _Project:
             yield from self._pep_621(file, manifest)
             yield from self._poetry(file, manifest)
 
-    def _pep_621(self, file: str, manifest: dict[str, Any]) -> Iterator[Declared]:
+    def _pep_621(self, file: str, manifest: dict[str, Any]) -> Iterator[Dependency]:
         project, groups = table(manifest, "project"), table(manifest, "dependency-groups")
         extras = table(project, "optional-dependencies")
         lists = [(items(project, "dependencies"), False)]
@@ -158,7 +151,7 @@ class _Project:
         if "dependencies" in items(project, "dynamic") and not is_elsewhere:
             self.folder.warn(file, "its dependencies are dynamic; kr does not read where they come from")
 
-    def _poetry(self, file: str, manifest: dict[str, Any]) -> Iterator[Declared]:
+    def _poetry(self, file: str, manifest: dict[str, Any]) -> Iterator[Dependency]:
         poetry = table(manifest, "tool", "poetry")
         groups = table(poetry, "group")
         tables = [(table(poetry, "dependencies"), False), (table(poetry, "dev-dependencies"), True)]
@@ -171,9 +164,10 @@ class _Project:
             rows = [entry if isinstance(entry, dict) else {"version": entry} for entry in entries]
             ours = (row for row in rows if self._is_for_us(row) and "path" not in row)
             if (fields := next(ours, None)) is not None:
-                yield Declared(name, _bare(str(fields.get("version", ""))), file, dev=dev)
+                spec = _bare(str(fields.get("version", "")))
+                yield Dependency("python", name, spec, file, dev=dev)
 
-    def _setup_cfg(self) -> Iterator[Declared]:
+    def _setup_cfg(self) -> Iterator[Dependency]:
         """Read setuptools' declarative file: ``install_requires`` and ``extras_require``."""
         file, parser = "setup.cfg", configparser.ConfigParser(interpolation=None, strict=False)
         parser.read_dict({"options": {}, "options.extras_require": {}})
@@ -189,61 +183,40 @@ class _Project:
                 yield from self._requirement(file, line, dev=bool(_DEVELOPMENT.search(name)))
         self.pythons.append((options.get("python_requires"), file))
 
-    def _requirements(self) -> list[Declared]:
-        """Read the requirements files of the folder and of its folder ``requirements``, and what they include.
-
-        A constraint gives a version to who has none.
-        """
+    def _requirements(self) -> Iterator[Dependency]:
+        """Read the requirements files of the folder and of its folder ``requirements``; what else they include is named."""
         names = self.folder.names()
         files = [name for name in names if _REQUIREMENTS.fullmatch(name)]
         if "requirements" in names:
             inner = self.folder.names("requirements")
             files += [f"requirements/{name}" for name in inner if name.endswith((".txt", ".in"))]
-        # What is called constraints is so, also where nothing includes it.
-        queue = [("", name, "constraint" in name) for name in files]
-        done: set[str] = set()
-        declared: list[Declared] = []
-        constraints: dict[str, Declared] = {}
-        while queue and len(done) < _MOST_FILES:
-            includer, target, is_constraint = queue.pop(0)
-            file = posixpath.normpath(posixpath.join(posixpath.dirname(includer), target))
-            if file in done or "://" in target:
-                continue
-            done.add(file)
-            is_near = includer and not file.startswith(("../", "/"))
-            if is_near and not os.path.exists(self.folder.root / file):  # noqa: PTH110 -- raises nothing
-                self.folder.warn(includer, f"{target}, which it names, is not there")
-            for kind, value in _entries(self.folder.text(file)):
-                if kind != "requirement":
-                    queue.append((file, value, is_constraint or kind == "constraint"))
-                    continue
-                found = list(self._requirement(file, value, dev=bool(_DEVELOPMENT.search(file))))
-                declared += [] if is_constraint else found
-                constraints |= {normalised(one.package): one for one in found if is_constraint}
-        return [
-            constraints.get(normalised(one.package), one) if one.spec is None else one for one in declared
-        ]
+        for file in files:
+            is_constraint = "constraint" in file
+            for option, value in _entries(self.folder.text(file)):
+                target = posixpath.normpath(posixpath.join(posixpath.dirname(file), value))
+                if not option and not is_constraint:
+                    yield from self._requirement(file, value, dev=bool(_DEVELOPMENT.search(file)))
+                elif option and target not in files:
+                    self.folder.warn(file, f"kr does not read {value}, which it names")
 
 
-def _bare(spec: str) -> str | None:
-    """Return the version of an exact specifier, any other as it is, None for none."""
-    return re.sub(r"^={2,3}\s*([^*,]+)$", r"\1", spec) or None
+def _bare(spec: str) -> str:
+    """Return the version of an exact specifier, any other as it is."""
+    return re.sub(r"^={2,3}\s*([^*,]+)$", r"\1", spec)
 
 
-def _url_version(url: str) -> str | None:
-    """Return the version that a URL names: a git tag behind ``@``, or that of a wheel or archive."""
+def _url_version(url: str) -> str:
+    """Return the version that a URL names: a git tag behind ``@``, or that of a wheel or archive; else nothing."""
     found = _URL_VERSION.search(url[:_LONGEST_REQUIREMENT].partition("#")[0])
-    return (found[1] or found[2]) if found else None
+    return (found[1] or found[2]) if found else ""
 
 
 def _entries(text: str) -> Iterator[tuple[str, str]]:
-    """Yield ``("requirement" | "include" | "constraint", text)`` of each logical line of a requirements file."""
+    """Yield each requirement of a requirements file, and each file that it includes, behind ``-r`` or ``-c``."""
     for line in re.sub(r"\\[ \t]*\r?\n", " ", text).splitlines()[:_MOST_LINES]:
-        entry = re.sub(r"(^|\s)#.*$", "", line).strip()
-        option = _OPTION.match(entry)
-        if option and option[1] not in {"-e", "--editable"}:
-            yield "include" if option[1] in {"-r", "--requirement"} else "constraint", option[2].strip()
-        elif option or (entry and not entry.startswith("-")):
+        entry = re.sub(r"(^|\s)#.*$|^(-e|--editable)[\s=]+", "", line.strip()).strip()
+        if included := re.match(r"(-r|--requirement|-c|--constraint)[\s=]*(.+)", entry):
+            yield included[1], included[2].strip()
+        elif entry and not entry.startswith("-"):
             # Behind it may stand options of its own, such as --hash.
-            own = option[2] if option else entry
-            yield "requirement", re.split(r"\s--?[a-z]", own, maxsplit=1)[0].strip()
+            yield "", re.split(r"\s--?[a-z]", entry, maxsplit=1)[0].strip()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kr.packages import Found, find_dependencies, version_of
+from kr.packages import Found, find_dependencies
 from kr.text import one_line
 from tests.packages.helpers import DATA
 from tests.packages.helpers import write as write_files
@@ -139,14 +139,6 @@ def test_members_outside_and_in_node_modules_are_not_read(tmp_path: Path) -> Non
     assert [d.package for d in find_dependencies(project, {}).dependencies] == ["right"]
 
 
-def test_requirements_that_include_each_other_end(tmp_path: Path) -> None:
-    write(tmp_path, "requirements.txt", b"-r requirements-a.txt\n-r /etc/passwd\nflask")
-    write(tmp_path, "requirements-a.txt", b"-r requirements.txt\nrich==1")
-    found = find_dependencies(tmp_path, {})
-    assert {d.package for d in found.dependencies} == {"flask", "rich"}
-    assert "outside of the project" in found.warnings[0]
-
-
 def test_maven_properties_that_expand_stay_small(tmp_path: Path) -> None:
     uses = "".join(
         f"<dependency><groupId>g</groupId><artifactId>a{number}</artifactId>"
@@ -202,16 +194,6 @@ def test_long_texts_are_read_in_linear_time(tmp_path: Path, file: str, content: 
     began = time.process_time()
     find_dependencies(tmp_path, {})
     assert time.process_time() - began < 5
-
-
-def test_maven_modules_that_name_each_other_end(tmp_path: Path) -> None:
-    write(tmp_path, "pom.xml", b"<project><modules><module>.</module><module>m</module></modules></project>")
-    write(tmp_path, "m/pom.xml", b"<project><modules><module>..</module></modules></project>")
-    assert find_dependencies(tmp_path, {}) == Found((), ())
-
-
-def test_no_such_folder(tmp_path: Path) -> None:
-    assert find_dependencies(tmp_path / "nowhere", {}) == Found((), ("nowhere: it is no folder",))
 
 
 def test_warnings_are_bounded_and_name_no_place_of_the_machine(tmp_path: Path) -> None:
@@ -272,9 +254,3 @@ def test_damaged_real_files_never_raise(data: st.DataObject, cuts: list[tuple[in
     with TemporaryDirectory() as folder:
         write(Path(folder), file, _altered(sample, cuts))
         find_dependencies(Path(folder), {})
-
-
-@settings(max_examples=100, deadline=None)
-@given(framework=st.text(max_size=300))
-def test_version_of_any_name_never_raises(framework: str) -> None:
-    version_of(DATA / "npm-workspace", framework, {})

@@ -46,14 +46,6 @@ class TestWithoutAProject:
         assert load(folder, XDG_DATA_HOME="/data").knowledge_base == Path("/data/kr")
         assert not (tmp_path / "home").exists()
 
-    def test_a_relative_path_of_the_users_own_file_stays_out_of_the_folder(
-        self, folder: Path, tmp_path: Path
-    ) -> None:
-        write(tmp_path / "home/.config/kr/kr.yaml", "knowledge_research: {knowledge_base_path: mine}")
-        assert (
-            load(folder, HOME=str(tmp_path / "home")).knowledge_base == tmp_path / "home/.local/share/kr/mine"
-        )
-
     def test_without_a_home_the_knowledge_base_must_be_named(self, folder: Path) -> None:
         assert "name the knowledge base with --kb" in refused(folder, HOME="")
         assert load(folder, HOME="", kb="mine").knowledge_base == folder / "mine"
@@ -74,11 +66,6 @@ class TestRoot:
         (folder / mark).mkdir()
         (folder / "src").mkdir()
         assert load(folder / "src").knowledge_base == folder / "_bmad-output/knowledge-base"
-
-    def test_the_checkout_comes_before_a_package_within_it(self, folder: Path) -> None:
-        (folder / ".git").mkdir()
-        write(folder / "packages/a/package.json", "{}")
-        assert load(folder / "packages/a").knowledge_base == folder / ".kr"
 
 
 class TestWorktrees:
@@ -140,14 +127,6 @@ def git(cwd: Path, *words: str) -> None:
 
 
 class TestFiles:
-    @pytest.mark.parametrize("name", ["kr.yaml", "_bmad/bso/config.yaml", "config.yaml"])
-    def test_a_file_is_found_from_within_the_project(self, folder: Path, name: str) -> None:
-        file = write(folder / name)
-        (folder / "src/deep").mkdir(parents=True)
-        settings = load(folder / "src/deep")
-        assert (settings.config_file, settings.project_root) == (file, folder)
-        assert settings.knowledge_research.max_entries == 7
-
     def test_the_nearest_folder_comes_first_and_in_it_the_order_of_names(self, folder: Path) -> None:
         write(folder / "kr.yaml")
         inner = folder / "inner"
@@ -171,24 +150,18 @@ class TestFiles:
         [
             ("a: 1\n b: 2\n", "not valid YAML: line 2"),
             ("- a list", "must be a mapping of keys to values"),
-            ("words", "must be a mapping"),
             (b"a: \xff", "not UTF-8 text (byte 3)"),
-            ("a: 1\n---\nb: 1", "not valid YAML: line 2"),
             ("[" * 100_000, "nested deeper than 32"),
             ("a: 1\n" * 300_000, "larger than"),
-            ('a: "\\U00110000"', "not valid YAML"),
-            ("knowledge_research: {? [a] : 1}", "line 1, column 24: a key must be text"),
             ("knowledge_research: &a {b: *a}", "aliases are not allowed"),
             ("knowledge_research:\n  max_entries: 1\n  max_entries: 2\n", "line 3, column 3: this key is given twice"),
         ],
     )  # fmt: skip
-    @pytest.mark.parametrize("by", ["option", "variable", "search"])
     def test_a_file_of_ours_that_is_no_configuration_is_an_error(
-        self, folder: Path, by: str, content: str | bytes, part: str
+        self, folder: Path, content: str | bytes, part: str
     ) -> None:
         file = write(folder / "kr.yaml", content)
-        found = {"option": {"config": "kr.yaml"}, "variable": {"KR_CONFIG": "kr.yaml"}, "search": {}}
-        message = refused(folder, **found[by])
+        message = refused(folder)
         assert message.startswith(f"{file}: ")
         assert part in message
 
@@ -199,13 +172,6 @@ class TestFiles:
         (folder / "kr.yaml").mkdir()
         assert load(folder).config_file is None
 
-    @pytest.mark.parametrize(
-        "text", ["", "# nothing\n", "~\n", "knowledge_research:\n", "\ufeffknowledge_research: {}\n"]
-    )
-    def test_a_file_may_be_empty(self, folder: Path, text: str) -> None:
-        write(folder / "kr.yaml", text)
-        assert load(folder).knowledge_research.max_entries == 200
-
     def test_the_option_comes_before_the_variable_before_the_search(self, folder: Path) -> None:
         write(folder / "kr.yaml")
         by_variable, by_option = write(folder / "a/v.yaml"), write(folder / "b/o.yaml")
@@ -213,12 +179,6 @@ class TestFiles:
         settings = load(folder, config="b/o.yaml", KR_CONFIG=str(by_variable))
         assert (settings.config_file, settings.project_root) == (by_option, folder / "b")
         assert load(folder, KR_CONFIG="").config_file == folder / "kr.yaml"
-
-    def test_a_linked_bmad_folder_lies_in_the_project_that_links_it(self, folder: Path) -> None:
-        write(folder / "shared/bso/config.yaml")
-        (folder / "p").mkdir()
-        (folder / "p/_bmad").symlink_to(folder / "shared")
-        assert load(folder / "p").project_root == folder / "p"
 
 
 class TestKnowledgeBasePath:
@@ -230,7 +190,6 @@ class TestKnowledgeBasePath:
             ("'{project-root}/kb'", "project/kb"),
             ("'{output_folder}/kb'", "project/_bmad-output/kb"),
             ("~/kb", "home/kb"),
-            ("2.10", "project/2.10"),
             ("/abs/kb", "/abs/kb"),
         ],
     )
@@ -251,11 +210,6 @@ class TestKnowledgeBasePath:
         named = load(src, kb="named", KR_KNOWLEDGE_BASE_PATH="mine", KR_DATABASE_URL="sqlite:///elsewhere.db")
         assert (named.knowledge_base, named.database_url) == (src / "named", None)
 
-    def test_it_is_resolved_through_links(self, folder: Path) -> None:
-        (folder / "real").mkdir()
-        (folder / "link").symlink_to(folder / "real")
-        assert load(folder, kb="link").knowledge_base == folder / "real"
-
     def test_other_placeholders_are_refused(self, folder: Path) -> None:
         file = write(folder / "kr.yaml", "knowledge_research:\n  knowledge_base_path: '{planning}/kb'\n")
         assert refused(folder) == (
@@ -272,10 +226,8 @@ OUTPUT = "knowledge_research: {knowledge_base_path: '{output_folder}/kb'}\n"
     [
         ("output_folder: out\n", {"bmm/config.yaml": "output_folder: theirs\n"}, "out"),
         ("", {"bmm/config.yaml": "output_folder: '{project-root}/theirs'\n"}, "theirs"),
-        ("", {"bmm/config.yaml": "output_folder: '{project-root}//tmp/shared-out'\n"}, "/tmp/shared-out"),
         ("", {"bmm/config.yaml": "output_folder: /tmp/shared-out\n"}, "/tmp/shared-out"),
         ("", {"core/config.yaml": "output_folder: theirs\n"}, "theirs"),
-        ("", {"config.toml": '[core]\noutput_folder = "{project-root}/theirs"\n'}, "theirs"),
         ("", {"config.toml": '[core]\noutput_folder = "{project-root}//abs"\n'}, "/abs"),
         ("", {"config.toml": 'output_folder = "theirs"\n'}, "theirs"),
         (
@@ -288,14 +240,11 @@ OUTPUT = "knowledge_research: {knowledge_base_path: '{output_folder}/kb'}\n"
             },
             "c",
         ),
-        ("", {"bmm/config.yaml": "output_folder: '{output_folder}'\n"}, "_bmad-output"),
         (
             "output_folder: '{output_folder}/kr'\n",
             {"config.toml": '[core]\noutput_folder = "/abs"\n'},
             "/abs/kr",
         ),
-        ("", {"bmm/config.yaml": "other: 1\n", "config.toml": "x = 1\n"}, "_bmad-output"),
-        ("output_folder:\n", {}, "_bmad-output"),
     ],
 )
 def test_bmads_output_folder(folder: Path, ours: str, theirs: dict[str, str], expected: str) -> None:

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.errors import ConfigError
-from kr.settings import OWN_NAMES, Settings, load_settings, path_of
-from kr.settings.model import Configuration, CustomSource, KnowledgeResearch, kinds_of, plain, render_config
+from kr.settings import Settings, load_settings
+from kr.settings.model import Configuration, CustomSource, kinds_of, plain, render_config
 
 CONTEXT7 = "https://mcp.context7.com/mcp"
 KR = "knowledge_research."
@@ -48,27 +47,19 @@ def nested(dotted: str, written: str) -> str:
     ("key", "written", "value"),
     [
         (KR + "enabled", "no", False),
-        (KR + "enabled", '"True"', True),
         (KR + "cache_ttl_days", "0", 0),
-        (KR + "cache_ttl_days", '"30"', 30),
         (KR + "max_age_days", "~", None),
-        (KR + "max_age_days", "90", 90),
         (KR + "cache_match_floor", "framework+topic", "framework+topic"),
-        (KR + "sources", "[]", ()),
         (KR + "sources", "[web_search, context7]", ("web_search", "context7")),
         (KR + "sources", "[{name: acme, server: a, tool: t}, {name: handbook, folder: docs, framework: acme}]",
          (CustomSource(name="acme", server="a", tool="t"), CustomSource(name="handbook", folder="docs", framework="acme"))),
         (KR + "fallback_if_mcp_unavailable", "null", None),
-        (KR + "phases", "[release]", ("release",)),
         (KR + "circuit_breaker.failures", "0", 0),
         (KR + "repositories", "{vue: vuejs/core, 1.0: a/b.js}", {"vue": "vuejs/core", "1.0": "a/b.js"}),
-        (KR + "repositories", "", {}),
         (KR + "web_search.api_key_env", "BRAVE_KEY", "BRAVE_KEY"),
         (KR + "llm.base_url", "http://[::1]:1/v1", "http://[::1]:1/v1"),
-        (KR + "llm.model", "4.10", "4.10"),
         ("role_mapping.knowledge_researcher_persona", "lean", "lean"),
         ("defaults.agent_timeout_seconds.knowledge_research", "30", 30),
-        ("defaults.agent_timeout_action", "retry", "retry"),
         ("e2e_inspection.enabled", "no", False),
     ],
 )  # fmt: skip
@@ -85,32 +76,23 @@ OWN = "must be {name, server, tool, argument} or {name, folder, framework}"
     [
         (KR + "enabled", "2", "must be true or false"),
         (KR + "enabled", "", "must be true or false"),
-        (KR + "enabled", "[true]", "must be true or false"),
         (KR + "max_entries", "0", WHOLE + " 1 to 1000000"),
-        (KR + "max_entries", "2.0", WHOLE),
-        (KR + "max_entries", "0x10", WHOLE),
         (KR + "max_entries", "null", WHOLE + " 1 to 1000000"),
-        (KR + "max_entries", "{a: 1}", WHOLE),
         (KR + "max_entries", "9" * 5000, WHOLE),
         (KR + "max_age_days", "-1", WHOLE + " 0 to 100000 or null"),
         (KR + "circuit_breaker", "5", "must be a mapping"),
-        (KR + "circuit_breaker.pause_seconds", "901", WHOLE),
         (KR + "cache_match_floor", "tags", "must be one of framework+tags, framework+topic, framework+topic+tags"),
-        (KR + "cache_match", "null", "must be one of sure, seed"),
         (KR + "aliases", "[nuxtjs]", "must be a mapping of other names to frameworks"),
         (KR + "sources", "", "must be a list of context7, deepwiki, web_search or one of your own"),
         (KR + "sources", "[context7, context7]", "each name once"),
         (KR + "fallback_if_mcp_unavailable", "local_docs", "or null"),
         (KR + "knowledge_base_path", "''", "must be the path of a folder"),
         (KR + "knowledge_base_path", '"a\\0b"', "must be the path of a folder"),
-        (KR + "knowledge_base_path", "[a]", "must be the path of a folder"),
         (KR + "web_search.url", "ftp://s3cret/", "must be an http or https URL"),
         (KR + "web_search.api_key_env", "sk-s3cret", "must be the name of an environment variable or null"),
         (KR + "judge", "candidates", "must be one of llm or null"),
         (KR + "llm", "s3cret", "must be a mapping"),
-        (KR + "llm.model", "''", "must be text or null"),
         ("knowledge_research", "[1]", "must be a mapping"),
-        ("defaults.parallel", "0", WHOLE),
         ("defaults.agent_timeout_seconds", "600", "must be a mapping"),
     ],
 )  # fmt: skip
@@ -243,12 +225,6 @@ class TestVariables:
         told = f"KR_LLM__MODEL: {KR}llm.model can't be set, for llm is not a mapping"
         assert problems(tmp_path, "knowledge_research:\n  llm: 5\n", KR_LLM__MODEL="m") == [told]
 
-    def test_names_and_keys_are_each_others_inverse(self) -> None:
-        for key in kinds_of(KnowledgeResearch):
-            assert path_of(f"KR_{key.upper()}") == ("knowledge_research", key)
-            assert f"KR_{key.upper()}" not in OWN_NAMES
-        assert path_of("KR_SERVERS__X__ENV__API_KEY")[1:] == ("servers", "x", "env", "API_KEY")
-
 
 class TestServers:
     def servers(self, folder: Path, text: str, **environ: str) -> Any:
@@ -262,10 +238,6 @@ class TestServers:
         assert (context7.url, context7.command, context7.args) == (None, "npx", ("-y", "8080", "2.10"))
         assert context7.env == {"A": "1", "B": ""}
         assert servers["deepwiki"].url == "https://mcp.deepwiki.com/mcp"
-
-    def test_null_takes_a_server_away(self, tmp_path: Path) -> None:
-        assert list(self.servers(tmp_path, "{deepwiki: null}")) == ["context7"]
-        assert list(self.servers(tmp_path, "", KR_SERVERS__CONTEXT7="null")) == ["deepwiki"]
 
     def test_headers_alone_keep_the_default_url(self, tmp_path: Path) -> None:
         server = self.servers(tmp_path, "{context7: {headers: {K: 'Bearer ${KEY}'}}}", KEY="k")["context7"]
@@ -284,17 +256,6 @@ class TestServers:
         needs = "needs the environment variable KEY, which is not set; it is left out"
         assert settings.warnings == (f"{place} {needs}",)
 
-    @pytest.mark.parametrize(
-        ("written", "environ", "url"),
-        [
-            ("http://${HOST}:${PORT}/mcp", {"HOST": "h", "PORT": "1"}, "http://h:1/mcp"),
-            ("${URL:-http://fallback/}", {}, "http://fallback/"),
-            ("http://h/?k=${K}", {"K": "${HOST}", "HOST": "x"}, "http://h/?k=${HOST}"),
-        ],
-    )
-    def test_urls_expand_once(self, tmp_path: Path, written: str, environ: dict[str, str], url: str) -> None:
-        assert self.servers(tmp_path, f"{{a: {{url: '{written}'}}}}", **environ)["a"].url == url
-
     def test_secrets_stand_in_no_text_of_the_settings(self, tmp_path: Path) -> None:
         environ = {
             "KEY": "s3cret",
@@ -308,14 +269,6 @@ class TestServers:
         texts = (settings, settings.knowledge_research, *settings.knowledge_research.servers.values())
         assert "s3cret" not in "".join(repr(text) + str(text) for text in texts)
 
-    def test_the_form_that_other_programs_write_is_read(self, tmp_path: Path) -> None:
-        text = '{"context7": {"type": "http", "url": "http://h/mcp", "headers": {}}}'
-        settings = load(tmp_path, f"knowledge_research:\n  servers: {text}\n")
-        assert (settings.knowledge_research.servers["context7"].url, settings.warnings) == (
-            "http://h/mcp",
-            (),
-        )
-
 
 class TestTemplate:
     @pytest.mark.parametrize("is_open", [False, True])
@@ -325,11 +278,6 @@ class TestTemplate:
         read = {section: plain(getattr(settings, section)) for section in kinds_of(Configuration)}
         assert read == plain(Configuration())
         assert (settings.warnings, settings.names_persona) == ((), is_open)
-
-    def test_uncommented_it_holds_every_key_of_the_specification(self) -> None:
-        shown = yaml.safe_load(uncommented(render_config()))
-        assert shown == plain(Configuration())
-        assert list(shown) == ["knowledge_research", "role_mapping", "defaults", "e2e_inspection"]
 
     def test_a_persona_may_lie_in_the_project(self, tmp_path: Path) -> None:
         named = "role_mapping: {knowledge_researcher_persona: '{project-root}/my persona.md'}"

@@ -1,6 +1,5 @@
 """What a cloned repository's configuration says of programs, keys and addresses, and the user's own file."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import yaml
 
 from kr.errors import ConfigError
 from kr.settings import Settings, load_settings
-from kr.settings.project import find_project, guarded, shown, trust
+from kr.settings.project import find_project, trust
 
 CONTEXT7 = "https://mcp.context7.com/mcp"
 HOSTILE: dict[str, Any] = {
@@ -102,13 +101,6 @@ def test_trust_is_for_one_file_and_one_user(project: Path, home: Path, tmp_path:
     )
 
 
-@pytest.mark.parametrize("name", ["kr.yaml", "_bmad/bso/config.yaml", "config.yaml"])
-def test_every_file_that_is_found_needs_trust(project: Path, home: Path, name: str) -> None:
-    write(project / name, HOSTILE)
-    (project / "deep").mkdir()
-    assert is_harmless(load(project / "deep", home))
-
-
 def test_a_file_that_the_user_names_is_trusted(project: Path, home: Path) -> None:
     file = write(project / "kr.yaml", HOSTILE)
     for settings in (load(project, home, config=file), load(project, home, KR_CONFIG="kr.yaml")):
@@ -193,19 +185,6 @@ def test_a_projects_server_gets_no_header_of_the_users(project: Path, home: Path
     agree(project, home)
     server = load(project, home).knowledge_research.servers["context7"]
     assert (server.url, server.headers) == ("https://evil.example", {})
-
-
-def test_a_wrong_value_of_the_users_own_file_names_it(project: Path, home: Path) -> None:
-    own = write(home / ".config/kr/kr.yaml", {"max_entries": "many"})
-    with pytest.raises(ConfigError, match=f"^{own}: knowledge_research.max_entries must be"):
-        load(project, home)
-
-
-def test_each_line_shows_what_is_read_in_ascii(project: Path, home: Path) -> None:
-    write(project / "kr.yaml", {"servers": {"x": {"command": "s\u0456", "args": ["a\nb"]}}})
-    [setting] = guarded(find_project(config=None, environ=environ(home), cwd=project), environ(home))
-    assert shown(*setting) == 'knowledge_research.servers.x: {"args": ["a\\nb"], "command": "s\\u0456"}'
-    assert json.loads(shown(*setting).split(": ", 1)[1]) == {"command": "s\u0456", "args": ["a\nb"]}
 
 
 @pytest.mark.parametrize("folder", ["~/notes", "/etc", "../other", "docs/../../x"])
