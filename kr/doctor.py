@@ -31,7 +31,7 @@ from kr.store.reports import edit_at
 from kr.text import counted, one_line
 from kr.times import parse_time, to_text
 from kr.transfer import ARCHIVE, INDEX
-from kr.transfer.export_yaml import export_yaml, render_archive, render_index
+from kr.transfer.export_yaml import export_yaml
 from kr.transfer.import_yaml import import_report, import_yaml
 from kr.transfer.read_index import Item
 
@@ -44,21 +44,17 @@ _ADVICE = {
     "foreign": ". Set KR_DATABASE_URL or --kb to another place",
 }
 
-Severity = Literal["error", "warning", "information"]
-Fix = Callable[[], str]
-"""Does what a finding announced, and says what was done. Raises ``KrError`` or ``OSError``."""
-
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What a check found; ``information`` is no problem. ``repair`` says what ``fix`` would do."""
+    """What a check found; ``information`` is no problem. ``repair`` says what ``fix`` does; ``fix`` says what it did, and may raise."""
 
     check: str
-    severity: Severity
+    severity: Literal["error", "warning", "information"]
     subject: str
     message: str
     repair: str | None = None
-    fix: Fix | None = None
+    fix: Callable[[], str] | None = None
 
     def plain(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("check", "severity", "subject", "message", "repair")}
@@ -75,67 +71,55 @@ class Doctor:
     ) -> None:
         self._store = store
         self._folder = folder
-        self._files = store.files
         self._auto_export = auto_export
         self._clock = clock
 
-    def findings(self) -> list[Diagnosis]:
-        """Say what is wrong."""
-        return [finding for check in self._checks() for finding in self._run(check)]
+    def findings(self) -> Iterator[Diagnosis]:
+        """Say what is wrong, in the order in which it is repaired; an error that stops a check is a finding itself."""
+        for check in self._checks():
+            try:
+                yield from [*check()]
+            except (KrError, OSError) as error:
+                name, why = check.__name__.removeprefix("_"), f"can't be examined: {error}"
+                yield Diagnosis(name, "error", str(self._folder), why)
 
     def repair(self) -> list[dict[str, Any]]:
         """Do what the findings announce, and say of each what was ``done``. Each check sees what was repaired before it."""
         repaired = []
-        for finding in (finding for check in self._checks() for finding in self._run(check)):
+        for finding in self.findings():
             if finding.fix is not None:
                 try:
                     done = finding.fix()
                 except (KrError, OSError) as error:
                     done = f"failed: {error}"
                 repaired.append(finding.plain() | {"done": done})
+        if repaired and self._auto_export:
+            with suppress(KrError, OSError):  # what is in its way is a finding of its own
+                self._export()
         return repaired
 
     def _checks(self) -> Iterator[Check]:
-        """Give the checks in the order in which they repair: a row must be right before it is exported."""
-        try:
-            is_file = not self._store.is_shared and bool(self._store.path)
-        except StoreError as error:
-            bad_url = Diagnosis("database", "error", "KR_DATABASE_URL", str(error))
-            yield lambda: iter([bad_url])
-            return
-        yield self.check_permissions
-        yield self.check_database
-        if is_file:
-            yield self.check_tracked
-        if backup.inspect(self._store).state == "current":
-            yield self.check_integrity
-            if is_file:  # else the folder is a copy, which is made as kr answers
-                yield from (self.check_reports, self.check_orphans, self.check_export)
+        yield self._database
+        with suppress(StoreError):  # which the first check has named
+            if backup.inspect(self._store).state == "current":
+                yield self._integrity
+                if not self._store.is_shared:  # else the folder is a copy, which is made as kr answers
+                    yield from (self._reports, self._orphans, self._exports)
 
-    def _run(self, check: Check) -> list[Diagnosis]:
-        """Run one check; an error that stops it is a finding itself."""
-        findings: list[Diagnosis] = []
-        try:
-            findings += check()
-        except (KrError, OSError) as error:
-            name, why = check.__name__.removeprefix("check_"), f"can't be examined: {error}"
-            findings.append(Diagnosis(name, "error", self._store.location, why))
-        return findings
-
-    def check_permissions(self) -> Iterator[Diagnosis]:
-        """A knowledge base in which this user can save nothing: a read-only disk, somebody else's folder."""
-        for path in (self._folder,) if self._store.is_shared else (self._folder, self._store.path):
+    def _database(self) -> Iterator[Diagnosis]:
+        """What this user may not write, what git keeps, and a database that is absent, corrupt, of another version or program."""
+        store, found = self._store, backup.inspect(self._store)
+        for path in (self._folder,) if store.is_shared else (self._folder, store.path):
             if path.exists() and not os.access(path, os.W_OK):
                 why = "may not be written by this user; let its owner run kr, or change its mode or mount"
                 yield Diagnosis("permissions", "error", str(path), why)
-
-    def check_database(self) -> Iterator[Diagnosis]:
-        """A database that is absent, corrupt, of another version, or another program's."""
-        found = backup.inspect(self._store)
-        about = partial(Diagnosis, "database", subject=self._store.location)
+        if not store.is_shared and (name := tracked_name(store.path)) is not None:
+            why = f"is tracked by git, and is trusted like code: `git rm --cached {name}`, and ignore it"
+            yield Diagnosis("tracked", "warning", str(store.path), why)
+        about = partial(Diagnosis, "database", subject=store.location)
         if found.state == "absent" and (left := self._remains()):
-            why = f"there is no database, but there are {left}"
-            yield about("error", message=why, repair="make a new database from them", fix=self._rebuild)
+            why, repair = f"there is no database, but there are {left}", "make a new database from them"
+            yield about("error", message=why, repair=repair, fix=self._rebuild)
         elif found.state == "absent":
             why = "there is no knowledge base yet; `kr init` or the first research makes it"
             yield about("information", message=why)
@@ -145,24 +129,17 @@ class Doctor:
         elif found.problem is not None:
             yield about("error", message=found.problem + _ADVICE.get(found.state, ""))
 
-    def check_tracked(self) -> Iterator[Diagnosis]:
-        """A database that git keeps: whoever may commit may put anything into it."""
-        path = self._store.path
-        if (name := tracked_name(path)) is not None:
-            why = f"is tracked by git, and is trusted like code: `git rm --cached {name}`, and ignore it"
-            yield Diagnosis("tracked", "warning", str(path), why)
+    def _remains(self) -> str:
+        """Say what a new database could be made of; empty where there is nothing."""
+        exports = [name for name in (INDEX, ARCHIVE) if (self._folder / name).is_file()]
+        found = self._report_paths()
+        return " and ".join([*exports, *([counted(len(found), "report")] if found else [])])
 
     def _replace(self) -> str:
         self._store.close()
         aside = backup.set_aside(self._store.path, self._moment())
         made = self._rebuild()
         return f"{made}; earlier texts, ratings and wordings are in the corrupt file alone, {aside}"
-
-    def _remains(self) -> str:
-        """Say what a new database could be made of; empty where there is nothing."""
-        exports = [name for name in (INDEX, ARCHIVE) if (self._folder / name).is_file()]
-        reports = self._report_paths()
-        return " and ".join([*exports, *([counted(len(reports), "report")] if reports else [])])
 
     def _rebuild(self) -> str:
         """Import the exports into a new database; the reports that they don't name follow as orphans."""
@@ -179,7 +156,7 @@ class Doctor:
     def _moment(self) -> str:
         return f"{self._clock():%Y%m%dT%H%M%SZ}"
 
-    def check_integrity(self) -> Iterator[Diagnosis]:
+    def _integrity(self) -> Iterator[Diagnosis]:
         """Broken pages, indexes, references, and texts that are not those that were written."""
         problems = backup.check(self._store)
         about = partial(Diagnosis, "integrity", "error", self._store.location)
@@ -190,62 +167,53 @@ class Doctor:
             yield about(f"is not sound: {_some(broken)}", repair, self._mend)
 
     def _mend(self) -> str:
-        if self._store.is_shared:
-            with self._store.write() as tx:
-                backup.rebuild_indexes(tx)
-            return "the search index was made anew"
-        path = self._store.path
+        store, kept = self._store, None
         with suppress(StoreError):  # where more than its indexes is broken
-            kept = backup.backup(path, None, self._moment())
-            with self._store.write() as tx:
+            if not store.is_shared:
+                kept = backup.backup(store.path, None, self._moment())
+            with store.write() as tx:
                 backup.rebuild_indexes(tx)
-            if all(line.endswith(backup.NOT_OURS) for line in backup.check(self._store)):
-                return f"indexes rebuilt; the database as it was is {kept}"
-        return self._replace()
+            if all(line.endswith(backup.NOT_OURS) for line in backup.check(store)):
+                return f"indexes rebuilt; the database as it was: {kept}"
+        return "its indexes can't be rebuilt" if store.is_shared else self._replace()
 
-    def check_reports(self) -> Iterator[Diagnosis]:
+    def _reports(self) -> Iterator[Diagnosis]:
         """Entries whose report file is missing, edited or can't be read: the last is no reason to touch the entry."""
         with self._store.read() as tx:
             entries = entry_rows.all(tx)
             kept = {entry.id for entry in entries if lookup.text_of(tx, entry.sha256) is not None}
             edited = {entry.id for entry in entries if edit_at(tx, entry.path, entry.sha256) is not None}
         for entry in entries:
-            state = self._files.state(entry.path)
+            state, is_kept = self._store.files.state(entry.path), entry.id in kept
+            why, settle = f"its report {entry.path} is missing or empty", partial(self._settle, entry)
             if state == "unreadable":
                 why = f"its report {entry.path} can't be read; the entry is left alone"
                 yield Diagnosis("unreadable", "error", entry.id, why)
+            elif state == "absent" and is_kept:
+                repair = "write the file from the text in the database"
+                yield Diagnosis("missing_report", "warning", entry.id, why, repair, settle)
             elif state == "absent":
-                yield self._missing(entry, is_kept=entry.id in kept)
-            elif entry.id in edited & kept:
+                repair = "move it to the archive; its text is lost, so that only research can answer again"
+                archive = partial(self._archive, entry)
+                yield Diagnosis("missing_report", "error", entry.id, why, repair, archive)
+            elif entry.id in edited and is_kept:
                 why = f"somebody edited its report {entry.path}; whoever reads it next takes that in"
                 repair = "take it in as a finding, unless it must wait for `kr review`"
-                fix = partial(self._settle, entry)
-                yield Diagnosis("edited_report", "information", entry.id, why, repair, fix)
-
-    def _missing(self, entry: Entry, *, is_kept: bool) -> Diagnosis:
-        why = f"its report {entry.path} is missing or empty"
-        if is_kept:
-            repair = "write the file from the text in the database"
-            return Diagnosis("missing_report", "warning", entry.id, why, repair, partial(self._settle, entry))
-        repair = "move it to the archive; its text is lost, so that only research can answer again"
-        return Diagnosis("missing_report", "error", entry.id, why, repair, partial(self._archive, entry))
+                yield Diagnosis("edited_report", "information", entry.id, why, repair, settle)
 
     def _settle(self, entry: Entry) -> str:
         """Write a missing file, or take in what somebody wrote into it, as whoever reads the report does."""
         reports.read_report(self._store, entry)
-        if self._files.state(entry.path) != "there":
+        if self._store.files.state(entry.path) != "there":
             raise ReportUnwritable(f"{entry.path} can't be written")
         return "done"
 
     def _archive(self, entry: Entry) -> str:
         with self._store.write() as tx:
-            row = entry_rows.get(tx, entry.id)
-            if row is None or self._files.state(row.path) != "absent":
-                return "somebody else has put it right"
             entry_rows.archive(tx, entry.id, "manual", self._clock())
         return "archived"
 
-    def check_orphans(self) -> Iterator[Diagnosis]:
+    def _orphans(self) -> Iterator[Diagnosis]:
         """Report files that no entry has, live or archived."""
         with self._store.read() as tx:
             for path in self._report_paths():
@@ -272,7 +240,7 @@ class Doctor:
 
     def _read_item(self, path: str) -> Item | None:
         """Make the item of an index that a report's own header tells; None where it does not follow the template."""
-        text = self._files.read_text(path)
+        text = self._store.files.read_text(path)
         shape = parse_report(text)
         framework = _plain(shape.header["Framework"]) if shape else ""
         topic = _plain(shape.title.removeprefix("# ")).removeprefix(f"{framework} - ") if shape else ""
@@ -292,23 +260,14 @@ class Doctor:
             status="stale" if origin_of(text) in {"skeleton", "baseline"} else "fresh",
         )
 
-    def check_export(self) -> Iterator[Diagnosis]:
-        """``index.yaml`` and ``_archived-index.yaml`` that don't say what the database says."""
+    def _exports(self) -> Iterator[Diagnosis]:
+        """Exports that are wanted and not there: a new database could not be made of them."""
         with self._store.read() as tx:
-            live, archived = entry_rows.all(tx), entry_rows.archived_since(tx, 0)
-        is_wanted = self._auto_export and bool(live or archived)
-        repair = "export both files; an index that kr did not write is imported first"
-        for name, text in ((INDEX, render_index(live)), (ARCHIVE, "".join(render_archive(archived)))):
-            path = self._folder / name
-            about = partial(Diagnosis, "export", subject=str(path))
-            if not path.exists() and is_wanted:
-                yield about("warning", message="is missing", repair=repair, fix=self._export)
-            elif path.exists() and not path.is_file():
-                why = "is not a regular file; move it away, and the next export writes the file"
-                yield about("error", message=why)
-            elif path.exists() and path.read_bytes() != text.encode():
-                why = "differs from the database, as it does after each hit"
-                yield about("information", message=why, repair=repair, fix=self._export)
+            is_wanted = self._auto_export and bool(entry_rows.count(tx))
+        lacking = [name for name in (INDEX, ARCHIVE) if not (self._folder / name).is_file()]
+        if is_wanted and lacking:
+            why = f"{' and '.join(lacking)}: no such file"
+            yield Diagnosis("export", "warning", str(self._folder), why, "export both files", self._export)
 
     def _export(self) -> str:
         export_yaml(self._store, self._folder)

@@ -26,6 +26,7 @@ from kr.recording import RecordEnvelope
 from kr.requests import Mode
 from kr.research.service import ResearchService
 from kr.sources.network import run
+from kr.store.lookup import RequestRow
 
 logger = logging.getLogger(__name__)
 
@@ -163,6 +164,9 @@ class SharedResearch(ResearchService):
             return self.server.post(Envelope, path, data, seconds=seconds, **wanted)
         except ServerGone as gone:
             return failure(data, Problem(type=gone.code, message=str(gone)), mode=default_mode)
+
+    def keep_row(self, row: RequestRow) -> None:
+        """Keep none: the server keeps its own."""
 
 
 class SharedApp(App):

@@ -12,10 +12,9 @@ import pytest
 import yaml
 
 from kr.app import App
-from kr.store import SCHEMA_VERSION, backup, entries, lookup, reports, saving
+from kr.store import SCHEMA_VERSION, backup, entries, reports, saving
 from kr.store.engine import Store
 from kr.transfer.export_yaml import export_yaml
-from tests.support.older import make_unreleased
 from tests.support.program import Project
 from tests.support.stores import draft, obey_permissions, protected, sql
 
@@ -175,18 +174,6 @@ def test_a_lost_report_whose_text_is_not_kept_is_archived_and_no_return_is_promi
     assert [item["id"] for item in exported] == ["vue-slots"]
 
 
-def test_a_folder_in_an_exports_place_is_named_and_not_repaired(project: Project) -> None:
-    keep(project, "slots")
-    index = project.base / "index.yaml"
-    index.unlink()
-    index.mkdir()
-    value = repair(project)
-    assert value["repaired"] == []
-    (finding,) = [row for row in value["findings"] if row["subject"] == str(index)]
-    assert "not a regular file" in finding["message"]
-    assert (finding["check"], finding["repair"]) == ("export", None)
-
-
 def test_an_orphan_report_becomes_an_entry_again(project: Project) -> None:
     keep(project, "slots")
     put(project, "frameworks/c/c.md", REPORT.format(framework="C++", topic="move semantics"))
@@ -213,45 +200,6 @@ def research(project: Project, topic: str, **changes: Any) -> Callable[[App], ob
     return lambda app: saving.save(app.store, made, text, project.clock())
 
 
-def test_a_stale_export_is_written_anew(project: Project) -> None:
-    keep(project, "slots")
-    index = project.base / "index.yaml"
-    old = index.read_bytes()
-    with project.app() as app:
-        text = REPORT.format(framework="vue", topic="plugins")
-        saving.save(app.store, draft("vue", "plugins"), text, project.clock())
-    assert index.read_bytes() == old
-    assert found(report(project)) == [("export", "information")]
-    assert repair(project)["problems"] == 0
-    assert [item["id"] for item in yaml.safe_load(index.read_text())] == ["vue-plugins", "vue-slots"]
-    assert not list(project.base.glob("*.bak"))
-
-
-def test_an_export_that_a_person_changed_is_kept_as_a_copy(project: Project) -> None:
-    keep(project, "slots")
-    put(project, "index.yaml", "- {id: mine}\n")
-    assert repair(project)["problems"] == 0
-    (copy,) = project.base.glob("index.yaml.*.bak")
-    assert copy.read_text() == "- {id: mine}\n"
-
-
-def test_a_hit_alone_makes_no_problem_of_the_export(project: Project) -> None:
-    keep(project, "slots")
-    project.clock.pass_days(3)
-    with project.app() as app, app.store.write() as tx:
-        lookup.touch(tx, "vue-slots", project.clock())
-    assert found(report(project)) == [("export", "information")]
-    assert report(project)["problems"] == 0
-
-
-def test_without_auto_export_a_missing_file_is_no_problem(project: Project) -> None:
-    keep(project, "slots")
-    (project.base / "index.yaml").unlink()
-    assert found(report(project)) == [("export", "warning")]
-    project.env["KR_AUTO_EXPORT"] = "false"
-    assert report(project)["findings"] == []
-
-
 def exports(project: Project) -> list[str]:
     return [(project.base / name).read_text() for name in ("index.yaml", "_archived-index.yaml")]
 
@@ -268,14 +216,6 @@ def test_a_missing_index_is_damage_and_comes_back_from_the_exports(project: Proj
     assert repair(project)["problems"] == 0
     assert exports(project) == before
     assert len(list(project.base.glob("kr.db.*.damaged"))) == 1
-
-
-def test_what_the_exports_do_not_hold_is_told(project: Project) -> None:
-    project.know("rows", "columns")
-    project.run("rate", "vue-rows", "--worked")
-    project.sql("DROP TABLE archived_entries")
-    [done] = [row["done"] for row in repair(project)["repaired"] if row["check"] == "database"]
-    assert "earlier texts, ratings and wordings are in the corrupt file alone" in done
 
 
 def damage(database: Path) -> bytes:
@@ -299,16 +239,6 @@ def test_a_damaged_database_is_kept_and_what_it_held_comes_back(project: Project
     (kept,) = project.base.glob("kr.db.*.damaged")
     assert kept.read_bytes() == broken
     assert all(len(path.read_bytes()) > 100 for path in (project.base / "frameworks/vue").glob("*.md"))
-
-
-def test_a_schema_that_is_no_text_is_damage(project: Project) -> None:
-    keep(project, "slots")
-    content = project.database.read_bytes()
-    assert b"CREATE TABLE entries" in content
-    project.database.write_bytes(content.replace(b"CREATE TABLE entries", b"CREATE TABL\xd4 entries"))
-    assert report(project)["problems"]
-    assert repair(project)["problems"] == 0
-    assert ids(project) == ["vue-slots"]
 
 
 def test_a_deleted_database_is_rebuilt_from_exports_and_reports(project: Project) -> None:
@@ -350,15 +280,6 @@ def test_a_newer_database_is_a_problem_that_nobody_repairs(project: Project) -> 
     assert (value["problems"], value["repaired"]) == (1, [])
     assert "newer kr" in value["findings"][0]["message"]
     assert state(project.base) == before
-
-
-def test_an_unreleased_database_is_left_alone_and_a_way_on_is_told(project: Project) -> None:
-    make_unreleased(project.database)
-    before = project.database.read_bytes()
-    value = repair(project)
-    assert found(value) == [("database", "error")]
-    assert "export-yaml" in value["findings"][0]["message"]
-    assert project.database.read_bytes() == before
 
 
 def test_a_report_that_somebody_edited_is_told_and_taken_in(project: Project) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.store import entries, ledger
+from kr.store import ledger
 from tests.support.program import Project
 from tests.support.samples import fill
 
@@ -29,14 +29,6 @@ def test_an_absent_knowledge_base_counts_nothing_and_is_not_made(project: Projec
     assert value["requests"]["total"] == value["index"]["entries"] == value["spending"]["charged"] == 0
     assert value["requests"]["hit_rate"] is None
     assert not project.base.exists()
-
-
-def test_an_absent_and_an_empty_knowledge_base_have_the_same_shape(project: Project) -> None:
-    with project.app() as app:
-        absent = app.stats()
-        with app.store.write() as tx:
-            assert entries.count(tx) == 0
-        assert app.stats() == absent
 
 
 def test_hits_and_misses(filled: Project) -> None:

@@ -96,18 +96,14 @@ class Group(Command, click.Group):
 
 
 def kr_command(
-    name: str,
-    *examples: str,
-    group: click.Group | None = None,
-    cls: type[Command] = Command,
-    **settings: Any,
+    name: str, *examples: str, group: click.Group | None = None, **settings: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
     """Make a command of a function that takes the context first; its ``examples`` end its help."""
     make = click.command if group is None else group.command
     ending = {"epilog": _shown_examples(examples), **settings}
 
     def add(function: Callable[..., Any]) -> click.Command:
-        made: click.Command = make(name, cls=cls, **ending)(click.pass_context(function))
+        made: click.Command = make(name, cls=Command, **ending)(click.pass_context(function))
         return made
 
     return add
@@ -341,13 +337,6 @@ def write_out(text: str) -> None:
             raise KrError(f"standard output can't be written: {error.strerror}") from error
 
 
-def at_most(limit: int | None, rows: list[Any]) -> list[Any]:
-    """Cut a list that was asked for with one more than its limit, and say so on standard error."""
-    if limit is not None and len(rows) > limit:
-        click.echo(f"the first {limit} shown; --limit N shows more", err=True)
-    return rows[:limit]
-
-
 def is_dumb() -> bool:
     """Tell whether the terminal can't move its cursor."""
     return os.environ.get("TERM") == "dumb"
@@ -377,12 +366,12 @@ def readable(value: Any, indent: str = "") -> list[str]:
 
 def _row(row: dict[str, Any], indent: str) -> list[str]:
     """Show a row: what comes first in it, what is known beside it, then what takes lines of its own."""
-    (_, title), *more = row.items()
-    facts = {name: it for name, it in more if it is not None and it not in ([], "")}
-    blocks = {name: it for name, it in facts.items() if _block(it, "")}
-    beside = [f"{name.replace('_', ' ')} {_scalar(it)}" for name, it in facts.items() if name not in blocks]
+    blocks = {name: it for name, it in row.items() if _block(it, "")}
+    title, *names = (name for name in row if name not in blocks)
+    known = [name for name in names if row[name] is not None and row[name] not in ([], "")]
+    beside = "; ".join(f"{name.replace('_', ' ')} {_scalar(row[name])}" for name in known)
     below = f"{indent}    "
-    return [*wrapped(f"{indent}{_scalar(title)}  ", "; ".join(beside), below), *readable(blocks, below)]
+    return [*wrapped(f"{indent}{_scalar(row[title])}  ", beside, below), *readable(blocks, below)]
 
 
 def _block(value: Any, indent: str) -> list[str]:
@@ -433,9 +422,6 @@ def problem_lines(value: dict[str, Any]) -> Iterator[str]:
 class TerminalProgress:
     """Says on standard error what a research waits for, where a person watches."""
 
-    def __init__(self) -> None:
-        self._line = ""
-
     def asking(self, source: str) -> None:
         self._show(f"asking {source} …")
 
@@ -445,7 +431,7 @@ class TerminalProgress:
     def done(self) -> None:
         self._show("")
 
-    def _show(self, line: str) -> None:
-        if line != self._line and sys.stderr.isatty() and not is_dumb():
+    @staticmethod
+    def _show(line: str) -> None:
+        if sys.stderr.isatty() and not is_dumb():
             click.echo(f"\r\x1b[K{line}", err=True, nl=False)
-        self._line = line

@@ -40,8 +40,7 @@ def search(app: "App", words: tuple[str, ...], framework: str | None, limit: int
 
     What holds only some of the words comes last. kr entries show ID --report shows a whole report.
     """
-    found = app.search_all(" ".join(words), framework=framework, limit=limit + 1)
-    return {name: common.at_most(limit, rows) for name, rows in found.items()}
+    return app.search_all(" ".join(words), framework=framework, limit=limit)
 
 
 @common.kr_group(
@@ -67,10 +66,9 @@ def command() -> None:
 @common.framework_option
 @click.option("--status", type=click.Choice(_STATUSES), help="As of today; withdrawn: rated wrong.")
 @common.limit_option()
-def list_entries(app: "App", limit: int | None, **wanted: Any) -> common.Output:
+def list_entries(app: "App", **wanted: Any) -> common.Output:
     """List the entries, the last accessed first."""
-    found = app.entries(**wanted, limit=limit and limit + 1)["entries"]
-    return common.Output(value=common.at_most(limit, found), columns=LISTED)
+    return common.Output(value=app.entries(**wanted)["entries"], columns=LISTED)
 
 
 @common.operation(
@@ -127,10 +125,9 @@ def archive() -> None:
 @common.framework_option
 @click.option("--reason", type=click.Choice(_REASONS), help="Evicted for room, too old, or removed by hand.")
 @common.limit_option()
-def list_archive(app: "App", limit: int | None, **wanted: Any) -> common.Output:
+def list_archive(app: "App", **wanted: Any) -> common.Output:
     """List the archived entries, the last archived first."""
-    found = app.catalog.archive(**wanted, limit=limit and limit + 1)
-    return common.Output(value=common.at_most(limit, found), columns=ARCHIVED)
+    return common.Output(value=app.catalog.archive(**wanted), columns=ARCHIVED)
 
 
 _NUMBER = click.option("--archive-id", type=int, help="Which one, by its number in kr archive list.")

@@ -3,7 +3,6 @@
 import json
 import logging
 import os
-import stat
 import sys
 import uuid
 from contextlib import AbstractContextManager
@@ -112,25 +111,18 @@ def _changing(app: "App") -> AbstractContextManager["Lessons"]:
     return app.lessons(timeout=60.0)
 
 
-def _require_phase(app: "App", phase: str | None) -> None:
-    phases = app.settings.knowledge_research.all_phases
-    if phase not in {None, *phases}:
-        raise click.BadParameter(f"{phase!r} is not one of {', '.join(phases)}.", param_hint="--phase")
-
-
 _PHASE = click.option("--phase", help="Only lessons of this phase.")
 
 
 def _list(app: "App", phase: str | None, limit: int, query: str = "") -> common.Output:
-    _require_phase(app, phase)
     with app.lessons() as lessons:
-        found = lessons.lessons(phase=phase, query=query, limit=limit + 1)
-    return common.Output(value=common.at_most(limit, found), columns=LISTED)
+        found = lessons.lessons(phase=phase, query=query, limit=limit)
+    return common.Output(value=found, columns=LISTED)
 
 
 @common.operation("list", "kr lessons list --phase dev-execution --limit 20", group=command, only_reads=True)
 @_PHASE
-@common.limit_option(100)
+@common.limit_option(1000)
 def list_(app: "App", phase: str | None, limit: int) -> common.Output:
     """List lessons, the newest first: how often each was given, and how often its failure came back."""
     return _list(app, phase, limit)
@@ -139,7 +131,7 @@ def list_(app: "App", phase: str | None, limit: int) -> common.Output:
 @common.operation("search", 'kr lessons search "row height"', group=command, only_reads=True)
 @click.argument("words", nargs=-1, required=True)
 @_PHASE
-@common.limit_option(100)
+@common.limit_option(1000)
 def search(app: "App", words: tuple[str, ...], phase: str | None, limit: int) -> common.Output:
     """Find lessons by WORDS, the most relevant first."""
     return _list(app, phase, limit, " ".join(words))
@@ -193,7 +185,8 @@ def add(app: "App", *, symptom: str, fix: str, phase: str, tags: tuple[str, ...]
     if os.environ.get("KR_SERVER"):
         lesson = {"symptom": symptom, "fix": fix, "ref": ref, "tags": tags}
         return app.record_lessons(json.dumps({**_identity(), "phase": phase, "lesson": lesson}).encode())
-    _require_phase(app, phase)
+    if phase not in (phases := app.settings.knowledge_research.all_phases):
+        raise click.BadParameter(f"{phase!r} is not one of {', '.join(phases)}.", param_hint="--phase")
     with _changing(app) as lessons:
         added = lessons.add(symptom, fix, phase=phase, tags=tags, ref=ref, by_person=common.is_person())
     if added["status"] == "quarantined":
@@ -232,20 +225,8 @@ PostToolUseFailure and SubagentStop:
 """
 
 
-class _FailsOpen(common.Command):
-    """A command whose wrong command line is reported, and stops nobody: status 2 would block the agent."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(ctx, args)
-        except click.UsageError as error:
-            _tell(error.format_message())
-            ctx.exit(0)
-
-
 @common.kr_command(
     "hook",
-    cls=_FailsOpen,
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
     epilog=_HOOK_EPILOG,
 )
@@ -269,7 +250,10 @@ def hook(ctx: click.Context, /, phase: str | None, story_key: str) -> None:
             os.chdir(cwd)
         with common.open_app(ctx, may_share=True) as app:
             app.server_timeout = 3.0
-            known = _known_phase(app, event.phase or phase)
+            phase, allowed = event.phase or phase, app.settings.knowledge_research.all_phases
+            if phase and phase not in allowed:
+                _tell(f"unknown phase {phase!r} passed over; allowed: {', '.join(allowed)}")
+            known = phase if phase in allowed else DEFAULT_PHASE
             identity = {"session_id": event.session_id, "story_key": story_key or "0-0"}
             if isinstance(event, Start):
                 answer = _give(app, event, known, identity)
@@ -278,22 +262,11 @@ def hook(ctx: click.Context, /, phase: str | None, story_key: str) -> None:
         if answer is not None:
             click.echo(json.dumps(answer))  # ASCII, so that no locale stands between us and the reader
     except Exception as error:  # noqa: BLE001 - a hook that fails must not stop the agent
-        _tell(
-            f"{error}; docs/agents.md shows what Claude Code sends"
-            if isinstance(error, ValueError)
-            else str(error)
-        )
+        _tell(str(error))
 
 
 def _tell(problem: str) -> None:
     click.echo(f"kr hook: {problem}", err=True)
-
-
-def _known_phase(app: "App", phase: str | None) -> str:
-    allowed = app.settings.knowledge_research.all_phases
-    if phase and phase not in allowed:
-        _tell(f"unknown phase {phase!r} passed over; allowed: {', '.join(allowed)}")
-    return phase if phase in allowed else DEFAULT_PHASE
 
 
 def _give(app: "App", event: Start, phase: str, identity: dict[str, str]) -> dict[str, Any] | None:
@@ -308,8 +281,11 @@ def _give(app: "App", event: Start, phase: str, identity: dict[str, str]) -> dic
 
 def _record(app: "App", event: Failure, phase: str, identity: dict[str, str]) -> dict[str, Any] | None:
     """Record what a failure teaches. Who reports one without a lesson is asked for its words first, once."""
+    from kr.lessons.events import read_return  # heavy
+    from kr.lessons.record import evident_events  # heavy
+
     returned = event.agent_return
-    events = app.evident_events(phase, returned)
+    events = evident_events(phase, read_return(returned), app.settings)
     has_lessons = bool(returned.get("lessons") or returned.get("lesson"))
     if events and not has_lessons and event.may_ask:
         return {"decision": "block", "reason": ASK_FOR_LESSONS}
@@ -326,13 +302,11 @@ def _tail(path: str) -> str:
 
     A session that starts names a transcript that only its first message writes.
     """
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except FileNotFoundError:
+    file = Path(path)
+    if not file.exists():
         return ""
-    with os.fdopen(file, "rb") as stream:
-        status = os.fstat(file)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(f"{path} is not a regular file")
-        stream.seek(max(status.st_size - LOOKED_AT, 0))
+    if not file.is_file():
+        raise OSError(f"{path} is not a regular file")
+    with file.open("rb") as stream:
+        stream.seek(max(file.stat().st_size - LOOKED_AT, 0))
         return stream.read(LOOKED_AT).decode(errors="replace")

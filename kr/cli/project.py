@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kr.cli import common
-from kr.errors import ConfigError, KrError
+from kr.errors import KrError
 from kr.settings import Settings, load_settings
 from kr.settings.model import render_config
 from kr.settings.project import (
@@ -71,18 +71,14 @@ def _file(path: object, *, is_new: bool) -> dict[str, str]:
 
 
 def _write_config(project: Project, kb: str | None, environ: Mapping[str, str]) -> bool:
-    """Write the file that fits, and trust it; False where another process wrote one meanwhile. Raises ``ConfigError``."""
+    """Write the file that fits, and trust it; False where another process wrote one meanwhile."""
     path = project.root / CONFIG
     text = render_config(_chosen_base(project, kb, environ))
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        if path.is_file():
-            return False
-        raise ConfigError(f"{path}: exists and is not a file; move it away and run kr init again") from None
-    except OSError as error:
-        raise ConfigError(f"{path}: can't be written: {error.strerror}") from error
+        return False
     trust_file(replace(project, file=read_config(path)), environ)
     return True
 
@@ -115,17 +111,14 @@ def _version_control(settings: Settings, files: list[dict[str, str]]) -> str:
 
 
 def _ignore(file: Path, line: str) -> dict[str, str]:
-    """Add a line to .gitignore where none names the folder yet. Raises ``ConfigError``."""
-    try:
-        refuse_link(file)
-        text = file.read_text(encoding="utf-8", errors="surrogateescape") if file.exists() else ""
-        if any(known.strip().strip("/") == line.strip("/") for known in text.splitlines()):
-            return {"path": str(file), "state": "exists"}
-        descriptor = open_own(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        with os.fdopen(descriptor, "a", encoding="utf-8") as stream:
-            stream.write(f"\n{line}\n" if text and not text.endswith("\n") else f"{line}\n")
-    except OSError as error:
-        raise ConfigError(f"{file}: can't be changed: {error.strerror}") from error
+    """Add a line to .gitignore where none names the folder yet."""
+    refuse_link(file)
+    text = file.read_text(encoding="utf-8", errors="surrogateescape") if file.exists() else ""
+    if any(known.strip().strip("/") == line.strip("/") for known in text.splitlines()):
+        return {"path": str(file), "state": "exists"}
+    descriptor = open_own(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    with os.fdopen(descriptor, "a", encoding="utf-8") as stream:
+        stream.write(f"\n{line}\n" if text and not text.endswith("\n") else f"{line}\n")
     return {"path": str(file), "state": "changed" if text else "created"}
 
 

@@ -116,4 +116,5 @@ def explain(app: "App", **given: Any) -> dict[str, Any]:
     try:
         return app.explain(common.given_request(given))
     except InvalidRequest as error:
-        raise KrError("; ".join(f"{it.field}: {it.message}" for it in error.fields)) from error
+        problems = (f"{it.field}: {it.message.removeprefix('Validation failed: ')}" for it in error.fields)
+        raise KrError("; ".join(problems)) from error

@@ -2,7 +2,6 @@
 
 import shlex
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -179,28 +178,19 @@ def _problems(value: dict[str, Any]) -> list[str]:
 
 
 def _watcher() -> OnChange:
-    """Tell on standard error how steps and sub-tasks change; what had ended before is not told."""
-    told: dict[str, str] = {}
+    """Tell on standard error how steps and sub-tasks change."""
+    told: set[str] = set()
 
     def changed(instance: Instance) -> None:
-        is_first = not told
-        for name, state in _states(instance):
-            is_old = is_first and state.startswith(("completed", "skipped"))
-            if state != told.get(name, "pending") and not is_old:
-                click.echo(f"{time.strftime('%H:%M:%S')} {one_line(f'{name}: {state}', 200)}", err=True)
-        told.update(_states(instance))
+        for step in instance.steps:
+            tasks = ((f"{step.id}: {task.name}", task) for task in step.sub_tasks)
+            for name, run in (*tasks, (step.id, step)):
+                line = f"{name}: {run.status}" + (f": {run.details}" if run.details else "")
+                if run.status != "pending" and line not in told:
+                    click.echo(f"{time.strftime('%H:%M:%S')} {one_line(line, 200)}", err=True)
+                told.add(line)
 
     return changed
-
-
-def _states(instance: Instance) -> Iterator[tuple[str, str]]:
-    """Yield each sub-task, step, and the instance once it rests, with what is to be told of it."""
-    for step in instance.steps:
-        for name, run in (*((f"{step.id}: {task.name}", task) for task in step.sub_tasks), (step.id, step)):
-            is_ended = run.status not in {"running", "pending"} and run.details
-            yield name, f"{run.status}: {run.details}" if is_ended else run.status
-    if instance.status in {"completed", "failed", "waiting"}:
-        yield instance.workflow_id, instance.status
 
 
 def _view(value: dict[str, Any]) -> list[str]:

@@ -13,7 +13,6 @@ from kr.models import (
     Envelope,
     Problem,
     Query,
-    ResearchEnvelope,
     Tier,
     failure,
     in_one_line,
@@ -209,7 +208,7 @@ class ResearchService:
             return self._refuse(data, validation_problems(error.fields), mode=default_mode)
 
     @staticmethod
-    def _research(run: Run) -> ResearchEnvelope:
+    def _research(run: Run) -> Envelope:
         """Answer from the cache, else from what is to be found out. Raises ``InvalidRequest`` for a named entry that can't be served."""
         found, wanted = Lookup(), run.overrides.use
         try:
@@ -248,11 +247,15 @@ class ResearchService:
             error=in_one_line(problems),
             **known,
         )
+        self.keep_row(row)
+        return envelope
+
+    def keep_row(self, row: RequestRow) -> None:
+        """Keep the row of a request that was refused."""
         try:
             self.store.change(lambda tx: lookup.log_request(tx, row), scope=None)
         except StoreError as error:
             logger.warning("%s", error)
-        return envelope
 
     def _inject(self, request: LessonsInjectRequest) -> Envelope:
         from kr.lessons.book import open_book  # heavy

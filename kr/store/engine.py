@@ -5,6 +5,7 @@ Statements are SQL text that SQLite and PostgreSQL both run, with named paramete
 
 import json
 import logging
+import os
 import random
 import sqlite3
 import time
@@ -197,7 +198,7 @@ class Store:
             )
         if self.url is None:
             own = self.folder / "kr.db"
-            if own.is_symlink():
+            if os.path.islink(own):  # unlike pathlib's, of what can't be reached it is none
                 raise StoreError(
                     f"{own}: is a symbolic link, and is not followed; KR_DATABASE_URL names a database elsewhere"
                 )

@@ -69,16 +69,6 @@ def test_init_writes_once_and_never_again(tmp_path: Path) -> None:
     assert "persona_load_failed: using lean persona" not in answer["results"]["degradation_notes"]
 
 
-def test_init_tells_of_a_folder_in_the_place_of_its_file(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project")
-    (project.root / "kr.yaml").unlink()
-    (project.root / "kr.yaml").mkdir()
-    done = project.run("init")
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert f"{project.root}/kr.yaml: exists and is not a file; move it away".encode() in done.stderr
-    assert not project.base.exists()
-
-
 @pytest.mark.parametrize(
     ("before", "after", "state"),
     [

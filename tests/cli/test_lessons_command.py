@@ -83,18 +83,6 @@ def run_obeying(project: Project, *arguments: str, stdin: str = "") -> "subproce
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("protects", ["lessons", "."])
-def test_missing_permission_is_told_with_its_folder(project: Project, protects: str) -> None:
-    folder = (project.base / protects).resolve()
-    folder.mkdir(parents=True)
-    with protected(folder):
-        done = run_obeying(project, "record", "--request", "-", stdin=json.dumps(record_data()))
-    answer = json.loads(done.stdout)
-    assert (done.returncode, answer["status"]) == (0, "failure")
-    assert "Permission denied" in answer["errors"][0]["message"]
-    assert str(folder) in answer["errors"][0]["message"]
-
-
 def test_a_lesson_that_can_t_be_written_names_the_file(project: Project) -> None:
     path = write(project, "- [2026-01-01] [x] y")
     before = path.read_bytes()
@@ -116,22 +104,6 @@ def test_a_knowledge_base_that_is_read_only_costs_the_counts_alone(project: Proj
     assert (done.returncode, json.loads(done.stdout)["results"]["injected_count"]) == (0, 1)
     assert "not counted" in done.stderr
     assert "Permission denied" in done.stderr
-
-
-@pytest.mark.parametrize("words", ["stats", "search look", "lessons list"])
-def test_looking_into_a_knowledge_base_that_is_read_only_warns_of_no_counts(
-    project: Project, words: str
-) -> None:
-    project.run("stats")
-    write(project, "- [2026-01-01] [code-review] look twice")
-    with protected(project.base, project.base / "lessons", *project.base.glob("kr.db*")):
-        done = subprocess.run(
-            [sys.executable, "-m", "kr", *words.split()],
-            cwd=project.root, env=project.environ(), text=True, capture_output=True,
-            preexec_fn=obey_permissions, check=False, timeout=60,
-        )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "not counted" not in done.stderr
 
 
 def test_a_search_of_everything_shows_no_lesson_that_waits_or_is_retired(project: Project) -> None:
@@ -198,19 +170,6 @@ def test_bad_injections_fail(project: Project, document: dict[str, object], fiel
     assert answer["errors"][0]["message"].startswith(message)
 
 
-def test_research_takes_the_mode_too(project: Project) -> None:
-    write(project, "- [2026-01-01] [code-review] look twice")
-    answer = project.ask(
-        {
-            "story_key": "3-1",
-            "session_id": "s",
-            "mode": "lessons-inject",
-            "lessons_inject": {"phase": "code-review"},
-        }
-    )
-    assert (answer["status"], answer["mode"]) == ("success", "lessons-inject")
-
-
 def test_unreadable_lines_are_told_on_standard_error(project: Project) -> None:
     write(project, "- [2026-01-01] [code-review] a", "prose")
     done = project.run("lessons", "inject", "--phase", "code-review", "--format", "text")
@@ -239,29 +198,6 @@ def test_list_and_search(project: Project) -> None:
     assert [item["ref"] for item in found] == ["a.java:3"]
     assert yaml.safe_load(project.run("lessons", "search", "kubernetes").stdout) == []
     assert not project.database.exists()
-
-
-def test_stats_counts_what_the_file_holds(project: Project) -> None:
-    path = write(
-        project, "- [2026-01-01] [code-review] look twice", "- [2026-01-02] [code-review] look again"
-    )
-
-    def counted() -> object:
-        return json.loads(project.run("stats", "--format", "json").stdout)["lessons"]["total"]
-
-    assert counted() == 0
-    assert not project.database.exists()
-    project.run("lessons", "inject", "--phase", "code-review")
-    assert counted() == 2
-    path.write_text("- [2026-01-01] [code-review] look thrice\n", encoding="utf-8")
-    assert counted() == 1
-    path.unlink()
-    assert counted() == 0
-    assert project.sql("SELECT count(*), sum(injected) FROM lessons") == [(3, 2)]
-    write(project, "- [2026-01-01] [code-review] look twice")
-    listed = json.loads(project.run("lessons", "list", "--format", "json").stdout)
-    assert [lesson["injected"] for lesson in listed] == [1]
-    assert project.sql("SELECT lessons FROM lessons_by_phase") == [(1,)]
 
 
 def test_import(project: Project) -> None:
@@ -323,18 +259,6 @@ def test_a_phase_of_ones_own(project: Project) -> None:
     )
     assert yaml.safe_load(done.stdout)["status"] == "recorded"
     assert b"row-height" in project.run("lessons", "inject", "--phase", "release").stdout
-    assert project.run("lessons", "list", "--phase", "releases").returncode == 2
-
-
-def test_own_remedies_beside_the_lessons(project: Project) -> None:
-    path = project.root / FILE
-    path.parent.mkdir(parents=True)
-    (path.parent / "remedies.yaml").write_text("- {match: 'queue is full', fix: Drain the queue first}\n")
-    done = project.run(
-        "lessons", "record", "--request", "-", stdin=yaml.safe_dump(record_data(errors=["queue is full"]))
-    )
-    (entry,) = yaml.safe_load(done.stdout)["results"]["recorded_entries"]
-    assert entry["summary"] == "queue is full: Drain the queue first"
 
 
 def test_a_lesson_in_ones_own_words(project: Project) -> None:
@@ -386,13 +310,3 @@ def test_a_lesson_that_is_worded_anew_keeps_its_pin_and_its_counts(project: Proj
         for it in json.loads(project.run("lessons", "list", "--format", "json").stdout)
     }
     assert states == {old["id"]: ("superseded", 0), new["id"]: ("pinned", 2)}
-
-
-def test_a_lesson_that_is_added_or_imported_again_did_not_come_back(project: Project) -> None:
-    words = ("lessons", "add", "Rows drift apart", "--fix", "Set a fixed row-height")
-    assert [project.run(*words).returncode for _ in range(2)] == [0, 1]
-    copy = project.root / "copy.md"
-    copy.write_bytes((project.root / FILE).read_bytes())
-    project.run("lessons", "import", str(copy))
-    (lesson,) = json.loads(project.run("lessons", "list", "--format", "json").stdout)
-    assert (lesson["recurred"], lesson["last_recurred_at"]) == (0, None)

@@ -123,15 +123,6 @@ def test_a_mistyped_command_is_answered_with_the_nearest(
     assert nearest in told
 
 
-@pytest.mark.parametrize("group", [(), ("lessons",), ("db",)], ids=str)
-def test_a_group_without_a_command_shows_its_help_and_no_error(
-    project: Project, group: tuple[str, ...]
-) -> None:
-    done = project.run(*group)
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr == project.run(*group, "--help").stdout
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -186,16 +177,3 @@ def test_the_schema_of_a_request_is_printed_and_fits_one(project: Project, comma
         asked, broken, where = request(), request(topic=" "), ["research_query", "topic"]
     validator.validate(asked)
     assert [error.path for error in validator.iter_errors(broken)] == [deque(where)]
-
-
-def test_a_list_says_that_it_was_cut(project: Project) -> None:
-    for topic in ("slots", "slots of tables", "watchers of slots"):
-        project.know(topic)
-    project.run("entries", "remove", "vue-slots")
-    cut = {
-        "entries list": b"the first 1 shown; --limit N shows more\n",
-        "search slots": b"the first 1 shown; --limit N shows more\n",
-        "archive list": b"",
-    }
-    for command, told in cut.items():
-        assert project.run(*command.split(), "--limit", "1").stderr == told

@@ -2,12 +2,10 @@
 
 import json
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
 
 import pytest
 import yaml
@@ -31,12 +29,6 @@ def test_yaml_on_a_pipe_and_nothing_else(project: Project, context7: StandIn) ->
     assert list(answer)[:4] == ["status", "story_key", "mode", "session_id"]
     assert (answer["status"], answer["story_key"]) == ("success", "3-1")
     assert context7.calls()
-
-
-def test_json_is_asked_for_before_or_after_the_command(project: Project) -> None:
-    before = project.run("--format", "json", "research", "--request", "-", stdin=json.dumps(request()))
-    after = project.run("research", "--format", "json", "--request", "-", stdin=json.dumps(request()))
-    assert json.loads(before.stdout)["status"] == json.loads(after.stdout)["status"] == "degraded"
 
 
 @pytest.mark.parametrize("more", [{}, {"mode": "research", "topic": "rows", "if_unsure": "candidates"}])
@@ -82,14 +74,6 @@ def test_the_terminal_form_derives_the_rest(project: Project, context7: StandIn)
     assert len(context7.calls()) == 2
 
 
-def test_a_broken_package_json_is_a_warning(project: Project) -> None:
-    (project.root / "package.json").write_text('{"name": ')
-    done = project.run("research", "vue", "How do I make an option repeatable?")
-    assert done.returncode == 0
-    assert b"package.json" in done.stderr
-    assert project.sql("SELECT framework_version FROM entries") == [("unknown",)]
-
-
 def test_the_terminal_form_takes_everything_outright(project: Project, context7: StandIn) -> None:
     options = "--framework-version 2.10 --topic slots --tag a --tag b --story-key 7-7 --session-id s --max-calls 1 --timeout 9"
     answer = yaml.safe_load(project.run("research", "vue", "What is a slot?", *options.split()).stdout)
@@ -132,16 +116,6 @@ def test_failure_is_status_one_with_the_envelope_on_standard_output(project: Pro
     answer = yaml.safe_load(done.stdout)
     assert (answer["status"], answer["mode"], answer["results"]) == ("failure", "7", None)
     assert answer["errors"][0]["message"].startswith("Invalid mode")
-
-
-@pytest.mark.parametrize("command", ["research", "explain"])
-def test_what_says_nothing_is_told_by_the_words_that_were_typed(project: Project, command: str) -> None:
-    done = project.run(command, "", "?!", "--format", "text")
-    assert done.returncode == 1
-    told = (done.stdout + done.stderr).decode()
-    assert "framework: required, but missing" in told
-    assert "question: must hold a letter or a digit" in told
-    assert "no version of" not in told
 
 
 @pytest.mark.parametrize("command", ["research", "explain", "save"])
@@ -246,37 +220,6 @@ def test_a_signal_gives_back_what_was_reserved(project: Project, number: signal.
     assert not list(project.base.glob("**/.kr-tmp-*"))
 
 
-def test_a_signal_that_was_ignored_at_the_start_stays_ignored(project: Project) -> None:
-    """So shells start their background jobs, and ``nohup`` its program."""
-    with context7_server(Scenario(delay=1)) as server:
-        project.use_context7(server.url)
-        ignoring = ["sh", "-c", "trap '' INT TERM HUP; exec \"$@\"", "sh", sys.executable, "-m", "kr"]
-        with subprocess.Popen(
-            [*ignoring, "research", "vue", "How do I make an option repeatable?", "--format", "json"],
-            cwd=project.root,
-            env=project.environ(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-        ) as process:
-            give_up = time.monotonic() + 30
-            while not [call for call in server.calls() if call.tool] and time.monotonic() < give_up:
-                time.sleep(0.05)
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                process.send_signal(number)
-            out, _ = process.communicate(timeout=30)
-    assert (process.returncode, json.loads(out)["status"]) == (0, "success")
-
-
-@pytest.mark.parametrize("form", ["json", "text", "yaml"])
-def test_the_exit_status_stands_when_the_reader_has_gone(project: Project, form: str) -> None:
-    command = f"{sys.executable} -m kr research --request ask.json --include-report --format {form} | true; exit ${{PIPESTATUS[0]}}"
-    (project.root / "ask.json").write_text(json.dumps(request()))
-    done = subprocess.run(
-        ["bash", "-c", command], cwd=project.root, env=project.environ(), capture_output=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
 @pytest.mark.parametrize(
     ("tail", "status", "told"),
     [
@@ -310,24 +253,6 @@ def test_a_report_cannot_command_the_terminal(project: Project, context7: StandI
     assert context7.calls()
 
 
-def test_a_busy_database_does_not_outlast_the_overall_deadline(project: Project) -> None:
-    (project.root / "kr.yaml").write_text(
-        "role_mapping: {knowledge_researcher_persona: lean}\nknowledge_research: {}\n"
-        "defaults: {agent_timeout_seconds: {knowledge_research: 12}}\n"
-    )
-    with context7_server() as server:
-        project.use_context7(server.url)
-        project.ask(request(topic="slots", tags=["slots"], question="What are slots?"))
-        with closing(sqlite3.connect(project.database, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
-            began = time.monotonic()
-            answer = project.ask(request())
-            assert time.monotonic() - began < 30, "the store alone would wait for a minute"
-            other.execute("COMMIT")
-    assert (answer["status"], answer["results"]["index_updated"]) == ("partial", False)
-    assert [error["type"] for error in answer["errors"]] == ["database_busy"]
-
-
 NEAR = ("--topic", "repeatable arguments", "--tag", "arguments", "--framework-version", "3")
 
 
@@ -341,7 +266,6 @@ def test_a_person_is_told_what_is_related_and_takes_it(project: Project, context
     assert text.startswith("candidates\n")
     assert "vue-repeatable-options  How do I make an option repeatable? (version 3.5, excerpt)" in text
     assert "with --if-unsure research where none answers" in text
-    assert "\n## Details\n" in text
     taken = project.run(*asked, "--use", "vue-repeatable-options", "--format", "text")
     assert taken.stdout.decode().startswith("cache-hit\n")
     assert len(context7.calls()) == calls
@@ -362,12 +286,3 @@ def test_what_the_command_line_says_wins_over_the_document(project: Project, con
     assert project.ask(near, "--if-unsure", "research")["status"] == "success"
     assert project.ask(near, "--use", "vue-repeatable-options")["status"] == "cache-hit"
     assert context7.calls()
-
-
-def test_an_entry_is_used_or_researched_again_not_both(project: Project) -> None:
-    done = project.run("research", "vue", "How?", "--refresh", "--use", "vue-slots")
-    assert done.returncode == 2
-    assert b"give only one of them" in done.stderr
-    unknown = project.run("research", "vue", "How?", "--use", "vue-slots", "--format", "text")
-    assert unknown.returncode == 1
-    assert b'use: no entry has the id "vue-slots"' in unknown.stdout

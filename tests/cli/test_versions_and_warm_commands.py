@@ -63,7 +63,7 @@ def test_warm_lists_and_researches(project: Project) -> None:
     assert done.returncode == 0
     assert [row["status"] for row in json.loads(done.stdout)] == ["success", "skipped"]
     assert b"[1/2] next 15" in done.stderr
-    assert "framework" in project.run("warm", "--format", "text").stdout.decode()
+    assert "state missing" in project.run("warm", "--format", "text").stdout.decode()
 
 
 def test_a_limit_without_research_is_a_wrong_command_line(project: Project) -> None:

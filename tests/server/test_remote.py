@@ -151,15 +151,6 @@ def test_a_server_with_too_much_to_do_is_asked_again_and_then_let_be(tmp_path: P
             assert found["requests"]["total"] == 1
 
 
-def test_an_address_is_told_with_the_path_of_the_server_and_with_another(
-    server: Served, client: Project
-) -> None:
-    for path in ("/", "/v1", "/v1/", "/mcp"):
-        more = {"KR_SERVER": f"{server.url}{path}", "KR_TOKEN": TOKEN}
-        done = client.run("search", "repeatable", more=more)
-        assert (done.returncode, done.stderr) == (0, b""), path
-
-
 def test_what_is_no_server_of_kr_is_told_alike_by_every_command(server: Served, client: Project) -> None:
     saved = ("save", "vue", "How are rows kept?", "--answer", "With a key.")
     commands: Session = (
