@@ -28,7 +28,7 @@ VARIABLES = {
 _OTHERS = {
     "XDG_CONFIG_HOME": "The folder in which `kr/kr.yaml` is your own configuration; `~/.config` by default.",
     "XDG_DATA_HOME": "The folder in which `kr` is your own knowledge base, where there is no project; `~/.local/share` by default.",
-    "XDG_STATE_HOME": "The folder in which `kr/trusted` remembers the files that you trust; `~/.local/state` by default.",
+    "XDG_STATE_HOME": "The folder in which `kr/trust` remembers the files that you trust, a file for each; `~/.local/state` by default.",
     "VIRTUAL_ENV": "The Python environment whose installed packages are read, before the project's own (`.venv`, else "
     "`venv`). kr's own environment is not read for another project.",
     "HOME": "The folder that `~` at the beginning of a path stands for.",
