@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kr import report as markdown
-from kr.documents.html import to_markdown
-from kr.documents.text import sections
+from kr.documents.text import sections, to_markdown
 from kr.errors import SourceFailure
 from kr.sources import context7, mcp_tools
 from kr.text import strip_invisible

@@ -1,8 +1,8 @@
 """The index of documentation: a SQLite file with full-text search for a package at a version, or for a folder; and how it is asked.
 
 It is made in one transaction: eight processes make it once, and one that is killed leaves nothing half. It is made anew when the files
-that it was made of changed. Where the user's cache folder can't be written it is held in memory. Asked, it gives the passages that fit a
-question best, by ``bm25``, and tells whether they leave the question open.
+that it was made of changed. Asked, it gives the passages that fit a question best, by ``bm25``, and tells whether they leave the question
+open.
 """
 
 import math
@@ -22,13 +22,10 @@ from kr.text import digest, fenced, identifiers, search_words, searchable
 MAX_BYTES = 512 * 1024 * 1024
 """Of all indexes together; the least recently used go first."""
 
-_FORMAT = 8
+_FORMAT = 9
 """Of the files: another one is made anew."""
 
 _WAIT = 120.0  # seconds for another process that makes the same index
-_CHANGES = re.compile(
-    r"what's changed|change ?log|release notes|[:>] v?\d+\.\d[\w.]*(?: \(| >|$)", re.IGNORECASE
-)
 _HUMPED = re.compile(r"\b[A-Za-z][a-z0-9]+[A-Z]\w*")
 _TABLE = """
 CREATE VIRTUAL TABLE passages USING fts5(
@@ -37,14 +34,8 @@ CREATE VIRTUAL TABLE passages USING fts5(
 )
 """
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """What an index is made of. It is made anew when the ``fingerprint`` differs, or a file changed since: ``changed_at``, in seconds."""
-
-    key: str
-    fingerprint: str
-    changed_at: float = 0.0
+Files = Sequence[tuple[Path, Sequence[str]]]
+"""What an index is made of: folders, each with the names of files below it."""
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path | None:
@@ -56,9 +47,9 @@ def cache_folder(environ: Mapping[str, str]) -> Path | None:
 
 
 def open_index(
-    origin: Origin, make: Callable[[], Iterable[Section]], folder: Path | None
+    key: str, files: Files, make: Callable[[], Iterable[Section]], folder: Path | None
 ) -> sqlite3.Connection:
-    """Return a connection to the index, which is made of the sections of ``make`` where there is none, or an older one.
+    """Return a connection to the index of files, made of the sections of ``make`` where there is none that is as new as they are.
 
     The caller closes it. ``folder`` None, or one that can't be written, keeps it in memory.
     """
@@ -66,33 +57,35 @@ def open_index(
         # A full disk, a torn file, a folder of somebody else's: the answer matters more than the file.
         with suppress(OSError, sqlite3.DatabaseError):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            return _kept(origin, make, folder)
+            return _kept(key, files, make, folder)
     connection = sqlite3.connect(":memory:")
     fill(connection, make())
     return connection
 
 
-def _kept(origin: Origin, make: Callable[[], Iterable[Section]], folder: Path) -> sqlite3.Connection:
+def _kept(key: str, files: Files, make: Callable[[], Iterable[Section]], folder: Path) -> sqlite3.Connection:
     """Return the index that the folder keeps. Using it makes it the most recently used."""
-    plain = re.sub(r"[^A-Za-z0-9.@_-]+", "_", origin.key)[:100]
-    path = folder / f"{plain}-{digest(f'{_FORMAT} {origin.key}')[:20]}.db"
+    fingerprint, changed_at = _state(files)
+    plain = re.sub(r"[^A-Za-z0-9.@_-]+", "_", key)[:100]
+    path = folder / f"{plain}-{digest(f'{_FORMAT} {key}')[:20]}.db"
     connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None)
     try:
-        if not _is_new(connection, origin):
+        if not _is_new(connection, fingerprint, changed_at):
             connection.execute("PRAGMA synchronous = OFF")
             connection.execute("BEGIN IMMEDIATE")
-            if not _is_new(connection, origin):  # nor made by another process while this one waited
+            # Another process may have made it while this one waited.
+            if not _is_new(connection, fingerprint, changed_at):
                 # It is as new as the moment in which the reading of its files began.
-                made_at = max(time.time(), origin.changed_at)
+                made_at = max(time.time(), changed_at)
                 for name in ("about", "passages"):
                     connection.execute(f"DROP TABLE IF EXISTS {name}")
                 connection.execute("CREATE TABLE about (made_at REAL NOT NULL, fingerprint TEXT NOT NULL)")
-                connection.execute("INSERT INTO about VALUES (?, ?)", (made_at, origin.fingerprint))
+                connection.execute("INSERT INTO about VALUES (?, ?)", (made_at, fingerprint))
                 fill(connection, make())
             connection.execute("COMMIT")
-            bound(folder, keep=path)
         with suppress(OSError):  # of another user's: it can be read all the same
             os.utime(path)
+            bound(folder)
     except BaseException:
         connection.close()
         path.unlink(missing_ok=True)  # what is half or torn is made anew the next time
@@ -100,24 +93,36 @@ def _kept(origin: Origin, make: Callable[[], Iterable[Section]], folder: Path) -
     return connection
 
 
-def _is_new(connection: sqlite3.Connection, origin: Origin) -> bool:
+def _state(files: Files) -> tuple[str, float]:
+    """Return a fingerprint of the files' names and sizes, and when the newest was changed; what is gone does not count."""
+    lines: list[str] = []
+    newest = 0.0
+    for root, names in files:
+        for name in names:
+            with suppress(OSError, ValueError):
+                status = os.stat(f"{root}/{name}")  # noqa: PTH116 - hundreds of files at each question
+                lines.append(f"{name}\0{status.st_size}")
+                newest = max(newest, status.st_mtime)
+    return digest("\n".join(lines)), newest
+
+
+def _is_new(connection: sqlite3.Connection, fingerprint: str, changed_at: float) -> bool:
     """Tell whether an index is there, as new as its files."""
     try:
         row = connection.execute("SELECT made_at, fingerprint FROM about").fetchone()
     except sqlite3.OperationalError:  # there is no such table
         return False
-    return bool(row) and row[0] >= origin.changed_at and row[1] == origin.fingerprint
+    return bool(row) and row[0] >= changed_at and row[1] == fingerprint
 
 
-def bound(folder: Path, *, keep: Path | None = None, most: int = MAX_BYTES) -> None:
-    """Remove the least recently used indexes until the others have at most ``most`` bytes."""
-    with suppress(OSError):  # another process removed one: then the next time
-        held = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in folder.glob("*.db"))
-        size = sum(own for _, own, _ in held)
-        for _, own, path in held:
-            if size > most and path != keep:
-                path.unlink()
-                size -= own
+def bound(folder: Path, *, most: int = MAX_BYTES) -> None:
+    """Remove the least recently used indexes until the others have at most ``most`` bytes. Raises ``OSError``."""
+    held = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in folder.glob("*.db"))
+    size = sum(own for _, own, _ in held)
+    for _, own, path in held:
+        if size > most:
+            path.unlink()
+            size -= own
 
 
 def fill(connection: sqlite3.Connection, sections: Iterable[Section]) -> None:
@@ -129,18 +134,9 @@ def fill(connection: sqlite3.Connection, sections: Iterable[Section]) -> None:
 
 def _row(one: Section) -> tuple[object, ...]:
     # The words of the identifiers in a section that its text holds in one piece only: ``withoutEnlargement``.
-    parts = map(searchable, dict.fromkeys(_HUMPED.findall(f"{one.signature} {one.text}")))
-    words = searchable(one.name)
-    return (
-        one.name,
-        words,
-        one.signature,
-        one.text,
-        " ".join(parts),
-        one.place,
-        one.form,
-        int(one.is_secondary),
-    )
+    humped = dict.fromkeys(_HUMPED.findall(f"{one.signature} {one.text}"))
+    parts, words = " ".join(map(searchable, humped)), searchable(one.name)
+    return (one.name, words, one.signature, one.text, parts, one.place, one.form, int(one.is_secondary))
 
 
 # --- asking ---
@@ -160,7 +156,6 @@ _WEIGHTS = "3.0, 5.0, 1.5, 1.0, 0.5"  # name, its words, signature, text, words 
 _COVERAGE = 1.0
 """Times the share of the question's rarity that the passage holds: one that has most of it goes before one that repeats a word."""
 _SECONDARY = 0.6
-_README = 1.2
 _SPELLED = 2.0
 _DEPENDENCY = 0.6
 
@@ -169,25 +164,6 @@ _UNSEEN = 100
 
 _LEAST_OF_DEPENDENCY = 0.3
 """Of the question's rarity: a dependency's passage that holds less is no answer to it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What is searched for: ``words`` without the small ones, ``spelled`` the last parts of the identifiers that the question writes as such."""
-
-    words: tuple[str, ...]
-    spelled: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, *texts: str) -> "Question":
-        """Read question, topic and tags: identifiers whole and in their parts, each word once."""
-        names = (name.removesuffix("()").rpartition(".")[2] for text in texts for name in identifiers(text))
-        return cls(words=tuple(search_words(*texts)[:_MOST_WORDS]), spelled=frozenset(names))
-
-
-def question_of(query: Query) -> Question:
-    """Read a request: its topic, its question and its tags."""
-    return Question.of(query.topic, query.question, *query.tags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,63 +200,68 @@ class Index:
         self._package = package
         self._connection = connection
 
+    def close(self) -> None:
+        self._connection.close()
+
     def size(self) -> int:
         (last,) = self._connection.execute("SELECT coalesce(max(rowid), 0) FROM passages").fetchone()
         return int(last)
 
-    def holders(self, question: Question) -> dict[str, frozenset[int]]:
+    def holders(self, words: Iterable[str]) -> dict[str, frozenset[int]]:
         """Return by word which passages hold it, by its stem."""
         find = "SELECT rowid FROM passages WHERE passages MATCH ?"
         return {
             word: frozenset(rowid for (rowid,) in self._connection.execute(find, (f'"{word}"',)))
-            for word in question.words
+            for word in words
         }
 
     def weighed(
-        self, question: Question, holders: dict[str, frozenset[int]], rarity: dict[str, float], limit: int
+        self, holders: Mapping[str, frozenset[int]], rarity: Mapping[str, float], limit: int
     ) -> Iterator[Found]:
-        """Yield the passages that hold any of the question's words, by their ``bm25``, with a score of what else tells for them."""
+        """Yield the passages that hold any of the words, by their ``bm25``, with a score of what else tells for them."""
         rank = f"bm25(passages, {_WEIGHTS})"
         rows = self._connection.execute(
             f"SELECT {rank}, rowid, name, text, place, signature, form, is_secondary "  # noqa: S608 - weights of ours
             f"FROM passages WHERE passages MATCH ? ORDER BY {rank} LIMIT ?",
-            (" OR ".join(f'"{word}"' for word in question.words) or '""', limit),
+            (" OR ".join(f'"{word}"' for word in holders) or '""', limit),
         )
         for score, rowid, *columns in rows:
             section = Section(*columns)
             held = frozenset(word for word, passages in holders.items() if rowid in passages)
-            is_readme = section.form == "section" and section.name.lower().startswith("readme")
-            is_old_news = section.form == "section" and _CHANGES.search(section.name) is not None
-            factors = (
-                1.0 + _COVERAGE * _share(held, rarity),
-                _SECONDARY if section.is_secondary or is_old_news else 1.0,
-                _README if is_readme and not is_old_news else 1.0,
-                _SPELLED if section.name.rpartition(".")[2].casefold() in question.spelled else 1.0,
-            )
+            factor = (1.0 + _COVERAGE * _share(held, rarity)) * (_SECONDARY if section.is_secondary else 1.0)
             # The lower the bm25 the better.
-            yield Found(section=section, package=self._package, score=-score * math.prod(factors), held=held)
+            yield Found(section=section, package=self._package, score=-score * factor, held=held)
 
 
-def ask(own: Index, question: Question, dependencies: Iterable[Index] = ()) -> Ranking:
-    """Rank the passages of a package; its ``dependencies`` are asked where it does not know a word of the question at all.
+def ask(own: Index, query: Query, dependencies: Iterable[Index] = ()) -> Ranking:
+    """Rank the passages of a package for the topic, the question and the tags of a request.
 
-    They are taken one by one, and only then: an iterator opens no index that is not needed.
+    ``dependencies`` are asked where the package does not know a word at all. They are taken one by one, and only then: an iterator opens
+    no index that is not needed.
     """
-    size, holders = own.size(), own.holders(question)
+    texts = (query.topic, query.question, *query.tags)
+    size, holders = own.size(), own.holders(search_words(*texts)[:_MOST_WORDS])
     rarity = {word: math.log((size + _UNSEEN) / (len(rows) + 1)) for word, rows in holders.items()}
-    found = list(own.weighed(question, holders, rarity, _MOST_ROWS))
+    found = list(own.weighed(holders, rarity, _MOST_ROWS))
     unknown = frozenset(word for word, rows in holders.items() if not rows)
     for other in dependencies if unknown else ():
         found += [
             replace(one, score=one.score * _DEPENDENCY)
-            for one in other.weighed(question, other.holders(question), rarity, _OF_DEPENDENCY)
+            for one in other.weighed(other.holders(holders), rarity, _OF_DEPENDENCY)
             if one.held & unknown and _share(one.held, rarity) > _LEAST_OF_DEPENDENCY
         ]
-    best = tuple(_once(sorted(found, key=lambda one: -one.score)))
+    # What the question writes as an identifier is what it is about.
+    spelled = {name.removesuffix("()").rpartition(".")[2] for text in texts for name in identifiers(text)}
+
+    def order(one: Found) -> float:
+        is_spelled = one.section.name.rpartition(".")[2].casefold() in spelled
+        return -one.score * (_SPELLED if is_spelled else 1.0)
+
+    best = tuple(_once(sorted(found, key=order)))
     return Ranking(passages=best, rarest=_rarest(best, rarity))
 
 
-def _rarest(best: Sequence[Found], rarity: dict[str, float]) -> float:
+def _rarest(best: Sequence[Found], rarity: Mapping[str, float]) -> float:
     """Return ``Ranking.rarest``; the rarest of all is always among the rare ones."""
     held = frozenset[str]().union(*(one.held for one in best[:_BEST]))
     ordered = sorted(rarity, key=lambda word: -rarity[word])
@@ -289,7 +270,7 @@ def _rarest(best: Sequence[Found], rarity: dict[str, float]) -> float:
     return math.inf if first is None else 0.0 if first == 1 else first / len(ordered)
 
 
-def _share(held: Iterable[str], rarity: dict[str, float]) -> float:
+def _share(held: Iterable[str], rarity: Mapping[str, float]) -> float:
     return sum(rarity.get(word, 0.0) for word in held) / (sum(rarity.values()) or 1.0)
 
 
@@ -315,12 +296,12 @@ def markdown(section: Section) -> str:
     return f"{signature}\n\n{restructured_to_markdown(section.text)}".strip("\n")
 
 
-def rank_texts(texts: Iterable[tuple[str, str, str]], question: Question) -> list[Section]:
+def rank_texts(texts: Iterable[tuple[str, str, str]], query: Query) -> list[Section]:
     """Cut texts, given as ``(title, address, Markdown)``, into sections and rank them; in their order where none has a word of the question."""
     sections = [
         one for title, place, text in texts for one in markdown_sections(text, place=place, title=title)
     ]
     with closing(sqlite3.connect(":memory:")) as connection:
         fill(connection, sections)
-        ranking = ask(Index("", connection), question)
+        ranking = ask(Index("", connection), query)
     return [one.section for one in ranking.passages] or sections

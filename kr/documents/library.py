@@ -3,12 +3,12 @@
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, filterfalse, starmap
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from kr.documents import npm, python
-from kr.documents.index import Origin, open_index
+from kr.documents import code
+from kr.documents.index import open_index
 from kr.documents.text import Section, sections
 from kr.packages.installed import InstalledPackage
 from kr.text import digest
@@ -24,23 +24,21 @@ MAX_SOURCES = 1_500
 MAX_BYTES = 48 * 1024 * 1024
 """Of the files that are read for one index."""
 
-_MARKED = frozenset({".md", ".markdown", ".rst", ".mdx"})
-_ENDINGS = (*_MARKED, ".txt")
-_IN_FOLDERS = _MARKED | {".txt", ".html", ".htm"}
-_DOC_FOLDERS = frozenset({"doc", "docs", "documentation", "guide", "guides"})
-_SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "_build", "site-packages"})
+_MARKED = (".md", ".markdown", ".rst", ".mdx")
+_DOCUMENTS = (*_MARKED, ".txt")
+_IN_FOLDERS = (*_DOCUMENTS, ".html", ".htm")
 _DECLARATIONS = (".d.ts", ".d.mts", ".d.cts")
 _SOURCES = (".py", ".pyi", *_DECLARATIONS)
+_IN_DOCS = re.compile(r"(?:^|/)(?:docs?|documentation|guides?)/")
+_SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "_build", "site-packages"})
 _UNTELLING = re.compile(
-    r"(licen[cs]e|copying|notice|change|history|news|authors|contribut|security|code_of_conduct|third|governance|sponsor|top_level)",
-    re.IGNORECASE,
-)
-_UNTELLING_HEADING = re.compile(
-    r"(?:: | > )\W*(?:sponsors?|backers|licen[cs]e|contribut(?:ors|ing)|acknowledge?ments?)\b[^>]*$",
+    r"(?:.*/)?(?:licen[cs]e|copying|notice|change|history|news|authors|contribut|security|code_of_conduct|third|governance|sponsor"
+    r"|top_level)[^/]*",
     re.IGNORECASE,
 )
 _TRANSLATED = re.compile(
-    r"[._-](?:zh|cn|tw|ja|jp|ko|kr|de|fr|es|pt|br|ru|it|pl|tr|uk|vi|ar|fa|hi|nl|cs)(?:[_-][a-z]{2,4})?$"
+    r"[._-](?:zh|cn|tw|ja|jp|ko|kr|de|fr|es|pt|br|ru|it|pl|tr|uk|vi|ar|fa|hi|nl|cs)(?:[_-][a-z]{2,4})?\.\w+$",
+    re.IGNORECASE,
 )
 _OF_MAJOR = re.compile(r"/v(\d{1,3})(?=/)")
 
@@ -52,15 +50,15 @@ def package_index(
     chosen = [(one, package_files(one)) for one in (package, types) if one is not None]
     key = f"{package.ecosystem}-{package.name}-{package.version}"
     files = [(one.root, names) for one, names in chosen]
-    return _index(key, files, lambda: chain.from_iterable(starmap(package_sections, chosen)), cache)
+    return open_index(key, files, lambda: chain.from_iterable(starmap(package_sections, chosen)), cache)
 
 
 def folder_index(folder: Path, cache: Path | None) -> sqlite3.Connection:
     """Return the index of a folder of documents. Raises ``OSError`` where there is no such folder."""
     root = folder.resolve(strict=True)
-    places = map(PurePosixPath, walk(root, skipped=_SKIPPED_FOLDERS))
-    files = [str(one) for one in places if one.suffix.lower() in _IN_FOLDERS and not one.name.startswith(".")]
-    return _index(
+    found = walk(root, skipped=_SKIPPED_FOLDERS)
+    files = [it for it in found if it.lower().endswith(_IN_FOLDERS) and not f"/{it}".rpartition("/.")[1]]
+    return open_index(
         f"folder-{root.name}-{digest(str(root))[:20]}",
         [(root, files)],
         lambda: (it for file, text in _read(root, files) for it in sections(text, place=file, title=file)),
@@ -68,34 +66,14 @@ def folder_index(folder: Path, cache: Path | None) -> sqlite3.Connection:
     )
 
 
-def _index(
-    key: str,
-    chosen: Sequence[tuple[Path, Sequence[str]]],
-    make: Callable[[], Iterable[Section]],
-    cache: Path | None,
-) -> sqlite3.Connection:
-    """Return the index of files, known by their names and sizes, and by when the newest was changed."""
-    lines: list[str] = []
-    newest = 0.0
-    for root, files in chosen:
-        for file in files:
-            try:
-                status = os.stat(f"{root}/{file}")  # noqa: PTH116 - hundreds of files at each question
-            except (OSError, ValueError):
-                continue
-            lines.append(f"{file}\0{status.st_size}")
-            newest = max(newest, status.st_mtime)
-    return open_index(Origin(key=key, fingerprint=digest("\n".join(lines)), changed_at=newest), make, cache)
-
-
 def package_files(package: InstalledPackage) -> list[str]:
     """Choose a package's documents and sources, by their names."""
     skipped = frozenset({"node_modules", "test", "tests"})
     files = [*walk(package.root, skipped=skipped)] if package.files is None else package.files
-    documents = [file for file in files if _is_document(file)]
+    documents = [file for file in files if _is_document(file.lower())]
     # What a translation says the README says too, and better; a licence is better than nothing.
-    own = [file for file in documents if not _TRANSLATED.search(PurePosixPath(file.lower()).stem)]
-    telling = [file for file in own or documents if not _UNTELLING.match(PurePosixPath(file).name)]
+    own = [file for file in documents if not _TRANSLATED.search(file)]
+    telling = [file for file in own or documents if not _UNTELLING.fullmatch(file)]
     is_python = package.ecosystem == "python"
     sources = _python_sources(files) if is_python else _declaration_files(files, package.version)
     return [*(telling or own or documents), *sources[:MAX_SOURCES]]
@@ -109,28 +87,22 @@ def package_sections(package: InstalledPackage, files: Sequence[str]) -> Iterato
         if file.endswith((".py", ".pyi")):
             sources.append((file, text))
         elif file.endswith(_DECLARATIONS):
-            yield from npm.declarations(text, place=file, prefix=package.name.removeprefix("@types/"))
+            yield from code.declarations(text, place=file, prefix=package.name.removeprefix("@types/"))
         else:
-            title = "README" if file == about else file
-            found = sections(text, place=file, title=title)
-            yield from (section for section in found if not _UNTELLING_HEADING.search(section.name))
-    yield from python.python_sections(sources)
+            yield from sections(text, place=file, title="README" if file == about else file)
+    yield from code.python_sections(sources)
 
 
 def _is_document(file: str) -> bool:
     """Tell whether a file is a README, or lies in a folder of documentation or at the top (``SFTP.md`` of ssh2)."""
-    folded = file.lower()
-    if not folded.endswith(_ENDINGS) and "readme" not in folded:
-        return False
-    path = PurePosixPath(folded)
-    is_in_docs = not _DOC_FOLDERS.isdisjoint(path.parts[:-1])
-    if path.stem.startswith("readme"):
-        return path.suffix in {"", ".txt", *_MARKED}
-    return is_in_docs or (path.suffix in _MARKED and len(path.parts) == 1)
+    name = file.rpartition("/")[2]
+    if name.partition(".")[0] == "readme":
+        return name == "readme" or name.endswith(_DOCUMENTS)
+    return file.endswith(_DOCUMENTS if _IN_DOCS.search(file) else () if "/" in file else _MARKED)
 
 
 def _python_sources(files: Iterable[str]) -> list[str]:
-    chosen = _without_twins(filterfalse(python.SKIPPED.search, files), (".py", ".pyi"))
+    chosen = _without_twins(filterfalse(code.SKIPPED.search, files), (".py", ".pyi"))
     return sorted(
         chosen, key=lambda file: ("/_" in f"/{file}".replace("/__init__", ""), file.count("/"), file)
     )

@@ -1,19 +1,26 @@
-"""Documents as sections: Markdown, reStructuredText, HTML and plain text. Pure; whatever a text holds, it never raises."""
+"""Documents as sections: Markdown, reStructuredText, HTML and plain text. Pure; whatever a text holds, it never raises.
+
+What they give is still untrusted text, which the report cleans and quotes.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import dropwhile
+from dataclasses import dataclass, field
+from itertools import dropwhile, islice
 from textwrap import dedent
-from typing import Literal
+from typing import Any, Literal, cast
 
-from kr.documents.html import to_markdown
+from lxml import html
+from lxml.etree import LxmlError, XPath
+from lxml.html import HtmlElement
+from markdownify import ATX, MarkdownConverter
+
 from kr.text import fenced, strip_invisible
 
 Form = Literal["section", "python", "typescript"]
 
 MAX_TEXT = 1_000_000
-"""Characters that are read of one document."""
+"""Characters that are read, or kept, of one document."""
 
 MAX_SECTION = 1_000
 """About how many characters a section has: a longer one is cut between paragraphs, never inside of code."""
@@ -89,15 +96,11 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def _joined_up(blocks: Iterable[str]) -> Iterator[str]:
-    """Join blocks to pieces of about ``MAX_SECTION`` characters; code stays with the sentence that announces it, where there is room."""
+    """Join blocks to pieces of about ``MAX_SECTION`` characters."""
     held: list[str] = []
     size = 0
     for block in blocks:
-        is_announced = (
-            bool(held) and held[-1].rstrip().endswith(":") and block.lstrip(" \t>").startswith(("```", "~~~"))
-        )
-        room = 2 * MAX_SECTION if is_announced else MAX_SECTION
-        if held and size + len(block) > room:
+        if held and size + len(block) > MAX_SECTION:
             yield "\n\n".join(held)
             held, size = [], 0
         held.append(block)
@@ -125,7 +128,7 @@ def _blocks(text: str) -> Iterator[tuple[int, str, str]]:
             yield 0, "", "\n".join([opening, *lines[at : at + size], end])
 
 
-# --- reStructuredText ---
+# --- reStructuredText
 
 _FENCED = re.compile(r"^[ \t]*```", re.MULTILINE)
 _MARK = r"[=\-~^\"'`*+#.:_]"
@@ -190,3 +193,137 @@ def _prose(text: str, levels: list[str]) -> str:
 
     text = _TITLE.sub(heading, text)
     return _LINK.sub(r"\1", _ROLE.sub(r"`\1`", text)).replace("``", "`")
+
+
+# --- a page as Markdown: its content without navigation and hidden text, code blocks whole. lxml reads it, markdownify writes it
+
+_MAX_TAGS = 200_000
+_MAX_ATTRIBUTES = re.compile(rb"<[A-Za-z][^<>]{20000}")
+_MAIN = (
+    "//*[@role='main']",
+    "//main",
+    "//*[@itemprop='articleBody']",
+    "//article",
+    "//div[@class='document']",
+)
+_TAGS = (
+    "script style template noscript nav footer form button input select textarea iframe object embed svg canvas audio video title meta "
+    "link base"
+)
+_ROLES = "navigation search banner contentinfo menu menubar complementary dialog"
+_CLASSES = (
+    r"(?:^|\s)(?:headerlink|anchor-link|hash-link|toc|toctree-wrapper|sphinxsidebar|sidebar|breadcrumbs?|navbar|nav|navigation|"
+    r"related|pagination|prev-next-area|edit-this-page|cookie[\w-]*|footer|copybtn|linenos|lineno|gutter|sr-only|visually-hidden|"
+    r"mw-editsection|viewcode-link|src-link)(?:\s|$)"
+)
+_HIDING = (
+    r"(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|opacity\s*:\s*0*(?:\.0+)?|"
+    r"font-size\s*:\s*0*(?:\.0+)?(?:px|em|rem|pt|%)?)\s*(?:;|!|$)"
+)
+_PERMALINKS = " # ¶ § 🔗 \uf0c1 [src] [source] [edit]  "
+_SIGNS = (
+    *(f"self::{tag}" for tag in _TAGS.split()),
+    *(f"@role = '{role}'" for role in _ROLES.split()),
+    "@hidden",
+    "@aria-hidden = 'true'",
+    "@data-line-number",
+    f"(@class and re:test(@class, '{_CLASSES}', 'i'))",
+    f"(@style and re:test(@style, '{_HIDING}', 'i'))",
+    "((self::header or self::aside) and parent::body)",
+    f"(self::a and not(.//img) and contains('{_PERMALINKS}', concat(' ', normalize-space(.), ' ')))",
+)
+_NO_CONTENT = XPath(
+    f"/*//*[not(self::body) and ({' or '.join(_SIGNS)})]",
+    namespaces={"re": "http://exslt.org/regular-expressions"},
+)
+"""Scripts, navigation, forms, permalinks, and what the markup hides from people; style sheets are not read."""
+
+_FILLING = re.compile(r"[ \t\r\n]{3,}")
+"""Of white space one is enough, and markdownify's time grows with the square of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Markdown:
+    """A page's text. ``title`` is the page's own; ``is_cut``: there was more than is kept of a page."""
+
+    text: str = field(repr=False)
+    title: str | None = None
+    is_cut: bool = False
+
+
+def to_markdown(text: str, *, media_type: str = "text/html") -> Markdown:
+    """Convert a page: Markdown and plain text stay, JSON and other text become a code block. Never raises.
+
+    Control and invisible characters and escapes go, also those that are written as references.
+    """
+    text, title = strip_invisible(text), None
+    if "html" in media_type:
+        text, title = _from_html(text)
+    is_cut = len(text) > MAX_TEXT
+    text = text[:MAX_TEXT].strip("\n")
+    if not media_type.endswith(("html+xml", "html", "plain", "markdown")) and text.strip():
+        text = fenced(text, "json" if media_type.endswith("json") else "")
+    return Markdown(text=text, title=title, is_cut=is_cut)
+
+
+def _from_html(page: str) -> tuple[str, str | None]:
+    """Return the Markdown of a page's content, and the page's title."""
+    beyond = next(islice(re.finditer("<", page), _MAX_TAGS, None), None)
+    data = (page[: beyond.start()] if beyond else page).encode("utf-8", "replace")
+    # libxml2 takes minutes for a tag with very many attributes.
+    if not data.strip() or _MAX_ATTRIBUTES.search(data):
+        return "", None
+    parser = html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True)
+    try:
+        root = html.document_fromstring(data, parser)
+    except (LxmlError, ValueError):
+        return "", None
+    title = " ".join(root.findtext(".//title", "")[:4000].split())[:200]
+    for element in cast("list[HtmlElement]", _NO_CONTENT(root)):
+        element.drop_tree()
+    main = _main(root)
+    for pre in main.xpath(".//pre"):
+        _flatten(pre)
+    for element in main.iter():
+        if element.tag != "pre":
+            element.text = _FILLING.sub(" ", element.text or "")
+        element.tail = _FILLING.sub(" ", element.tail or "")
+    try:
+        source = html.tostring(main, encoding="unicode", with_tail=False)
+        text = str(
+            _Converter(heading_style=ATX, bullets="-", table_infer_header=True, strip=["a"]).convert(source)
+        )
+    except RecursionError:  # nobody writes a page that is nested so deeply
+        text = main.text_content()
+    lines = (line.rstrip() for line in strip_invisible(text).split("\n"))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip(), strip_invisible(title) or None
+
+
+def _main(root: HtmlElement) -> HtmlElement:
+    """Return the content: the one element that is marked as it, by role or tag; else the body."""
+    for path in _MAIN:
+        found = root.xpath(path)
+        if len(found) == 1 and len(found[0].text_content()) >= 200:
+            return found[0]
+    return next(root.iter("body"), root)
+
+
+def _flatten(pre: HtmlElement) -> None:
+    """Leave in a code block its text alone, verbatim."""
+    for element in pre.iter("br", "div", "li", "p", "tr"):
+        if element is not pre and not element.text_content().endswith("\n"):
+            element.tail = f"\n{element.tail or ''}"
+    text, tail = pre.text_content(), pre.tail
+    pre.clear()
+    pre.text, pre.tail = text.replace("\r\n", "\n").strip("\n").rstrip(), tail
+
+
+class _Converter(MarkdownConverter):
+    """markdownify's converter, with fences that code can't close; of links and pictures the words."""
+
+    def convert_pre(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002 - markdownify's signature
+        code = el.get_text().strip("\n")
+        return f"\n\n{fenced(code)}\n\n" if code.strip() else ""
+
+    def convert_img(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002
+        return f" {(el.get('alt') or '')[:300]} "

@@ -13,7 +13,6 @@ from kr.models import (
     Envelope,
     Problem,
     Query,
-    ResearchEnvelope,
     Tier,
     failure,
     in_one_line,
@@ -209,7 +208,7 @@ class ResearchService:
             return self._refuse(data, validation_problems(error.fields), mode=default_mode)
 
     @staticmethod
-    def _research(run: Run) -> ResearchEnvelope:
+    def _research(run: Run) -> Envelope:
         """Answer from the cache, else from what is to be found out. Raises ``InvalidRequest`` for a named entry that can't be served."""
         found, wanted = Lookup(), run.overrides.use
         try:

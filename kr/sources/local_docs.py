@@ -1,20 +1,19 @@
 """Documentation on this machine: what installed packages ship, and folders of one's own. No network and no charge."""
 
-import itertools
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from kr.documents.index import Index, Ranking, cache_folder, markdown, question_of
+from kr.documents.index import Index, Ranking, cache_folder, markdown
 from kr.documents.index import ask as rank
 from kr.documents.library import folder_index, package_index
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.frameworks import same_framework
 from kr.guard import mask_secrets
-from kr.models import Answer, Passage, Query
+from kr.models import LOCAL_DOCS, Answer, Passage, Query
 from kr.packages.installed import (
     InstalledPackage,
     find_installed,
@@ -33,7 +32,7 @@ _DEPENDENCY_SECONDS = 10.0
 class LocalDocs:
     """Answers from README and documentation files, docstrings and declarations, those of direct dependencies included."""
 
-    name = "local_docs"
+    name = LOCAL_DOCS
     is_charged = False
 
     def __init__(self, projects: Sequence[Path], environ: Mapping[str, str]) -> None:
@@ -49,15 +48,10 @@ class LocalDocs:
             raise SourceTimeout("the installed documentation could not be read in time")
         if not ranking.passages:
             named = f"{package.name} {package.version} ({package.ecosystem})"
-            raise SourceFailure(
-                f"{named} is installed, but ships no documentation about the question", is_fault=False
-            )
-        return Answer(
-            source=self.name,
-            passages=_passages(ranking),
-            version=package.version,
-            is_gap=ranking.is_gap,
-        )
+            reason = f"{named} is installed, but ships no documentation about the question"
+            raise SourceFailure(reason, is_fault=False)
+        passages = _passages(ranking, str)
+        return Answer(source=self.name, passages=passages, version=package.version, is_gap=ranking.is_gap)
 
     def rank(self, query: Query, deadline: float) -> tuple[Ranking, InstalledPackage]:
         """Rank the passages of the installed package that a query means; of two with the same name the one that fits it better."""
@@ -69,21 +63,20 @@ class LocalDocs:
         return min(ranked, key=lambda row: row[0].rarest)
 
     def _rank(self, package: InstalledPackage, query: Query, deadline: float) -> Ranking:
-        dependencies = self._dependencies(package, min(deadline, time.monotonic() + _DEPENDENCY_SECONDS))
-        with self._index(package) as own, closing(dependencies):
-            return rank(own, question_of(query), dependencies)
+        last = min(deadline, time.monotonic() + _DEPENDENCY_SECONDS)
+        with closing(self._index(package)) as own:
+            return rank(own, query, self._dependencies(package, last))
 
-    @contextmanager
-    def _index(self, package: InstalledPackage) -> Iterator[Index]:
+    def _index(self, package: InstalledPackage) -> Index:
         types = self._find(package, types_package(package.name)) if package.ecosystem == "npm" else None
-        with closing(package_index(package, types, cache_folder(self._environ))) as connection:
-            yield Index(f"{package.name} {package.version}", connection)
+        connection = package_index(package, types, cache_folder(self._environ))
+        return Index(f"{package.name} {package.version}", connection)
 
-    def _dependencies(self, package: InstalledPackage, deadline: float) -> Generator[Index, None, None]:
+    def _dependencies(self, package: InstalledPackage, deadline: float) -> Iterator[Index]:
         for name in package.requires[:_MOST_DEPENDENCIES]:
             found = self._find(package, name) if time.monotonic() < deadline else None
             if found is not None and found.name != package.name:
-                with self._index(found) as index:
+                with closing(self._index(found)) as index:
                     yield index
 
     def _find(self, package: InstalledPackage, name: str) -> InstalledPackage | None:
@@ -112,41 +105,30 @@ class Folder:
         """
         if self.framework is not None and not same_framework(self.framework, ask.query.framework):
             raise SourceNotAsked(f"it is about {self.framework}")
-        with self._index() as index:
-            ranking = rank(index, question_of(ask.query))
+        with closing(self._index()) as index:
+            ranking = rank(index, ask.query)
         if not ranking.passages:
             raise SourceFailure("no document has a word of the question", is_fault=False)
-        return Answer(source=self.name, passages=_passages(ranking, is_own=True), is_gap=ranking.is_gap)
+        # One's own documents may hold secrets, which must not come into a report.
+        return Answer(source=self.name, passages=_passages(ranking, mask_secrets), is_gap=ranking.is_gap)
 
     def check(self) -> None:
         """Read the folder, as a question does. Raises ``SourceFailure`` where it can't be read or holds no document."""
-        with self._index() as index:
+        with closing(self._index()) as index:
             if not index.size():
                 raise SourceFailure(f"the folder {self.folder.name} holds no document")
 
-    @contextmanager
-    def _index(self) -> Iterator[Index]:
+    def _index(self) -> Index:
         try:
-            connection = folder_index(self.folder, cache_folder(self.environ))
+            return Index(self.name, folder_index(self.folder, cache_folder(self.environ)))
         except OSError as error:
             reason = f"the folder {self.folder.name} can't be read ({type(error).__name__})"
             raise SourceFailure(reason) from error
-        with closing(connection):
-            yield Index(self.name, connection)
 
 
-def _passages(ranking: Ranking, *, is_own: bool = False) -> tuple[Passage, ...]:
-    """Return the best passages, each by its name or headings and the package that it is of: no place of the machine.
-
-    One's own documents may hold secrets, which must not come into a report.
-    """
-    best = itertools.islice(ranking.passages, MAX_PASSAGES)
-    texts = ((markdown(one.section), one) for one in best)
+def _passages(ranking: Ranking, clean: Callable[[str], str]) -> tuple[Passage, ...]:
+    """Return the best passages, each by its name or headings and the package that it is of: no place of the machine."""
     return tuple(
-        Passage(
-            text=mask_secrets(text) if is_own else text,
-            title=mask_secrets(one.section.name) if is_own else one.section.name,
-            url=one.package,
-        )
-        for text, one in texts
+        Passage(text=clean(markdown(it.section)), title=clean(it.section.name), url=it.package)
+        for it in ranking.passages[:MAX_PASSAGES]
     )

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import anyio
 import httpx2
 
-from kr.documents.html import to_markdown
-from kr.documents.index import question_of, rank_texts
+from kr.documents.index import rank_texts
+from kr.documents.text import to_markdown
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout, how_to_install
 from kr.models import Answer, Passage, Query
 from kr.settings.model import SearchProvider
@@ -193,7 +193,7 @@ async def _page(url: str, title: str, network: Network) -> Passage | SourceFailu
 def _ranked(pages: Sequence[Passage], query: Query) -> tuple[Passage, ...]:
     """Cut the pages at their headings and put what fits the question best first."""
     cut = {page.url for page in pages if page.is_cut}
-    found = rank_texts([(page.title or "", page.url or "", page.text) for page in pages], question_of(query))
+    found = rank_texts([(page.title or "", page.url or "", page.text) for page in pages], query)
     return tuple(
         Passage(text=one.text, title=one.name or None, url=one.place, is_cut=one.place in cut)
         for one in found

@@ -11,7 +11,7 @@ from typing import Literal
 
 from kr.errors import ReportUnwritable
 from kr.guard import clean, mask_secrets, reasons_to_hold
-from kr.models import Entry, Origin, origin_of_kind
+from kr.models import Entry, Origin, ReportKind
 from kr.report import (
     fresh_until,
     is_by_hand,
@@ -148,9 +148,8 @@ class Placer:
         researched_at = to_text(researched) if researched is not None and researched <= self.now else None
         end = fresh_until(kind, researched_at)
         is_written = is_finding(text or "")
-        origin: Origin = (
-            "finding" if is_written else origin_of_kind(kind, is_ours=False) if text else "imported"
-        )
+        origins: dict[ReportKind, Origin] = {"skeleton": "placeholder", "installed": "excerpt"}
+        origin = "finding" if is_written else origins.get(kind, "imported")
         confidence = read_confidence(text or "") or "low"
         if self.adopts and confidence == "high" and is_written:
             confidence = "medium"

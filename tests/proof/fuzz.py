@@ -21,9 +21,8 @@ from types import FrameType
 from unittest.mock import patch
 
 from kr.documents import text as documents
-from kr.documents.html import to_markdown
-from kr.documents.npm import declarations
-from kr.documents.python import python_sections
+from kr.documents.code import declarations, python_sections
+from kr.documents.text import to_markdown
 from kr.errors import KrError
 from kr.server.mcp import CALLS
 from tests.support.dependency_files import DEPENDENCY_FILES

@@ -1,15 +1,16 @@
-"""Python sources as sections: public names with their signature and docstring, read by ``ast`` and never run.
+"""Sources as sections: the public names of Python with signature and docstring, and TypeScript's declarations with their comments.
 
-A name that a package hands on (``from ._core import Option`` in its ``__init__``) is told by the shortest public path that leads to it.
+Python is read by ``ast`` and never run. A name that a package hands on (``from ._core import Option`` in its ``__init__``) is told by the
+shortest public path that leads to it. TypeScript is read as text, in linear time.
 """
 
 import ast
-import inspect
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from kr.documents.text import Section, pieces
 
@@ -18,14 +19,13 @@ _MOST_DEPTH = 2
 _MOST_HOPS = 6
 """Modules through which a name may be handed on."""
 _MAX_SIGNATURE = 1_600
-_MAX_VALUE = 160
+_MAX_VALUE = 160  # characters of a line
 SKIPPED = re.compile(
     r"(?:^|/)(?:tests|_vendor|vendor|vendored|examples?|benchmarks?|conftest)(?:/|\.pyi?$)|(?:^|/)test_[^/]*$"
 )
 """Sources that do not count: tests, examples of the authors, others' packages that are carried along."""
 _SECONDARY = re.compile(r"(?:^|\.)(?:_(?!_)|(?:v\d{1,2}|compat|deprecated|legacy)(?:\.|$))")
 """Private names, and what a package carries for those who still use something older."""
-_SHOWN_DECORATORS = re.compile(r"property|classmethod|staticmethod|cached_property|.*contextmanager.*")
 _Named = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -93,7 +93,7 @@ def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 
 def _read_body(module: _Module, body: Sequence[ast.stmt], prefix: str, depth: int) -> None:
     named: dict[str, _Named] = {}
-    for node, after in pairwise([*_statements(body), ast.Pass()]):
+    for node in _statements(body):
         match node:
             case ast.ImportFrom() if not depth:
                 _add_imports(module, node)
@@ -105,11 +105,6 @@ def _read_body(module: _Module, body: Sequence[ast.stmt], prefix: str, depth: in
             case ast.Assign(targets=[ast.Name(id="__all__")]) | ast.AnnAssign(target=ast.Name(id="__all__")):
                 constants = (one.value for one in ast.walk(node) if isinstance(one, ast.Constant))
                 module.listed |= {one for one in constants if isinstance(one, str)}
-            case ast.Assign(targets=[ast.Name(id=name), *_]) | ast.AnnAssign(target=ast.Name(id=name)):
-                match after:
-                    case ast.Expr(value=ast.Constant(value=str(text))) if not name.startswith("_"):
-                        signature = ast.unparse(node)[:_MAX_VALUE]
-                        _put(module, f"{prefix}.{name}", signature, inspect.cleandoc(text))
     for name, definition in named.items():
         if not name.startswith("_"):
             _add_definition(module, f"{prefix}.{name}", definition, depth)
@@ -133,35 +128,29 @@ def _add_imports(module: _Module, node: ast.ImportFrom) -> None:
 
 
 def _put(module: _Module, name: str, signature: str, doc: str) -> None:
-    shown = signature[:_MAX_SIGNATURE]
-    for piece in list(pieces(doc)) or [""]:
-        section = Section(name=name, text=piece, place=module.place, signature=shown, form="python")
-        module.sections.append(section)
+    module.sections += [
+        Section(name=name, text=piece, place=module.place, signature=signature, form="python")
+        for piece in list(pieces(doc)) or [""]
+    ]
 
 
 def _signature(node: _Named) -> str:
-    decorators = [
-        f"@{text}" for one in node.decorator_list if _SHOWN_DECORATORS.fullmatch(text := ast.unparse(one))
-    ]
-    if not isinstance(node, ast.ClassDef):
-        returned = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-        kind = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
-        return "\n".join([*decorators, f"{kind} {node.name}({ast.unparse(node.args)}){returned}"])
-    bases = ", ".join(map(ast.unparse, [*node.bases, *node.keywords]))
-    lines = [*decorators, f"class {node.name}({bases})" if bases else f"class {node.name}"]
-    methods = (one for one in node.body if isinstance(one, ast.FunctionDef))
-    if made := next((one for one in methods if one.name == "__init__"), None):
-        lines.append(f"    def __init__({ast.unparse(made.args)})")
-    members = [_member(one) for one in node.body if isinstance(one, ast.AnnAssign | ast.Assign)]
-    return "\n".join([*lines, *[line for line in members if line][:_MOST_MEMBERS]])
+    """Return a definition without its code; of a class how it is made, and its public attributes."""
+    members: list[ast.stmt] = []
+    if isinstance(node, ast.ClassDef):
+        members = [_with(it) for it in node.body if isinstance(it, ast.FunctionDef) and it.name == "__init__"]
+        named = [it for it in node.body if isinstance(it, ast.AnnAssign | ast.Assign)]
+        members += [it for it in named if not ast.unparse(it).startswith("_")][:_MOST_MEMBERS]
+    text = re.sub(r":\n +\.\.\.", "", ast.unparse(_with(node, members)))
+    # Values may be long, signatures have to be whole.
+    lines = (it if "def " in it else it[:_MAX_VALUE] for it in text.split("\n") if it)
+    return "\n".join(lines)[:_MAX_SIGNATURE]
 
 
-def _member(node: ast.AnnAssign | ast.Assign) -> str:
-    target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
-    if not isinstance(target, ast.Name) or target.id.startswith("_"):
-        return ""
-    line = ast.unparse(node)
-    return f"    {line if len(line) <= _MAX_VALUE else line[:_MAX_VALUE] + '…'}"
+def _with(node: _Named, body: Sequence[ast.stmt] = ()) -> _Named:
+    shown = copy(node)
+    shown.body = [*body] or [ast.Expr(ast.Constant(...))]
+    return shown
 
 
 # --- the public path of a name ---
@@ -211,3 +200,62 @@ def _public_name(name: str, public: Mapping[str, str]) -> str:
         head, dot, last = head.rpartition(".")
         tail = f"{dot}{last}{tail}"
     return name
+
+
+# --- TypeScript
+
+_MOST = 20_000
+_MAX_PIECE = 1_100
+_SPELLED = re.compile(
+    r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`", re.DOTALL
+)
+"""Comments and strings: what they hold is no code."""
+_DECLARED = re.compile(
+    r"^[ \t]*(?:(?:export|declare|default|abstract|async)\s+)*"
+    r"(?:class|interface|namespace|module|enum|function|const|let|var|type(?=\s+\w+\s*[=<]))\b\*?\s+"
+    r"(?P<name>[A-Za-z_$][\w$.]*)",
+    re.MULTILINE,
+)
+_INTERNAL = re.compile(r"\*\s*@(?:internal|private)\b")
+_DEPRECATED = re.compile(r"\*\s*@deprecated\b")
+
+
+def declarations(text: str, *, place: str, prefix: str) -> Iterator[Section]:
+    """Yield the declarations of a ``.d.ts`` file, each from the comment above it to the next one; a long one in pieces between its members."""
+    code = _SPELLED.sub(lambda found: " " * len(found[0]), text)
+    found = list(islice(_DECLARED.finditer(code), _MOST))
+    begins: list[int] = []
+    for at, one in zip([0, *(one.end() for one in found)], found, strict=False):
+        is_told = text[at : one.start()].rstrip().endswith("*/")
+        told_at = text.rfind("/**", at, one.start()) if is_told else -1
+        begins.append(one.start() if told_at < 0 else told_at)
+    for one, (begin, end) in zip(found, pairwise([*begins, len(text)]), strict=True):
+        comment = text[begin : one.start()].strip()
+        is_secondary = _DEPRECATED.search(comment) is not None
+        for piece in (
+            () if _INTERNAL.search(comment) else _ts_pieces(comment, text[one.start() : end].strip())
+        ):
+            yield Section(
+                f"{prefix}.{one['name']}", "", place, piece, "typescript", is_secondary=is_secondary
+            )
+
+
+def _ts_pieces(comment: str, text: str) -> Iterator[str]:
+    """Yield a declaration with its comment, a long one in pieces between its members, each below the declaration's head."""
+    whole = f"{comment}\n{text}".strip()
+    if len(whole) <= _MAX_PIECE:
+        yield whole
+        return
+    cut = text.find("{\n") + 2 if "{\n" in text else 0
+    head = f"{comment}\n{text[:cut]}".lstrip()
+    held = ""
+    # Members are indented alike, each below its comment.
+    body = text[cut:]
+    indent = body[: len(body) - len(body.lstrip(" \t"))]
+    for member in re.split(rf"(?<=\n)(?<!\*/\n)(?={indent}[^\s*}}\])])", body):
+        if held and len(held) + len(member) > _MAX_PIECE:
+            yield f"{head}{held}" if len(head) < 400 else held
+            head, held = f"{text.partition('{')[0].strip()[:200]} {text[cut - 2 : cut]}", ""
+        held += member[: 2 * _MAX_PIECE]
+    if held.strip():
+        yield f"{head}{held}"
