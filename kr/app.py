@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from _typeshed import StrPath
 
     from kr.catalog import Catalog
+    from kr.lessons.record import RecordEnvelope
     from kr.lessons.review import Lessons
     from kr.models import RateResults, SaveEnvelope, Writer
-    from kr.recording import RecordEnvelope
     from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported
 
@@ -140,20 +140,20 @@ class App:
 
     @contextmanager
     def lessons(self, **waits: float) -> "Iterator[Lessons]":
-        """Open the project's lessons for people; ``waits`` as in ``open_book``."""
-        from kr.lessons.book import open_book  # heavy
+        """Open the project's lessons for people; ``waits`` as in ``open_lessons``."""
+        from kr.lessons.file import open_lessons  # heavy
         from kr.lessons.review import Lessons  # heavy
 
-        with open_book(self.settings, **waits) as book:
-            yield Lessons(book, clock=self.clock)
+        with open_lessons(self.settings, **waits) as file:
+            yield Lessons(file, clock=self.clock)
 
     def record_lessons(self, request: bytes | Mapping[str, Any], **waits: float) -> "RecordEnvelope":
-        """Record what an agent's return teaches: any bytes or plain data in, an envelope out; ``waits`` as in ``open_book``."""
-        from kr.lessons.book import open_book  # heavy
+        """Record what an agent's return teaches: any bytes or plain data in, an envelope out; ``waits`` as in ``open_lessons``."""
+        from kr.lessons.file import open_lessons  # heavy
         from kr.lessons.record import record  # heavy
 
-        with open_book(self.settings, **{"timeout": _LONGEST_TIMEOUT, **waits}) as book:
-            return record(request, book, self.settings, now=self.clock())
+        with open_lessons(self.settings, **{"timeout": _LONGEST_TIMEOUT, **waits}) as file:
+            return record(request, file, self.settings, now=self.clock())
 
     def entries(self, **page: Any) -> dict[str, Any]:
         """Give some of the live entries, the last accessed first: ``{entries, total}``; see ``Catalog.page``."""

@@ -27,11 +27,11 @@ from kr.models import (
 )
 from kr.requests import MOST_TOKENS, Finding, Rate, parse, read_document
 from kr.research.run import find_candidates, offers_of
-from kr.store import entries, lookup, saving, usage
+from kr.store import entries, ledger, lookup, saving
 from kr.store.engine import Transaction
+from kr.store.entries import Quarantined, Rating
 from kr.store.files import new_id
 from kr.store.lookup import RequestRow
-from kr.store.usage import Quarantined, Rating
 from kr.text import (
     derive_tags,
     derive_topic,
@@ -165,7 +165,7 @@ class Findings:
             request=request,
             written_by=by.name,
         )
-        self._store.change(lambda tx: usage.quarantine(tx, held))
+        self._store.change(lambda tx: entries.quarantine(tx, held))
         self._log(finding, by, now, status="quarantined")
         results = SaveResults(id=held_id, notes=[f"it waits for a person (kr review): {'; '.join(reasons)}"])
         return SaveEnvelope(status="quarantined", results=results, errors=[])
@@ -174,7 +174,7 @@ class Findings:
         """Keep the request's row; ``answer_tokens`` is what the session was given for this before (tokens spared)."""
 
         def write(tx: Transaction) -> None:
-            tokens, milliseconds = usage.given_before(tx, by.session, finding.framework)
+            tokens, milliseconds = ledger.given_before(tx, by.session, finding.framework)
             row = RequestRow(
                 id=new_id(),
                 at=to_text(now),
@@ -221,14 +221,14 @@ class Findings:
     def review(self) -> dict[str, Any]:
         """Return what waits for a person: ``{quarantined, wrong}``, findings that were held back and entries that were rated wrong."""
         with self._store.read() as tx:
-            held = [_held_item(it) for it in usage.quarantined(tx)]
-            wrong = [_wrong_item(tx, entry_id) for entry_id in usage.rated_wrong(tx)]
+            held = [_held_item(it) for it in entries.quarantined(tx)]
+            wrong = [_wrong_item(tx, entry_id) for entry_id in entries.rated_wrong(tx)]
         return {"quarantined": held, "wrong": wrong}
 
     def decide(self, finding_id: str, *, is_approved: bool) -> dict[str, Any]:
         """Save a finding that waited, as its writer's, or drop it. Raises ``UnknownEntry``."""
         with self._store.read() as tx:
-            waiting = usage.quarantined(tx, finding_id)
+            waiting = entries.quarantined(tx, finding_id)
         if not waiting:
             raise UnknownEntry(f"nothing waits under the id {finding_id}; `kr review` lists what does")
         decided = _held_item(waiting[0])
@@ -239,7 +239,7 @@ class Findings:
                 decided = to_plain(self._save(finding, by, []))
             except UnknownEntry:  # the entry that it improves is gone: it is one of its own
                 decided = to_plain(self._save(replace(finding, entry=None), by, []))
-        self._store.change(lambda tx: usage.release(tx, finding_id))
+        self._store.change(lambda tx: entries.end_quarantine(tx, finding_id))
         return decided
 
 
@@ -269,17 +269,17 @@ def _rate(tx: Transaction, entry: Entry, given: Rate, by: Writer, now: datetime)
         note=given.note,
         at=to_text(now),
     )
-    usage.rate(tx, rating)
+    entries.rate(tx, rating)
     if given.outcome == "worked":
         _confirm(tx, entry, by, now)
     else:
-        usage.forget_wordings(tx, entry, by.session)
+        entries.forget_wordings(tx, entry, by.session)
     _, ratings, _ = _found(tx, entry.id)
     confidence, withdrawn = entry.confidence, ratings.withdraws(entry)
     if entry.is_written:
         is_confirmed = any(
             it.outcome == "worked" and f"agent:{it.session_id}" != entry.written_by != it.session_id
-            for it in usage.ratings_of(tx, entry)
+            for it in entries.ratings_of(tx, entry)
         )
         # By itself a text has the confidence that its header says, but never high, which others alone can make it.
         said = report.read_confidence(lookup.text_of(tx, entry.sha256) or "")
@@ -305,12 +305,12 @@ def _confirm(tx: Transaction, entry: Entry, by: Writer, now: datetime) -> None:
     text = lookup.text_of(tx, entry.sha256) or ""
     told = (section(text, name) or "" for name in (report.SUMMARY, report.DETAILS))
     words = _words_of(entry.topic, entry.question or "", *entry.tags, *told) - _words_of(entry.framework)
-    for it in usage.wordings_of(tx, entry.id):
+    for it in entries.wordings_of(tx, entry.id):
         if it.session_id == by.session and _words_of(it.question, it.topic) & words:
-            usage.prove_wording(tx, entry.id, it.question)
-    for it in usage.take_offers(tx, by.session, entry.id, at=to_text(now)):
+            entries.prove_wording(tx, entry.id, it.question)
+    for it in ledger.take_offers(tx, by.session, entry.id, at=to_text(now)):
         is_proved = bool(_words_of(it.question, it.topic) & words)
-        usage.keep_wording(tx, entry, replace(it, proved=is_proved))
+        entries.keep_wording(tx, entry, replace(it, proved=is_proved))
     end = to_text(now + report.INSTALLED_DOCS_LAST) if entry.is_installed_excerpt else entry.fresh_until
     fresh = {"status": "fresh", "stale_reason": None, "stale_major": None, "fresh_until": end}
     entries.update(tx, entry.id, **fresh)
@@ -335,7 +335,7 @@ def _found(tx: Transaction, entry_id: str) -> lookup.Found:
 
 def _wrong_item(tx: Transaction, entry_id: str) -> dict[str, Any]:
     entry, ratings, _ = _found(tx, entry_id)
-    said = [it for it in usage.ratings_of(tx, entry) if it.outcome == "wrong"]
+    said = [it for it in entries.ratings_of(tx, entry) if it.outcome == "wrong"]
     return {
         "id": entry.id,
         "framework": entry.framework,

@@ -75,11 +75,12 @@ class Miss:
         """Import an index that git brought or that waits beside an empty database, and look under the project's names of packages."""
         run, base = self._run, self._settings.knowledge_base
         is_unknown = found.known is None and not found.related
-        if is_unknown and has_export(base):
-            is_new = run.attempt(
-                lambda: import_on_first_use(run.store, base, now=run.clock()), otherwise=False
-            )
-            found = run.look_up() if is_new else found
+        if (
+            is_unknown
+            and has_export(base)
+            and run.attempt(lambda: import_on_first_use(run.store, base, now=run.clock()), otherwise=False)
+        ):
+            found = run.look_up()
         elif run.config.auto_export and run.attempt(
             lambda: has_edited_index(run.store, base), otherwise=False
         ):

@@ -35,11 +35,11 @@ from kr.requests import ResearchRequest
 from kr.research import decide
 from kr.research.decide import Candidate
 from kr.settings.model import KnowledgeResearch
-from kr.store import entries, lookup, reports, usage
+from kr.store import entries, ledger, lookup, reports
 from kr.store.engine import Transaction
+from kr.store.entries import Wording
 from kr.store.files import new_id
 from kr.store.lookup import Found, RequestRow, keywords_key, question_key, topic_key
-from kr.store.usage import Wording
 from kr.text import fit, search_words, tokens, tokens_of
 from kr.times import parse_time, to_text
 
@@ -292,7 +292,7 @@ class Run:
             found = lookup.one(tx, entry_id)
             if found is None:
                 why = str(entries.unknown_entry(tx, entry_id))
-                if usage.quarantined(tx, entry_id):
+                if entries.quarantined(tx, entry_id):
                     why = f"{entry_id} waits for a person; `kr review` shows it"
                 raise InvalidRequest(FieldError("config_overrides.use", f"Validation failed: {why}"))
         if found[0].origin == "placeholder":
@@ -363,7 +363,7 @@ class Run:
             return False
         if is_chosen:
             query, at = self.query, to_text(now)
-            usage.settle_alike(tx, query.framework, query.question, entry.id, at=at)
+            ledger.settle_alike(tx, query.framework, query.question, entry.id, at=at)
             from kr.guard import reasons_to_hold  # heavy: its patterns, for a wording that is kept
 
             if self.config.cache_fuzzy_match and not reasons_to_hold(f"{query.question}\n{query.topic}"):
@@ -374,7 +374,7 @@ class Run:
                     question=query.question,
                     session_id=self.request.session_id,
                 )
-                usage.keep_wording(tx, entry, wording)
+                entries.keep_wording(tx, entry, wording)
         return True
 
     def answer(
