@@ -142,21 +142,10 @@ def request_option(schema: Callable[[], dict[str, Any]]) -> Callable[[F], F]:
             write_out(to_json(schema()))
             ctx.exit()
 
+    shows: dict[str, Any] = {"is_eager": True, "expose_value": False, "callback": show}
     return together(
-        click.option(
-            "--request",
-            "document",
-            metavar="FILE|-",
-            help="Read a request in YAML or JSON; - is standard input.",
-        ),
-        click.option(
-            "--schema",
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=show,
-            help="Print the JSON Schema of the request.",
-        ),
+        click.option("--request", "document", metavar="FILE|-", help="Read a request in YAML or JSON."),
+        click.option("--schema", help="Print the JSON Schema of the request.", is_flag=True, **shows),
     )
 
 
@@ -176,10 +165,7 @@ question_options = together(
 
 def limit_option(default: int | None = None) -> Callable[[F], F]:
     """Add --limit; ``default`` None is no limit."""
-    kind = click.IntRange(1, MOST)
-    return click.option(
-        "--limit", type=kind, metavar="N", default=default, show_default=True, help="At most N."
-    )
+    return click.option("--limit", type=click.IntRange(1, MOST), default=default, show_default=True)
 
 
 def options(ctx: click.Context) -> dict[str, Any]:
