@@ -13,7 +13,6 @@ _MOST_ROWS = 12
 _NOTHING: tuple[object, ...] = (None, [], "")
 _LEAST = 24
 """What is wider than so many columns may be wrapped in a table."""
-_WITHOUT_A_TERMINAL = 10_000
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):[\d.]+Z")
 
 
@@ -32,7 +31,7 @@ def readable(value: Any, indent: str = "") -> list[str]:
 
 
 def table(rows: list[dict[str, Any]], indent: str = "") -> list[str]:
-    """Lay rows out under the names of their keys, wide cells wrapped; none where they are too wide for the terminal."""
+    """Lay rows out under the names of their keys, wide cells wrapped; none where the terminal has no room, or none reads."""
     names = [name for name in (rows[0] if rows else ()) if any(row.get(name) not in _NOTHING for row in rows)]
     if any(row.keys() != rows[0].keys() or any(_block(row[name], "") for name in names) for row in rows):
         return []
@@ -42,7 +41,7 @@ def table(rows: list[dict[str, Any]], indent: str = "") -> list[str]:
     from rich.text import Text  # heavy
 
     columns = [[name.replace("_", " "), *(_scalar(row[name]) for row in rows)] for name in names]
-    room = (width() or _WITHOUT_A_TERMINAL) - len(indent)
+    room = width() - len(indent)
     longest = (max(map(cell_len, [*name.split(), *cells])) for name, *cells in columns)
     if not columns or sum(min(it, _LEAST) + 2 for it in longest) > room:
         return []
