@@ -204,7 +204,7 @@ def open_app(
         kind = SharedApp
     elif os.environ.get("KR_SERVER"):
         logger.warning("KR_SERVER is set; %s works on the local knowledge base", ctx.command_path)
-    app = kind.open(given.get("config"), given.get("kb"), progress=progress or TerminalProgress())
+    app = kind.open(given.get("config"), given.get("kb"), progress=progress or show_progress)
     if only_reads and not is_shared and not (app.store.exists() or app.settings.lessons_file.exists()):
         place = app.settings.knowledge_base
         logger.warning("there is no knowledge base at %s: `kr init` makes one", place)
@@ -405,19 +405,7 @@ def problem_lines(value: dict[str, Any]) -> Iterator[str]:
 # --- progress
 
 
-class TerminalProgress:
-    """Says on standard error what a research waits for, where a person watches."""
-
-    def asking(self, source: str) -> None:
-        self._show(f"asking {source} …")
-
-    def waiting(self) -> None:
-        self._show("waiting for another process that researches the same …")
-
-    def done(self) -> None:
-        self._show("")
-
-    @staticmethod
-    def _show(line: str) -> None:
-        if sys.stderr.isatty() and not is_dumb():
-            click.echo(f"\r\x1b[K{line}", err=True, nl=False)
+def show_progress(step: str) -> None:
+    """Say on standard error what a research waits for, where a person watches."""
+    if sys.stderr.isatty() and not is_dumb():
+        click.echo(f"\r\x1b[K{f'{step} …' if step else ''}", err=True, nl=False)

@@ -173,11 +173,11 @@ def mcp(ctx: click.Context, /) -> int:
     A program that speaks MCP starts this by itself: give it the command kr and the argument mcp.
     """
     from kr.server.mcp import serve_stdio  # heavy
-    from kr.server.worker import RequestProgress  # heavy
+    from kr.server.worker import notify_client  # heavy
 
     if sys.stdin is not None and sys.stdin.isatty():
         click.echo("kr speaks MCP here, to a program that starts it; Ctrl-C ends it", err=True)
-    with common.open_app(ctx, progress=RequestProgress(), may_share=True) as app:
+    with common.open_app(ctx, progress=notify_client, may_share=True) as app:
         return serve_stdio(app)
 
 
@@ -194,8 +194,8 @@ def serve(ctx: click.Context, /, host: str, port: int, names: tuple[str, ...]) -
     """
     try:
         from kr.server.serve import serve  # heavy
-        from kr.server.worker import RequestProgress  # heavy
+        from kr.server.worker import notify_client  # heavy
     except ModuleNotFoundError as error:
         raise NotInstalled("serve", error.name or "fastapi") from error
-    with common.open_app(ctx, progress=RequestProgress()) as app:
+    with common.open_app(ctx, progress=notify_client) as app:
         return serve(app, host, port, names, os.environ)
