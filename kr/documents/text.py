@@ -143,7 +143,8 @@ _LITERAL = re.compile(
 )
 """A block of code, below a directive or a line that ends with two colons."""
 _SILENT = re.compile(
-    r"^ *\.\. (?:_|toctree|image|figure|contents|highlight|currentmodule|module|index|raw|meta).*(?:\n +:\w+:.*)*\n",
+    r"^(?P<indent> *+)\.\. (?:_|toctree|image|figure|contents|highlight|currentmodule|module|index|raw|meta).*"
+    r"(?:\n *$|\n(?P=indent) +.*)*",
     re.MULTILINE,
 )
 _ROLE = re.compile(r"(?::[\w:+.-]{1,40}:)?`(?:~|!)?([^`<\n]{1,200}?)(?:\s*<[^`>\n]{0,500}>)?`_{0,2}")

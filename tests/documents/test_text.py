@@ -55,7 +55,7 @@ def test_restructured_text_reads_as_markdown() -> None:
     )
     assert told(text, "a.rst") == [
         ("t: Title", "See `a.run` and `docs`.\n\nUse it:\n\n```\nrun()\n```\n\n```python\nimport a\n```"),
-        ("t: Title > Part", "**note:** Mind this."),
+        ("t: Title > Part", ".. note:: Mind this."),
     ]
 
 
