@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kr.errors import ConfigError, FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
-from kr.models import to_plain
 from kr.research.decide import with_confidence
 from kr.research.service import Clock, Progress, ResearchService
 from kr.settings import Settings, load_settings
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
     from _typeshed import StrPath
 
     from kr.catalog import Catalog
+    from kr.lessons.record import RecordEnvelope
     from kr.lessons.review import Lessons
     from kr.models import RateResults, SaveEnvelope, Writer
-    from kr.recording import RecordEnvelope
     from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported
 
@@ -66,8 +65,6 @@ class App:
         self._is_index_taken = False
         self.server_timeout = 60.0
         """Seconds that the server of ``KR_SERVER`` has for whatever is no research."""
-        self.serves_one = False
-        """Whether one client alone talks to this process (``kr mcp``): its sessions are not independent of each other."""
 
     @classmethod
     def open(cls, config: str | None, knowledge_base: str | None, *, progress: Progress) -> Self:
@@ -143,20 +140,20 @@ class App:
 
     @contextmanager
     def lessons(self, **waits: float) -> "Iterator[Lessons]":
-        """Open the project's lessons for people; ``waits`` as in ``open_book``."""
-        from kr.lessons.book import open_book  # heavy
+        """Open the project's lessons for people; ``waits`` as in ``open_lessons``."""
+        from kr.lessons.file import open_lessons  # heavy
         from kr.lessons.review import Lessons  # heavy
 
-        with open_book(self.settings, **waits) as book:
-            yield Lessons(book, clock=self.clock)
+        with open_lessons(self.settings, **waits) as file:
+            yield Lessons(file, clock=self.clock)
 
     def record_lessons(self, request: bytes | Mapping[str, Any], **waits: float) -> "RecordEnvelope":
-        """Record what an agent's return teaches: any bytes or plain data in, an envelope out; ``waits`` as in ``open_book``."""
-        from kr.lessons.book import open_book  # heavy
+        """Record what an agent's return teaches: any bytes or plain data in, an envelope out; ``waits`` as in ``open_lessons``."""
+        from kr.lessons.file import open_lessons  # heavy
         from kr.lessons.record import record  # heavy
 
-        with open_book(self.settings, **{"timeout": _LONGEST_TIMEOUT, **waits}) as book:
-            return record(request, book, self.settings, now=self.clock())
+        with open_lessons(self.settings, **{"timeout": _LONGEST_TIMEOUT, **waits}) as file:
+            return record(request, file, self.settings, now=self.clock())
 
     def entries(self, **page: Any) -> dict[str, Any]:
         """Give some of the live entries, the last accessed first: ``{entries, total}``; see ``Catalog.page``."""
@@ -198,7 +195,7 @@ class App:
         """Saving findings, and ratings."""
         from kr.research.findings import Findings  # heavy
 
-        return Findings(self.research, export=self._export_after_change, serves_one=self.serves_one)
+        return Findings(self.research, export=self._export_after_change)
 
     def save_finding(self, data: bytes | Mapping[str, Any], writer: "Writer | None" = None) -> "SaveEnvelope":
         """Keep what was found out and proved, of a document or plain data. ``writer`` is a person; None: the agent of the session that ``data`` names."""
@@ -213,12 +210,12 @@ class App:
 
     def decide(self, waiting_id: str, *, is_approved: bool) -> dict[str, Any]:
         """Let through, or drop, a finding or a lesson that was held back. Raises ``UnknownEntry``."""
-        if not self.findings.waits(waiting_id):
+        from kr.research.findings import HELD  # heavy
+
+        if not waiting_id.startswith(HELD):
             with self.lessons() as book:
                 return book.mark(waiting_id, "approved_at" if is_approved else "retired_at", is_set=True)
-        return (
-            to_plain(self.findings.approve(waiting_id)) if is_approved else self.findings.reject(waiting_id)
-        )
+        return self.findings.decide(waiting_id, is_approved=is_approved)
 
     def review(self) -> dict[str, Any]:
         """Tell what waits for a person: findings and lessons that were held back, entries rated wrong."""

@@ -15,12 +15,11 @@ from kr.models import Entry, ShownStatus
 from kr.research.decide import MARKED, judge
 from kr.settings.model import KnowledgeResearch
 from kr.store import entries as entry_rows
-from kr.store import lookup, reports, saving, usage
+from kr.store import lookup, reports, saving
 from kr.store.engine import Store, Transaction
-from kr.store.entries import Archived, ArchiveReason, unknown_entry
+from kr.store.entries import Archived, ArchiveReason, Wording, unknown_entry
 from kr.store.lookup import passage_of
 from kr.store.saving import Saved
-from kr.store.usage import Wording
 from kr.text import search_words
 from kr.times import UNKNOWN_VERSION
 
@@ -54,7 +53,7 @@ class Catalog:
         """
         now = self.clock()
         with self.store.read() as tx:
-            wrong = set(usage.rated_wrong(tx))
+            wrong = set(entry_rows.rated_wrong(tx))
             found = entry_rows.find(tx, **_of_framework(framework))
             if status is not None:
                 found = [entry for entry in found if self._judged(entry, now, wrong)[0] == status]
@@ -73,7 +72,7 @@ class Catalog:
         keys = () if framework is None else (framework_key(_text(framework)),)
         with self.store.read() as tx:
             ids = lookup.find(tx, text, keys=keys, most=limit or _MOST_FOUND)
-            wrong = set(usage.rated_wrong(tx))
+            wrong = set(entry_rows.rated_wrong(tx))
             entries = {entry.id: entry for entry in entry_rows.some(tx, ids) if entry.origin != "placeholder"}
             ranked = sorted(filter(entries.get, ids), key=lambda it: entries[it].is_installed_excerpt)
             found = [(entries[it], lookup.text_of(tx, entries[it].sha256) or "") for it in ranked]
@@ -86,7 +85,7 @@ class Catalog:
     def wordings(self, entry_id: str) -> list[Wording]:
         """Return how requests worded the need of an entry, the newest first."""
         with self.store.read() as tx:
-            return usage.wordings_of(tx, entry_id)[::-1]
+            return entry_rows.wordings_of(tx, entry_id)[::-1]
 
     def search_lessons(self, words: str, *, limit: int = 50) -> list[dict[str, Any]]:
         """List lessons that hold ``words``, best first: ``{id, phase, passage}``."""
@@ -101,7 +100,7 @@ class Catalog:
             stored = entry_rows.get(tx, entry_id)
             if stored is None:
                 raise unknown_entry(tx, entry_id)
-            wrong = set(usage.rated_wrong(tx))
+            wrong = set(entry_rows.rated_wrong(tx))
             revisions = len(reports.revisions(tx, entry_id))
             archived = len(entry_rows.archived(tx, id=entry_id))
         status, reasons = self._judged(stored, self.clock(), wrong)
@@ -120,7 +119,7 @@ class Catalog:
             if found is None:
                 raise unknown_entry(tx, entry_id)
             entry, ratings, _ = found
-            said = usage.ratings_of(tx, entry)
+            said = entry_rows.ratings_of(tx, entry)
         return {
             "worked": ratings.worked,
             "wrong": ratings.wrong,

@@ -33,7 +33,7 @@ from kr.times import parse_time, to_text
 from kr.transfer import ARCHIVE, INDEX
 from kr.transfer.export_yaml import export_yaml
 from kr.transfer.import_yaml import import_report, import_yaml
-from kr.transfer.read_index import Item
+from kr.transfer.place import Item
 
 _MOST_SHOWN = 5
 _SECONDS_FOR_A_SOURCE = 20.0
@@ -250,7 +250,7 @@ class Doctor:
         at = to_text(min(parse_time(shape.header["Research Date"]) or now, now))
         return Item(
             file=self._folder / INDEX,
-            line=1,
+            row=1,
             framework=framework,
             framework_version=_plain(shape.header["Version"]) or None,
             topic=topic,

@@ -19,7 +19,6 @@
     ├── ReviewerNeeded       only a person who signed in to review may do it
     ├── ReportUnwritable     a report file can't be written
     ├── RequestUnreadable    the file of a request can't be read
-    ├── IndexUnreadable      a file that is to be imported is no index at all
     ├── NotInstalled         a package is missing that an extra of kr brings
     ├── WorkflowError        a workflow can't be started, run or changed as things stand
     └── SourceFailure        a research source gave no answer
@@ -134,10 +133,6 @@ class ReviewerNeeded(KrError):
 
 class ReportUnwritable(KrError):
     code = "report_write_failed"
-
-
-class IndexUnreadable(KrError):
-    pass
 
 
 class RequestUnreadable(KrError):

@@ -25,9 +25,6 @@ Tier = SeedTier | Literal["framework+wording", "framework+keywords", "use", "llm
 TIERS: tuple[SeedTier, ...] = get_args(SeedTier)
 """The tiers of F1, best first: what ``cache_match_floor`` may demand."""
 
-CacheMatch = Literal["sure", "seed"]
-"""What is served without anybody's judgement: what needs none, or any tier of F1."""
-
 IfUnsure = Literal["research", "candidates"]
 """What a request wants where nothing is served and something may answer."""
 
@@ -61,13 +58,6 @@ EventType = Literal[
 """The error events of U5, "Trigger Conditions", in the table's order, which is the order of priority."""
 
 EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
-
-
-def origin_of_kind(kind: ReportKind, *, is_ours: bool) -> Origin:
-    """Return the origin of an entry with such a report; ``is_ours``: kr made it for this knowledge base."""
-    if kind == "skeleton":
-        return "placeholder"
-    return "excerpt" if is_ours or kind == "installed" else "imported"
 
 
 def optional(default: Any = None) -> Any:
@@ -354,14 +344,6 @@ class Envelope:
     errors: list[Problem]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResearchEnvelope(Envelope):
-    """The return value of mode ``research``."""
-
-    status: ResearchStatus
-    results: ResearchResults | None
-
-
 @dataclass(frozen=True, slots=True)
 class Lesson:
     """One line of the lessons file. ``position`` is its place among the lessons there, from 0: later is newer; -1 in no file."""
@@ -427,10 +409,7 @@ class SaveEnvelope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateResults:
-    """How many sessions say of an entry's text that it worked or is wrong; ``withdrawn``: it is served to nobody.
-
-    ``note`` says whose word it counts as, where that is not the session that was named.
-    """
+    """How many sessions say of an entry's text that it worked or is wrong; ``withdrawn``: it is served to nobody."""
 
     id: str
     worked: int
@@ -439,7 +418,6 @@ class RateResults:
     confidence: Confidence
     origin: Origin
     withdrawn: bool
-    note: str | None = None
 
 
 def failure(data: Mapping[str, Any], *problems: Problem, mode: str | None = None) -> Envelope:

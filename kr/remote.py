@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from urllib.parse import quote
 
 import httpx2
@@ -22,11 +22,13 @@ from kr.app import App
 from kr.cancellation import sleep
 from kr.errors import ConfigError, KrError, SourceTimeout, UnknownEntry
 from kr.models import Envelope, Problem, RateResults, SaveEnvelope, Writer, failure
-from kr.recording import RecordEnvelope
 from kr.requests import Mode
 from kr.research.service import ResearchService
 from kr.sources.network import run
 from kr.store.lookup import RequestRow
+
+if TYPE_CHECKING:
+    from kr.lessons.record import RecordEnvelope
 
 logger = logging.getLogger(__name__)
 
@@ -183,9 +185,11 @@ class SharedApp(App):
         research.server = self.server
         return research
 
-    def record_lessons(self, request: bytes | Mapping[str, Any], **_: Any) -> RecordEnvelope:
+    def record_lessons(self, request: bytes | Mapping[str, Any], **_: Any) -> "RecordEnvelope":
+        from kr.lessons.record import RecordEnvelope  # heavy
+
         envelope = self.server.post(RecordEnvelope, "/v1/lessons/record", request)
-        if why := (envelope.results.message or "").partition("Recording skipped: ")[2]:
+        if why := envelope.results.get("message", "").partition("Recording skipped: ")[2]:
             logger.warning("nothing is recorded: %s", why)
         return envelope
 

@@ -11,11 +11,10 @@ from typing import Any
 
 from kr.errors import UnknownEntry
 from kr.settings import Settings
-from kr.store import entries, ledger, usage
+from kr.store import entries, ledger
 from kr.store.engine import Store, Transaction, texts_of
-from kr.store.entries import unknown_entry
+from kr.store.entries import Wording, unknown_entry
 from kr.store.lookup import RequestRow
-from kr.store.usage import Wording
 from kr.text import fold
 from kr.times import to_text
 
@@ -28,22 +27,22 @@ _MOST_STORIES = 20
 def collect(store: Store, settings: Settings, *, now: datetime) -> Row:
     """Count everything, the 20 stories that cost most and the last 30 days; rates are 0.0 to 1.0 or None. Raises a ``StoreError``."""
     with store.read() as tx:
-        by_story, lessons = usage.view(tx, "spending_by_story"), usage.view(tx, "lessons_by_phase")
-        archived = usage.number_by(tx, "reason", "archived_entries")
+        by_story, lessons = ledger.view(tx, "spending_by_story"), ledger.view(tx, "lessons_by_phase")
+        archived = ledger.number_by(tx, "reason", "archived_entries")
         return {
             "database": store.location,
             "today": now.astimezone(UTC).date().isoformat(),
             "requests": _requests(tx),
-            "spared": spared(usage.spared_by_day(tx)),
+            "spared": spared(ledger.spared_by_day(tx)),
             "index": {
                 "entries": entries.count(tx),
                 "max_entries": settings.knowledge_research.max_entries,
-                "by_status": usage.number_by(tx, "status", "entries"),
-                "by_framework": usage.number_by(tx, "framework", "entries"),
+                "by_status": ledger.number_by(tx, "status", "entries"),
+                "by_framework": ledger.number_by(tx, "framework", "entries"),
             },
             "archive": {"entries": sum(archived.values()), "by_reason": archived},
-            "hit_rate_by_day": usage.view(tx, "hit_rate_by_day")[-DAYS:],
-            "hit_rate_by_framework": usage.view(tx, "hit_rate_by_framework"),
+            "hit_rate_by_day": ledger.view(tx, "hit_rate_by_day")[-DAYS:],
+            "hit_rate_by_framework": ledger.view(tx, "hit_rate_by_framework"),
             "spending": {
                 "charged": sum(story["charged"] for story in by_story),
                 "stories": len(by_story),
@@ -68,9 +67,9 @@ def spared(days: Iterable[Mapping[str, Any]]) -> Row:
 
 
 def _requests(tx: Transaction) -> Row:
-    by_day = usage.view(tx, "hit_rate_by_day")
+    by_day = ledger.view(tx, "hit_rate_by_day")
     hits, answered = (sum(day[name] for day in by_day) for name in ("hits", "requests"))
-    by_mode = usage.number_by(tx, "mode", "requests")
+    by_mode = ledger.number_by(tx, "mode", "requests")
     return {
         "total": sum(by_mode.values()),
         "research": answered,
@@ -78,14 +77,14 @@ def _requests(tx: Transaction) -> Row:
         "misses": answered - hits,
         "hit_rate": round(hits / answered, 4) if answered else None,
         "by_mode": by_mode,
-        "by_status": usage.number_by(tx, "status", "requests"),
+        "by_status": ledger.number_by(tx, "status", "requests"),
     }
 
 
 def _sources(tx: Transaction, now: datetime) -> list[Row]:
     """Say how reliable each source was, and whether its circuit is open now."""
     empty = {"asked": 0, "success": 0, "timeout": 0, "unavailable": 0, "success_rate": None, "mean_ms": None}
-    rows = {row["source"]: row for row in usage.view(tx, "source_reliability")}
+    rows = {row["source"]: row for row in ledger.view(tx, "source_reliability")}
     circuits = {circuit.source: circuit for circuit in ledger.circuits(tx)}
     found = []
     for source in sorted(rows.keys() | circuits.keys()):
@@ -109,9 +108,9 @@ def last_days(store: Store, now: datetime) -> Row:
     today = now.astimezone(UTC).date()
     dates = [today - timedelta(days=back) for back in reversed(range(DAYS))]
     with store.read() as tx:
-        asked = {row["day"]: row for row in usage.view(tx, "hit_rate_by_day")}
-        calls = usage.calls_by_day(tx, dates[0].isoformat())
-        spares = {row["day"]: row for row in usage.spared_by_day(tx)}
+        asked = {row["day"]: row for row in ledger.view(tx, "hit_rate_by_day")}
+        calls = ledger.calls_by_day(tx, dates[0].isoformat())
+        spares = {row["day"]: row for row in ledger.spared_by_day(tx)}
     days: list[Row] = []
     for day in dates:
         of_day = asked.get(str(day), {"requests": 0, "hits": 0, "hit_rate": None})
@@ -132,7 +131,7 @@ def open_needs(store: Store, *, limit: int, offset: int = 0) -> tuple[list[Row],
     where it is not in the index any more.
     """
     with store.read() as tx:
-        groups = _grouped(usage.open_offers(tx))
+        groups = _grouped(ledger.open_offers(tx))
         shown = groups[offset : offset + limit]
         ids = {entry_id for group in shown for entry_id in group[0].offered}
         live = {entry.id: entry for entry in entries.some(tx, ids)}
@@ -168,7 +167,7 @@ def settle(store: Store, request_id: str, entry_id: str | None, now: datetime) -
     """Say which entry answers a need (None: none of those offered); return how many requests that settles. Raises ``UnknownEntry``."""
 
     def write(tx: Transaction) -> int:
-        request = usage.offer(tx, request_id)
+        request = ledger.offer(tx, request_id)
         if request is None:
             raise UnknownEntry("there is no such question; somebody may have removed it")
         if entry_id is not None:
@@ -184,10 +183,10 @@ def settle(store: Store, request_id: str, entry_id: str | None, now: datetime) -
                 question=request.question or "",
                 proved=True,
             )
-            usage.keep_wording(tx, entry, wording)
-        alike = {it.id for it in usage.open_offers(tx) if _need_key(it) == _need_key(request)}
+            entries.keep_wording(tx, entry, wording)
+        alike = {it.id for it in ledger.open_offers(tx) if _need_key(it) == _need_key(request)}
         settled = [*(alike | {request_id})]
-        usage.settle_offers(tx, settled, entry_id, at=to_text(now))
+        ledger.settle_offers(tx, settled, entry_id, at=to_text(now))
         return len(settled)
 
     return store.change(write)

@@ -30,7 +30,7 @@ VARIABLES = {
 _OTHERS = {
     "XDG_CONFIG_HOME": "The folder in which `kr/kr.yaml` is your own configuration; `~/.config` by default.",
     "XDG_DATA_HOME": "The folder in which `kr` is your own knowledge base, where there is no project; `~/.local/share` by default.",
-    "XDG_STATE_HOME": "The folder in which `kr/trusted` remembers the files that you trust; `~/.local/state` by default.",
+    "XDG_STATE_HOME": "The folder in which `kr/trust` remembers the files that you trust, a file for each; `~/.local/state` by default.",
     "VIRTUAL_ENV": "The Python environment whose installed packages are read, before the project's own (`.venv`, else "
     "`venv`). kr's own environment is not read for another project.",
     "HOME": "The folder that `~` at the beginning of a path stands for.",
@@ -61,7 +61,7 @@ keys, endpoints, private addresses and folders outside of the project (a server 
 a `folder` of `sources`, `url`, `base_url`, `api_key_env`, `allow_private_addresses`) is therefore left out, and named on
 standard error, until you say with [`kr trust`](commands/trust.md) that you trust the file as it is. Your own file, one that
 `--config` or `KR_CONFIG` names, and variables need no trust. Every command names what is left out. Trust
-is remembered in `$XDG_STATE_HOME/kr/trusted` (`~/.local/state/kr/trusted`), for one path with one content; what a program
+is remembered in `$XDG_STATE_HOME/kr/trust` (`~/.local/state/kr/trust`), for one path with one content; what a program
 that you trust reads from the project is not looked at.
 
 **What overrides what.** `--kb` before the environment, the environment before the file. A variable is `KR_` and the

@@ -95,15 +95,6 @@ def test_show_tells_all_and_the_report(app: App, project: Project) -> None:
     assert app.catalog.entry(entry_id, report=True)["report"] is None
 
 
-def test_looking_is_no_access(app: App, project: Project) -> None:
-    entry_id = save(app, project)
-    before = project.sql("SELECT * FROM entries")
-    app.catalog.entry(entry_id, report=True)
-    app.catalog.search("slots")
-    app.catalog.page()["entries"]
-    assert project.sql("SELECT * FROM entries") == before
-
-
 def test_a_finding_is_found_before_what_was_excerpted_of_installed_documentation(
     app: App, project: Project
 ) -> None:
@@ -188,15 +179,6 @@ def test_history_and_a_revisions_text(app: App, project: Project) -> None:
     assert len(app.catalog.history(entry_id)) == 2
     with pytest.raises(UnknownEntry, match=f"kr archive restore {entry_id}"):
         app.catalog.restore_revision(entry_id, 1)
-
-
-def test_an_unknown_revision_names_those_there_are(app: App, project: Project) -> None:
-    entry_id = save(app, project)
-    with pytest.raises(UnknownEntry, match="there is no revision 1"):
-        app.catalog.restore_revision(entry_id, 1)
-    save(app, project, text="# two\n")
-    with pytest.raises(UnknownEntry, match="no revision 5; see kr entries history vue-slots"):
-        app.catalog.revision(entry_id, 5)
 
 
 def test_an_unknown_id_offers_the_nearest(app: App, project: Project) -> None:

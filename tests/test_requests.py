@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.errors import InvalidRequest
+from kr.lessons.record import parse_record
 from kr.models import Query
-from kr.recording import parse_record
 from kr.requests import (
     Finding,
     Rate,

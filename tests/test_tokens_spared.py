@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kr.stats import last_days
-from kr.store import lookup, usage
+from kr.store import ledger, lookup
 from kr.store.lookup import RequestRow
 from kr.text import tokens_of
 from tests.support.mcp_servers import DOCS, Scenario, StandIn, context7_server
@@ -167,7 +167,7 @@ def test_twenty_thousand_answers_are_summed_up_by_day(project: Project) -> None:
                 at = f"2026-11-{21 + number % 2}T02:00:00.000000Z"
                 lookup.log_request(tx, row(f"h{number}", f"e{number % 500}", 300, at=at, **hit))
         with app.store.read() as tx:
-            days = usage.spared_by_day(tx)
+            days = ledger.spared_by_day(tx)
     assert [(day["day"], day["answers"], day["tokens"]) for day in days] == [
         ("2026-11-21", 10_000, 7_000_000),
         ("2026-11-22", 10_000, 7_000_000),

@@ -91,8 +91,7 @@ def record(ctx: click.Context, /, document: str | None) -> None:
 
     The exit status is 0 whatever becomes of it, without a request too: recording never stops its caller.
     """
-    from kr.lessons.record import confirmation  # heavy
-    from kr.recording import skip  # heavy
+    from kr.lessons.record import confirmation, skip  # heavy
 
     try:
         data = common.read_request(document) if document else b""

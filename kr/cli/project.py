@@ -216,11 +216,11 @@ def warm(
 def export_yaml(app: "App", output: Path | None) -> dict[str, Any]:
     """Write index.yaml and _archived-index.yaml.
 
-    An export into another folder has the reports too, also those of archived entries, and the questions, wordings,
-    writers and exact times of the entries (_wordings.yaml): kr import-yaml of that folder makes the same index,
-    archive and reports elsewhere.
+    An export into another folder has the reports too, also those of archived entries, and the questions, wordings
+    and writers of the entries (_wordings.yaml): kr import-yaml of that folder makes the same index, archive and
+    reports elsewhere.
 
-    Not exported: lessons (`kr lessons import` takes their file), which of them are pinned, retired or approved and their
+    Not exported: times of day; lessons (`kr lessons import` takes their file), which of them are pinned, retired or approved and their
     counts; earlier texts of reports; ratings; findings that wait for `kr review`; the record of requests, calls and
     workflows. `kr db backup` has everything. The same state gives the same bytes. Of a file that kr did not
     write a copy is first kept beside it, its name ending with .bak.

@@ -5,7 +5,7 @@ Agents are careless: what is odd in a hook's JSON means that there is nothing to
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -89,14 +89,9 @@ def read_hook(data: object, read_transcript: Callable[[str], str]) -> Start | Fa
         case "PostToolUseFailure" if error := teaching_part(data):
             failed = {"status": "failure", "errors": [{"message": error}]}
             return Failure(phase=phase, session_id=session, agent_return=failed)
-        case "SubagentStop":
-            was_asked = data.get("stop_hook_active") is True
-            texts = [message] if (message := _text(data, "last_assistant_message")) else []
-            path = _text(data, "agent_transcript_path")
-            if path and (was_asked or not texts):  # who was asked for lessons returned before
-                texts += islice(last_words(read_transcript(path)), 2)
-            if returned := read_last_return(texts):
-                return Failure(phase=phase, session_id=session, agent_return=returned, may_ask=not was_asked)
+        case "SubagentStop" if returned := read_last_return(_text(data, "last_assistant_message")):
+            may_ask = data.get("stop_hook_active") is not True
+            return Failure(phase=phase, session_id=session, agent_return=returned, may_ask=may_ask)
     return None
 
 
@@ -104,7 +99,7 @@ def teaching_part(data: Mapping[str, Any]) -> str:
     """Return what of a tool's error may teach others: without the agent's slips, and only what makes a lesson."""
     if str(data.get("is_interrupt")).lower() == "true" or _text(data, "tool_name") in _OWN_TOOLS:
         return ""
-    from kr.lessons.wording import word_finding  # heavy
+    from kr.lessons.remedies import word_finding  # heavy
 
     error = re.sub(r"^Exit code -?\d+\n?", "", _text(data, "error"))
     rest = "\n".join(line for line in text_of(error).splitlines() if not _SLIP.search(line))
@@ -133,7 +128,7 @@ def task_of(transcript: str) -> tuple[str, tuple[str, ...]]:
     """
     prompt = ""
     files: dict[str, None] = {}
-    for role, part in _parts(transcript):
+    for role, part in _last_parts(transcript):
         if given := as_mapping(part.get("input")):
             prompt = prompt or _text(given, "prompt")
             path = _text(given, "file_path") or _text(given, "notebook_path")
@@ -144,23 +139,14 @@ def task_of(transcript: str) -> tuple[str, tuple[str, ...]]:
     return prompt, tuple(files)
 
 
-def last_words(transcript: str) -> Iterator[str]:
-    """Yield the texts of an assistant in a transcript of JSON lines, those of the last message first."""
-    texts = (_text(part, "text") for role, part in _parts(transcript) if role == "assistant")
-    return (text for text in texts if text.strip())
-
-
-def _parts(transcript: str) -> Iterator[tuple[object, Mapping[str, Any]]]:
+def _last_parts(transcript: str) -> Iterator[tuple[object, Mapping[str, Any]]]:
     """Yield the parts of all messages, each with who said it, those of the last message first."""
     for line in reversed(transcript.splitlines()):
-        try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        message = as_mapping(as_mapping(entry).get("message"))
-        content = message.get("content")
-        for part in content if isinstance(content, list) else [{"text": content}]:
-            yield message.get("role"), as_mapping(part)
+        with suppress(ValueError, RecursionError):
+            message = as_mapping(as_mapping(json.loads(line)).get("message"))
+            content = message.get("content")
+            for part in content if isinstance(content, list) else [{"text": content}]:
+                yield message.get("role"), as_mapping(part)
 
 
 def _text(data: Mapping[str, Any], key: str) -> str:
@@ -172,26 +158,14 @@ def _text(data: Mapping[str, Any], key: str) -> str:
 # --- the return in an agent's last words ---
 
 
-def read_last_return(texts: Sequence[str]) -> dict[str, Any] | None:
-    """Return what an agent returned, with its lessons, from what it said: the last text first.
-
-    Who was asked for lessons may word them alone: the return then stands in what it said before.
-    """
-    found = [data for text in texts if (data := _first_return(text))]
-    if not found:
-        return None
-    whole = next((data for data in found if data.get("status")), {"status": "failure"})
-    lessons = next((data[name] for data in found for name in ("lessons", "lesson") if data.get(name)), None)
-    return {**whole, "lessons": lessons} if lessons else whole
-
-
-def _first_return(message: str) -> dict[str, Any] | None:
+def read_last_return(message: str) -> dict[str, Any] | None:
+    """Return what an agent returned with its last words; lessons alone, of who was asked for them, are those of a failure."""
     for text in returned_documents(message):
         with suppress(InvalidRequest):
             data: Any = read_document(text.encode(errors="replace"))
             data = data.get("return") or data
             if isinstance(data, dict) and any(data.get(name) for name in _SIGNS):
-                return data
+                return data if data.get("status") else {**data, "status": "failure"}
     return None
 
 

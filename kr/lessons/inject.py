@@ -11,8 +11,7 @@ from typing import Any
 
 from kr.errors import StoreError
 from kr.frameworks import framework_key
-from kr.lessons.book import LessonBook, judged, session_name, view
-from kr.lessons.file import LessonsFileError
+from kr.lessons.file import LessonsFile, LessonsFileError, judged, session_name, view
 from kr.lessons.line import (
     LINE_COLUMNS,
     LONGEST,
@@ -69,7 +68,7 @@ _FORGED_NUMBER = r"^(?:(?:\(?[0-9]{1,2}[.)、．]|[-*+•])\s+)+"
 def inject(
     request: LessonsInjectRequest,
     *,
-    book: LessonBook,
+    file: LessonsFile,
     budget: int,
     now: datetime,
     related: Callable[[str], tuple[str, ...]] = lambda _framework: (),
@@ -84,20 +83,20 @@ def inject(
     chosen: list[LessonRow] = []
     results: InjectResults | None = None
     problems: list[Problem] = []
-    if book.store.is_shared:
-        book.refresh(now)
+    if file.store.is_shared:
+        file.refresh(now)
     try:
-        parsed = book.file.read()
+        parsed = file.read()
     except LessonsFileError as error:
         message = f"Failed to read _lessons-learned.md: {error}"
         problems.append(Problem(type="file_read_error", message=message))
     else:
         if parsed.unread:
-            logger.warning("%s: %d lines are no lesson; passed over", book.file.path, parsed.unread)
+            logger.warning("%s: %d lines are no lesson; passed over", file.path, parsed.unread)
         packages = related(asked.framework) if asked.framework and len(parsed) else ()
         own = parsed.tagged(lambda tags: asked.phase in tags)
-        ordered = order(parsed, own, asked, packages, book.look(lesson_rows.remarkable))
-        chosen = choose(ordered, budget, book.states)
+        ordered = order(parsed, own, asked, packages, file.look(lesson_rows.remarkable))
+        chosen = choose(ordered, budget, file.states)
         results = InjectResults(
             phase=asked.phase,
             total_lessons_found=len(parsed),
@@ -122,8 +121,8 @@ def inject(
         duration_ms=round((time.monotonic() - began) * 1000),
     )
     try:
-        if chosen or book.store.exists():  # no database is made for a project that has no lessons
-            with book.store.write(scope=LESSONS) as tx:
+        if chosen or file.store.exists():  # no database is made for a project that has no lessons
+            with file.store.write(scope=LESSONS) as tx:
                 lookup.log_request(tx, row)
                 lesson_rows.add(tx, chosen, lesson_keywords)
                 lesson_rows.injected(tx, [lesson.id for lesson in chosen], asked.phase, row)

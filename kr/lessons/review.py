@@ -8,9 +8,8 @@ from typing import Any
 
 from kr.errors import KrError, UnknownEntry
 from kr.guard import safe
-from kr.lessons.book import COUNTS, LessonBook, judged, make_row, view
-from kr.lessons.file import LessonsFile, LessonsFileError
-from kr.lessons.line import KEPT_COLUMNS, format_line, lesson_keywords
+from kr.lessons.file import COUNTS, LessonsFile, LessonsFileError, judged, make_row, read_bytes, view
+from kr.lessons.line import KEPT_COLUMNS, format_line, lesson_keywords, parse_lines
 from kr.lessons.record import read_words
 from kr.store import lessons as lesson_rows
 from kr.store.engine import LESSONS
@@ -22,8 +21,8 @@ from kr.times import to_text
 class Lessons:
     """The lessons of a project, for people. What can't be done with the file raises ``LessonsFileError``."""
 
-    def __init__(self, book: LessonBook, *, clock: Callable[[], datetime]) -> None:
-        self._book = book
+    def __init__(self, file: LessonsFile, *, clock: Callable[[], datetime]) -> None:
+        self._file = file
         self._clock = clock
 
     def lessons(
@@ -46,8 +45,8 @@ class Lessons:
         return [view(row) for row in self._rows() if row.status == "quarantined"]
 
     def refresh(self) -> None:
-        """Bring the database's table to what the file holds; see ``LessonBook.refresh``."""
-        self._book.refresh(self._clock())
+        """Bring the database's table to what the file holds; see ``LessonsFile.refresh``."""
+        self._file.refresh(self._clock())
 
     def mark(self, lesson_id: str, mark: LessonMark, *, is_set: bool = True) -> dict[str, Any]:
         """Retire, pin or approve a lesson, or take that back; who approves or pins a retired one brings it back.
@@ -55,13 +54,13 @@ class Lessons:
         A recorded lesson that was in quarantine goes into the file when it is approved. Raises ``UnknownEntry`` and store errors.
         """
         row, now = self._one(lesson_id), to_text(self._clock())
-        with self._book.file.lock(), self._book.store.write(scope=LESSONS) as tx:
+        with self._file.lock(), self._file.store.write(scope=LESSONS) as tx:
             lesson_rows.add(tx, [row], lesson_keywords)
             lesson_rows.mark(tx, row.id, mark, now if is_set else None)
             if is_set and mark != "retired_at":
                 lesson_rows.mark(tx, row.id, "retired_at", None)
             if is_set and mark == "approved_at" and row.gone_at:
-                self._book.file.append([row.lesson])
+                self._file.write([row.lesson])
                 lesson_rows.bring_back(tx, [row.id])
             return view(lesson_rows.states(tx, [row.id])[row.id])
 
@@ -73,7 +72,7 @@ class Lessons:
         Raises ``KrError`` for words that are no lesson's, or that a lesson says already.
         """
         row = self._row((phase, *tags), symptom, fix, ref, by_person=by_person)
-        if not self._book.append([row], now=self._clock())[0]:
+        if not self._file.append([row], now=self._clock())[0]:
             raise KrError(f"a lesson says this already: {row.lesson.summary}")
         return self.show(row.id)
 
@@ -88,11 +87,11 @@ class Lessons:
         row = self._row(old.lesson.tags, symptom, fix, old.lesson.ref, by_person=by_person)
         if row.held:
             raise KrError(f"the new words would be quarantined: {row.held}")
-        with self._book.file.lock(), self._book.store.write(scope=LESSONS) as tx:
+        with self._file.lock(), self._file.store.write(scope=LESSONS) as tx:
             if newer := old.superseded_by or next(iter(lesson_rows.states(tx, [row.id])), None):
                 raise KrError(f"it was worded so already: {newer}")
             kept = {name: getattr(old, name) for name in (*COUNTS, "pinned_at")}
-            self._book.file.append([row.lesson])
+            self._file.write([row.lesson])
             lesson_rows.add(tx, [old, replace(row, **kept)], lesson_keywords)
             lesson_rows.supersede(tx, old.id, row.id)
         return self.show(row.id)
@@ -104,12 +103,12 @@ class Lessons:
         for path in files:
             if not path.exists():
                 raise LessonsFileError(f"{path}: No such file or directory")
-            parsed = LessonsFile(path.resolve()).read()
+            parsed = parse_lines(read_bytes(path.resolve()))
             origin: dict[str, Any] = {"recorded_at": to_text(now), "source": "file"}
             made = [make_row(it.tags, it.summary, it.ref, day=it.date, **origin) for it in parsed.lessons]
             rows += filter(None, made)
             refused += parsed.unread + made.count(None)
-        fresh, total = self._book.append(rows, now=now)
+        fresh, total = self._file.append(rows, now=now)
         held = sum(row.held is not None for row in fresh)
         return {
             "imported": len(fresh) - held,
@@ -134,11 +133,11 @@ class Lessons:
     def _rows(self) -> list[LessonRow]:
         """Return the recorded lessons that are not in the file as they wait, and those of the file, in its order and each once."""
         self.refresh()
-        lessons = {lesson.id: lesson for lesson in self._book.file.read().lessons}
-        states = self._book.states([*lessons.values()])
+        lessons = {lesson.id: lesson for lesson in self._file.read().lessons}
+        states = self._file.states([*lessons.values()])
         unknown = judged([lesson for id_, lesson in lessons.items() if id_ not in states])
         known = states | {row.id: row for row in unknown}
-        return [*self._book.look(lesson_rows.quarantined).values(), *(known[id_] for id_ in lessons)]
+        return [*self._file.look(lesson_rows.quarantined).values(), *(known[id_] for id_ in lessons)]
 
     def _one(self, lesson_id: str) -> LessonRow:
         found = [row for row in self._rows() if lesson_id and row.id.startswith(lesson_id)]

@@ -11,7 +11,7 @@ from typing import Any
 
 from kr.packages.installed import node_package, python_environment
 from kr.packages.java import read_gradle, read_maven
-from kr.packages.model import Dependency, Folder, Lock, items, names_in, not_installed, table, upwards
+from kr.packages.model import Dependency, Folder, Lock, items, names_in, table, upwards
 
 PYTHON_FILES = (
     *("pyproject.toml", "uv.lock", "poetry.lock", "setup.cfg"),
@@ -31,7 +31,7 @@ UNREAD = tuple(
         "gradle.lockfile build.sbt ivy.xml deps.edn project.clj *.sln *.slnx *.??proj packages.lock.json packages.config "
         "Directory.Packages.props paket.dependencies Package.swift Podfile Cartfile pubspec.yaml mix.exs rebar.config gleam.toml "
         "stack.yaml *.cabal conanfile.txt conanfile.py vcpkg.json build.zig.zon shard.yml elm.json bower.json Project.toml renv.lock "
-        "cpanfile MODULE.bazel Gopkg.toml"
+        "cpanfile MODULE.bazel Gopkg.toml go.work"
     ).split()
 )
 """Dependency files that are not read; each that is there is named."""
@@ -216,7 +216,7 @@ def read_composer(folder: Folder) -> Iterator[Dependency]:
                 yield Dependency("language", "php", str(spec), file)
             elif "/" in name:
                 declared.append(Dependency("composer", name, str(spec), file, dev=section != "require"))
-    yield from lock.resolve(declared, not_installed)
+    yield from lock.resolve(declared)
 
 
 def read_ruby(folder: Folder) -> Iterator[Dependency]:
@@ -237,7 +237,7 @@ def read_ruby(folder: Folder) -> Iterator[Dependency]:
         elif section in {"GEM", "GIT"} and named and named[2]:
             # ``1.16.0`` of ``1.16.0-x86_64-linux``; a gem's pre-release is written with dots.
             lock.add(named[1], named[2].partition("-")[0])
-    yield from lock.resolve(declared, not_installed)
+    yield from lock.resolve(declared)
 
 
 def _crate(name: object) -> str:
@@ -272,4 +272,4 @@ def read_cargo(folder: Folder) -> Iterator[Dependency]:
     for package in map(table, items(folder.document(lock.file, "toml"), "package")):
         if "source" in package or _crate(package.get("name")) not in lock.local:
             lock.add(package.get("name"), package.get("version"))
-    yield from lock.resolve(declared, not_installed)
+    yield from lock.resolve(declared)

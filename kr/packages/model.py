@@ -144,7 +144,9 @@ class Lock:
         return sum(not spec or satisfies(exact, spec) for spec, exact in found)
 
     def resolve(
-        self, declared: Iterable[Dependency], installed: Callable[[Dependency], tuple[str, str] | None]
+        self,
+        declared: Iterable[Dependency],
+        installed: Callable[[Dependency], tuple[str, str] | None] = lambda _: None,
     ) -> Iterator[Dependency]:
         """Yield what manifests declare: as installed (version and place), else as locked, else as declared; then the other packages."""
         taken: set[tuple[str, str | None]] = set()
@@ -159,10 +161,6 @@ class Lock:
                 # A second version of a direct package is there because something else asked for it.
                 if (name, version) not in taken:
                     yield Dependency(self.ecosystem, package, version, self.file, direct=False)
-
-
-def not_installed(_: Dependency) -> None:
-    """Say that nothing is looked for among what is installed."""
 
 
 _PART = re.compile(r"(\^|~>|~=|~|>=|<=|===?|!=|=|>|<)?\s*v?(\d[\w.*+!-]*|[*xX])")

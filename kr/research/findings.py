@@ -1,10 +1,15 @@
-"""Findings and ratings: what an agent or a person found out and proved goes back in, and what waits for a person."""
+"""Findings and ratings: what an agent or a person found out and proved goes back in, and what waits for a person.
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from datetime import datetime
+A finding becomes a report whose header and sections are kr's; the texts stand as they were written.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from kr import report
 from kr.errors import FieldError, InvalidRequest, UnknownEntry
 from kr.frameworks import framework_key
 from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
@@ -13,7 +18,6 @@ from kr.models import (
     Entry,
     Query,
     RateResults,
-    Ratings,
     SaveEnvelope,
     SaveResults,
     Writer,
@@ -21,42 +25,45 @@ from kr.models import (
     to_plain,
     validation_problems,
 )
-from kr.report import DETAILS, INSTALLED_DOCS_LAST, SUMMARY, read_confidence
 from kr.requests import MOST_TOKENS, Finding, Rate, parse, read_document
-from kr.research.finding_text import cleaned, render_finding
 from kr.research.run import find_candidates, offers_of
-from kr.store import entries, lookup, saving, usage
+from kr.store import entries, ledger, lookup, saving
 from kr.store.engine import Transaction
-from kr.store.entries import unknown_entry
+from kr.store.entries import Quarantined, Rating
 from kr.store.files import new_id
 from kr.store.lookup import RequestRow
-from kr.store.usage import Quarantined, Rating
-from kr.text import derive_tags, derive_topic, digest, has_invisible, keywords, section, tokens_of
+from kr.text import (
+    derive_tags,
+    derive_topic,
+    digest,
+    fence_after,
+    fenced,
+    has_invisible,
+    keywords,
+    section,
+    tokens_of,
+)
 from kr.times import UNKNOWN_VERSION, same_major, to_text
 
 if TYPE_CHECKING:
     from kr.research.service import ResearchService
 
-_HELD = "held-"
-"""How the ids of findings that wait begin."""
-SAME_PROCESS = "it counts as the word of the session that saved the text through this process: another process's word confirms it"
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+HELD = "held-"
+"""How the ids of findings that wait begin; lessons have others."""
 
 
 class Findings:
     """Saves findings, takes ratings, and keeps what waits for a person.
 
-    ``export`` writes the YAML files and returns what went wrong; ``serves_one``: all that is handed over comes from one client.
+    ``export`` writes the YAML files and returns what went wrong.
     """
 
-    def __init__(
-        self, service: "ResearchService", *, export: Callable[[], list[str]], serves_one: bool = False
-    ) -> None:
+    def __init__(self, service: "ResearchService", *, export: Callable[[], list[str]]) -> None:
         self._service = service
         self._store = service.store
         self._clock = service.clock
         self._export = export
-        self._serves_one = serves_one
-        self._saved_here: dict[tuple[str, int], Writer] = {}
 
     def save(self, data: bytes | Mapping[str, Any], writer: Writer | None = None) -> SaveEnvelope:
         """Keep a finding as its entry's new text; what is wrong with it stands in the envelope. Raises a ``StoreError``.
@@ -70,17 +77,20 @@ class Findings:
             if has_invisible(_all_texts(given)) or SECRET in _all_texts(finding):
                 notes.append("what may be a secret, or what nobody sees, was taken out")
             by = writer or agent(finding.session_id)
-            if reasons := reasons_to_hold(_all_texts(finding)):
+            texts = _all_texts(finding)
+            # Whoever puts comments into an order's words hides it from the rules.
+            if reasons := reasons_to_hold(texts) or reasons_to_hold(_COMMENT.sub("", texts)):
                 return self._hold(finding, by, reasons)
             return self._save(finding, by, notes)
         except InvalidRequest as error:
-            return _refused(error.fields)
+            problems = error.fields
         except UnknownEntry as error:
-            return _refused([FieldError("entry", str(error))])
+            problems = (FieldError("entry", str(error)),)
+        return SaveEnvelope(status="failure", results=None, errors=validation_problems(problems))
 
     def _save(self, finding: Finding, by: Writer, notes: list[str]) -> SaveEnvelope:
-        now, known = self._clock(), self._named(finding)
-        query = self._query(finding, known)
+        now = self._clock()
+        query, known = self._about(finding)
         confidence: Confidence = "medium" if finding.sources or finding.verified_by else "low"
         is_same_major = known is not None and same_major(known.framework_version, query.framework_version)
         draft = Entry(
@@ -96,15 +106,10 @@ class Findings:
         )
         saved = saving.save(self._store, draft, render_finding(finding, query, by, confidence, now), now)
         entry, notes = saved.entry, [*notes, *saved.warnings]
-        self._saved_here[entry.id, saved.revision] = by
         if saved.is_beside:
             stays = f"{entry.id} was written by {entry.written_by}, and stays; this text is its revision {saved.revision}"
-            is_confirmed = entry.confidence == "high"
-            notes.append(
-                f"{stays}. Others confirmed it: say what verified yours, or its sources"
-                if is_confirmed
-                else stays
-            )
+            advice = ". Others confirmed it: say what verified yours, or its sources"
+            notes.append(stays + advice * (entry.confidence == "high"))
         config = self._service.settings.knowledge_research
         with self._store.read() as tx:
             ranked = find_candidates(tx, query, config, config.aliases, now)
@@ -124,36 +129,33 @@ class Findings:
         )
         return SaveEnvelope(status="saved", results=results, errors=[])
 
-    def _named(self, finding: Finding) -> Entry | None:
-        if finding.entry is None:
-            return None
-        with self._store.read() as tx:
-            entry = entries.get(tx, finding.entry)
-            if entry is None:
-                raise unknown_entry(tx, finding.entry)
-        if framework_key(entry.framework) != framework_key(finding.framework):
-            raise UnknownEntry(f"{entry.id} is about {entry.framework}, not about {finding.framework}")
-        return entry
-
-    def _query(self, finding: Finding, known: Entry | None) -> Query:
-        """Say what the text is about. One that improves an entry has its topic, also where it is for another major."""
-        version = finding.framework_version
+    def _about(self, finding: Finding) -> tuple[Query, Entry | None]:
+        """Say what the text is about, and the entry that it names. One that improves an entry has its topic, also for another major."""
+        known, framework, version = None, finding.framework, finding.framework_version
+        if finding.entry is not None:
+            with self._store.read() as tx:
+                known = entries.get(tx, finding.entry)
+                if known is None:
+                    raise entries.unknown_entry(tx, finding.entry)
+            if framework_key(known.framework) != framework_key(framework):
+                raise UnknownEntry(f"{known.id} is about {known.framework}, not about {framework}")
         if version is None:
-            version = known.framework_version if known else self._service.version_of(finding.framework)
-        topic = known.topic if known else finding.topic or derive_topic(finding.framework, finding.question)
-        return Query(
-            framework=finding.framework,
+            version = known.framework_version if known else self._service.version_of(framework)
+        topic = known.topic if known else finding.topic or derive_topic(framework, finding.question)
+        query = Query(
+            framework=framework,
             framework_version=version or UNKNOWN_VERSION,
             topic=topic,
-            tags=finding.tags or derive_tags(finding.framework, topic),
+            tags=finding.tags or derive_tags(framework, topic),
             question=finding.question,
         )
+        return query, known
 
     def _hold(self, finding: Finding, by: Writer, reasons: tuple[str, ...]) -> SaveEnvelope:
         """Keep a finding for a person to look at; the entry that it is about stays as it is."""
         now = self._clock()
         request = {name: value for name, value in to_plain(finding).items() if value not in (None, [])}
-        held_id = f"{_HELD}{digest(repr(sorted(request.items())) + by.name)[:12]}"
+        held_id = f"{HELD}{digest(repr(sorted(request.items())) + by.name)[:12]}"
         held = Quarantined(
             id=held_id,
             at=to_text(now),
@@ -163,7 +165,7 @@ class Findings:
             request=request,
             written_by=by.name,
         )
-        self._store.change(lambda tx: usage.quarantine(tx, held))
+        self._store.change(lambda tx: entries.quarantine(tx, held))
         self._log(finding, by, now, status="quarantined")
         results = SaveResults(id=held_id, notes=[f"it waits for a person (kr review): {'; '.join(reasons)}"])
         return SaveEnvelope(status="quarantined", results=results, errors=[])
@@ -172,7 +174,7 @@ class Findings:
         """Keep the request's row; ``answer_tokens`` is what the session was given for this before (tokens spared)."""
 
         def write(tx: Transaction) -> None:
-            tokens, milliseconds = usage.given_before(tx, by.session, finding.framework)
+            tokens, milliseconds = ledger.given_before(tx, by.session, finding.framework)
             row = RequestRow(
                 id=new_id(),
                 at=to_text(now),
@@ -205,17 +207,11 @@ class Findings:
         def write(tx: Transaction) -> tuple[RateResults, bool]:
             entry = entries.get(tx, entry_id)
             if entry is None:
-                raise unknown_entry(tx, entry_id)
+                raise entries.unknown_entry(tx, entry_id)
             if entry.origin == "placeholder":
                 why = f"{entry.id} is a placeholder: it says nothing that could work; `kr save` what you find out"
                 raise InvalidRequest(FieldError("id", why))
-            # Whatever session it names, who saved a text through this process can't confirm it: the word is its writer's.
-            saved = self._saved_here.get((entry.id, entry.revision)) if self._serves_one else None
-            rater = saved or by
-            results = _rate(tx, entry, replace(given, note=note), rater, now, session=by)
-            if rater.session != by.session:
-                results = replace(results, note=SAME_PROCESS)
-            return results, entry.status == "stale"
+            return _rate(tx, entry, replace(given, note=note), by, now), entry.status == "stale"
 
         results, was_stale = self._store.change(write)
         if was_stale:  # nothing else of it is exported
@@ -225,54 +221,33 @@ class Findings:
     def review(self) -> dict[str, Any]:
         """Return what waits for a person: ``{quarantined, wrong}``, findings that were held back and entries that were rated wrong."""
         with self._store.read() as tx:
-            held = [_held_item(it) for it in usage.quarantined(tx)]
-            rated = [lookup.one(tx, entry_id) for entry_id in usage.rated_wrong(tx)]
-            wrong = [_wrong_item(tx, found[0], found[1]) for found in rated if found]
+            held = [_held_item(it) for it in entries.quarantined(tx)]
+            wrong = [_wrong_item(tx, entry_id) for entry_id in entries.rated_wrong(tx)]
         return {"quarantined": held, "wrong": wrong}
 
-    def waits(self, finding_id: str) -> bool:
-        """Whether an id is that of a finding which waits, or waited: lessons have others."""
-        return finding_id.startswith(_HELD)
-
-    def approve(self, finding_id: str) -> SaveEnvelope:
-        """Save a finding that waited, as its writer's. Raises ``UnknownEntry``."""
-        held = self._held(finding_id)
-        finding = parse(Finding, held.request)
-        by = Writer(held.written_by, held.written_by.removeprefix("agent:"))
-        try:
-            envelope = self._save(finding, by, [])
-        except UnknownEntry:  # the entry that it improves is gone: it is one of its own
-            envelope = self._save(replace(finding, entry=None), by, [])
-        self._store.change(lambda tx: usage.release(tx, finding_id))
-        return envelope
-
-    def reject(self, finding_id: str) -> dict[str, Any]:
-        """Drop a finding that waited; returns it. Raises ``UnknownEntry``."""
-        held = self._held(finding_id)
-        self._store.change(lambda tx: usage.release(tx, finding_id))
-        return _held_item(held)
-
-    def _held(self, finding_id: str) -> Quarantined:
+    def decide(self, finding_id: str, *, is_approved: bool) -> dict[str, Any]:
+        """Save a finding that waited, as its writer's, or drop it. Raises ``UnknownEntry``."""
         with self._store.read() as tx:
-            held = usage.quarantined(tx, finding_id)
-        if not held:
+            waiting = entries.quarantined(tx, finding_id)
+        if not waiting:
             raise UnknownEntry(f"nothing waits under the id {finding_id}; `kr review` lists what does")
-        return held[0]
-
-
-def _texts(finding: Finding) -> list[str]:
-    return [finding.answer, finding.code or "", finding.caveats or ""]
-
-
-def _refused(errors: Iterable[FieldError]) -> SaveEnvelope:
-    return SaveEnvelope(status="failure", results=None, errors=validation_problems(errors))
+        decided = _held_item(waiting[0])
+        if is_approved:
+            finding, name = parse(Finding, waiting[0].request), waiting[0].written_by
+            by = Writer(name, name.removeprefix("agent:"))
+            try:
+                decided = to_plain(self._save(finding, by, []))
+            except UnknownEntry:  # the entry that it improves is gone: it is one of its own
+                decided = to_plain(self._save(replace(finding, entry=None), by, []))
+        self._store.change(lambda tx: entries.end_quarantine(tx, finding_id))
+        return decided
 
 
 def _check_length(finding: Finding) -> None:
     """Refuse an empty or too long answer. This comes before masking, which replaces a line that is too long by ``<secret>``."""
     if not any(character.isalnum() for character in finding.answer):
         raise InvalidRequest(FieldError("answer", "has no letter and no digit"))
-    tokens = sum(map(tokens_of, _texts(finding)))
+    tokens = sum(tokens_of(text or "") for text in (finding.answer, finding.code, finding.caveats))
     if tokens > MOST_TOKENS:
         problem = f"{tokens} tokens with code and caveats; at most {MOST_TOKENS}, since others pay for it"
         raise InvalidRequest(FieldError("answer", problem))
@@ -280,15 +255,11 @@ def _check_length(finding: Finding) -> None:
 
 def _all_texts(finding: Finding) -> str:
     """Return all that others will read."""
-    more = (finding.framework, finding.framework_version, finding.session_id, finding.question)
-    rest = (finding.topic, finding.verified_by, *finding.tags, *finding.sources)
-    return "\n\n".join([*_texts(finding), *(text or "" for text in (*more, *rest))])
+    values = to_plain(finding).values()
+    return "\n\n".join(text for it in values for text in (it if isinstance(it, list) else [it]) if text)
 
 
-def _rate(
-    tx: Transaction, entry: Entry, given: Rate, by: Writer, now: datetime, *, session: Writer
-) -> RateResults:
-    """Note a rating as ``by``'s word; ``session`` is who asked, and whose wordings are meant."""
+def _rate(tx: Transaction, entry: Entry, given: Rate, by: Writer, now: datetime) -> RateResults:
     rating = Rating(
         entry_id=entry.id,
         revision=entry.revision,
@@ -298,23 +269,20 @@ def _rate(
         note=given.note,
         at=to_text(now),
     )
-    usage.rate(tx, rating)
+    entries.rate(tx, rating)
     if given.outcome == "worked":
-        _confirm(tx, entry, session, now)
+        _confirm(tx, entry, by, now)
     else:
-        usage.forget_wordings(tx, entry, session.session)
-    found = lookup.one(tx, entry.id)
-    if found is None:
-        raise UnknownEntry(f"{entry.id} went meanwhile")
-    _, ratings, _ = found
+        entries.forget_wordings(tx, entry, by.session)
+    _, ratings, _ = _found(tx, entry.id)
     confidence, withdrawn = entry.confidence, ratings.withdraws(entry)
     if entry.is_written:
         is_confirmed = any(
             it.outcome == "worked" and f"agent:{it.session_id}" != entry.written_by != it.session_id
-            for it in usage.ratings_of(tx, entry)
+            for it in entries.ratings_of(tx, entry)
         )
         # By itself a text has the confidence that its header says, but never high, which others alone can make it.
-        said = read_confidence(lookup.text_of(tx, entry.sha256) or "")
+        said = report.read_confidence(lookup.text_of(tx, entry.sha256) or "")
         own: Confidence = "low" if said in {None, "low"} else "medium"
         confidence = "high" if is_confirmed and not withdrawn else own
         entries.update(tx, entry.id, confidence=confidence)
@@ -335,15 +303,15 @@ def _confirm(tx: Transaction, entry: Entry, by: Writer, now: datetime) -> None:
     One that shares no word with the entry takes a second session: else one alone could have any question answered by any text.
     """
     text = lookup.text_of(tx, entry.sha256) or ""
-    told = (section(text, name) or "" for name in (SUMMARY, DETAILS))
+    told = (section(text, name) or "" for name in (report.SUMMARY, report.DETAILS))
     words = _words_of(entry.topic, entry.question or "", *entry.tags, *told) - _words_of(entry.framework)
-    for it in usage.wordings_of(tx, entry.id):
+    for it in entries.wordings_of(tx, entry.id):
         if it.session_id == by.session and _words_of(it.question, it.topic) & words:
-            usage.prove_wording(tx, entry.id, it.question)
-    for it in usage.take_offers(tx, by.session, entry.id, at=to_text(now)):
+            entries.prove_wording(tx, entry.id, it.question)
+    for it in ledger.take_offers(tx, by.session, entry.id, at=to_text(now)):
         is_proved = bool(_words_of(it.question, it.topic) & words)
-        usage.keep_wording(tx, entry, replace(it, proved=is_proved))
-    end = to_text(now + INSTALLED_DOCS_LAST) if entry.is_installed_excerpt else entry.fresh_until
+        entries.keep_wording(tx, entry, replace(it, proved=is_proved))
+    end = to_text(now + report.INSTALLED_DOCS_LAST) if entry.is_installed_excerpt else entry.fresh_until
     fresh = {"status": "fresh", "stale_reason": None, "stale_major": None, "fresh_until": end}
     entries.update(tx, entry.id, **fresh)
     lookup.touch(tx, entry.id, now)
@@ -358,12 +326,16 @@ def _held_item(held: Quarantined) -> dict[str, Any]:
     return {"finding": shown.pop("request"), **shown}
 
 
-def _wrong_item(tx: Transaction, entry: Entry, ratings: Ratings) -> dict[str, Any]:
-    notes = [
-        {"by": it.session_id, "at": it.at, "note": it.note}
-        for it in usage.ratings_of(tx, entry)
-        if it.outcome == "wrong"
-    ]
+def _found(tx: Transaction, entry_id: str) -> lookup.Found:
+    found = lookup.one(tx, entry_id)
+    if found is None:
+        raise UnknownEntry(f"{entry_id} went meanwhile")
+    return found
+
+
+def _wrong_item(tx: Transaction, entry_id: str) -> dict[str, Any]:
+    entry, ratings, _ = _found(tx, entry_id)
+    said = [it for it in entries.ratings_of(tx, entry) if it.outcome == "wrong"]
     return {
         "id": entry.id,
         "framework": entry.framework,
@@ -371,5 +343,126 @@ def _wrong_item(tx: Transaction, entry: Entry, ratings: Ratings) -> dict[str, An
         "written_by": entry.written_by,
         "worked": ratings.worked,
         "wrong": ratings.wrong,
-        "notes": notes,
+        "notes": [{"by": it.session_id, "at": it.at, "note": it.note} for it in said],
     }
+
+
+# --- a finding as a report
+
+_FENCED = re.compile(r"\s*(`{3,}|~{3,})")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?=\s|$)")
+_UNDERLINE = re.compile(r" {0,3}(?:=+|-+)\s*$")
+_HTML = re.compile(
+    r"(?<![`\\])`[^`]+`(?!`)|(\\*)<(?=[A-Za-z/?!])(?![A-Za-z][\w.+-]+:[^\s<>]*>|[\w.+-]+@[\w.-]+>)"
+)
+"""Code in a line, or the beginning of a tag, which may hide what follows from who sees it rendered; links in ``<>`` are none."""
+_CLAIM = re.compile(
+    r"\W*(?:(?:written|verified|confirmed|reviewed|approved|rated)[ \t]+by\b[ \t*_]*:|confirmed in \d+ sessions?\b|source \d+[ \t*_]*:)"
+    r"|.*\(via \w+\)\W*$",
+    re.IGNORECASE,
+)
+"""A line that is kr's to write: who wrote, proved and confirmed a text, and where it is from."""
+_HEADER_LINE = re.compile(rf"\s*\*\*(?:{'|'.join(report.HEADER)}):\*\*")
+
+
+def cleaned(finding: Finding) -> Finding:
+    """Take secrets and hidden characters out of everything that others will read."""
+
+    def clear(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(clear, value))
+        return mask_secrets(clean(value)) if isinstance(value, str) else value
+
+    return replace(finding, **{it.name: clear(getattr(finding, it.name)) for it in fields(finding)})
+
+
+def render_finding(finding: Finding, query: Query, by: Writer, confidence: Confidence, now: datetime) -> str:
+    """Write a finding as a report; an ``answer`` that is a whole report keeps its sections."""
+    sections = _of_report(finding) or _of_parts(finding)
+    named = [f"- Written by: {by.name}"]
+    if finding.verified_by:
+        named.append(f"- Verified by: {finding.verified_by}")
+    named += [f"- Source: {source}" for source in finding.sources]
+    # It goes along with the file, so that who gets this from git finds it by the words in which it was asked for.
+    named.append(f"- Question: {report.plain_line(finding.question, 300)}")
+    # Who wrote it and what proved it is said here, and by nobody's own words.
+    lines = sections.pop(report.ATTRIBUTION, "").splitlines()
+    given = contained("\n".join(line for line in lines if not _CLAIM.match(line)))
+    header = {
+        "Framework": query.framework,
+        "Version": query.framework_version,
+        "Research Date": now.astimezone(UTC).date().isoformat(),
+        "Confidence": confidence,
+        "Sources": ", ".join(finding.sources) or "the writer's own work",
+    }
+    body = {name: contained(text) or "None." for name, text in sections.items()}
+    body[report.ATTRIBUTION] = "\n".join([*named, *([given] if given else [])])
+    title = report.title_of(query.framework, query.topic)
+    return report.render_report(report.ParsedReport(title=title, header=header, sections=body))
+
+
+def _of_parts(finding: Finding) -> dict[str, str]:
+    first, rest = _first_paragraph(finding.answer.strip("\n"))
+    if _FENCED.match(first):
+        first, rest = finding.question, finding.answer
+    code = fenced(finding.code) if finding.code else ""
+    return {
+        report.SUMMARY: first,
+        report.DETAILS: rest.strip("\n"),
+        report.CODE: code,
+        report.CAVEATS: finding.caveats or "",
+    }
+
+
+def _first_paragraph(text: str) -> tuple[str, str]:
+    """Split behind the first paragraph; a block of code in it goes along as a whole."""
+    fence, lines = "", text.splitlines()
+    for at, line in enumerate(lines):
+        fence = fence_after(line, fence)
+        if not fence and not line.strip():
+            return "\n".join(lines[:at]), "\n".join(lines[at + 1 :])
+    return text, ""
+
+
+def _of_report(finding: Finding) -> dict[str, str] | None:
+    """Return the sections of an answer that is a whole report; what ``code`` and ``caveats`` hold goes along."""
+    parsed = report.parse_report(finding.answer.rstrip("\n") + "\n")
+    if parsed is None:
+        return None
+    more = _of_parts(finding)
+    sections = dict(parsed.sections)
+    for name in (report.CODE, report.CAVEATS):
+        sections[name] = "\n\n".join(filter(None, (sections[name], more[name])))
+    return sections
+
+
+def contained(text: str) -> str:
+    """Return a text that can't be taken for a part of a report that is kr's.
+
+    Outside of code, headings are of the third level at most, lines like those of the header and of the attribution are quoted, and HTML is shown as text,
+    comments too; an open fence is closed.
+    """
+    lines: list[str] = []
+    fence, indent = "", 0
+    for line in text.splitlines():
+        open_before, fence = fence, fence_after(line, fence)
+        if open_before or fence:
+            indent = indent if open_before else len(line) - len(line.lstrip(" "))
+            # A line of code that stands further left than its block would end the list that the block is in.
+            missing = indent - (len(line) - len(line.lstrip(" "))) if line.strip() else 0
+            lines.append(" " * missing + line)
+            continue
+        if _UNDERLINE.match(line) and lines and lines[-1].strip():
+            lines.append("")  # a rule, no heading
+        shown = _HTML.sub(_as_text, line)
+        if heading := _HEADING.match(shown):
+            shown = f"{'#' * max(3, len(heading[1]))}{shown[heading.end() :]}"
+        is_ours = _HEADER_LINE.match(shown) or _CLAIM.match(shown)
+        lines.append(f"> {shown.lstrip()}" if is_ours else shown)
+    return "\n".join([*lines, *([" " * indent + fence] if fence else [])]).strip("\n")
+
+
+def _as_text(found: re.Match[str]) -> str:
+    """Escape a tag's beginning, unless it is; code stays."""
+    backslashes = found[1]
+    return found[0] if backslashes is None or len(backslashes) % 2 else f"{backslashes}\\<"

@@ -1,50 +1,34 @@
-"""Steps 4 to 8 of F1: what the cache does not answer is asked of the sources, written and indexed, once for everybody.
+"""Steps 4 to 8 of F1: what the cache does not answer is asked of the sources, written and indexed, once for everybody."""
 
-A call is reserved in the database before it is made, then charged or given back, so that parallel agents on one story never
-overspend. A circuit breaker, shared through the database, leaves a source alone that keeps failing.
-"""
-
-import hashlib
 import logging
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
-from typing import Literal
 
-from kr import cancellation
-from kr.errors import KrError, ReportUnwritable, SourceFailure, SourceNotAsked, SourceTimeout, StoreError
-from kr.frameworks import framework_key
-from kr.guard import GIVES_ORDERS, reasons_to_hold
+from kr.errors import KrError, ReportUnwritable, StoreError
+from kr.guard import reasons_to_hold
 from kr.models import (
     LOCAL_DOCS,
-    Answer,
     Entry,
+    Envelope,
     Learned,
-    ResearchEnvelope,
     ResearchResults,
-    SourceAttempt,
-    SourceOutcome,
 )
 from kr.packages import find_dependencies, package_aliases
 from kr.packages.installed import find_installed
-from kr.report import INSTALLED_DOCS_LAST, split
+from kr.report import INSTALLED_DOCS_LAST
+from kr.research.chain import Chain, lease
 from kr.research.decide import research_status
-from kr.research.llm import Author, choose, chosen_persona
+from kr.research.llm import Author, choose
 from kr.research.report import Report, build_report
 from kr.research.run import Lookup, Run
 from kr.settings import Settings
 from kr.sources import build_source
 from kr.sources.base import Ask, Source
-from kr.store import ledger, lookup, saving
-from kr.store.engine import Transaction
-from kr.store.ledger import Reservation, SourceCall
+from kr.store import ledger, saving
 from kr.store.saving import Saved
-from kr.text import fold, tokens_of
-from kr.times import major_key, parse_time, same_major, to_text
+from kr.text import fold
+from kr.times import parse_time, same_major, to_text
 from kr.transfer import has_export
 from kr.transfer.export_yaml import has_edited_index, refresh_exports
 from kr.transfer.import_yaml import import_on_first_use
@@ -53,14 +37,6 @@ logger = logging.getLogger(__name__)
 
 EXHAUSTED = "Research budget exhausted for story {story_key}, continuing with available context"
 """The log line of F1, step 5.3, as it stands."""
-_LEASE_SECONDS = 8.0
-"""How long a lease outlives its holder: the others take over after it."""
-_BEAT_SECONDS = 2.0
-_POLL_SECONDS = 0.1
-_AROUND_A_CALL = 15.0
-"""Seconds that a probe may take beyond the call itself: for its imports, and for ending its session."""
-_MOST_JUDGED = 200_000
-"""Characters of a source's text that are judged: an excerpt shows a few thousand."""
 
 
 class Miss:
@@ -71,7 +47,7 @@ class Miss:
         self._settings = run.service.settings
         self._environ = run.service.environ
 
-    def perform(self, found: Lookup) -> ResearchEnvelope:
+    def perform(self, found: Lookup) -> Envelope:
         """Answer a request; ``found`` is what the cache holds for it, which does not answer.
 
         It may hold the answer after all: another has researched it meanwhile, or the project names it otherwise.
@@ -99,11 +75,12 @@ class Miss:
         """Import an index that git brought or that waits beside an empty database, and look under the project's names of packages."""
         run, base = self._run, self._settings.knowledge_base
         is_unknown = found.known is None and not found.related
-        if is_unknown and has_export(base):
-            is_new = run.attempt(
-                lambda: import_on_first_use(run.store, base, now=run.clock()), otherwise=False
-            )
-            found = run.look_up() if is_new else found
+        if (
+            is_unknown
+            and has_export(base)
+            and run.attempt(lambda: import_on_first_use(run.store, base, now=run.clock()), otherwise=False)
+        ):
+            found = run.look_up()
         elif run.config.auto_export and run.attempt(
             lambda: has_edited_index(run.store, base), otherwise=False
         ):
@@ -117,14 +94,11 @@ class Miss:
             aliases |= package_aliases(find_dependencies(folder, self._environ).dependencies)
         return run.look_up({**aliases, **run.config.aliases}) if aliases else found
 
-    def _research(self, found: Lookup) -> ResearchEnvelope:
+    def _research(self, found: Lookup) -> Envelope:
         run = self._run
-        persona, note = chosen_persona(self._settings, Path(self._environ.get("HOME") or "/nonexistent"))
-        run.persona = persona.name  # step 4
-        if note is not None:
-            logger.warning("BMM Architect persona load failed, using lean persona")
-            run.notes.append(note)
-        chain = Chain(run, Author(run, persona))
+        author = Author(run)
+        author.prepare()  # step 4
+        chain = Chain(run, author)
         self._ask_sources(found, chain)  # step 5
         again = run.look_up() if chain.answer is None else None
         if again and again.is_hit:
@@ -148,7 +122,7 @@ class Miss:
         )
         return self._answer(found, chain, report, self._save(found, report))  # steps 7 and 8
 
-    def _answer(self, found: Lookup, chain: "Chain", report: Report, saved: Saved | None) -> ResearchEnvelope:
+    def _answer(self, found: Lookup, chain: "Chain", report: Report, saved: Saved | None) -> Envelope:
         status = research_status(
             chain.attempts,
             is_answered=chain.answer is not None and chain.answer.source != LOCAL_DOCS,
@@ -183,9 +157,7 @@ class Miss:
         run, environ = self._run, self._environ
         known = run.read(lambda tx: ledger.library(tx, run.query.framework), None)
         ask = Ask(query=run.query, known=known or Learned(), own_repository=self._repository)
-        sources = [build_source(name, self._settings, environ) for name in run.config.sources]
-        last, names = run.config.fallback_if_mcp_unavailable, {source.name for source in sources}
-        fallback = [build_source(last, self._settings, environ)] if last and last not in names else []
+        sources, number = configured_sources(self._settings, environ), len(run.config.sources)
         # A stale report stands in where nothing answers; a copy of installed documentation is read anew instead.
         is_copy = found.entry is not None and found.entry.is_installed_excerpt
         local_docs = list[Source]()
@@ -193,13 +165,15 @@ class Miss:
             from kr.sources.local_docs import LocalDocs  # heavy
 
             local_docs.append(LocalDocs(run.service.folders, environ))
-        chain.ask_in_order(sources, [*fallback, *local_docs], ask)
+        chain.ask_in_order(sources[:number], [*sources[number:], *local_docs], ask)
         if chain.ended == "budget" and (chain.answer is None or chain.answer.source == LOCAL_DOCS):
             message = EXHAUSTED.format(story_key=run.request.story_key)
             logger.warning("%s", message)
             run.notes.append(message)
         if chain.answer is None or chain.answer.source == LOCAL_DOCS:
-            used = _what_serves(found, chain)
+            used = "no cached content available" if found.baseline is None else "using stale cache"
+            used = "keeping the existing report" if found.is_hit else used
+            used = "using installed documentation" if chain.answer is not None else used
             if chain.gap is not None:
                 run.notes.append(f"question_not_covered: {used}")
             elif chain.ended != "budget":
@@ -254,15 +228,6 @@ class Miss:
             self._run.notes.append(f"export_failed: {error}")
 
 
-def _what_serves(found: Lookup, chain: "Chain") -> str:
-    """Say what the answer is made of where no source answered."""
-    if chain.answer is not None:
-        return "using installed documentation"
-    if found.is_hit:
-        return "keeping the existing report"
-    return "using stale cache" if found.baseline is not None else "no cached content available"
-
-
 def _draft(run: Run, found: Lookup, report: Report, now: datetime) -> Entry:
     # A report that was carried over keeps the version and the time that its text is of; one of another major
     # version stands in for the one that was asked for, and must not take the place of its own entry.
@@ -288,253 +253,3 @@ def configured_sources(settings: Settings, environ: Mapping[str, str]) -> list[S
     config = settings.knowledge_research
     names = dict.fromkeys([*config.sources, *filter(None, [config.fallback_if_mcp_unavailable])])
     return [build_source(name, settings, environ) for name in names]
-
-
-# --- one research for many
-
-
-@contextmanager
-def lease(run: Run) -> Iterator[bool]:
-    """Hold the right to research a question; yields whether another held it before. Without a database there is none.
-
-    While the block runs, the lease and what the request has reserved are renewed.
-    """
-    key, progress, stop = lease_key(run), run.service.progress, threading.Event()
-
-    def acquire(tx: Transaction) -> bool:
-        ledger.renew(tx, run.id, now=run.clock())
-        return ledger.acquire_lease(tx, key, run.id, now=run.clock(), ttl=_LEASE_SECONDS)
-
-    def beat() -> None:
-        while not stop.wait(_BEAT_SECONDS):
-            run.write(acquire, otherwise=True)
-
-    beating = threading.Thread(target=beat, name="kr-heartbeat", daemon=True)
-    try:  # an interrupt may strike when the lease is held and nobody knows yet
-        is_ours = run.write(acquire, otherwise=True)
-        has_waited = not is_ours
-        if has_waited:
-            progress.waiting()
-            try:
-                while not is_ours and run.time_left() > 0:
-                    cancellation.sleep(_POLL_SECONDS)
-                    is_ours = run.write(acquire, otherwise=True)
-            finally:
-                progress.done()
-        beating.start()
-        yield has_waited
-    finally:
-        stop.set()
-        if beating.ident is not None:
-            beating.join(timeout=_BEAT_SECONDS)
-        run.write(lambda tx: ledger.release_lease(tx, key, run.id), otherwise=False)
-
-
-def lease_key(run: Run) -> str:
-    """Name the report that a query would make: framework, topic and major version, as a digest."""
-    query = run.query
-    parts = (framework_key(query.framework), fold(query.topic), major_key(query.framework_version))
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
-class Chain:
-    """Asks the sources in order, within the budget, until one covers the question.
-
-    The budget is exactly ``max_calls``, or the story's less what the ledger shows. ``gap`` is the first answer that does not
-    cover the question, ``ended`` what stopped the chain.
-    """
-
-    def __init__(self, run: Run, author: Author) -> None:
-        self.author = author
-        self.answer: Answer | None = None
-        self.gap: Answer | None = None
-        self.attempts: list[SourceAttempt] = []
-        self.ended: Literal["budget", "deadline"] | None = None
-        self.learned: list[Learned] = []
-        self._run = run
-        self._held: str | None = None
-
-    def ask_in_order(self, sources: list[Source], spare: list[Source], ask: Ask) -> None:
-        """Ask ``sources``, then what is to ``spare`` where none of them answers: a source gets its share of the time that is left."""
-        for at, source in enumerate([*sources, *spare]):
-            ask = replace(
-                ask, known=self.learned[-1] if self.learned else ask.known, learn=self.learned.append
-            )
-            share = len(sources) + len(spare) - at
-            is_out = self.ended == "deadline" or (self.ended == "budget" and source.is_charged)
-            try:
-                is_asked = self.answer is None and not is_out and self._ask(source, ask, share)
-            except BaseException:
-                self.give_back(source.name)
-                raise
-            if not is_asked and at < len(sources):
-                self.attempts.append(SourceAttempt(source=source.name, status="skipped"))
-
-    def _ask(self, source: Source, ask: Ask, share: int) -> bool:
-        """Ask one source, which may take 1/``share`` of the time left. False when it may not be asked, which adds nothing."""
-        cancellation.check()
-        run, name, started = self._run, source.name, time.monotonic()
-        if run.time_left() <= 0:
-            self.ended = "deadline"
-            run.notes.append(f"{name}: not asked: the overall deadline has passed")
-            return False
-        if source.is_charged and not self.reserve():
-            self.ended = "budget"
-            return False
-        circuit = run.read(lambda tx: ledger.circuit(tx, name), ledger.Circuit(source=name))
-        is_open = run.config.circuit_breaker.failures and circuit.open_until
-        if is_open and not run.write(self._admit(name), otherwise=True):
-            self._settle(source, "unavailable", started, reason="circuit open")
-            return True
-        logger.info("asking %s", name)
-        run.service.progress.asking(name)
-        try:
-            answer = _cleaned(source.ask(ask, timeout=min(run.timeout, run.time_left() / share)))
-        except SourceFailure as failure:
-            cancellation.check()  # then it was broken off, and is not to blame
-            if isinstance(failure, SourceNotAsked) and not source.is_charged:
-                return False  # a folder that is about another framework
-            self._note(circuit, failure)
-            is_late = isinstance(failure, SourceTimeout)
-            self._settle(source, "timeout" if is_late else "unavailable", started, reason=failure.reason)
-        else:
-            self._note(circuit, None)
-            self._take(source, answer, started)
-        finally:
-            run.service.progress.done()
-        return True
-
-    def _take(self, source: Source, answer: Answer, started: float) -> None:
-        if self.author.covers(answer):
-            self.answer = replace(answer, is_gap=False)
-            self._settle(source, "success", started, answer=answer)
-            return
-        self.gap = self.gap or replace(answer, is_gap=True)
-        # Who was asked and charged has answered; a look into the installed files that found nothing is none.
-        outcome: SourceOutcome = "success" if source.is_charged else "unavailable"
-        self._settle(source, outcome, started, answer=answer, reason="its answer does not cover the question")
-
-    # --- the budget
-
-    def reserve(self) -> bool:
-        """Hold one call; while other processes hold the rest, wait for them as long as there is time.
-
-        Without a usable database the invocation counts for itself, on top of what one that can merely be read shows.
-        """
-        run, story = self._run, self._run.request
-        is_own = run.overrides.max_calls is not None
-
-        def reserve(tx: Transaction) -> Reservation:
-            lookup.begin_request(tx, run.row("failure"))
-            limit = None if is_own else run.call_limit
-            return ledger.reserve(
-                tx, story.session_id, story.story_key, owner=run.id, limit=limit, now=run.clock()
-            )
-
-        while not is_own or run.charged < run.call_limit:
-            reserved = run.write(reserve, None)
-            if reserved is None:
-                here = run.charged - run.unrecorded
-                spent = run.read(lambda tx: ledger.spent(tx, story.session_id, story.story_key), here)
-                return run.calls_left(spent) > 0
-            if reserved.outcome == "granted":
-                self._held = reserved.id
-                return True
-            if reserved.outcome == "exhausted" or run.time_left() <= 0:
-                return False
-            cancellation.sleep(_POLL_SECONDS)
-        return False
-
-    def give_back(self, source: str) -> None:
-        """Give back what is held: the call was interrupted, perhaps before its reservation was noted here."""
-
-        def release(tx: Transaction) -> None:
-            ledger.release_all(tx, self._run.id)
-            ledger.release_probe(tx, source)
-
-        self._held = None
-        self._run.write(release, None)
-
-    def _settle(
-        self,
-        source: Source,
-        outcome: SourceOutcome,
-        started: float,
-        *,
-        answer: Answer | None = None,
-        reason: str | None = None,
-    ) -> None:
-        """Write what became of a call into the ledger; charge or give back what was held."""
-        run, took = self._run, time.monotonic() - started
-        url = answer.url if answer else None
-        logger.info("%s: %s after %.1f s: %s", source.name, outcome, took, reason or url)
-        self.attempts.append(SourceAttempt(source=source.name, status=outcome, url=url))
-        if reason is not None:
-            run.notes.append(f"{source.name}: {reason}")
-        is_charged = answer is not None and source.is_charged
-        run.charged += is_charged
-        call = SourceCall(
-            request_id=run.id,
-            at=to_text(run.clock()),
-            source=source.name,
-            outcome=outcome,
-            session_id=run.request.session_id,
-            story_key=run.request.story_key,
-            duration_ms=round(took * 1000),
-            url=url,
-            reason=reason,
-            charged=is_charged,
-            answer_tokens=sum(tokens_of(it.text) for it in answer.passages) if answer else None,
-        )
-
-        def record(tx: Transaction) -> bool:
-            lookup.begin_request(tx, run.row("failure"))
-            ledger.settle(tx, self._held, call)
-            return True
-
-        if not run.write(record, otherwise=False):
-            run.unrecorded += is_charged
-        self._held = None
-
-    # --- the circuit breaker
-
-    def _admit(self, name: str) -> Callable[[Transaction], bool]:
-        now, seconds = self._run.clock(), self._run.timeout + _AROUND_A_CALL
-        return lambda tx: ledger.admit(tx, name, now=now, probe_seconds=seconds)
-
-    def _note(self, circuit: ledger.Circuit, failure: SourceFailure | None) -> None:
-        """Remember an answer (``None``) or a failure; only the source's own fault counts."""
-        run, limits, now = self._run, self._run.config.circuit_breaker, self._run.clock()
-        if failure is not None and failure.is_fault:
-            run.write(
-                lambda tx: ledger.record_failure(
-                    tx,
-                    circuit.source,
-                    failure.reason,
-                    now=now,
-                    failures=limits.failures,
-                    pause_seconds=limits.pause_seconds,
-                    retry_after=failure.retry_after,
-                ),
-                None,
-            )
-        elif isinstance(failure, SourceNotAsked):  # another process may probe
-            run.write(lambda tx: ledger.release_probe(tx, circuit.source), None)
-        elif circuit.failures:
-            # It works: that it does not know a framework is no failure of the source.
-            run.write(lambda tx: ledger.record_success(tx, circuit.source), None)
-
-
-def _cleaned(answer: Answer) -> Answer:
-    """Leave out the paragraphs that give orders to the agent that reads them: no documentation does. Raises where no text is left."""
-    passages = tuple(replace(it, text=_without_orders(it.text)) for it in answer.passages)
-    if not any(split(passage.text) for passage in passages):
-        raise SourceFailure("its answer has no text", is_fault=False)
-    return replace(answer, passages=passages)
-
-
-def _without_orders(text: str) -> str:
-    if GIVES_ORDERS not in reasons_to_hold(text[:_MOST_JUDGED]):
-        return text
-    kept = [it for it in text.split("\n\n") if GIVES_ORDERS not in reasons_to_hold(it[:_MOST_JUDGED])]
-    return "\n\n".join(kept)

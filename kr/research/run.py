@@ -21,11 +21,11 @@ from kr.errors import (
 from kr.frameworks import framework_key, lookup_keys, same_framework
 from kr.models import (
     Entry,
+    Envelope,
     Match,
     Problem,
     Query,
     Related,
-    ResearchEnvelope,
     ResearchResults,
     ResearchStatus,
     Tier,
@@ -35,11 +35,11 @@ from kr.requests import ResearchRequest
 from kr.research import decide
 from kr.research.decide import Candidate
 from kr.settings.model import KnowledgeResearch
-from kr.store import entries, lookup, reports, usage
+from kr.store import entries, ledger, lookup, reports
 from kr.store.engine import Transaction
+from kr.store.entries import Wording
 from kr.store.files import new_id
 from kr.store.lookup import Found, RequestRow, keywords_key, question_key, topic_key
-from kr.store.usage import Wording
 from kr.text import fit, search_words, tokens, tokens_of
 from kr.times import parse_time, to_text
 
@@ -292,7 +292,7 @@ class Run:
             found = lookup.one(tx, entry_id)
             if found is None:
                 why = str(entries.unknown_entry(tx, entry_id))
-                if usage.quarantined(tx, entry_id):
+                if entries.quarantined(tx, entry_id):
                     why = f"{entry_id} waits for a person; `kr review` shows it"
                 raise InvalidRequest(FieldError("config_overrides.use", f"Validation failed: {why}"))
         if found[0].origin == "placeholder":
@@ -325,7 +325,7 @@ class Run:
 
     # --- steps 3 and 9
 
-    def answered(self, found: Lookup) -> ResearchEnvelope | None:
+    def answered(self, found: Lookup) -> Envelope | None:
         """Answer from the cache, or leave the choice to the caller; None where it has to be researched."""
         researched = parse_time(found.entry.researched_at or "") if found.entry else None
         # What is to be refreshed is answered only with what was researched since it was asked.
@@ -340,7 +340,7 @@ class Run:
         touch = None if found.offer is None else lambda tx: lookup.touch(tx, best, now) is not None
         return self.answer("candidates", ResearchResults(related=[*found.related]), found.offer, touch)
 
-    def serve(self, found: Lookup) -> ResearchEnvelope:
+    def serve(self, found: Lookup) -> Envelope:
         """Step 3: touch the entry, keep wording and row in the same write, and return it; no network, no budget."""
         if found.known is None:
             raise ValueError("a miss can't be served")
@@ -363,7 +363,7 @@ class Run:
             return False
         if is_chosen:
             query, at = self.query, to_text(now)
-            usage.settle_alike(tx, query.framework, query.question, entry.id, at=at)
+            ledger.settle_alike(tx, query.framework, query.question, entry.id, at=at)
             from kr.guard import reasons_to_hold  # heavy: its patterns, for a wording that is kept
 
             if self.config.cache_fuzzy_match and not reasons_to_hold(f"{query.question}\n{query.topic}"):
@@ -374,7 +374,7 @@ class Run:
                     question=query.question,
                     session_id=self.request.session_id,
                 )
-                usage.keep_wording(tx, entry, wording)
+                entries.keep_wording(tx, entry, wording)
         return True
 
     def answer(
@@ -383,7 +383,7 @@ class Run:
         results: ResearchResults,
         text: str | None,
         touch: Callable[[Transaction], bool] | None = None,
-    ) -> ResearchEnvelope:
+    ) -> Envelope:
         """Make the envelope, and keep the request's row (step 9); ``touch`` is part of the same write, ``text`` the report's."""
         is_offer = status == "candidates"
         if status in {"degraded", "budget-exhausted"}:
@@ -408,7 +408,7 @@ class Run:
             ended = self.read(lambda tx: self._counted(tx, unwritten), unwritten)
         path, base = results.report_path, self.service.settings.knowledge_base
         is_shown = not is_offer and (self._include_report or path is None)
-        return ResearchEnvelope(
+        return Envelope(
             status=status,
             story_key=self.request.story_key,
             mode="research",

@@ -13,7 +13,6 @@ from kr.models import (
     Envelope,
     Problem,
     Query,
-    ResearchEnvelope,
     Tier,
     failure,
     in_one_line,
@@ -209,7 +208,7 @@ class ResearchService:
             return self._refuse(data, validation_problems(error.fields), mode=default_mode)
 
     @staticmethod
-    def _research(run: Run) -> ResearchEnvelope:
+    def _research(run: Run) -> Envelope:
         """Answer from the cache, else from what is to be found out. Raises ``InvalidRequest`` for a named entry that can't be served."""
         found, wanted = Lookup(), run.overrides.use
         try:
@@ -259,12 +258,12 @@ class ResearchService:
             logger.warning("%s", error)
 
     def _inject(self, request: LessonsInjectRequest) -> Envelope:
-        from kr.lessons.book import open_book  # heavy
+        from kr.lessons.file import open_lessons  # heavy
         from kr.lessons.inject import inject  # heavy
 
         budget = self.settings.knowledge_research.lessons_injection_budget
-        with open_book(self.settings) as book:
-            return inject(request, book=book, budget=budget, now=self.clock(), related=self.depends_on)
+        with open_lessons(self.settings) as file:
+            return inject(request, file=file, budget=budget, now=self.clock(), related=self.depends_on)
 
     def explain(self, document: bytes | Mapping[str, Any]) -> dict[str, Any]:
         """Say what the cache would answer to a research request, and why; no source is asked, nothing is changed, no database made.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from kr.models import CHAIN, DEFAULT_SERVERS, PHASES, SOURCES, TIERS, CacheMatch, Tier
+from kr.models import CHAIN, DEFAULT_SERVERS, PHASES, SOURCES, TIERS, Tier
 from kr.text import KeyPath, Tree
 
 S = TypeVar("S")
@@ -253,7 +253,7 @@ class KnowledgeResearch:
     )
     timeout_seconds: int = setting(600, whole(1, 86_400), "Seconds that one call to a source may take.")
     cache_fuzzy_match: bool = setting(True, FLAG, "Whether more than an equal topic matches.")
-    cache_match: CacheMatch = setting(
+    cache_match: Literal["sure", "seed"] = setting(
         "sure",
         choice("sure", "seed"),
         "seed: every tier down to cache_match_floor is served without a choice.",

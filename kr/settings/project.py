@@ -292,36 +292,25 @@ def shown(path: KeyPath, value: Tree) -> str:
 
 def is_trusted(project: Project, environ: Mapping[str, str]) -> bool:
     """Tell whether the user trusts a project's file with this content."""
-    known = _digests(environ)
-    try:
-        lines = known.read_text(encoding="utf-8", errors="surrogateescape").splitlines() if known else []
-    except OSError:
-        return False
-    own = _digest(project, environ)
-    return any(line.split(" ", 1)[0] == own for line in lines)
+    mark = _mark(project, environ)
+    return mark is not None and is_file(mark)
 
 
 def trust(project: Project, environ: Mapping[str, str]) -> None:
     """Remember that the user trusts a project's file as long as it has this content. Raises ``KrError``."""
-    known = _digests(environ)
-    if known is None:
+    mark = _mark(project, environ)
+    if mark is None:
         raise KrError("there is no home folder (HOME) to remember trusted files in")
     try:
-        known.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with known.open("a", encoding="utf-8") as stream:
-            path = str(project.file.path) if project.file is not None else ""
-            stream.write(f"{_digest(project, environ)} {json.dumps(path)}\n")
+        mark.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        mark.write_text(f"{project.file.path if project.file else ''}\n", "utf-8", "surrogateescape")
     except OSError as error:
-        raise KrError(f"{known}: can't be written: {error.strerror}") from error
+        raise KrError(f"{mark}: can't be written: {error.strerror}") from error
 
 
-def _digests(environ: Mapping[str, str]) -> Path | None:
+def _mark(project: Project, environ: Mapping[str, str]) -> Path | None:
+    """Return the file that stands for a trusted path with its content and the places that it leads to; None without a home folder."""
     folder = user_folder(environ, "XDG_STATE_HOME", ".local/state")
-    return folder / "kr" / "trusted" if folder else None
-
-
-def _digest(project: Project, environ: Mapping[str, str]) -> str:
-    file = project.file
-    told = [] if file is None else [str(file.path.resolve()), file.sha256]
+    told = [str(project.file.path.resolve()), project.file.sha256] if project.file else []
     places = [place for _, place in _outside(project, environ)]
-    return digest(os.fsencode("\0".join([*told, *places])))
+    return folder / "kr" / "trust" / digest(os.fsencode("\0".join([*told, *places]))) if folder else None

@@ -218,7 +218,8 @@ class Store:
 
     def folder_key(self, name: str) -> str:
         """Return the key in ``meta`` of a fact about this folder: before PostgreSQL each machine has a folder of its own."""
-        return f"{OF_FOLDER}{self.files.own_id() if self.is_shared else ''} {name}"
+        machine = f" {os.uname().nodename} {self.folder.resolve()}" if self.is_shared else ""
+        return f"{OF_FOLDER}{machine} {name}"
 
     def exists(self) -> bool:
         """Tell whether there is a database, without making one."""

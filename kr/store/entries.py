@@ -1,5 +1,9 @@
-"""The live index, the archive, and the capacity guard that moves entries from one to the other (F1, "Cache Capacity Guard")."""
+"""The live index, the archive, and the capacity guard that moves entries from one to the other (F1, "Cache Capacity Guard").
 
+What is said of entries stands with them: wordings, ratings, and findings that wait for a person.
+"""
+
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,9 +11,9 @@ from typing import Any, Literal
 
 from kr.errors import UnknownEntry
 from kr.frameworks import framework_key
-from kr.models import Entry
+from kr.models import Entry, Outcome
 from kr.store import lookup
-from kr.store.engine import Transaction, named
+from kr.store.engine import Transaction, named, record_of, texts_of
 from kr.store.lookup import COLUMNS, KEYS, keywords_key, question_key, to_entry, topic_key
 from kr.text import nearest, one_line
 from kr.times import from_text, major_key, oldest_live, same_major, to_text
@@ -21,6 +25,9 @@ ARCHIVE_CHANGES = "archive_changes"
 _LONGEST_ID = 200
 _NAMES = ", ".join(COLUMNS)
 _SHARED = ", ".join((*(name for name in COLUMNS if name != "status"), *KEYS))
+
+MOST_WORDINGS = 20
+"""How many wordings an entry keeps: the newest."""
 
 ArchiveReason = Literal["lru", "age", "manual"]
 
@@ -214,6 +221,148 @@ def unknown_entry(tx: Transaction, entry_id: str, *, in_archive: bool = False) -
     command = "kr archive list" if in_archive else "kr entries list"
     hint = f"nearest: {alike}" if alike else f"{command} shows them"
     return UnknownEntry(f"no {what} has the id {shown}; {hint}")
+
+
+# --- what is said of entries: it belongs to the id, and so stays with it through the archive and back
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wording:
+    """How a request that an entry answers worded its need. One that is ``proved`` serves by itself. ``at`` is stored text."""
+
+    at: str
+    topic: str
+    tags: tuple[str, ...]
+    question: str
+    session_id: str | None = None
+    proved: bool = False
+
+
+def wordings_of(tx: Transaction, entry_id: str) -> list[Wording]:
+    """Return the wordings of an id, oldest first."""
+    return [
+        record_of(Wording, row, tags=texts_of(row["tags"]), proved=bool(row["proved"]))
+        for row in tx.rows("SELECT * FROM wordings WHERE entry_id = :id ORDER BY id", id=entry_id)
+    ]
+
+
+def keep_wording(tx: Transaction, entry: Entry, wording: Wording) -> None:
+    """Keep how a request worded an entry's need, and have the entry found by it.
+
+    It is proved where the caller says so, or once two sessions used the entry for it.
+    """
+    key = question_key(wording.question)
+    if key == question_key(entry.question or ""):
+        return
+    known = tx.row(
+        "SELECT id, session_id, proved FROM wordings WHERE entry_id = :id AND question_key = :key",
+        id=entry.id,
+        key=key,
+    )
+    if known is not None:
+        if not known["proved"] and (wording.proved or known["session_id"] != wording.session_id):
+            tx.execute("UPDATE wordings SET proved = true WHERE id = :id", id=known["id"])
+        return
+    tx.insert("wordings", wording, entry_id=entry.id, question_key=key)
+    tx.execute(
+        "DELETE FROM wordings WHERE entry_id = :id AND id NOT IN "
+        "(SELECT id FROM wordings WHERE entry_id = :id ORDER BY id DESC LIMIT :most)",
+        id=entry.id,
+        most=MOST_WORDINGS,
+    )
+    index_again(tx, entry.id)
+
+
+def prove_wording(tx: Transaction, entry_id: str, question: str) -> None:
+    """Have a wording serve by itself: the entry worked for who asked so."""
+    changed = "UPDATE wordings SET proved = true WHERE entry_id = :id AND question_key = :question"
+    tx.execute(changed, id=entry_id, question=question_key(question))
+
+
+def doubt_wordings(tx: Transaction, entry_id: str) -> None:
+    """Have no wording of an entry serve by itself any more, until somebody confirms it anew: they still rank."""
+    tx.execute("UPDATE wordings SET proved = false WHERE entry_id = :id", id=entry_id)
+
+
+def forget_wordings(tx: Transaction, entry: Entry, session_id: str) -> None:
+    """Delete the wordings of a session for which the entry was wrong."""
+    deleted = "DELETE FROM wordings WHERE entry_id = :id AND session_id = :session"
+    if tx.execute(deleted, id=entry.id, session=session_id):
+        index_again(tx, entry.id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rating:
+    """One row of ``ratings``: what a session says of an entry's text. ``revision`` is the text's number."""
+
+    entry_id: str
+    revision: int
+    session_id: str
+    story_key: str | None
+    outcome: Outcome
+    note: str | None
+    at: str
+
+
+def rate(tx: Transaction, rating: Rating) -> None:
+    """Keep a rating. A session counts once for a text, by its last word."""
+    tx.insert("ratings", rating, "entry_id", "revision", "session_id")
+
+
+def ratings_of(tx: Transaction, entry: Entry) -> list[Rating]:
+    """Return what was said of an entry's current text, oldest first."""
+    rows = tx.rows(
+        "SELECT * FROM ratings WHERE entry_id = :id AND revision = :revision ORDER BY at",
+        id=entry.id,
+        revision=entry.revision,
+    )
+    return [record_of(Rating, row) for row in rows]
+
+
+def rated_wrong(tx: Transaction) -> list[str]:
+    """Return the live entries of which more sessions say that they are wrong than that they worked, the last said first."""
+    rows = tx.rows(
+        "SELECT e.id FROM entries AS e JOIN ratings AS r ON r.entry_id = e.id AND r.revision = e.revision "
+        "GROUP BY e.id HAVING count(*) FILTER (WHERE r.outcome = 'wrong') > count(*) FILTER (WHERE r.outcome = 'worked') "
+        "ORDER BY max(r.at) DESC"
+    )
+    return [row[0] for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A finding that waits for a person, served to nobody.
+
+    ``request`` is the finding as it was handed over, without its secrets; ``reasons`` say why it waits.
+    """
+
+    id: str
+    at: str
+    framework: str
+    question: str
+    reasons: tuple[str, ...]
+    request: dict[str, Any]
+    written_by: str
+
+
+def quarantine(tx: Transaction, finding: Quarantined) -> None:
+    """Have a finding wait; one that waits already stays as it is."""
+    if not quarantined(tx, finding.id):
+        tx.insert("quarantine", finding, request=json.dumps(finding.request, ensure_ascii=False))
+
+
+def quarantined(tx: Transaction, finding_id: str | None = None) -> list[Quarantined]:
+    """Return what waits under an id, or all that waits, the oldest first."""
+    where = "" if finding_id is None else "WHERE id = :id"
+    rows = tx.rows(f"SELECT * FROM quarantine {where} ORDER BY at, id", id=finding_id)
+    return [
+        record_of(Quarantined, row, reasons=texts_of(row["reasons"]), request=json.loads(row["request"]))
+        for row in rows
+    ]
+
+
+def end_quarantine(tx: Transaction, finding_id: str) -> None:
+    tx.execute("DELETE FROM quarantine WHERE id = :id", id=finding_id)
 
 
 def _where(wanted: Iterable[str]) -> str:

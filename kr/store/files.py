@@ -17,7 +17,6 @@ from typing import Literal
 
 from kr.errors import ReportUnwritable, StoreBusy, StoreError, StoreUnwritable
 
-_ID = ".kr-folder"
 _IGNORED = """\
 # Written by kr once: what git leaves out. Reports, index.yaml and lessons may be committed.
 kr.db*
@@ -45,14 +44,6 @@ def make_base(folder: Path) -> None:
 class ReportFiles:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-
-    def own_id(self) -> str:
-        """Return what tells this folder from those of other machines: a file in it holds that. Raises ``ReportUnwritable``."""
-        if not self.exists(_ID):
-            with suppress(OSError):
-                make_base(self.folder)
-            self.write(_ID, new_id())
-        return self.read_text(_ID)
 
     def read(self, path: str) -> bytes | None:
         """Return a report's bytes; None when it is missing, no regular file, outside the folder, or unreadable."""

@@ -16,7 +16,7 @@ from kr.errors import ReportUnwritable, StoreError
 from kr.frameworks import framework_key
 from kr.models import Confidence, Entry, Origin
 from kr.slugs import Name
-from kr.store import entries, lookup, usage
+from kr.store import entries, lookup
 from kr.store.engine import Store, Transaction, record_of
 from kr.store.lookup import settled, text_of
 from kr.text import digest
@@ -220,7 +220,9 @@ def _hold(tx: Transaction, entry: Entry, text: str, reasons: tuple[str, ...], at
         "answer": text,
     }
     held_id = f"file-{digest(text)[:12]}"
-    usage.quarantine(tx, usage.Quarantined(held_id, at, entry.framework, question, reasons, request, "file"))
+    entries.quarantine(
+        tx, entries.Quarantined(held_id, at, entry.framework, question, reasons, request, "file")
+    )
 
 
 def pair_of(framework: str, topic: str) -> Pair:

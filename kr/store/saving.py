@@ -10,11 +10,10 @@ from typing import Any
 from kr.errors import EntryConflict, ReportUnwritable, StoreConflict, StoreError, UnknownEntry
 from kr.models import PLACEHOLDER, Entry
 from kr.slugs import Name
-from kr.store import entries, lookup, reports, usage
+from kr.store import entries, lookup, reports
 from kr.store.engine import Store, Transaction
-from kr.store.entries import STALE_BASELINE, Archived
+from kr.store.entries import STALE_BASELINE, Archived, Wording
 from kr.store.reports import pair_of
-from kr.store.usage import Wording
 from kr.text import tag_key
 from kr.times import major_key, parse_time, same_major, to_text
 
@@ -144,7 +143,7 @@ def _keep_wordings(tx: Transaction, old: Entry, entry: Entry, draft: Entry, at: 
     for of, when, is_proved in ((old, before, True), (draft, at, draft.origin == "finding")):
         if of.question is not None:
             wording = Wording(at=when, topic=of.topic, tags=of.tags, question=of.question, proved=is_proved)
-            usage.keep_wording(tx, entry, wording)
+            entries.keep_wording(tx, entry, wording)
 
 
 def _entry(
@@ -267,7 +266,7 @@ def restore_revision(store: Store, entry_id: str, number: int, now: datetime) ->
         )
         _refuse_other(tx, entry)
         reports.add_revision(tx, current, to_text(now))
-        usage.doubt_wordings(tx, entry_id)  # somebody confirmed them for the other text
+        entries.doubt_wordings(tx, entry_id)  # somebody confirmed them for the other text
         restored = _put_back(tx, entry, text, now, is_baseline=found.status == "stale")
         return replace(restored, replaced=current.revision)
 

@@ -7,16 +7,8 @@ ARCHIVE = "_archived-index.yaml"
 WORDINGS = "_wordings.yaml"
 """Beside an index in another folder than the knowledge base: what its nine keys leave out, for an import.
 
-One item for each live entry's exact times (kind ``times``), each text's writer (``writer``), each entry's question (``question``) and
-each wording (``wording``).
+One item for each text's writer (kind ``writer``), each entry's question (``question``) and each wording (``wording``).
 """
-EXACT_TIMES = ("created", "last_accessed", "researched_at", "fresh_until")
-"""The times of an entry that ``WORDINGS`` has to the microsecond; the index has days."""
-
-
-def is_day(time: str) -> bool:
-    """Tell whether a kept time is that of a bare date."""
-    return time[10:19] == "T00:00:00"
 
 
 def has_export(folder: Path) -> bool:

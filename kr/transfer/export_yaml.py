@@ -18,13 +18,13 @@ from typing import Any
 
 from kr.errors import KrError
 from kr.models import Entry
-from kr.store import backup, lookup, reports, usage
+from kr.store import backup, lookup, reports
 from kr.store import entries as entry_rows
 from kr.store.engine import ALONE, Store, Transaction
 from kr.store.entries import ARCHIVE_CHANGES, Archived
 from kr.store.files import ReportFiles, file_lock, new_id, open_own, write_new
 from kr.store.lookup import settled
-from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
+from kr.transfer import ARCHIVE, INDEX, WORDINGS
 from kr.transfer.import_yaml import import_yaml
 
 log = logging.getLogger(__name__)
@@ -276,11 +276,7 @@ def _archived_item(row: Archived, *, has_report: bool = False) -> Item:
 
 
 def _wordings(tx: Transaction, live: list[Entry], archived: list[Archived]) -> Iterator[Item]:
-    """Tell times, writers, questions and wordings of all entries, live or archived, each sorted by id."""
-    for entry in live:
-        times = {name: getattr(entry, name) for name in EXACT_TIMES}
-        if entry.stale_major is not None or not all(time is None or is_day(time) for time in times.values()):
-            yield _of(entry, "times", **times, stale_major=entry.stale_major)
+    """Tell writers, questions and wordings of all entries, live or archived, each sorted by id."""
     gone = [row.entry for row in archived]
     written = {(entry.id, entry.sha256): entry for entry in (*live, *gone) if entry.origin != "imported"}
     for (_, sha256), entry in sorted((key, entry) for key, entry in written.items() if key[1] is not None):
@@ -290,7 +286,7 @@ def _wordings(tx: Transaction, live: list[Entry], archived: list[Archived]) -> I
         if entry.question is not None:
             at = entry.researched_at or entry.created
             yield _of(entry, "question", topic=entry.topic, tags=entry.tags, question=entry.question, at=at)
-        for it in usage.wordings_of(tx, entry.id):
+        for it in entry_rows.wordings_of(tx, entry.id):
             of_whom = {"at": it.at, "session_id": it.session_id, "proved": "true" if it.proved else None}
             yield _of(entry, "wording", topic=it.topic, tags=it.tags, question=it.question, **of_whom)
 

@@ -11,19 +11,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, get_args
 
-from kr.errors import IndexUnreadable
-from kr.guard import reasons_to_hold
+from kr.errors import BrokenYaml
 from kr.models import Entry
-from kr.store import entries, usage
+from kr.store import entries
 from kr.store.engine import Store, Transaction
+from kr.store.entries import Wording
 from kr.store.files import file_lock
 from kr.store.reports import pair_of
-from kr.store.usage import Wording
 from kr.text import Tree
 from kr.times import to_text
-from kr.transfer import ARCHIVE, EXACT_TIMES, INDEX, WORDINGS, is_day
-from kr.transfer.place import Outcome, Placer
-from kr.transfer.read_index import BadItem, Item, check_item, check_wording, read_items
+from kr.transfer import ARCHIVE, INDEX, WORDINGS
+from kr.transfer.place import BadItem, Item, Outcome, Placer, check_item, check_wording, refuse_orders
+from kr.yaml_io import read_list
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +33,6 @@ _FIRST_IMPORT = "first_import"
 _BEGUN = "begun"
 _LOCK = ".import.lock"
 _WAIT_SECONDS = 60.0
-_OF_TEXT = ("researched_at", "fresh_until")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +55,6 @@ class Imported:
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(get_args(Outcome), 0))
     refused: list[Problem] = field(default_factory=list)
     unreadable: list[Problem] = field(default_factory=list)
-    auto_archived: int = 0
-    lru_evicted: int = 0
-    index_count: int = 0
 
     @property
     def has_changed(self) -> bool:
@@ -69,9 +64,6 @@ class Imported:
         return {
             **self.counts,
             "refused": len(self.refused),
-            "auto_archived": self.auto_archived,
-            "lru_evicted": self.lru_evicted,
-            "index_count": self.index_count,
             "refused_items": [asdict(item) for item in self.refused],
             "errors": [asdict(file) for file in self.unreadable],
         }
@@ -142,9 +134,7 @@ def import_yaml(
             _import_wordings(store, folder / WORDINGS, result, now=to_text(now), adopts=adopts)
     result.refused.sort(key=lambda problem: (problem.file, problem.line))
     if result.has_changed:
-        result.auto_archived, result.lru_evicted = store.change(lambda tx: entries.enforce_capacity(tx, now))
-    with store.read() as tx:
-        result.index_count = entries.count(tx)
+        store.change(lambda tx: entries.enforce_capacity(tx, now))
     return result
 
 
@@ -172,10 +162,16 @@ def _files(sources: Sequence[Path], result: Imported) -> Iterator[Path]:
 
 
 def _read(file: Path, result: Imported) -> Iterator[tuple[int, Tree]]:
-    """Yield a file's items; that it can't be read, or not further, stands in the result."""
+    """Yield a file's items, each with its line from 1; that it can't be read, or not further, stands in the result."""
+    if file.exists() and not file.is_file():
+        result.unreadable.append(Problem(str(file), None, "is not a regular file"))
+        return
     try:
-        yield from read_items(file)
-    except IndexUnreadable as error:
+        with file.open("rb") as stream:
+            yield from read_list(stream)
+    except OSError as error:
+        result.unreadable.append(Problem(str(file), None, f"can't be read: {error.strerror}"))
+    except BrokenYaml as error:
         result.unreadable.append(Problem(str(file), None, str(error)))
 
 
@@ -197,7 +193,7 @@ def _place(
             try:
                 done.append(placer.place(item))
             except BadItem as error:
-                refused.append(Problem(str(item.file), item.line, str(error)))
+                refused.append(Problem(str(item.file), item.row, str(error)))
         return done, refused
 
     done, refused = store.change(write)
@@ -233,8 +229,6 @@ def _take_in(tx: Transaction, told: Mapping[str, Any], now: str, *, adopts: bool
     if adopts:
         told = _doubted(told, entry)
     match told["kind"]:
-        case "times" if entry is live:
-            _take_times(tx, entry, told)
         case "writer":
             who = {name: told[name] for name in ("origin", "confidence", "written_by")}
             entries.set_writer(tx, entry_id, told["sha256"].lower(), **who)
@@ -243,34 +237,15 @@ def _take_in(tx: Transaction, told: Mapping[str, Any], now: str, *, adopts: bool
         case "question" | "wording":
             names = ("topic", "tags", "question", "session_id", "proved")
             wording = Wording(at=min(told["at"] or now, now), **{name: told[name] for name in names})
-            usage.keep_wording(tx, entry, wording)
+            entries.keep_wording(tx, entry, wording)
 
 
 def _doubted(told: Mapping[str, Any], entry: Entry) -> dict[str, Any]:
     """Return what is left of an item that nobody vouches for. Raises ``BadItem`` where it gives orders."""
-    if reasons := reasons_to_hold("\n".join(filter(None, (told.get("question"), told.get("topic"))))):
-        raise BadItem(f"question: is not imported, since it {'; it '.join(reasons)}")
-    sure = "medium" if told.get("origin") == "finding" and entry.confidence == "high" else entry.confidence
-    is_persons = (told.get("written_by") or "").startswith("person:")
-    less: dict[str, Any] = {
-        "proved": False,
-        "confidence": sure,
-        **({"written_by": "file"} if is_persons else {}),
-    }
+    refuse_orders("question:", "\n".join(filter(None, (told.get("question"), told.get("topic")))))
+    less: dict[str, Any] = {"proved": False, "confidence": entry.confidence}
+    if told.get("origin") == "finding" and entry.confidence == "high":
+        less["confidence"] = "medium"
+    if (told.get("written_by") or "").startswith("person:"):
+        less["written_by"] = "file"
     return {**told, **less}
-
-
-def _take_times(tx: Transaction, entry: Entry, told: Mapping[str, Any]) -> None:
-    """Say exactly when where the entry knows the day alone: an access since then is later, and stays.
-
-    When a text was researched is known from its own header so far, where somebody who edited it may have left the old day.
-    """
-    exact: dict[str, Any] = {}
-    for name in EXACT_TIMES:
-        known, time = getattr(entry, name), told[name]
-        is_rough = known is not None and time is not None and is_day(known)
-        exact[name] = time if is_rough and (name in _OF_TEXT or known[:10] == time[:10]) else known
-    is_unmarked = entry.status == "stale" and entry.stale_reason is None and entry.origin != "placeholder"
-    if is_unmarked and entry.stale_major is None:
-        exact["stale_major"] = told["stale_major"]
-    entries.put(tx, replace(entry, **exact))

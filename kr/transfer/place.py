@@ -1,17 +1,18 @@
-"""Places imported items in the database: under which id and path, in whose stead, and with which text.
+"""Items of index files that anybody may have written: checked one by one, and placed in the database.
 
-Nothing that is here is lost: an imported text never takes the place of one that somebody wrote, and what it replaces is a revision.
+Every scalar is taken as it was written (``2.10`` stays ``2.10``). Nothing that is here is lost: an imported text never takes the place of one that
+somebody wrote, and what it replaces is a revision.
 """
 
+import re
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import islice
-from pathlib import Path
-from typing import Literal
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, get_args
 
-from kr.errors import ReportUnwritable
+from kr.errors import KrError, ReportUnwritable
 from kr.guard import clean, mask_secrets, reasons_to_hold
-from kr.models import Entry, Origin, origin_of_kind
+from kr.models import Confidence, Entry, EntryStatus, Origin, ReportKind
 from kr.report import (
     fresh_until,
     is_by_hand,
@@ -21,19 +22,182 @@ from kr.report import (
     read_date,
     read_question,
 )
+from kr.requests import (
+    Fields,
+    bad,
+    fields_of,
+    line,
+    lines,
+    one_of,
+    optional,
+    read_fields,
+    shown,
+    taken,
+    text,
+    yes_no,
+)
 from kr.slugs import Name, suffixed_name
 from kr.store import entries, reports
 from kr.store.engine import Transaction
-from kr.store.entries import of_major
+from kr.store.entries import ArchiveReason, of_major
 from kr.store.files import ReportFiles
 from kr.store.reports import holders, ingest_edit, is_free, pair_of, wanted_names
 from kr.store.saving import name_of
+from kr.text import Tree
 from kr.times import UNKNOWN_VERSION, from_text, major_key, parse_time, to_text
-from kr.transfer.read_index import BadItem, Item
 
 Outcome = Literal["imported", "updated", "unchanged", "archived"]
 
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _MAX_REPORT_BYTES = 16 * 1024 * 1024
+
+
+class BadItem(KrError):
+    """An item that can't be imported. The message names each bad field and what is allowed."""
+
+    code = "bad_item"
+
+
+def _read_path(value: object) -> str:
+    """Take a report's path in its plain form: a visible Markdown file below its folder, and none of the lessons."""
+    path = line(value)
+    relative = PurePosixPath(path)
+    parts = relative.parts
+    is_ours = (
+        not relative.is_absolute()
+        and relative.suffix.lower() in {".md", ".markdown"}
+        and not re.search(r"\\|^[A-Za-z]:", path)
+        and not any(part.startswith(".") or len(part.encode()) > 255 for part in parts)
+        and parts[0].casefold() != "lessons"
+        and len(path.encode()) <= 1024
+    )
+    if not is_ours:
+        raise bad(
+            f"must be the relative path of a Markdown file (.md) in the knowledge base, not {shown(path)}"
+        )
+    return str(relative)
+
+
+def _read_tags(value: object) -> tuple[str, ...]:
+    members = value.split(",") if isinstance(value, str) else value
+    if not isinstance(members, list):
+        raise bad("must be a list of texts")
+    return lines(members)
+
+
+def _read_time(value: object) -> str:
+    """Take a time in stored form, or a bare date as it is."""
+    written = text(value).strip()
+    moment = parse_time(written)
+    if moment is None:
+        raise bad(f"must be a date such as 2026-01-20, not {shown(written)}")
+    return written if _DATE.fullmatch(written) else to_text(moment)
+
+
+def _read_status(value: object) -> str:
+    status: str = one_of("status", ("fresh", "stale", "archived"))(text(value).strip().lower())
+    return status
+
+
+def _read_reason(value: object) -> str:
+    """Take why an entry was archived. Older tools give other reasons; ``manual`` promises nothing about capacity or age."""
+    reason = str(value).strip().lower()
+    return reason if reason in get_args(ArchiveReason) else "manual"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """An item of an index ``file``, checked; what it does not tell is None. Texts are not blank.
+
+    ``row`` is its line, from 1. ``path`` and ``report`` are relative and stay below their folder. Times are stored text or a bare
+    ``YYYY-MM-DD``, none of them in the future. ``reason`` is None for a live entry. ``report`` is where the text of an archived entry
+    stands that is not at its path. ``has_text``: the file there is its text.
+    """
+
+    file: Path
+    row: int
+    id: str | None = taken(line, None)
+    framework: str = taken(line)
+    framework_version: str | None = taken(line, None)
+    topic: str = taken(line)
+    tags: tuple[str, ...] | None = taken(_read_tags, None)
+    path: str = taken(_read_path)
+    created: str | None = taken(_read_time, None)
+    last_accessed: str | None = taken(_read_time, None)
+    status: EntryStatus = taken(_read_status, "fresh")  # noqa: RUF009 - a dataclass field
+    archived_at: str | None = taken(_read_time, None)
+    reason: ArchiveReason | None = taken(_read_reason, None)  # noqa: RUF009 - a dataclass field
+    report: str | None = taken(_read_path, None)
+    has_text: bool = True
+
+
+def check_item(data: Tree, file: Path, row: int, *, now: datetime, is_archive: bool) -> Item:
+    """Check one item; ``is_archive``: its file holds archived entries, whatever their status says. Raises ``BadItem``."""
+    values = _checked(fields_of(Item), data)
+    status, reason = values.pop("status"), values.pop("reason")
+    for name in ("created", "last_accessed", "archived_at"):
+        if values[name] is not None and from_text(values[name]) > now:
+            values[name] = None
+    is_archived = is_archive or status == "archived"
+    return Item(
+        file=file,
+        row=row,
+        **values,
+        status="stale" if status == "stale" else "fresh",
+        reason=(reason or "manual") if is_archived else None,
+    )
+
+
+def check_wording(data: Tree) -> dict[str, Any]:
+    """Check an item of ``WORDINGS``: whose it is, its ``kind``, and the fields of that kind. Raises ``BadItem``."""
+    whose = _checked(_WHOSE, data)
+    return {**whose, **_checked(_OF_KIND[whose["kind"]], data)}
+
+
+def _checked(readers: Fields, data: Tree) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise BadItem("an item must be a mapping")
+    values, errors = read_fields(readers, data)
+    if errors:
+        told = (f"{error.field}: {error.message.removeprefix('Validation failed: ')}" for error in errors)
+        raise BadItem("; ".join(told))
+    return values
+
+
+_WHOSE: Fields = {
+    "id": line,
+    "framework": line,
+    "entry_topic": line,
+    "kind": one_of("kind", ("times", "writer", "question", "wording")),
+}
+_WORDING: Fields = {
+    "topic": text,
+    "tags": optional(_read_tags, ()),
+    "question": text,
+    "at": optional(_read_time),
+    "session_id": optional(line),
+    "proved": optional(yes_no, default=False),
+}
+_OF_KIND: dict[str, Fields] = {
+    "times": {},  # of an earlier kr
+    "writer": {
+        "sha256": line,
+        "origin": one_of("origin", get_args(Origin)),
+        "confidence": one_of("confidence", get_args(Confidence)),
+        "written_by": optional(line),
+    },
+    "question": _WORDING,
+    "wording": _WORDING,
+}
+
+
+# --- where an item goes ---
+
+
+def refuse_orders(what: str, text: str) -> None:
+    """Raise ``BadItem`` for a text that gives its reader orders."""
+    if reasons := reasons_to_hold(text):
+        raise BadItem(f"{what} is not imported, since it {'; it '.join(reasons)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +214,8 @@ class Placer:
 
     def place(self, item: Item) -> Outcome:
         """Place an item. Raises ``BadItem``."""
-        if self.adopts and (
-            reasons := reasons_to_hold("\n".join([item.framework, item.topic, *(item.tags or ())]))
-        ):
-            raise BadItem(f"topic: is not imported, since it {'; it '.join(reasons)}")
+        if self.adopts:
+            refuse_orders("topic:", "\n".join([item.framework, item.topic, *(item.tags or ())]))
         entry_id = self._choose_id(item)
         if item.reason is not None:
             return self._place_archived(item, entry_id)
@@ -137,8 +299,7 @@ class Placer:
             )
         text = (content or b"").decode(errors="replace")
         judged = text if is_by_hand(text) else _without_quotes(text) if self.adopts else ""
-        if judged and (reasons := reasons_to_hold(mask_secrets(clean(judged)))):
-            raise BadItem(f"path: its report is not imported, since it {'; it '.join(reasons)}")
+        refuse_orders("path: its report", mask_secrets(clean(judged)))
         return text if text.strip() else None
 
     def _entry(self, item: Item, entry_id: str, text: str | None) -> Entry:
@@ -148,9 +309,8 @@ class Placer:
         researched_at = to_text(researched) if researched is not None and researched <= self.now else None
         end = fresh_until(kind, researched_at)
         is_written = is_finding(text or "")
-        origin: Origin = (
-            "finding" if is_written else origin_of_kind(kind, is_ours=False) if text else "imported"
-        )
+        origins: dict[ReportKind, Origin] = {"skeleton": "placeholder", "installed": "excerpt"}
+        origin = "finding" if is_written else origins.get(kind, "imported")
         confidence = read_confidence(text or "") or "low"
         if self.adopts and confidence == "high" and is_written:
             confidence = "medium"
@@ -176,34 +336,31 @@ class Placer:
 
     def _choose_id(self, item: Item) -> str:
         """Return the id that the entry has here, or may take: no other framework or topic holds it."""
-        version = item.framework_version or UNKNOWN_VERSION
+        version, pair = item.framework_version or UNKNOWN_VERSION, pair_of(item.framework, item.topic)
         others = entries.of_pair(self.tx, item.framework, item.topic)
-        equal = [it for it in others if major_key(it.framework_version) == major_key(version)]
-        if item.framework_version is not None and equal:
-            return equal[0].id
-        if item.id is None and (same := of_major(others, version)) is not None:
+        same = of_major(others, version)
+        if same is not None and (item.id is None or major_key(same.framework_version) == major_key(version)):
             return same.id
+        if item.id is not None and all(other == pair for other, _ in holders(self.tx, "id", item.id)):
+            return item.id
         names = wanted_names(item.framework, item.topic, version, has_others=bool(others))
-        first, *more = (name.id for name in islice(names, 10))
-        for entry_id in (item.id or first, *more):
-            held = holders(self.tx, "id", entry_id)
-            if all(pair == pair_of(item.framework, item.topic) for pair, _ in held):
-                return entry_id
-        raise BadItem("id: every id for it is held by other entries")
+        ids = (name.id for name in names)
+        return next(it for it in ids if all(other == pair for other, _ in holders(self.tx, "id", it)))
 
     def _choose_path(self, entry: Entry, text: str) -> str:
         """Return the first path that is free for this very text, and have its file written."""
         pair, version = pair_of(entry.framework, entry.topic), entry.framework_version
         names = wanted_names(entry.framework, entry.topic, version, has_others=False)
-        wanted = (name.path for name in islice(names, 10))
-        for path in (entry.path, *wanted):
+        for path in (entry.path, *(name.path for name in names)):
             if is_free(self.tx, Name(entry.id, path), pair, text):
-                try:
-                    self.tx.write_report(path, text)
-                except ReportUnwritable as exc:
-                    raise BadItem(f"path: {exc}") from exc
-                return path
-        raise BadItem("path: every name for its report is taken")
+                break
+        else:
+            raise BadItem("path: every name for its report is taken")
+        try:
+            self.tx.write_report(path, text)
+        except ReportUnwritable as exc:
+            raise BadItem(f"path: {exc}") from exc
+        return path
 
 
 def _without_quotes(text: str) -> str:

@@ -95,7 +95,7 @@ def test_what_goes_wrong_is_said(project: Project) -> None:
     assert b"1 lines are no lesson" in done.stderr
     pipe = project.root / "pipe"
     os.mkfifo(pipe)
-    done = hook(project, "SubagentStop", agent_type="dev", agent_transcript_path=str(pipe))
+    done = hook(project, "SubagentStart", agent_type="dev", transcript_path=str(pipe))
     assert b"not a regular file" in done.stderr
 
 
@@ -146,22 +146,9 @@ def test_who_returns_a_failure_without_a_lesson_is_asked_for_it_once(project: Pr
 
 
 def test_an_agent_that_was_asked_words_its_lesson(project: Project) -> None:
-    said = [
-        '{"status": "failure", "errors": ["row-height must be set"]}',
-        "```yaml\nlessons:\n  - {symptom: Rows stay blank, fix: set the row height, ref: src/T.vue:3}\n```",
-    ]
-    transcript = project.root / "t.jsonl"
-    entries = [
-        {"message": {"role": "assistant", "content": [{"type": "text", "text": text}]}} for text in said
-    ]
-    transcript.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
-    done = hook(
-        project,
-        "SubagentStop",
-        agent_type="dev",
-        agent_transcript_path=str(transcript),
-        stop_hook_active=True,
-    )
+    said = "```yaml\nlessons:\n  - {symptom: Rows stay blank, fix: set the row height, ref: src/T.vue:3}\n```"
+    stop: dict[str, Any] = {"last_assistant_message": said, "stop_hook_active": True}
+    done = hook(project, "SubagentStop", agent_type="dev", **stop)
     assert done.stdout == b""
     (line,) = lessons(project)
     assert line.endswith("[dev-execution] Rows stay blank: set the row height. Ref: src/T.vue:3")

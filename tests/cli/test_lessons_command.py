@@ -67,7 +67,9 @@ def test_recording_never_stops_its_caller(project: Project, document: str) -> No
 
 
 def test_a_failed_write_exits_0_too(project: Project) -> None:
-    write(project, "- [2026-01-01] [x] y").chmod(0o444)
+    path = write(project, "- [2026-01-01] [x] y")
+    path.unlink()
+    path.mkdir()
     done = project.run(
         "lessons", "record", "--request", "-", "--format", "json", stdin=json.dumps(record_data())
     )

@@ -68,5 +68,5 @@ def test_without_anything_to_trust_it_says_so(project: Project) -> None:
 def test_init_trusts_what_it_wrote(project: Project) -> None:
     (project.root / "kr.yaml").unlink()
     assert project.run("init").returncode == 0
-    known = (project.root / ".local/state/kr/trusted").read_text()
-    assert json.dumps(str(project.root / "kr.yaml")) in known
+    (known,) = (project.root / ".local/state/kr/trust").iterdir()
+    assert known.read_text() == f"{project.root / 'kr.yaml'}\n"

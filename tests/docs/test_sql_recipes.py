@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from kr.stats import spared
-from kr.store import backup, saving, usage
+from kr.store import backup, ledger, saving
 from kr.store.engine import Store
 from kr.times import to_text
 from tests.support.postgresql import Databases
@@ -165,5 +165,5 @@ def test_the_recipe_for_tokens_spared_says_what_stats_says(database: Path) -> No
     with closing(sqlite3.connect(database)) as connection:
         counted = connection.execute(recipe).fetchall()
     with Store(None, database.parent) as store, store.read() as tx:
-        told = spared(usage.spared_by_day(tx))
+        told = spared(ledger.spared_by_day(tx))
     assert counted == [(told["answers"], told["tokens"])] == [(5, 5 * (2 * 5000 - 300))]

@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-from kr.lessons.file import LessonsFile
 from kr.store.engine import Store
 
 
@@ -15,11 +14,6 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture
 def path(project: Path) -> Path:
     return project / ".kr" / "lessons" / "_lessons-learned.md"
-
-
-@pytest.fixture
-def file(path: Path) -> LessonsFile:
-    return LessonsFile(path)
 
 
 @pytest.fixture

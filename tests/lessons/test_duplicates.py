@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.lessons.line import is_duplicate, lesson_keywords, telling
+from kr.lessons.line import is_duplicate, telling
 from kr.models import Lesson
 
 
@@ -79,28 +79,3 @@ def test_who_shares_most_words_has_one_of_the_telling_ones(letters: list[str], d
     if len(kept) > 0.70 * len(words):
         assert set(kept) & set(some)
         assert len(kept) >= least
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (
-            "src/app.py:12 fails on locale data: install locales",
-            "src/app.py:15 fails on locale data: install locales",
-        ),
-        (
-            "Port 5173 is taken on start: free it before vite",
-            "Port 5173 is taken on start: free it, before vite",
-        ),
-    ],
-)
-def test_a_duplicate_has_one_of_the_telling_words(one: str, other: str) -> None:
-    assert says_the_same(one, other)
-    some, _ = telling([*lesson_keywords(one)], one)
-    assert {*some} & {*lesson_keywords(other)}
-
-
-@given(st.text(min_size=1, max_size=80))
-def test_a_lesson_is_its_own_duplicate(summary: str) -> None:
-    assert says_the_same(summary, summary)
-    assert len(lesson_keywords(summary)) == len(set(lesson_keywords(summary)))

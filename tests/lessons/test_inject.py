@@ -10,15 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.errors import InvalidRequest
 from kr.lessons.inject import NOTICE, block, choose, order
 from kr.lessons.line import format_line, parse_lines
 from kr.models import Lesson, to_plain
-from kr.requests import LessonsInject, parse_request
+from kr.requests import LessonsInject
 from kr.store.engine import Store
 from kr.store.lessons import LessonRow
 from kr.text import columns
-from tests.support.lessons import inject_from, record_words
+from tests.support.lessons import inject_from
 from tests.support.stores import sql
 
 pytestmark = pytest.mark.usefixtures("database_url")
@@ -103,14 +102,6 @@ def test_every_field_of_the_answer(path: Path, store: Store) -> None:
     }
 
 
-def test_lines_that_are_none_are_told_as_a_number(
-    path: Path, store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
-    write(path, "- [2026-02-06] [dev-execution] a", "prose", "- [2026-99-99] [dev-execution] b")
-    assert inject_from(path, store).results["total_lessons_found"] == 1
-    assert "2 lines are no lesson" in caplog.text
-
-
 @pytest.mark.parametrize("content", [None, b"", b"# Lessons Learned\n", b"\xef\xbb\xbf"])
 def test_nothing_there_is_empty(path: Path, store: Store, content: bytes | None) -> None:
     if content is not None:
@@ -126,37 +117,6 @@ def test_nothing_there_is_empty(path: Path, store: Store, content: bytes | None)
         "injection_block": "",
         "lessons": [],
     }
-
-
-@pytest.mark.parametrize("bad", [b"\xe9", b"\0", b"\xff\xfe", b"\xed\xa0\x80"])
-def test_a_bad_byte_costs_its_own_line_alone(path: Path, store: Store, bad: bytes) -> None:
-    path.parent.mkdir(parents=True)
-    line = b"- [2026-02-06] [dev-execution] "
-    path.write_bytes(line + b"before\n" + line + b"caf" + bad + b"\n" + line + b"after\n")
-    results = inject_from(path, store).results
-    assert results["injection_block"].splitlines()[2:] == ["1. after", "2. before"]
-    assert results["total_lessons_found"] == 2
-
-
-def test_unreadable_is_a_failure(path: Path, store: Store) -> None:
-    path.mkdir(parents=True)
-    answer = to_plain(inject_from(path, store))
-    assert (answer["status"], answer["results"]) == ("failure", None)
-    assert answer["errors"][0]["type"] == "file_read_error"
-    assert answer["errors"][0]["message"].startswith("Failed to read _lessons-learned.md: ")
-
-
-@pytest.mark.parametrize("phase", ["coding", "", None])
-def test_a_wrong_phase_is_refused(phase: str | None) -> None:
-    with pytest.raises(InvalidRequest, match="Invalid phase tag"):
-        parse_request(
-            {
-                "story_key": "3-1",
-                "session_id": "s",
-                "mode": "lessons-inject",
-                "lessons_inject": {"phase": phase},
-            }
-        )
 
 
 def test_the_budget_is_kept(path: Path, store: Store) -> None:
@@ -244,11 +204,6 @@ def test_without_a_task_the_order_is_date_then_the_phase_alone_then_the_later_li
         assert chosen(shuffled, 0) == []
 
 
-def test_copies_leave_their_places_to_others() -> None:
-    lines = [lesson("Copied", "2026-03-01", at=at) for at in range(50)] + [lesson("other", at=99)]
-    assert [found.position for found in chosen(lines, 2)] == [49, 99]
-
-
 LESSONS = [
     lesson("Set row-height for virtual scrolling in vue-easytable", "2025-01-01", at=1),
     lesson("vue-easytable columns need a key", "2026-01-01", at=2),
@@ -301,13 +256,6 @@ def test_a_lesson_of_another_language_does_not_fit(task: dict[str, Any], given_l
         lesson("Tests of the cart need stock", tags="dev-execution,docker", at=3),
     ]
     assert sorted(places(lessons, query="cart tests with their fixtures", **task)) == given_lessons
-
-
-def test_what_comes_from_another_phase_counts_as_injected_alone(path: Path, store: Store) -> None:
-    write(path, "- [2026-02-06] [code-review, vue] Await nextTick", "- [2026-02-06] [dev-execution] x")
-    results = inject_from(path, store, framework="vue").results
-    assert (results["phase_filtered_count"], results["injected_count"]) == (1, 1)
-    assert "1. Await nextTick" in results["injection_block"]
 
 
 def test_what_came_back_rises_what_never_did_sinks_and_pinned_ones_go_first() -> None:
@@ -374,19 +322,3 @@ def test_any_block_has_one_line_of_160_columns_per_lesson(texts: list[tuple[str,
         assert columns(line) <= 160 + (84 if one.ref else 0)
         assert len(line.splitlines()) == 1
         assert not any(unicodedata.category(char) in {"Cc", "Zl", "Zp"} for char in line)
-
-
-def test_a_recorded_lesson_is_given_whole(path: Path, project: Path, store: Store) -> None:
-    for number in range(10):
-        fix = f"declare field{number} of table{number} " * 4
-        words = {
-            "symptom": f"zebra{number} is lost in giraffe{number} " * 9,
-            "fix": fix,
-            "ref": f"src/deep/folder/a{number}.py:3",
-        }
-        assert record_words(path, project, store, words).status == "recorded"
-    shown = inject_from(path, store).results["injection_block"].splitlines()[2:]
-    assert len(shown) == 10
-    for line in shown:
-        assert line.count("declare field") == 4
-        assert line.endswith(".py:3")

@@ -1,11 +1,8 @@
 """The file itself: append-only, whole lines, whatever it looks like and whoever is killed."""
 
-import errno
 import os
-import resource
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.errors import StoreBusy
-from kr.lessons.file import FileMark, LessonsFile, LessonsFileError
-from kr.lessons.line import HEADER
+from kr.lessons.file import LessonsFile, LessonsFileError, read_bytes
+from kr.lessons.line import HEADER, ParsedLines, parse_lines
 from kr.models import Lesson
+from kr.store.engine import Store
 from tests.support.lessons import start
 
 
@@ -23,15 +21,19 @@ def lesson(summary: str, ref: str | None = None) -> Lesson:
     return Lesson(date="2026-02-07", tags=("dev-execution",), summary=summary, ref=ref)
 
 
-def append(path: Path, *summaries: str) -> int:
-    file = LessonsFile(path)
+def append(path: Path, *summaries: str, lock_timeout: float = 5.0) -> int:
+    file = LessonsFile(path, Store(None, path.parent), lock_timeout=lock_timeout)
     with file.lock():
-        file.append([lesson(summary) for summary in summaries])
-    return len(file.read().lessons)
+        file.write([lesson(summary) for summary in summaries])
+    return len(file.read())
+
+
+def read(path: Path) -> ParsedLines:
+    return parse_lines(read_bytes(path))
 
 
 def summaries(path: Path) -> list[str]:
-    return [found.summary for found in LessonsFile(path).read().lessons]
+    return [found.summary for found in read(path).lessons]
 
 
 def test_a_new_file_begins_with_the_header_of_the_seed(path: Path) -> None:
@@ -58,21 +60,6 @@ def test_what_is_acknowledged_was_flushed_to_disk(path: Path, monkeypatch: pytes
     append(path, "two")
     both = path.read_bytes()
     assert flushed == [(number, both)]
-
-
-def test_a_disk_that_fails_to_flush_acknowledges_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    append(path, "one")
-    before = path.read_bytes()
-
-    def failing(_file: int) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", failing)
-        with pytest.raises(LessonsFileError, match=os.strerror(errno.EIO)):
-            append(path, "two")
-    assert path.read_bytes() == before
-    assert append(path, "three") == 2
 
 
 @pytest.mark.parametrize(
@@ -110,32 +97,6 @@ def test_any_bytes_are_kept(tmp_path_factory: pytest.TempPathFactory, contents: 
             assert path.read_bytes().splitlines()[-1] == b"- [2026-02-07] [dev-execution] new lesson"
 
 
-def test_no_file_no_lessons(path: Path) -> None:
-    assert LessonsFile(path).read().lessons == ()
-    assert not path.parent.exists()
-
-
-@pytest.mark.parametrize(
-    "before", ["- [2026-01-01] [x] y".encode("utf-16"), b"caf\xe9\n", b"- [2026-01-01] [x] \0\n"]
-)
-def test_bytes_that_nobody_can_read_cost_their_line_and_stay(path: Path, before: bytes) -> None:
-    path.parent.mkdir(parents=True)
-    path.write_bytes(before)
-    assert LessonsFile(path).read().unread == 1
-    append(path, "new")
-    assert path.read_bytes().startswith(before)
-    assert [lesson.summary for lesson in LessonsFile(path).read().lessons] == ["new"]
-
-
-def test_a_read_only_file_stays_as_it_is(path: Path) -> None:
-    append(path, "one")
-    before = path.read_bytes()
-    path.chmod(0o444)
-    with pytest.raises(LessonsFileError, match="read-only"):
-        append(path, "two")
-    assert path.read_bytes() == before
-
-
 @pytest.mark.parametrize("make", [lambda path: path.mkdir(), os.mkfifo])
 def test_what_is_no_file_is_refused_at_once(path: Path, make: object) -> None:
     path.parent.mkdir(parents=True)
@@ -144,15 +105,7 @@ def test_what_is_no_file_is_refused_at_once(path: Path, make: object) -> None:
     with pytest.raises(LessonsFileError):
         append(path, "one")
     with pytest.raises(LessonsFileError):
-        LessonsFile(path).read()
-
-
-def test_a_folder_that_is_a_file(path: Path) -> None:
-    path.parent.parent.mkdir(parents=True)
-    path.parent.write_text("in the way")
-    with pytest.raises(LessonsFileError):
-        append(path, "one")
-    assert LessonsFile(path).read().lessons == ()
+        read(path)
 
 
 _FULL_DISK = """
@@ -160,13 +113,14 @@ import resource, sys
 from pathlib import Path
 from kr.lessons.file import LessonsFileError, LessonsFile
 from kr.models import Lesson
+from kr.store.engine import Store
 path, room = Path(sys.argv[1]), int(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 lessons = [Lesson(date="2026-02-07", tags=("x",), summary=f"lesson {n} " + "y" * 80) for n in range(3)]
 try:
-    file = LessonsFile(path)
+    file = LessonsFile(path, Store(None, path.parent))
     with file.lock():
-        file.append(lessons)
+        file.write(lessons)
 except LessonsFileError as error:
     print("failed:", error)
 """
@@ -176,24 +130,14 @@ except LessonsFileError as error:
 @pytest.mark.parametrize("is_new", [True, False])
 def test_a_full_disk_leaves_the_file_as_it_was(path: Path, room: int, *, is_new: bool) -> None:
     path.parent.mkdir(parents=True)
-    before = None if is_new else HEADER.encode() + b"- [2026-01-01] [x] old\n"
-    if before is not None:
+    before = b"" if is_new else HEADER.encode() + b"- [2026-01-01] [x] old\n"
+    if before:
         path.write_bytes(before)
     with start(_FULL_DISK, path, room) as process:
         out, err = process.communicate(timeout=60)
     assert f"failed: {path}: File too large" in out, err
-    assert (path.read_bytes() if path.exists() else None) == before
+    assert (path.read_bytes() if path.exists() else b"") == before
     assert append(path, "after") == (1 if is_new else 2)
-
-
-def test_a_disk_that_takes_a_part_gives_it_back(path: Path) -> None:
-    append(path, *(f"old {number}" for number in range(40)))
-    before = path.read_bytes()
-    with start(_FULL_DISK, path, len(before) + 150) as process:
-        out, err = process.communicate(timeout=60)
-    assert f"failed: {path}: File too large" in out, err
-    assert path.read_bytes() == before
-    assert append(path, "after") == 41
 
 
 _WRITER = """
@@ -201,14 +145,16 @@ import sys
 from pathlib import Path
 from kr.lessons.file import LessonsFile
 from kr.models import Lesson
-file, name, count = LessonsFile(Path(sys.argv[1])), sys.argv[2], int(sys.argv[3])
+from kr.store.engine import Store
+path = Path(sys.argv[1])
+file, name, count = LessonsFile(path, Store(None, path.parent)), sys.argv[2], int(sys.argv[3])
 sys.stdin.readline()
 for number in range(count):
     new = Lesson(date="2026-02-07", tags=("x",), summary=f"writer {name} number {number} " + "z" * (number % 90 + 1))
     shared = Lesson(date="2026-02-07", tags=("x",), summary=f"shared {number}")
     with file.lock():
         present = file.read().lessons
-        file.append([new] + ([] if any(p.summary == shared.summary for p in present) else [shared]))
+        file.write([new] + ([] if any(p.summary == shared.summary for p in present) else [shared]))
     print(number, flush=True)
 """
 
@@ -230,7 +176,7 @@ def test_many_processes_lose_tear_and_repeat_nothing(path: Path) -> None:
             writer.wait()
     found = summaries(path)
     assert len(found) == len(set(found)) == 4 * 25 + 25
-    assert LessonsFile(path).read().unread == 0
+    assert read(path).unread == 0
 
 
 @pytest.mark.processes
@@ -251,45 +197,10 @@ def test_killed_writers_leave_whole_lines(path: Path) -> None:
     total = append(path, "the end")
     found = summaries(path)
     assert len(found) == total
-    assert LessonsFile(path).read().unread == 0
+    assert read(path).unread == 0
     assert path.read_bytes().endswith(b"the end\n")
     assert acknowledged <= {" ".join(summary.split()[:4]) for summary in found}
     assert len(found) == len(set(found))
-
-
-def test_a_line_that_was_torn_stays_and_a_new_one_begins(path: Path) -> None:
-    append(path, "one")
-    torn = path.read_bytes()[:-3]
-    path.write_bytes(torn)
-    append(path, "two")
-    assert path.read_bytes().startswith(torn + b"\n")
-    assert summaries(path)[-1] == "two"
-
-
-def test_only_what_was_appended_is_read_again(path: Path) -> None:
-    append(path, "one", "two")
-    file = LessonsFile(path)
-    parsed, first, is_whole = file.read_since(FileMark())
-    assert (is_whole, len(parsed.lessons), first.lessons) == (True, 2, 2)
-    assert file.read_since(first)[1] == first
-    append(path, "three")
-    parsed, second, is_whole = file.read_since(first)
-    assert [found.summary for found in parsed.lessons] == ["three"]
-    assert (is_whole, second.lessons) == (False, 3)
-    assert file.read_since(second)[1] == second
-
-
-@pytest.mark.parametrize(
-    "change", [lambda text: text.replace("two", "TWO"), lambda text: text[:-20], lambda _: ""]
-)
-def test_a_file_that_somebody_changed_is_read_whole(path: Path, change: Callable[[str], str]) -> None:
-    append(path, "one", "two")
-    file = LessonsFile(path)
-    _, first, _ = file.read_since(FileMark())
-    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
-    parsed, second, is_whole = file.read_since(first)
-    assert is_whole
-    assert second.lessons == len(parsed.lessons) == len(summaries(path))
 
 
 def test_a_writer_that_never_lets_go_is_not_waited_for_without_end(path: Path) -> None:
@@ -298,17 +209,7 @@ def test_a_writer_that_never_lets_go_is_not_waited_for_without_end(path: Path) -
     append(path, "one")
     with file_lock(path.parent / f".{path.name}.lock", timeout=1.0):
         began = time.monotonic()
-        with pytest.raises(StoreBusy, match="lock"), LessonsFile(path, lock_timeout=0.2).lock():
-            pytest.fail("two writers hold the lock")
+        with pytest.raises(StoreBusy, match="lock"):
+            append(path, "two", lock_timeout=0.2)
         assert time.monotonic() - began < 10
         assert summaries(path) == ["one"]
-
-
-def test_no_descriptors_are_left_open(path: Path) -> None:
-    append(path, "one")
-    before = len(list(Path("/proc/self/fd").iterdir()))
-    for number in range(20):
-        append(path, f"more {number}")
-        LessonsFile(path).read()
-    assert len(list(Path("/proc/self/fd").iterdir())) <= before
-    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY

@@ -6,8 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.lessons.line import (
-    HEADER,
-    SUMMARY_COLUMNS,
     fit_summary,
     format_line,
     make_lesson,
@@ -79,14 +77,6 @@ def test_lines_that_are_none(line: str) -> None:
     assert parse_lines(line.encode()).lessons == ()
 
 
-def test_a_file_by_hand() -> None:
-    text = "\ufeff" + HEADER.replace("\n", "\r\n")
-    text += "- [2026-02-07] [dev-execution] one\r\n\r\nsome prose\r\n- a plain item\n- [2026-02-08] [vue] two"
-    parsed = parse_lines(text.encode())
-    assert [(found.summary, found.position) for found in parsed.lessons] == [("one", 0), ("two", 1)]
-    assert parsed.unread == 2
-
-
 def test_only_a_line_feed_ends_a_line() -> None:
     inside = "a\rb\x0bc\x0cd\x1ce\x85f\u2028g\u2029h"
     parsed = parse_lines(f"- [2026-02-07] [x] {inside}\n- [2026-02-07] [x] other\n".encode())
@@ -128,31 +118,6 @@ def test_a_file_is_read_as_its_lines_are_one_by_one(text: str) -> None:
     assert [replace(one, position=0) for one in parsed.lessons] == [it for one in alone for it in one.lessons]
     assert parsed.unread == sum(one.unread for one in alone)
     assert all(one.unread + len(one) <= 1 for one in alone)
-
-
-def test_the_id_is_made_from_the_text_alone() -> None:
-    assert lesson("a").id == replace(lesson("a"), position=7).id
-    assert len({lesson("a").id, lesson("b").id, lesson("a", "r").id, lesson("a", None, ("x",)).id}) == 4
-
-
-def test_the_phase_is_the_first_tag_that_is_one() -> None:
-    assert lesson("a", None, ("vue", "code-review", "dev-execution")).phase == "code-review"
-    assert lesson("a", None, ("vue", "table")).phase == "vue"
-
-
-def test_both_halves_are_kept() -> None:
-    assert word_lesson("v-for without a key reuses the wrong row.", "give every v-for a key") == (
-        "v-for without a key reuses the wrong row: give every v-for a key"
-    )
-
-
-def test_what_is_too_long_loses_of_its_symptom() -> None:
-    fix = "set the row height " * 6
-    for symptom in ("rows stay blank " * 20, "虚拟滚动需要设置行高" * 20):
-        line = word_lesson(symptom, fix)
-        assert columns(line) <= SUMMARY_COLUMNS
-        assert line.endswith(f"…: {fix.strip()}")
-        assert fit_summary(line, 140).endswith(f"…: {fix.strip()}")
 
 
 @given(_ANY, _ANY, st.integers(30, 200))

@@ -13,10 +13,10 @@ from kr.lessons.file import LessonsFile
 from kr.lessons.record import record
 from kr.lessons.review import Lessons
 from kr.models import to_plain
-from kr.store import lessons, lookup
+from kr.store import lookup
 from kr.store.engine import Store
 from kr.text import search_words
-from tests.support.lessons import NOW, book_of, inject_from, record_data, record_to, record_words, settings_of
+from tests.support.lessons import NOW, inject_from, record_data, record_to, record_words, settings_of
 from tests.support.secret_shapes import SHAPES
 
 HOSTILE = [
@@ -39,7 +39,7 @@ ORDINARY = [
 
 @pytest.fixture
 def service(path: Path, store: Store) -> Lessons:
-    return Lessons(book_of(path, store), clock=lambda: NOW)
+    return Lessons(LessonsFile(path, store), clock=lambda: NOW)
 
 
 @dataclass(frozen=True)
@@ -147,14 +147,6 @@ def test_a_rejected_lesson_does_not_come_back(
     assert service.quarantined() == []
 
 
-def test_a_person_may_write_what_they_like_but_no_secret(service: Lessons, path: Path, store: Store) -> None:
-    added = service.add(
-        "The cache is broken", HOSTILE[1], phase="dev-execution", tags=(), ref=None, by_person=True
-    )
-    assert added["status"] == "live"
-    assert "curl" in inject_from(path, store).results["injection_block"]
-
-
 @pytest.mark.parametrize(
     "output",
     [
@@ -221,41 +213,11 @@ def test_no_secret_comes_through(place: Place, caplog: pytest.LogCaptureFixture,
             assert part not in written
 
 
-def test_a_secret_in_a_line_by_hand_is_shown_to_nobody(
-    path: Path, project: Path, store: Store, service: Lessons, caplog: pytest.LogCaptureFixture
-) -> None:
-    secret = "ghp" + "_0123456789abcdefghijABCDEFGHIJ012345"
-    by_hand(f"send Authorization: Bearer {secret}", Place(service, path, project, store))
-    answers = [
-        to_plain(inject_from(path, store)),
-        service.lessons(),
-        service.quarantined(),
-        to_plain(inject_from(path, store)),
-    ]
-    path.unlink()
-    path.write_text("gone", encoding="utf-8")
-    assert "<secret>" in json.dumps(answers)
-    assert secret not in json.dumps(answers) + everything(path, project, caplog.text)
-
-
-def test_a_session_that_is_a_secret_is_kept_under_another_name(
-    path: Path, project: Path, store: Store
-) -> None:
-    secret = "ghp" + "_0123456789abcdefghijABCDEFGHIJ012345"
-    record_to(path, project, store, session_id=secret)
-    inject_from(path, store, session_id=secret)
-    record_to(path, project, store, session_id=secret)
-    assert secret not in everything(path, project, "")
-    with store.read() as tx:
-        (state,) = lessons.states(tx, [LessonsFile(path).read().lessons[0].id]).values()
-    assert (state.recurred, state.recurred_after_injection) == (1, 1)
-
-
 def test_a_request_that_is_refused_shows_no_secret(
     path: Path, project: Path, store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     secret = "ghp" + "_0123456789abcdefghijABCDEFGHIJ012345"
     data = {**record_data(), "phase": f"token={secret}", "story_key": secret}
-    answer = json.dumps(to_plain(record(data, book_of(path, store), settings_of(project), now=NOW)))
+    answer = json.dumps(to_plain(record(data, LessonsFile(path, store), settings_of(project), now=NOW)))
     assert "Recording skipped" in answer
     assert secret not in answer + caplog.text

@@ -1,23 +1,19 @@
 """Which lessons earn their place: recurrences with and without the lesson, what people decide, forty simulated sprints."""
 
-import random
-import sqlite3
-from contextlib import closing
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from kr.errors import KrError, UnknownEntry
-from kr.lessons.line import parse_lines
+from kr.errors import UnknownEntry
+from kr.lessons.file import LessonsFile
 from kr.lessons.review import Lessons
 from kr.store.engine import Store
-from tests.support.lessons import NOW, book_of, inject_from, record_to
+from tests.support.lessons import NOW, inject_from, record_to
 
 
 @pytest.fixture
 def service(path: Path, store: Store) -> Lessons:
-    return Lessons(book_of(path, store), clock=lambda: NOW)
+    return Lessons(LessonsFile(path, store), clock=lambda: NOW)
 
 
 def given(path: Path, store: Store, session: str = "s") -> str:
@@ -56,78 +52,4 @@ def test_a_person_retires_pins_and_words_anew(
         service.mark("zzz", "pinned_at")
 
 
-def test_a_lesson_in_ones_own_words(service: Lessons) -> None:
-    added = service.add(
-        "Rows stay blank",
-        "set the row height",
-        phase="code-review",
-        tags=["vue"],
-        ref="src/a.vue:3",
-        by_person=True,
-    )
-    assert (added["summary"], added["source"]) == ("Rows stay blank: set the row height", "person")
-    assert added["tags"] == ["code-review", "vue"]
-    assert service.show(added["id"][:8]) == added
-    with pytest.raises(KrError, match="a lesson says this already"):
-        service.add(
-            "rows stay blank", "set the row heights", phase="code-review", tags=(), ref=None, by_person=False
-        )
-    for symptom, fix in (("", "x"), ("x", " "), ("x", "y " * 80)):
-        with pytest.raises(KrError):
-            service.add(symptom, fix, phase="code-review", tags=(), ref=None, by_person=True)
-    with pytest.raises(KrError, match="159 columns, at most 120"):
-        service.add("x", "y " * 80, phase="code-review", tags=(), ref=None, by_person=True)
-
-
 # What each kind of lesson does to its failure: its chance in a sprint where the lesson was given, and where it was not.
-KINDS = {"helps": (0.0, 0.8), "unheeded": (0.8, 0.8), "idle": (0.0, 0.0)}
-NAMES = ("Kafka", "Redis", "Vite", "Django", "Flask", "Celery")
-
-
-@pytest.mark.effort(6, 2)
-def test_forty_sprints_are_counted(
-    path: Path, project: Path, store: Store, service: Lessons, effort: int
-) -> None:
-    """Half of the agents get the lessons (the other half is the control), and failures come as their kind says."""
-    chance = random.Random(7)
-    failures = {
-        f"{name} client{number} needs option{kind}{number} of {name}": kind
-        for number, name in enumerate(NAMES[:effort])
-        for kind in KINDS
-    }
-    for failure in failures:
-        record_to(path, project, store, session_id="first", errors=[failure])
-    happened: dict[str, list[int]] = {failure: [0, 0] for failure in failures}
-    for sprint in range(40):
-        session, now = f"sprint-{sprint}", NOW + timedelta(days=sprint)
-        is_given = sprint % 2 == 0
-        if is_given:
-            inject_from(path, store, session_id=session, budget=len(failures), now=now)
-        for failure, kind in failures.items():
-            if chance.random() < KINDS[kind][0 if is_given else 1]:
-                happened[failure][is_given] += 1
-                record_to(path, project, store, session_id=session, now=now, errors=[failure])
-    told = {lesson["summary"]: lesson for lesson in service.lessons()}
-    assert len(told) == len(failures)
-    for failure in failures:
-        lesson = told[failure]
-        assert lesson["injected"] == 20
-        assert lesson["recurred"] == sum(happened[failure])
-        assert lesson["recurred_after_injection"] == happened[failure][True]
-    # Those that came back go first; those that never did make room.
-    block = given(path, store, "last")
-    assert effort < 5 or "optionidle" not in block
-    assert block.count("optionhelps") + block.count("optionunheeded") == min(10, 2 * effort)
-
-
-def test_a_lesson_stays_in_the_file_whatever_is_decided(
-    path: Path, project: Path, store: Store, service: Lessons
-) -> None:
-    record_to(path, project, store)
-    (lesson,) = service.lessons()
-    service.mark(lesson["id"], "retired_at")
-    assert len(parse_lines(path.read_bytes()).lessons) == 1
-    with closing(sqlite3.connect(store.path)) as plain:
-        assert plain.execute("SELECT retired_at FROM lessons").fetchall() == [
-            ("2026-02-07T12:00:00.000000Z",)
-        ]

@@ -35,13 +35,6 @@ def test_node_package_of_a_folder_above(tmp_path: Path) -> None:
     assert set(package_files(found)) == {"README.md", "SFTP.md", "docs/deep/more.txt", "docs/routing.md"}
 
 
-def test_the_nearest_node_modules_wins(tmp_path: Path) -> None:
-    node(tmp_path, "vue", "2.7.16")
-    node(tmp_path / "app", "vue", "3.4.21")
-    assert find_installed("vue", (tmp_path / "app",), {})[0].version == "3.4.21"
-    assert find_installed("vue", (tmp_path,), {})[0].version == "2.7.16"
-
-
 @pytest.mark.parametrize(
     ("repository", "expected"),
     [

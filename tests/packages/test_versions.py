@@ -77,14 +77,6 @@ def test_what_lies_above_the_repository_is_not_read(tmp_path: Path) -> None:
     assert rows(tmp_path / "shop/src") == set()
 
 
-def test_other_usual_names_of_a_package(tmp_path: Path) -> None:
-    write(tmp_path, {"package.json": '{"dependencies": {"next": "15.1.0", "@vue/test-utils": "2.4.0"}}'})
-    assert version_of(tmp_path, "Next.js", {}) == "15.1.0"
-    assert version_of(tmp_path, "vue.js", {}) is None
-    node(tmp_path, "next", "15.2.0")
-    assert version_of(tmp_path, "Next.js", {}) == "15.2.0"
-
-
 def test_an_active_environment_counts_but_never_krs_own(tmp_path: Path) -> None:
     write(tmp_path, {"requirements.txt": "click>=8\n"})
     distribution(environment(tmp_path / "elsewhere"), "click", version="8.2.1")

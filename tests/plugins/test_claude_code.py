@@ -19,9 +19,9 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from kr import __version__
 from kr.models import (
     Confidence,
+    Envelope,
     IfUnsure,
     Outcome,
-    ResearchEnvelope,
     ResearchResults,
     ResearchStatus,
     SaveEnvelope,
@@ -228,7 +228,7 @@ def test_the_prompts_speak_of_what_there_is(path: Path) -> None:
     known = {*TOOL_NAMES, "id", "section", "mode", "research_query", "lessons"}
     known |= {argument for tool in TOOLS for argument in tool.input_schema["properties"]}
     known |= set(record.input_schema["properties"]["lesson"]["properties"])
-    known |= {each.name for kind in (ResearchEnvelope, ResearchResults) for each in fields(kind)}
+    known |= {each.name for kind in (Envelope, ResearchResults) for each in fields(kind)}
     known |= {*get_args(ResearchStatus), *get_args(Confidence), *get_args(IfUnsure), *get_args(Outcome)}
     known |= {*get_args(get_type_hints(SaveEnvelope)["status"])}
     said = re.findall(

@@ -16,7 +16,7 @@ from kr.guard import clean
 from kr.models import Writer, agent, person, to_plain
 from kr.report import HEADER, SECTIONS, parse_report
 from kr.requests import Finding
-from kr.research.finding_text import contained, render_finding
+from kr.research.findings import contained, render_finding
 from kr.text import section, tokens_of
 from tests.support.program import Project
 
@@ -207,22 +207,6 @@ class TestRatings:
         answer = ask(app)["results"]
         assert (answer["confidence"], answer["match"]["worked"]) == ("high", 2)
 
-    def test_a_client_that_is_alone_cannot_confirm_itself_under_another_name(self, app: App) -> None:
-        app.serves_one = True
-        saved(app)
-        told = rate(app, "worked", "b")
-        assert (told["worked"], told["confidence"]) == (1, "low")
-        assert told["note"].startswith("it counts as the word of the session that saved the text")
-        assert rate(app, "worked", "a")["note"] is None
-
-    def test_an_agent_beside_the_writer_in_one_process_makes_its_own_words_a_hit(self, app: App) -> None:
-        app.serves_one = True
-        saved(app)
-        words = "What refuses keys that the schema does not know?"
-        assert ask(app, words, session="b", use=ID)["status"] == "cache-hit"
-        rate(app, "worked", "b")
-        assert ask(app, words, session="c")["results"]["match"]["tier"] == "framework+wording"
-
     def test_a_text_that_nothing_proves_does_not_replace_one_that_another_session_confirmed(
         self, app: App
     ) -> None:
@@ -390,7 +374,7 @@ class TestForgery:
         assert shape.header["Framework"] == "zod"
         assert shape.sections["Source Attribution"] == f"- Written by: agent:a\n- Question: {QUESTION}"
         assert headings(report) == list(SECTIONS)
-        assert "obey me" not in report
+        assert "<!--" not in MarkdownIt("commonmark").render(report), "a comment is text that everybody sees"
 
     @pytest.mark.parametrize("answer", HOSTILE.values(), ids=HOSTILE)
     def test_in_code_it_stands_as_written(self, app: App, answer: str) -> None:
@@ -471,8 +455,7 @@ class TestForgery:
         assert shape.sections["Source Attribution"] == "- Written by: agent:a\n- Question: How?"
         inside = shape.sections["Caveats & Version-Specific Notes"]
         assert inside == (contained(written) or "None.")
-        if "<!" not in written:
-            assert re.findall(r"\w+", inside) == re.findall(r"\w+", written) or not written.strip()
+        assert re.findall(r"\w+", inside) == re.findall(r"\w+", written) or not written.strip()
         assert section(report, "Details") is not None
 
 

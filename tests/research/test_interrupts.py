@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kr.research.llm import LEAN_PERSONA, Author
-from kr.research.miss import Chain, lease, lease_key
+from kr.research.chain import Chain, lease, lease_key
+from kr.research.llm import Author
 from kr.store import ledger
 from tests.support.interrupts import Interrupter
 from tests.support.program import Project
@@ -24,7 +24,7 @@ def test_what_an_interrupted_call_reserved_is_given_back(tmp_path: Path) -> None
     with Project(tmp_path / "project").app() as app:
         for number in range(1, MOST):
             run = run_of(app)
-            chain = Chain(run, Author(run, LEAN_PERSONA))
+            chain = Chain(run, Author(run))
             interrupter = Interrupter(number)
             with suppress(KeyboardInterrupt), interrupter.watching():
                 chain.reserve()

@@ -90,13 +90,6 @@ def test_the_older_format_with_a_persona_that_is_no_xml() -> None:
     assert persona.traits[-1].endswith("Design simple solutions.")
 
 
-def test_principles_as_elements() -> None:
-    text = '<agent name="W"><persona><principles><p>One.</p>\n<p>Two.</p></principles></persona></agent>'
-    assert parse_persona(text, [], "bmad-agent-architect") == Persona(
-        name="W", traits=("principles: One. Two.",)
-    )
-
-
 def test_the_newer_format_without_customization() -> None:
     assert parse_persona(SKILL, [], "bmad-agent-architect") == Persona(
         name="bmad-agent-architect",
@@ -153,11 +146,6 @@ def test_no_text_crashes_the_reader(text: str) -> None:
         for customizations in ([], [BASE]):
             persona = parse_persona(wrapped, customizations, "bmad-agent-architect")
             assert persona is None or persona.name
-
-
-def test_the_lean_persona_has_principles() -> None:
-    assert LEAN_PERSONA.name == "lean"
-    assert LEAN_PERSONA.traits
 
 
 QUERY = Query(

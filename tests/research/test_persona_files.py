@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.research.llm import LEAN_PERSONA, LOAD_FAILED, load_persona
+from kr.research.llm import LEAN_PERSONA, load_persona
 
 CUSTOMIZE = '[agent]\nname = "{name}"\nrole = "Architect"\nprinciples = ["Boring technology."]\n'
 SKILL = "---\nname: bmad-agent-architect\n---\n\n# Overview\n"
@@ -42,40 +42,38 @@ def _home(tmp_path: Path) -> Path:
     return home
 
 
+def name_of(persona_id: str, root: Path, home: Path) -> str | None:
+    persona = load_persona(persona_id, root, home)
+    return persona.name if persona else None
+
+
 def test_the_newest_layout_is_taken(root: Path, home: Path) -> None:
     """Laid out from the oldest to the newest: each new one wins over those before."""
+    assert load_persona(ARCHITECT, root, home) is None
     for folder in ("bmad", ".bmad", "_bmad"):
         _older(root, folder, folder)
-        assert load_persona(ARCHITECT, root, home)[0].name == folder
+        assert name_of(ARCHITECT, root, home) == folder
     for base in (home / ".claude", root / ".agent", root / ".agents", root / ".claude"):
         _skill(base / "skills", str(base.name))
-        persona, note = load_persona(ARCHITECT, root, home)
-        assert persona.name == base.name
-        assert note is None
+        assert name_of(ARCHITECT, root, home) == base.name
 
 
-def test_an_override_that_is_no_toml_is_passed_over_with_a_warning(
+def test_overrides_of_the_project_are_merged_and_a_broken_one_is_passed_over_with_a_warning(
     root: Path, home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     _skill(root / ".claude" / "skills", "Winston")
-    custom = root / "_bmad" / "custom" / "bmad-agent-architect.toml"
-    custom.parent.mkdir(parents=True)
-    custom.write_text("[agent\n")
-    persona, note = load_persona(ARCHITECT, root, home)
-    assert (persona.name, note) == ("Winston", None)
-    (message,) = (record.getMessage() for record in caplog.records)
-    assert message.startswith(f"{custom} was passed over: it is not valid TOML: ")
-
-
-def test_overrides_of_the_project_are_merged(root: Path, home: Path) -> None:
-    _skill(root / ".claude" / "skills", "Winston")
     custom = root / "_bmad" / "custom"
     custom.mkdir(parents=True)
-    (custom / "bmad-agent-architect.toml").write_text('[agent]\nname = "Team"\nprinciples = ["Ours."]\n')
+    team = custom / "bmad-agent-architect.toml"
+    team.write_text('[agent]\nname = "Team"\nprinciples = ["Ours."]\n')
     (custom / "bmad-agent-architect.user.toml").write_text('[agent]\nprinciples = ["Mine."]\n')
-    persona, _ = load_persona(ARCHITECT, root, home)
-    assert persona.name == "Team"
-    assert persona.traits[-1] == "principles: Boring technology. Ours. Mine."
+    persona = load_persona(ARCHITECT, root, home)
+    assert persona is not None
+    assert (persona.name, persona.traits[-1]) == ("Team", "principles: Boring technology. Ours. Mine.")
+    team.write_text("[agent\n")
+    assert name_of(ARCHITECT, root, home) == "Winston"
+    (message,) = (record.getMessage() for record in caplog.records)
+    assert message.startswith(f"{team} was passed over: it is not valid TOML: ")
 
 
 def test_a_broken_file_gives_way_to_the_next(root: Path, home: Path) -> None:
@@ -84,25 +82,16 @@ def test_a_broken_file_gives_way_to_the_next(root: Path, home: Path) -> None:
     (folder / "SKILL.md").write_bytes(b"\xff\xfe\x00")
     (root / ".agents" / "skills" / "bmad-agent-architect" / "SKILL.md").mkdir(parents=True)
     _older(root, "_bmad", "Winston")
-    assert load_persona(ARCHITECT, root, home)[0].name == "Winston"
+    assert name_of(ARCHITECT, root, home) == "Winston"
 
 
-def test_nothing_there_is_the_lean_persona_with_a_note(root: Path, home: Path) -> None:
-    assert load_persona(ARCHITECT, root, home) == (LEAN_PERSONA, LOAD_FAILED)
-    assert LOAD_FAILED == "persona_load_failed: using lean persona"
-
-
-@pytest.mark.parametrize("persona_id", ["lean", " Lean "])
-def test_the_lean_persona_asked_for_has_no_note(persona_id: str, root: Path, home: Path) -> None:
-    assert load_persona(persona_id, root, home) == (LEAN_PERSONA, None)
-
-
-def test_a_file_in_the_project(root: Path, home: Path) -> None:
+def test_a_file_in_the_project_or_the_lean_one(root: Path, home: Path) -> None:
     (root / "personas").mkdir()
     (root / "personas" / "me.md").write_text("---\nname: me\n---\n\n## Principles\n\n- Short.\n")
-    persona, note = load_persona("personas/me.md", root, home)
-    assert (persona.name, persona.traits, note) == ("me", ("principles: - Short.",), None)
-    assert load_persona(str(root / "personas" / "me.md"), root, home)[1] is None
+    persona = load_persona("personas/me.md", root, home)
+    assert persona is not None
+    assert (persona.name, persona.traits) == ("me", ("principles: - Short.",))
+    assert load_persona(" Lean ", root, home) == LEAN_PERSONA
 
 
 @pytest.mark.parametrize(
@@ -111,7 +100,6 @@ def test_a_file_in_the_project(root: Path, home: Path) -> None:
         "bmad:../../etc:agents:..",
         "bmad:bmm:agents:../../../outside",
         "bmad:bmm:agents:",
-        "bmad:bmm:agents:architect\n",
         "../outside.md",
         "{outside}",
         "link.md",
@@ -129,8 +117,4 @@ def test_hostile_ids_read_nothing_outside(hostile: str, root: Path, home: Path) 
     (root / "link.md").symlink_to(outside)
     (root / "loop.md").symlink_to(root / "loop.md")
     os.mkfifo(root / "fifo.md")
-    wanted = hostile.replace("{outside}", str(outside))
-    persona, note = load_persona(wanted, root, home)
-    if hostile != "bmad:bmm:agents:architect\n":
-        assert (persona, note) == (LEAN_PERSONA, LOAD_FAILED)
-    assert persona.name != "outsider"
+    assert load_persona(hostile.replace("{outside}", str(outside)), root, home) is None

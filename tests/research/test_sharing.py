@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kr.store import ledger
 from kr.store import saving as saving_rows
-from kr.store import usage
 from tests.support.mcp_servers import StandIn, context7_server
 from tests.support.program import Project, request
 from tests.support.stores import draft
@@ -89,7 +89,7 @@ def test_what_was_offered_is_kept_until_somebody_says_that_it_answers(project: P
     offered = {"id": "vue-repeatable-options", "score": related["score"]}
     assert waiting(project) == [(NEAR["tags"], [offered], None, 0)]
     with project.app() as app, app.store.read() as tx:
-        (kept,) = usage.open_offers(tx)
+        (kept,) = ledger.open_offers(tx)
     assert (kept.topic, kept.question) == (NEAR["topic"], NEAR["question"])
     ask(project, **NEAR, use="vue-repeatable-options")
     assert waiting(project) == [(NEAR["tags"], [offered], "vue-repeatable-options", 1)]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.research.miss import lease, lease_key
+from kr.research.chain import lease, lease_key
 from kr.store import ledger
 from tests.support.mcp_servers import context7_server
 from tests.support.program import Project, request

@@ -97,7 +97,7 @@ def test_deepwiki_answers_on_the_repository_that_context7_told_before_it_failed(
     assert answer["results"]["budget_remaining"] == 2
     report = world.project.report(answer)
     assert "```ts\ndeclare('--name', { multiple: true })\n```" in report
-    assert "https://deepwiki.com/search/how-to-repeat_1234 (via deepwiki)" in report
+    assert "https://deepwiki.com/vuejs/docs (via deepwiki)" in report
     assert "Wiki pages you might want to explore" not in report
 
 

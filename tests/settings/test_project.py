@@ -253,12 +253,3 @@ def test_bmads_output_folder(folder: Path, ours: str, theirs: dict[str, str], ex
         write(folder / "_bmad" / name, text)
     settings = load(folder, config="_bmad/bso/config.yaml")
     assert (settings.knowledge_base, settings.warnings) == (folder / expected / "kb", ())
-
-
-@pytest.mark.parametrize(
-    ("name", "text"), [("bmm/config.yaml", "- list\n"), ("config.toml", "x =\n"), ("config.toml", b"\xff")]
-)
-def test_a_broken_file_of_bmad_is_named(folder: Path, name: str, text: str | bytes) -> None:
-    write(folder / "kr.yaml", OUTPUT)
-    broken = write(folder / "_bmad" / name, text)
-    assert refused(folder).startswith(f"{broken}: ")

@@ -279,16 +279,6 @@ class TestTemplate:
         assert read == plain(Configuration())
         assert (settings.warnings, settings.names_persona) == ((), is_open)
 
-    def test_a_persona_may_lie_in_the_project(self, tmp_path: Path) -> None:
-        named = "role_mapping: {knowledge_researcher_persona: '{project-root}/my persona.md'}"
-        settings = load(tmp_path, named)
-        assert settings.role_mapping.knowledge_researcher_persona == f"{tmp_path}/my persona.md"
-
-    @pytest.mark.parametrize("name", ["shared kb", "größe", "a: b # c"])
-    def test_what_is_passed_is_set(self, tmp_path: Path, name: str) -> None:
-        settings = load(tmp_path, render_config(f"../{name}"))
-        assert settings.knowledge_base == tmp_path.parent / name
-
 
 def uncommented(text: str) -> str:
     return re.sub(r"^( *)#(?! )", r"\1", text, flags=re.MULTILINE)

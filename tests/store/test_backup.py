@@ -1,9 +1,6 @@
 """Backups while others write, restoring, checking, and ``kr db``, on real files."""
 
 import json
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -12,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from kr.errors import StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
-from kr.store import SCHEMA_VERSION, backup, entries, saving
+from kr.store import SCHEMA_VERSION, backup, saving
 from kr.store.engine import Store
 from tests.support.older import make_unreleased
 from tests.support.program import Project
-from tests.support.stores import NOW, draft, obey_permissions, protected, sql, start
+from tests.support.stores import NOW, draft, sql, start
 
 
 @pytest.fixture
@@ -103,12 +100,6 @@ def test_a_folder_that_is_not_there_is_not_made(store: Store, tmp_path: Path) ->
     assert not target.parent.exists()
 
 
-def test_a_folder_gets_a_named_copy(store: Store, tmp_path: Path) -> None:
-    save(store, "one")
-    (tmp_path / "backups").mkdir()
-    assert Path(make_backup(store, tmp_path / "backups")).parent == tmp_path / "backups"
-
-
 def test_there_is_nothing_to_back_up_without_a_database(store: Store, base: Path) -> None:
     with pytest.raises(StoreError, match="no database"):
         make_backup(store)
@@ -145,36 +136,6 @@ def test_backups_made_while_others_write_are_whole(store: Store, base: Path) -> 
         assert check(path) == []
         ((sha256,),) = sql(path, "SELECT sha256 FROM entries")
         assert sql(path, "SELECT count(*) FROM report_texts WHERE sha256 = ?", sha256) == [(1,)]
-
-
-def test_a_restore_brings_the_backup_and_keeps_the_present(store: Store, tmp_path: Path) -> None:
-    save(store, "one")
-    make_backup(store, tmp_path / "copy.db")
-    save(store, "two")
-    kept = restore(store, tmp_path / "copy.db")
-    assert kept is not None
-    assert (topics(store.path), topics(kept)) == (["one"], ["one", "two"])
-    assert check(store.path) == []
-    save(store, "three")
-    assert topics(store.path) == ["one", "three"]
-    assert topics(tmp_path / "copy.db") == ["one"]
-
-
-def test_whoever_has_it_open_sees_the_restored_rows(store: Store, base: Path, tmp_path: Path) -> None:
-    save(store, "one")
-    make_backup(store, tmp_path / "copy.db")
-    save(store, "two")
-    with Store(None, base) as other:
-        with other.read() as snapshot:
-            assert entries.count(snapshot) == 2
-            restore(store, tmp_path / "copy.db")
-            assert entries.count(snapshot) == 2
-        with other.read() as tx:
-            assert entries.count(tx) == 1
-        saving.save(other, draft(topic="three"), "# three\n", NOW)
-        with store.read() as tx:
-            assert [entry.topic for entry in entries.all(tx)] == ["one", "three"]
-    assert check(store.path) == []
 
 
 def test_writers_go_on_through_a_restore(store: Store, tmp_path: Path) -> None:
@@ -329,18 +290,6 @@ def test_what_is_not_sound_is_named(store: Store, statement: str, problem: str) 
     assert any(problem in found for found in check(store.path))
 
 
-def test_a_newer_and_an_unreleased_database_are_known(store: Store) -> None:
-    save(store, "one")
-    store.close()
-    assert inspect(store.path).state == "current"
-    sql(store.path, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-    assert inspect(store.path).state == "newer"
-    older = store.path.with_name("older.db")
-    make_unreleased(older)
-    found = inspect(older)
-    assert (found.state, "export-yaml" in str(found.problem)) == ("foreign", True)
-
-
 def test_the_commands(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
     missing = project.run("db", "check", "--format", "json")
@@ -365,40 +314,3 @@ def test_the_commands(tmp_path: Path) -> None:
     assert b"kept      " in restored.stdout
     assert project.run("db", "check").returncode == 0
     assert project.run("db", "restore").returncode == 2
-
-
-def test_a_write_protected_folder_is_backed_up_elsewhere(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project")
-    with project.app() as app:
-        save(app.store, "one")
-    with protected(project.base, *project.base.glob("kr.db*")):
-        done = subprocess.run(
-            [sys.executable, "-m", "kr", "db", "backup", str(tmp_path / "copy.db")],
-            cwd=project.root,
-            env=project.environ(),
-            capture_output=True,
-            timeout=60,
-            check=False,
-            preexec_fn=obey_permissions,
-        )
-    assert done.returncode == 0, done.stderr
-    assert inspect(tmp_path / "copy.db").state == "current"
-    assert os.access(tmp_path / "copy.db", os.R_OK)
-
-
-def test_a_current_database_needs_no_permission_for_an_upgrade(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project")
-    with project.app() as app:
-        save(app.store, "one")
-    with protected(project.base, *project.base.glob("kr.db*")):
-        done = subprocess.run(
-            [sys.executable, "-m", "kr", "db", "upgrade"],
-            cwd=project.root,
-            env=project.environ(),
-            capture_output=True,
-            timeout=60,
-            check=False,
-            preexec_fn=obey_permissions,
-        )
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert b"upgraded: false" in done.stdout

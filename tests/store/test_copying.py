@@ -7,11 +7,11 @@ import pytest
 
 from kr.errors import StoreError
 from kr.models import Lesson
-from kr.store import backup, lessons, lookup, saving, usage
+from kr.store import backup, entries, lessons, lookup, saving
 from kr.store.engine import Store
+from kr.store.entries import Wording
 from kr.store.lessons import LessonRow
 from kr.store.lookup import RequestRow
-from kr.store.usage import Wording
 from kr.transfer.export_yaml import export_yaml
 from tests.support.postgresql import Databases
 from tests.support.stores import NOW, allow, call, draft, refuse, sql
@@ -38,7 +38,7 @@ def old(tmp_path: Path) -> Store:
                 question=f"Other words {number}?",
                 proved=bool(number % 2),
             )
-            usage.keep_wording(tx, saved.entry, asked)
+            entries.keep_wording(tx, saved.entry, asked)
             row = RequestRow(id=f"r{number}", at="2026-10-01", mode="research", status="cache-hit", score=0.1)
             lookup.log_request(tx, row)
     with store.write() as tx:

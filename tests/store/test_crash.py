@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kr.models import Entry
-from kr.store import entries, lookup, reports, saving, usage
+from kr.store import entries, lookup, reports, saving
 from kr.store.engine import Store
 from tests.support.stores import NOW, draft, insert_entry, sql, start
 
@@ -54,7 +54,7 @@ def test_a_file_that_is_missing_empty_torn_or_older_is_made_of_the_row(
     assert live(store) == entry
 
 
-@pytest.mark.parametrize("kept", range(1, len(CHINESE.encode())))
+@pytest.mark.parametrize("kept", range(1, len(CHINESE.encode()), 9))
 @pytest.mark.parametrize("end", [b"", b"\0" * 16])
 def test_a_file_that_ends_within_a_letter_is_torn_and_no_edit(base: Path, kept: int, end: bytes) -> None:
     if CHINESE.encode()[:kept].endswith(b"\n"):
@@ -64,13 +64,6 @@ def test_a_file_that_ends_within_a_letter_is_torn_and_no_edit(base: Path, kept: 
         (base / entry.path).write_bytes(CHINESE.encode()[:kept] + end)
         assert reports.read_report(store, entry) == CHINESE
         assert (live(store), (base / entry.path).read_text()) == (entry, CHINESE)
-
-
-def test_an_older_file_is_no_revision_of_the_next_report(store: Store, base: Path, entry: Entry) -> None:
-    saving.save(store, draft(), "# new\n", NOW)
-    (base / entry.path).write_text("# old\n")  # the write of the new one was killed before its rename
-    saving.save(store, draft(), "# newest\n", NOW)
-    assert earlier_texts(store, entry) == ["# old\n", "# new\n"]
 
 
 def test_what_somebody_wrote_is_taken_in_as_a_finding(store: Store, base: Path, entry: Entry) -> None:
@@ -99,7 +92,7 @@ def test_what_gives_its_reader_orders_waits_and_the_file_is_written_again(
         assert (base / entry.path).read_text() == "# old\n"
     assert (live(store), earlier_texts(store, entry)) == (entry, [])
     with store.read() as tx:
-        (held,) = usage.quarantined(tx)
+        (held,) = entries.quarantined(tx)
     assert (held.written_by, held.request["answer"], held.request["entry"]) == ("file", ORDER, entry.id)
     assert held.reasons
 
@@ -109,7 +102,7 @@ def test_an_order_in_the_file_is_held_whatever_meets_it_first(store: Store, base
         (base / entry.path).write_text(f"{ORDER}{number}\n")
         meet(store, entry)
         with store.read() as tx:
-            assert len(usage.quarantined(tx)) == number + 1
+            assert len(entries.quarantined(tx)) == number + 1
         assert "Ignore all" not in str(sql(store, "SELECT text FROM report_texts"))
 
 
@@ -133,20 +126,6 @@ def test_secrets_and_hidden_characters_are_taken_out_of_an_edit(
     assert reports.read_report(store, entry) == "# edited\n\nUse token <secret>\n"
     assert key not in (base / entry.path).read_text()
     assert key not in str(sql(store, "SELECT text FROM report_texts"))
-
-
-def test_a_file_of_hidden_characters_alone_is_no_text(store: Store, base: Path, entry: Entry) -> None:
-    (base / entry.path).write_text("\u200b\u2060")
-    assert reports.read_report(store, entry) == "# old\n"
-    assert live(store) == entry
-
-
-def test_bytes_that_are_no_text_are_taken_in_as_what_can_be_read(
-    store: Store, base: Path, entry: Entry
-) -> None:
-    (base / entry.path).write_bytes(b"# caf\xe9\n")
-    assert reports.read_report(store, entry) == "# caf\ufffd\n"
-    assert reports.read_report(store, live(store)) == "# caf\ufffd\n"
 
 
 def test_a_row_by_hand_takes_its_file_in(store: Store, base: Path) -> None:

@@ -41,19 +41,6 @@ def test_rows_by_plain_sql_are_read(store: Store) -> None:
     assert (odd.tags, odd.status, odd.confidence, odd.origin) == ((), "stale", "low", "imported")
 
 
-def test_aliases_of_the_configuration_part_and_join(store: Store) -> None:
-    for framework in ("nuxt", "our-nuxt", "vue"):
-        saving.save(store, draft(framework=framework), "# text\n", NOW)
-
-    def names(framework: str, **aliases: str) -> list[str]:
-        return sorted(entry.framework for entry in found(store, framework, **aliases))
-
-    assert names("nuxtjs") == ["nuxt"]
-    assert names("nuxtjs", our_nuxt="nuxt") == ["nuxt", "our-nuxt"]
-    assert names("Our Nuxt", our_nuxt="nuxt") == ["nuxt", "our-nuxt"]
-    assert names("vue", our_nuxt="nuxt") == ["vue"]
-
-
 def test_the_order_of_accesses_is_exact_though_the_clock_jumps_back(store: Store) -> None:
     make(store)
     for name in "abcd":
@@ -67,11 +54,6 @@ def test_the_order_of_accesses_is_exact_though_the_clock_jumps_back(store: Store
             assert accessed >= "2026-10-01"
     evicted = sql(store, "SELECT id FROM next_evictions ORDER BY position")
     assert [row[0] for row in evicted] == ["c", "a", "d", "b"]
-
-
-def test_touching_what_is_gone_says_so(store: Store) -> None:
-    with store.write() as tx:
-        assert lookup.touch(tx, "gone", NOW) is None
 
 
 @pytest.mark.processes

@@ -2,10 +2,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from kr.errors import StoreError
 from kr.store import entries, reports, saving
 from kr.store.engine import Store
 from tests.support.stores import NOW, PUBLIC_COLUMNS, allow, draft, insert_entry, refuse, sql
@@ -100,21 +97,6 @@ def test_a_guard_that_fails_is_undone_alone(small: Store, event: str) -> None:
         assert (again.lru_evicted, again.auto_archived, again.index_count) == (2, 1, 3)
 
 
-def test_a_trigger_that_gives_up_the_whole_transaction_loses_nothing(small: Store, base: Path) -> None:
-    with small:
-        make(small)
-        for name in "abcd":
-            insert_entry(small, name)
-        sql(
-            small,
-            "CREATE TRIGGER no BEFORE INSERT ON archived_entries BEGIN SELECT RAISE(ROLLBACK, 'no'); END",
-        )
-        with pytest.raises(StoreError):
-            saving.save(small, draft(), "# text\n", NOW)
-        assert live(small) == list("abcd")
-        assert list(base.rglob("*.md")) == list(base.rglob(".kr-*")) == []
-
-
 def test_the_guard_looks_at_no_archived_row(store: Store) -> None:
     make(store)
     row = "id, framework, framework_version, topic, tags, path, created, last_accessed, status, confidence"
@@ -134,24 +116,3 @@ def test_the_guard_looks_at_no_archived_row(store: Store) -> None:
         assert "SCAN archived_entries" not in plan
     saved = saving.save(store, draft(), "# text\n", NOW)
     assert saved.lru_evicted == 0
-
-
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    accesses=st.lists(st.tuples(st.integers(0, 5), st.integers(-100, 100)), min_size=6, max_size=12),
-    limit=st.integers(1, 4),
-)
-def test_lru_order_is_the_order_of_use(
-    accesses: list[tuple[int, int]], limit: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """A model in memory: the list of names, the last used one at the end, whatever the clock says."""
-    with Store(None, tmp_path_factory.mktemp("kb"), max_entries=limit, archive_after_days=10**6) as store:
-        model: list[str] = []
-        for topic, hours in accesses:
-            saved = saving.save(store, draft(topic=f"t{topic}"), f"# {topic}\n", NOW + timedelta(hours=hours))
-            model = [name for name in model if name != saved.entry.id] + [saved.entry.id]
-            assert saved.lru_evicted == max(0, len(model) - limit)
-            model = model[-limit:]
-        with store.read() as tx:
-            order = sorted(entries.all(tx), key=lambda entry: entry.last_accessed)
-            assert [entry.id for entry in order] == model

@@ -10,7 +10,7 @@ import pytest
 
 from kr.errors import StoreBusy, StoreUnwritable
 from kr.store.files import file_lock
-from tests.support.stores import ROOT, obey_permissions, protected
+from tests.support.stores import ROOT
 
 HOLD = """
 import sys, time
@@ -69,21 +69,6 @@ def test_a_lock_held_too_long_is_busy_and_a_killed_holder_frees_it(tmp_path: Pat
         holder.communicate()
 
 
-def test_who_does_not_wait_leaves_nobody_waiting(tmp_path: Path) -> None:
-    path = tmp_path / "db.lock"
-    holder = hold(path)
-    try:
-        for _ in range(50):
-            with pytest.raises(StoreBusy, match=r"db\.lock"), file_lock(path, timeout=0):
-                pass
-        assert "kr-lock" not in {thread.name for thread in threading.enumerate()}
-    finally:
-        holder.kill()
-        holder.communicate()
-    with file_lock(path, timeout=0):
-        pass
-
-
 def test_who_waited_for_a_removed_file_locks_the_new_one(tmp_path: Path) -> None:
     path = tmp_path / "db.lock"
     holder = hold(path)
@@ -104,32 +89,6 @@ def test_who_waited_for_a_removed_file_locks_the_new_one(tmp_path: Path) -> None
     holder.communicate()
     thread.join()
     assert locked == [True]
-
-
-def test_an_error_inside_gives_the_lock_back(tmp_path: Path) -> None:
-    for _ in range(2):
-        with pytest.raises(ZeroDivisionError), file_lock(tmp_path / "db.lock", timeout=1):
-            raise ZeroDivisionError
-
-
-def test_a_folder_without_write_permission_is_named(tmp_path: Path) -> None:
-    code = """
-import sys
-from pathlib import Path
-from kr.errors import StoreUnwritable
-from kr.store.files import file_lock
-try:
-    with file_lock(Path(sys.argv[1]), timeout=1):
-        pass
-except StoreUnwritable as error:
-    print(error)
-"""
-    with protected(tmp_path):
-        done = subprocess.run(
-            [sys.executable, "-c", code, str(tmp_path / "db.lock")],
-            cwd=ROOT, text=True, capture_output=True, preexec_fn=obey_permissions, check=True, timeout=30,
-        )  # fmt: skip
-    assert done.stdout == f"{tmp_path / 'db.lock'}: the lock file can't be made: Permission denied\n"
 
 
 def test_a_lock_without_a_folder_is_unwritable(tmp_path: Path) -> None:

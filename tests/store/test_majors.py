@@ -4,7 +4,6 @@ from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,16 +40,6 @@ def test_another_major_is_an_entry_of_its_own(store: Store, base: Path) -> None:
     assert (base / second.path).read_text() == "# three\n"
 
 
-@pytest.mark.parametrize(
-    ("version", "end"),
-    [("latest", "-latest"), ("Next LTS", "-next-lts"), ("0.9", "-v0"), ("!", "-bb7208bc9b5d")],
-)
-def test_the_name_ends_with_the_version(store: Store, version: str, end: str) -> None:
-    first = save(store, "2.7")
-    entry = save(store, version)
-    assert (entry.id, entry.path) == (f"{first.id}{end}", f"{first.path.removesuffix('.md')}{end}.md")
-
-
 def test_a_name_that_another_topic_has_is_left_to_it(store: Store) -> None:
     other = save(store, "3", topic="repeatable options v3")
     save(store, "2")
@@ -65,27 +54,6 @@ def test_an_unknown_version_renews_what_was_used_last(store: Store) -> None:
     last = save(store, "3")
     assert save(store, "unknown", "# new\n").id == last.id
     assert len(texts(store)) == 2
-
-
-def test_an_archived_major_keeps_its_name_and_comes_back_beside_the_other(store: Store) -> None:
-    first = save(store, "2")
-    saving.remove(store, [first.id], NOW)
-    second = save(store, "3")
-    assert second.id == f"{first.id}-v3"
-    with store.read() as tx:
-        (archived,) = entries.archived(tx, id=first.id)
-    back = saving.restore_archived(store, archived, LATER)
-    assert back.archived == ()
-    assert texts(store) == {first.id: "# for 2\n", second.id: "# for 3\n"}
-
-
-def test_an_archived_major_that_is_researched_again_gets_its_name_back(store: Store) -> None:
-    first, second = save(store, "2"), save(store, "3")
-    saving.remove(store, [first.id, second.id], NOW)
-    assert save(store, "3.1").id == second.id
-    assert save(store, "2.1").id == first.id
-    with store.read() as tx:
-        saving.restore_archived(store, entries.archived(tx, id=second.id)[0], LATER)
 
 
 VERSIONS = st.sampled_from(["1", "2.7", "^2", "v3", ">=3,<4", "latest", "next", "unknown"])

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from kr.models import Entry
 from kr.store import entries as entry_rows
-from kr.store import lookup, reports, saving, usage
+from kr.store import lookup, reports, saving
 from kr.store.engine import Store
-from kr.store.usage import Wording
+from kr.store.entries import Wording
 from kr.times import to_text
 from tests.support.stores import NOW, draft, sql
 
@@ -131,7 +131,7 @@ class Life:
             question = f"Wording number{self.turn}?"
             worded = Wording(at=to_text(self.now), topic=topic, tags=(), question=question, session_id="s")
             with self.store.write() as tx:
-                usage.keep_wording(tx, entry, worded)
+                entry_rows.keep_wording(tx, entry, worded)
 
     def take(self, step: str, topic: str, writer: int, which: int) -> None:
         does: Callable[..., None] = getattr(self, step)
@@ -145,7 +145,7 @@ def kept_texts(store: Store) -> set[str]:
         "archived_entries UNION SELECT sha256 FROM revisions)"
     )
     with store.read() as tx:
-        held = {str(row.request["answer"]) for row in usage.quarantined(tx)}
+        held = {str(row.request["answer"]) for row in entry_rows.quarantined(tx)}
         files = {
             tx.files.read_text(row[0])
             for row in tx.rows("SELECT path FROM entries UNION SELECT path FROM archived_entries")

@@ -33,11 +33,6 @@ def use(store: Store) -> int:
         return entries.count(tx)
 
 
-def test_a_new_store_opens_nothing_until_it_is_used(base: Path) -> None:
-    with Store(None, base):
-        assert not base.exists()
-
-
 def test_first_use_makes_a_database_in_wal_mode_at_the_newest_version(store: Store) -> None:
     assert use(store) == 0
     assert sql(store.path, "PRAGMA journal_mode") == [("wal",)]
@@ -102,19 +97,6 @@ def test_a_folder_in_place_of_the_database_is_corrupt(store: Store, base: Path) 
         use(store)
 
 
-def test_a_damaged_database_is_corrupt_and_stays_as_it_is(store: Store, base: Path) -> None:
-    for number in range(10):
-        saving.save(store, draft(topic=f"topic {number}"), f"# {number}\n" + "x" * 2000, NOW)
-    store.close()
-    content = bytearray((base / "kr.db").read_bytes())
-    content[4096:] = b"\xa5" * (len(content) - 4096)
-    (base / "kr.db").write_bytes(content)
-    with pytest.raises(StoreCorrupt, match=r"kr\.db"), store.read() as tx:
-        entries.all(tx)
-    store.close()
-    assert (base / "kr.db").read_bytes() == content
-
-
 @pytest.mark.parametrize("version", [0, SCHEMA_VERSION, SCHEMA_VERSION + 11])
 def test_what_is_not_ours_is_left_alone(store: Store, base: Path, version: int) -> None:
     """Another program's, or of a kr that was never released."""
@@ -135,12 +117,6 @@ def test_a_newer_database_is_too_new(store: Store) -> None:
     for action in (store.read, store.write):
         with pytest.raises(StoreTooNew, match=r"kr\.db"), action():
             pass
-
-
-def test_a_database_that_is_there_needs_neither_sqlalchemy_nor_alembic(store: Store, base: Path) -> None:
-    use(store)
-    [modules] = finish([start("modules", base)])
-    assert not {"sqlalchemy", "alembic"} & set(modules.split())
 
 
 @contextmanager

@@ -18,8 +18,6 @@ from kr.errors import StoreBusy, StoreConflict, StoreError, StoreTooNew, StoreUn
 from kr.store import entries, saving
 from kr.store.engine import Store, Transaction
 from kr.store.postgresql import MOST_CONNECTIONS
-from kr.transfer.export_yaml import export_yaml
-from kr.transfer.import_yaml import import_yaml
 from tests.support.postgresql import Databases, Server, started
 from tests.support.stores import NOW, ROOT, draft, on_server, sql, together
 
@@ -174,15 +172,6 @@ def test_what_fails_leaves_nothing(store: Store, action: Callable[[Transaction],
         assert [tx.fact(key) for key in ("key", "third")] == [None, None]
 
 
-def test_the_first_statement_of_a_transaction_fails_as_any_other(store: Store) -> None:
-    put(store)
-    with pytest.raises(StoreError, match="nowhere"), store.write(scope=None) as tx:
-        tx.execute("INSERT INTO nowhere VALUES (1)")
-    with pytest.raises(StoreUnwritable), store.read() as tx:
-        tx.note("key", "other")
-    assert held(store) == "value"
-
-
 def test_a_deadlock_is_tried_again(store: Store) -> None:
     for key in "ab":
         put(store, key)
@@ -202,50 +191,6 @@ def test_a_deadlock_is_tried_again(store: Store) -> None:
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(change, "ab", "ba"))
     assert len(tries) == 3
-
-
-def _remove(store: Store, base: Path, entry_id: str) -> None:
-    assert base.is_dir()
-    assert saving.remove(store, [entry_id], NOW)
-
-
-def _restore(store: Store, base: Path, entry_id: str) -> None:
-    saving.save(store, draft(), "# new\n", NOW)
-    conflict_once(store, "entries")
-    saving.restore_revision(store, entry_id, 1, NOW)
-    assert (base / "frameworks/click/repeatable-options.md").read_text() == "# old\n"
-
-
-def _import(store: Store, base: Path, entry_id: str) -> None:
-    export_yaml(store, base)
-    sql(store, f"DROP TRIGGER kr_test_once ON entries; DELETE FROM entries WHERE id = '{entry_id}'")
-    conflict_once(store, "entries")
-    assert import_yaml(store, base, [base], now=NOW).counts["imported"] == 1
-
-
-def conflict_once(store: Store, table: str) -> None:
-    """Have the database end the next transaction that changes a table, as it ends one of two that wait for each other."""
-    sql(store, "DROP SEQUENCE IF EXISTS kr_test_turns; CREATE SEQUENCE kr_test_turns")
-    body = (
-        "BEGIN IF nextval('kr_test_turns') = 1 THEN RAISE EXCEPTION USING ERRCODE = 'deadlock_detected'; END IF; "
-        "RETURN coalesce(NEW, OLD); END"
-    )
-    sql(
-        store,
-        f"CREATE OR REPLACE FUNCTION kr_test_refuse() RETURNS trigger LANGUAGE plpgsql AS $${body}$$; "
-        f"CREATE OR REPLACE TRIGGER kr_test_once BEFORE INSERT OR UPDATE OR DELETE ON {table} "
-        "FOR EACH ROW EXECUTE FUNCTION kr_test_refuse()",
-    )
-
-
-@pytest.mark.parametrize("action", [_remove, _restore, _import])
-def test_a_write_that_was_ended_for_another_one_is_done_all_the_same(
-    store: Store, base: Path, action: Callable[[Store, Path, str], None]
-) -> None:
-    entry = saving.save(store, draft(), "# old\n", NOW).entry
-    conflict_once(store, "entries")
-    action(store, base, entry.id)
-    assert on_server(str(store.url), "SELECT last_value > 1 FROM kr_test_turns") == [(True,)]
 
 
 def test_what_never_succeeds_is_given_up(store: Store) -> None:
@@ -270,19 +215,6 @@ def test_connections_that_are_all_in_use_are_waited_for_and_not_for_ever(store: 
     put(store, timeout=0.1)
 
 
-def test_a_server_that_takes_nobody_else_is_busy(store: Store, base: Path) -> None:
-    put(store)
-    name = store.location.rpartition("/")[2]
-    sql(store, f'ALTER DATABASE "{name}" CONNECTION LIMIT 0')
-    sql(store, "DROP ROLE IF EXISTS kr_plain; CREATE ROLE kr_plain LOGIN")
-    try:
-        url = str(store.url).replace("postgres@", "kr_plain@")
-        with Store(url, base) as other, pytest.raises(StoreBusy, match="too many connections"):
-            put(other)
-    finally:
-        sql(store, f'ALTER DATABASE "{name}" CONNECTION LIMIT -1')
-
-
 def cut(store: Store) -> None:
     sql(store, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'kr'")
 
@@ -293,29 +225,6 @@ def test_a_connection_that_was_cut_while_idle_is_exchanged(store: Store) -> None
     put(store, "again")
     cut(store)
     assert held(store) == "value"
-
-
-def test_a_connection_that_is_cut_in_a_transaction_costs_that_transaction(store: Store) -> None:
-    put(store)
-
-    def fail(tx: Transaction) -> None:
-        tx.note("key", "never")
-        cut(store)
-        tx.note("key", "at all")
-
-    with pytest.raises(StoreError), store.write() as tx:
-        fail(tx)
-    assert held(store) == "value"
-
-
-def test_a_statement_that_takes_too_long_is_busy(store: Store) -> None:
-    def sleep(tx: Transaction) -> None:
-        tx.execute("SET LOCAL statement_timeout = '50ms'")
-        tx.rows("SELECT pg_sleep(5)")
-
-    with pytest.raises(StoreBusy, match="statement timeout"), store.write() as tx:
-        sleep(tx)
-    put(store)
 
 
 def test_a_database_that_may_only_be_read_is_read(store: Store, postgresql: Databases) -> None:

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from kr.errors import EntryConflict, ReportUnwritable, StoreError, UnknownEntry
+from kr.errors import EntryConflict, StoreError, UnknownEntry
 from kr.models import Entry
-from kr.store import entries, lookup, reports, saving, usage
+from kr.store import entries, lookup, reports, saving
 from kr.store.engine import Store
 from kr.store.entries import Archived
-from kr.store.usage import Rating
 from kr.text import digest
 from tests.support.stores import NOW, draft, insert_entry, refuse_commits, sql, start, together
 
@@ -63,15 +62,6 @@ def test_a_removed_entry_comes_back_whole(store: Store, base: Path, entry: Entry
     assert hidden(base) == []
 
 
-def test_a_stale_entry_comes_back_fresh(store: Store, entry: Entry) -> None:
-    with store.write() as tx:
-        entries.mark_stale(tx, entry.id, "version")
-    saving.remove(store, [entry.id], NOW)
-    assert archived(store, entry.id).entry.status == "stale"
-    saving.restore_archived(store, archived(store, entry.id), NOW)
-    assert sql(store, "SELECT status, stale_reason FROM entries") == [("fresh", None)]
-
-
 @pytest.mark.parametrize("is_archived", [True, False])
 @pytest.mark.parametrize(
     ("changes", "status"),
@@ -97,17 +87,6 @@ def test_what_was_not_researched_never_comes_back_fresh(
     assert (back.entry.status, back.entry.stale_reason is None) == (status, status == "fresh")
     assert sql(store, "SELECT status, stale_reason FROM entries") == [(status, back.entry.stale_reason)]
     assert back.entry.origin == changes["origin"]
-
-
-def test_its_own_text_comes_back_over_a_newer_one(store: Store, base: Path, entry: Entry) -> None:
-    saving.remove(store, [entry.id], NOW)
-    saving.save(store, draft(), "# two\n", LATER)
-    saving.remove(store, [entry.id], LATER)
-    first = archived(store, entry.id, 1)
-    back = saving.restore_archived(store, first, MUCH_LATER)
-    assert (base / entry.path).read_text() == "# one\n"
-    assert back.revision == 1
-    assert [row.entry.sha256 for row in [archived(store, entry.id)]] != [first.entry.sha256]
 
 
 def test_a_live_entry_goes_to_the_archive(store: Store, base: Path, entry: Entry) -> None:
@@ -147,24 +126,6 @@ def test_the_capacity_holds_after_a_restoration(base: Path) -> None:
         assert archived(store, "click-second").reason == "lru"
 
 
-def test_a_text_that_stands_on_disk_alone_comes_back(store: Store, base: Path, entry: Entry) -> None:
-    insert_entry(store, "mine", path="notes/mine.md")
-    (base / "notes").mkdir()
-    (base / "notes" / "mine.md").write_text("# mine\n")
-    sql(
-        store,
-        "INSERT INTO archived_entries (id, framework, framework_version, topic, tags, path, created, last_accessed, status,"
-        " confidence, framework_key, topic_key, major, keywords_key, prior_status, archived_at, reason) SELECT id, framework,"
-        " framework_version, topic, tags, path, created, last_accessed, status, confidence, framework_key, topic_key, major,"
-        " keywords_key, 'fresh', '2026-09-30', 'lru' FROM entries WHERE id = 'mine'",
-    )
-    sql(store, "DELETE FROM entries WHERE id = 'mine'")
-    back = saving.restore_archived(store, archived(store, "mine"), LATER)
-    assert reports.read_report(store, back.entry) == "# mine\n"
-    assert back.entry.path == "notes/mine.md"
-    assert entry.id != "mine"
-
-
 def test_a_lost_text_is_an_error_that_changes_nothing(store: Store, base: Path, entry: Entry) -> None:
     saving.remove(store, [entry.id], NOW)
     sql(
@@ -176,45 +137,6 @@ def test_a_lost_text_is_an_error_that_changes_nothing(store: Store, base: Path, 
         saving.restore_archived(store, archived(store, entry.id), LATER)
     assert live(store, entry.id) is None
     assert archived(store, entry.id).entry == entry
-
-
-def test_a_folder_at_its_path_moves_the_report(store: Store, base: Path, entry: Entry) -> None:
-    saving.remove(store, [entry.id], NOW)
-    (base / entry.path).unlink()
-    (base / entry.path).mkdir()
-    back = saving.restore_archived(store, archived(store, entry.id), LATER)
-    assert back.entry.path != entry.path
-    assert back.entry.id == entry.id
-    assert reports.read_report(store, back.entry) == "# one\n"
-
-
-def test_another_entrys_report_at_its_path_is_left_alone(store: Store, base: Path, entry: Entry) -> None:
-    saving.remove(store, [entry.id], NOW)
-    insert_entry(store, "other", path=entry.path)
-    (base / entry.path).write_text("# other\n")
-    back = saving.restore_archived(store, archived(store, entry.id), LATER)
-    assert (base / entry.path).read_text() == "# other\n"
-    assert reports.read_report(store, back.entry) == "# one\n"
-
-
-@pytest.mark.parametrize("path", ["../outside.md", "/etc/kr.md", "a\\b.md"])
-def test_a_path_that_leaves_the_base_is_not_written(
-    store: Store, base: Path, entry: Entry, path: str
-) -> None:
-    saving.remove(store, [entry.id], NOW)
-    sql(store, "UPDATE archived_entries SET path = ?", path)
-    back = saving.restore_archived(store, archived(store, entry.id), LATER)
-    assert (base / back.entry.path).read_text() == "# one\n"
-    assert not (base.parent / "outside.md").exists()
-
-
-def test_a_row_that_left_the_archive_meanwhile_is_unknown(store: Store, entry: Entry) -> None:
-    saving.remove(store, [entry.id], NOW)
-    row = archived(store, entry.id)
-    saving.restore_archived(store, row, LATER)
-    saving.remove(store, [entry.id], LATER)
-    with pytest.raises(UnknownEntry):
-        saving.restore_archived(store, row, LATER)
 
 
 def test_remove_takes_all_or_nothing(store: Store, entry: Entry) -> None:
@@ -231,15 +153,6 @@ def test_a_removed_entry_keeps_what_a_person_wrote(store: Store, base: Path, ent
     (base / entry.path).unlink()
     back = saving.restore_archived(store, archived(store, entry.id), LATER)
     assert reports.read_report(store, back.entry) == "# edited\n"
-
-
-def test_an_entry_without_its_file_can_be_removed_and_restored(
-    store: Store, base: Path, entry: Entry
-) -> None:
-    (base / entry.path).unlink()
-    saving.remove(store, [entry.id], NOW)
-    back = saving.restore_archived(store, archived(store, entry.id), LATER)
-    assert reports.read_report(store, back.entry) == "# one\n"
 
 
 def test_a_revision_brings_its_text_version_and_confidence_back(
@@ -259,41 +172,6 @@ def test_a_revision_brings_its_text_version_and_confidence_back(
     saving.restore_revision(store, entry.id, 2, MUCH_LATER)
     assert (base / entry.path).read_text() == "# two\n"
     assert hidden(base) == []
-
-
-def test_a_number_stays_that_of_its_text(store: Store, entry: Entry) -> None:
-    for text in ("# two\n", "# three\n"):
-        saving.save(store, draft(), text, LATER)
-    back = saving.restore_revision(store, entry.id, 1, LATER)
-    assert (back.revision, back.entry.revision) == (1, 1)
-    renewed = saving.save(store, draft(), "# four\n", LATER)
-    assert (renewed.revision, renewed.replaced) == (4, 1)
-    with store.read() as tx:
-        kept = {it.revision: lookup.text_of(tx, it.sha256) for it in reports.revisions(tx, entry.id)}
-    assert kept == {1: "# one\n", 2: "# two\n", 3: "# three\n"}
-
-
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_what_was_said_of_a_lost_text_is_not_said_of_the_next_one(
-    store: Store, base: Path, entry: Entry
-) -> None:
-    said = Rating(
-        entry_id=entry.id,
-        revision=1,
-        session_id="s",
-        story_key=None,
-        outcome="wrong",
-        note="No.",
-        at=entry.created,
-    )
-    with store.write() as tx:
-        usage.rate(tx, said)
-    (base / entry.path).unlink()
-    sql(store, "UPDATE entries SET sha256 = NULL")
-    reports.drop_lost(store, entry)
-    again = saving.save(store, draft(), "# new\n", LATER).entry
-    with store.read() as tx:
-        assert (again.id, usage.ratings_of(tx, again)) == (entry.id, [])
 
 
 @pytest.mark.parametrize(("entry_id", "number"), [("unknown", 1), ("click-repeatable-options", 7)])
@@ -327,17 +205,6 @@ def test_a_commit_that_fails_brings_the_old_file_back(
         sql(store, "SELECT * FROM archived_entries"),
     ) == rows
     assert hidden(base) == []
-
-
-def test_a_report_that_cannot_be_written_changes_nothing(store: Store, base: Path, entry: Entry) -> None:
-    saving.remove(store, [entry.id], NOW)
-    (base / entry.path).unlink()
-    (base / entry.path).parent.rmdir()
-    (base / entry.path).parent.write_text("a file where a folder belongs")
-    with pytest.raises(ReportUnwritable, match=r"repeatable-options\.md"):
-        saving.restore_archived(store, archived(store, entry.id), LATER)
-    assert archived(store, entry.id).entry == entry
-    assert live(store, entry.id) is None
 
 
 @pytest.mark.processes

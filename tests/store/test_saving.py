@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from kr.errors import ReportUnwritable, StoreError
-from kr.store import entries, lookup, reports, saving
 from kr.store import entries as entry_rows
+from kr.store import lookup, reports, saving
 from kr.store.engine import Store
 from tests.support.stores import NOW, draft, insert_entry, refuse, sql
 
@@ -64,11 +64,6 @@ def test_the_same_question_renews_its_entry(store: Store, base: Path) -> None:
     assert revisions(store, first.id) == ["# one\n"]
 
 
-def test_a_renewed_entry_keeps_its_tags(store: Store) -> None:
-    saving.save(store, draft(tags=("a", "b")), "# one\n", NOW)
-    assert saving.save(store, draft(tags=("c",)), "# two\n", NOW).entry.tags == ("a", "b", "c")
-
-
 def test_an_aged_entry_is_renewed_not_archived(store: Store) -> None:
     first = saving.save(store, draft(), "# one\n", NOW - timedelta(days=500)).entry
     saved = saving.save(store, draft(), "# two\n", NOW)
@@ -118,27 +113,6 @@ def test_an_archived_pair_keeps_its_name_from_others_and_gets_it_back(base: Path
         assert (again.id, again.path) == (first.id, first.path)
 
 
-def test_an_archived_entry_keeps_its_own_text(base: Path) -> None:
-    with Store(None, base, max_entries=1) as store:
-        make(store)
-        (base / "frameworks").mkdir()
-        (base / "frameworks" / "mine.md").write_text("# by hand\n")
-        insert_entry(store, "mine", topic="by hand", path="frameworks/mine.md")
-        old = saving.save(store, draft(), "# old\n", NOW).entry
-        saving.save(store, draft(topic="another"), "# another\n", NOW)
-        saving.save(store, draft(), "# new\n", LATER)
-        saving.save(store, draft(topic="by hand"), "# researched\n", LATER)
-        with store.read() as tx:
-            rows = {
-                row.entry.id: row
-                for row in entries.archived_since(tx, 0)
-                if row.archived_at.startswith("2026-10-01")
-            }
-            texts = {name: lookup.text_of(tx, row.entry.sha256 or "") for name, row in rows.items()}
-        assert texts[old.id] == "# old\n"
-        assert (base / "frameworks" / "mine.md").read_text() == "# by hand\n"
-
-
 def test_a_removed_pairs_name_stays_its_own(store: Store) -> None:
     saving.save(store, draft("C", "pointers"), "# one\n", NOW)
     first = saving.save(store, draft("C", "pointers"), "# two\n", NOW).entry
@@ -149,32 +123,6 @@ def test_a_removed_pairs_name_stays_its_own(store: Store) -> None:
     assert revisions(store, first.id) == ["# one\n"]
 
 
-def test_every_text_that_was_replaced_is_kept(store: Store) -> None:
-    entry = saving.save(store, draft(), "# one\n", NOW).entry
-    saving.save(store, draft(confidence="low"), "# two\n", NOW)
-    saving.save(store, draft(), "# two\n", NOW)  # the same text is no new revision
-    saving.save(store, draft(), "# three\n", LATER)
-    assert revisions(store, entry.id) == ["# one\n", "# two\n"]
-    with store.read() as tx:
-        last = reports.revisions(tx, entry.id)[-1]
-    assert (last.revision, last.confidence, last.framework_version) == (2, "high", "8.2")
-    assert last.replaced_at.startswith("2026-10-02")
-
-
-def test_what_somebody_wrote_into_the_file_stays_though_it_is_researched_again(
-    store: Store, base: Path
-) -> None:
-    entry = saving.save(store, draft(), "# one\n", NOW).entry
-    (base / entry.path).write_text("# edited\n")
-    assert reports.read_report(store, entry) == "# edited\n"
-    first = saving.save(store, draft(), "# two\n", NOW)
-    again = saving.save(store, draft(), "# two\n", LATER)
-    assert (first.is_beside, first.revision, again.revision) == (True, 3, 3)
-    assert (again.entry.origin, again.entry.written_by, again.entry.revision) == ("finding", "file", 2)
-    assert revisions(store, entry.id) == ["# one\n", "# two\n"]
-    assert (base / entry.path).read_text() == "# edited\n"
-
-
 def test_a_file_that_nobody_speaks_of_is_left_alone(store: Store, base: Path) -> None:
     orphan = base / "frameworks" / "click" / "repeatable-options.md"
     orphan.parent.mkdir(parents=True)
@@ -182,21 +130,6 @@ def test_a_file_that_nobody_speaks_of_is_left_alone(store: Store, base: Path) ->
     entry = saving.save(store, draft(), "# one\n", NOW).entry
     assert entry.path.startswith("frameworks/click/repeatable-options-")
     assert orphan.read_bytes() == b"\xff\xfe not text"
-
-
-def test_an_empty_file_in_the_way_is_no_revision(store: Store, base: Path) -> None:
-    orphan = base / "frameworks" / "click" / "repeatable-options.md"
-    orphan.parent.mkdir(parents=True)
-    orphan.touch()
-    entry = saving.save(store, draft(), "# one\n", NOW).entry
-    assert revisions(store, entry.id) == []
-
-
-def test_a_folder_in_the_way_gets_a_suffix(store: Store, base: Path) -> None:
-    (base / "frameworks" / "click" / "repeatable-options.md").mkdir(parents=True)
-    entry = saving.save(store, draft(), "# one\n", NOW).entry
-    assert entry.path.startswith("frameworks/click/repeatable-options-")
-    assert reports.read_report(store, entry) == "# one\n"
 
 
 def test_a_folder_in_the_way_of_a_renewal_moves_the_report_not_the_id(store: Store, base: Path) -> None:

@@ -1,16 +1,13 @@
-import time
-from pathlib import Path
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.models import Lesson
-from kr.store import entries, lessons, lookup, reports, saving
+from kr.store import entries, lessons, lookup, saving
 from kr.store.engine import Store
 from kr.store.lessons import LessonRow
 from kr.store.lookup import passage_of
-from tests.support.stores import NOW, draft, sql
+from tests.support.stores import NOW, draft
 
 TEXT = "# click - repeatable options\n\nPass `multiple=True` to the decorator.\n"
 
@@ -75,19 +72,6 @@ def test_the_search_follows_every_change_of_an_entry(store: Store, entry_id: str
     assert (keys(store, "something"), keys(store, "decorator")) == ([], [entry_id])
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_an_entry_whose_text_is_lost_is_found_no_more(store: Store, base: Path, entry_id: str) -> None:
-    with store.read() as tx:
-        entry = entries.get(tx, entry_id)
-    assert entry is not None
-    (base / entry.path).unlink()
-    sql(store, "UPDATE entries SET sha256 = NULL")
-    reports.drop_lost(store, entry)
-    assert keys(store, "repeatable") == []
-    with store.read() as tx:
-        assert lookup.rank(tx, (), ["repeatable"], most=5) == {}
-
-
 def test_lessons_are_found_until_the_file_has_lost_them(store: Store) -> None:
     row = LessonRow(id="l", lesson=Lesson("2026-10-01", ("dev-execution",), "Pin numpy"))
     with store.write() as tx:
@@ -106,13 +90,6 @@ def test_lessons_are_found_until_the_file_has_lost_them(store: Store) -> None:
 def test_no_text_is_an_error(store: Store, words: str) -> None:
     with store.read() as tx:
         assert isinstance(lookup.find(tx, words.encode(errors="replace").decode(), most=5), list)
-
-
-def test_a_text_of_one_word_is_searched_once(store: Store) -> None:
-    saving.save(store, draft("vue", "slots", tags=("templates",)), "# vue\n" + "a-" * 100_000, NOW)
-    begun = time.process_time()
-    keys(store, "a-" * 499)
-    assert time.process_time() - begun < 2
 
 
 def test_the_index_is_made_anew_from_the_tables(store: Store, entry_id: str) -> None:

@@ -144,13 +144,6 @@ def test_sources(database: Path) -> None:
     assert rows(database, "source_reliability", "*") == expected
 
 
-def test_evictions(database: Path) -> None:
-    columns = "id, framework, topic, last_accessed, status, path"
-    entries = sorted(rows(database, "entries", columns), key=lambda row: (row[3], row[0]))
-    expected = [(position, *row) for position, row in enumerate(entries, 1)]
-    assert rows(database, "next_evictions", f"position, {columns}") == expected
-
-
 def test_lessons(database: Path) -> None:
     kept = [
         row[:4]
@@ -163,12 +156,3 @@ def test_lessons(database: Path) -> None:
         given, recurred = sum(row[2] for row in its), sum(row[3] for row in its)
         expected.append((phase, len(its), given, recurred, max(row[1] for row in its)))
     assert rows(database, "lessons_by_phase", "*") == expected
-
-
-def test_reports(database: Path) -> None:
-    texts: dict[str, str] = dict(rows(database, "report_texts", "sha256, text"))
-    expected = {
-        (*row[:3], texts[row[3]]) for row in rows(database, "entries", "id, framework, topic, sha256")
-    }
-    assert set(rows(database, "reports", "id, framework, topic, text")) == expected
-    assert len(expected) == 12

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from kr.models import Entry
-from kr.store import entries, lookup, reports, saving, usage
+from kr.store import entries, lookup, reports, saving
 from kr.store.engine import Store
-from kr.store.usage import Wording
+from kr.store.entries import Wording
 from kr.times import to_text
 from tests.support.stores import NOW, draft, sql
 
@@ -15,28 +15,22 @@ from tests.support.stores import NOW, draft, sql
 def keep(store: Store, entry: Entry, question: str, *, session: str = "s") -> None:
     worded = Wording(at=to_text(NOW), topic="any", tags=("a",), question=question, session_id=session)
     with store.write() as tx:
-        usage.keep_wording(tx, entry, worded)
+        entries.keep_wording(tx, entry, worded)
 
 
 def proved(store: Store, entry: Entry) -> list[str]:
     with store.read() as tx:
-        return [it.question for it in usage.wordings_of(tx, entry.id) if it.proved]
+        return [it.question for it in entries.wordings_of(tx, entry.id) if it.proved]
 
 
 def questions(store: Store, entry_id: str) -> list[str]:
     with store.read() as tx:
-        return [wording.question for wording in usage.wordings_of(tx, entry_id)]
+        return [wording.question for wording in entries.wordings_of(tx, entry_id)]
 
 
 @pytest.fixture
 def entry(store: Store) -> Entry:
     return saving.save(store, draft(tags=("a", "b-c"), question="How?"), "# text\n", NOW).entry
-
-
-def test_an_entry_knows_its_own_question(store: Store, entry: Entry) -> None:
-    with store.read() as tx:
-        assert entries.get(tx, entry.id) == entry
-    assert entry.question == "How?"
 
 
 def test_a_question_that_an_entry_knows_is_not_kept_again(store: Store, entry: Entry) -> None:
@@ -65,7 +59,7 @@ def test_a_wording_is_proved_by_its_session_or_by_another_one(store: Store, entr
     keep(store, entry, "one", session="other")
     assert proved(store, entry) == ["One?"]
     with store.write() as tx:
-        usage.prove_wording(tx, entry.id, "two")
+        entries.prove_wording(tx, entry.id, "two")
     assert proved(store, entry) == ["One?", "Two?"]
 
 
@@ -73,7 +67,7 @@ def test_what_was_wrong_for_a_session_takes_its_wordings_along(store: Store, ent
     keep(store, entry, "Needle?")
     keep(store, entry, "Else?", session="other")
     with store.write() as tx:
-        usage.forget_wordings(tx, entry, "s")
+        entries.forget_wordings(tx, entry, "s")
         assert lookup.find(tx, "needle", most=5) == []
     assert questions(store, entry.id) == ["Else?"]
 
@@ -87,14 +81,6 @@ def test_wordings_go_through_the_archive_and_back(store: Store, entry: Entry) ->
     restored = saving.restore_archived(store, archived, NOW)
     assert restored is not None
     assert restored.entry.question == "How?"
-    assert questions(store, entry.id) == ["How else?"]
-
-
-def test_a_topic_that_is_researched_again_is_still_found_by_them(store: Store, entry: Entry) -> None:
-    keep(store, entry, "How else?")
-    saving.remove(store, [entry.id], NOW)
-    again = saving.save(store, draft(question="How now?"), "# new\n", NOW).entry
-    assert (again.id, again.question) == (entry.id, "How now?")
     assert questions(store, entry.id) == ["How else?"]
 
 

@@ -6,12 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kr.lessons.book import LessonBook
 from kr.lessons.file import LOCK_TIMEOUT, LessonsFile
 from kr.lessons.inject import inject
-from kr.lessons.record import record
+from kr.lessons.record import RecordEnvelope, record
 from kr.models import Envelope
-from kr.recording import RecordEnvelope
 from kr.requests import LessonsInjectRequest, parse_request
 from kr.settings import Settings
 from kr.settings.model import Defaults, E2EInspection, KnowledgeResearch, RoleMapping
@@ -45,14 +43,14 @@ def record_data(**changes: Any) -> dict[str, Any]:
 
 def record_to(path: Path, project: Path, store: Store, now: datetime = NOW, **changes: Any) -> RecordEnvelope:
     """Record one request, with the default limits; ``lock_timeout`` is the recorder's, the rest the request's."""
-    book = book_of(path, store, lock_timeout=changes.pop("lock_timeout", LOCK_TIMEOUT))
-    return record(record_data(**changes), book, settings_of(project), now=now)
+    file = LessonsFile(path, store, lock_timeout=changes.pop("lock_timeout", LOCK_TIMEOUT))
+    return record(record_data(**changes), file, settings_of(project), now=now)
 
 
 def record_words(path: Path, project: Path, store: Store, *lessons: Any, **changes: Any) -> RecordEnvelope:
     """Record lessons that somebody worded."""
     data = {"session_id": "sprint-1", "story_key": "3-1", "lessons": list(lessons), **changes}
-    return record(data, book_of(path, store), settings_of(project), now=NOW)
+    return record(data, LessonsFile(path, store), settings_of(project), now=NOW)
 
 
 def settings_of(project: Path = Path(), *, is_e2e_enabled: bool = True, **limits: Any) -> Settings:
@@ -68,10 +66,6 @@ def settings_of(project: Path = Path(), *, is_e2e_enabled: bool = True, **limits
     )
 
 
-def book_of(path: Path, store: Store, *, lock_timeout: float = LOCK_TIMEOUT) -> LessonBook:
-    return LessonBook(LessonsFile(path, lock_timeout=lock_timeout), store)
-
-
 def inject_from(path: Path, store: Store, phase: str = "dev-execution", **options: Any) -> Envelope:
     """Answer one inject request; ``framework``, ``query``, ``files`` and ``session_id`` are the request's."""
     asked: dict[str, Any] = {
@@ -81,7 +75,7 @@ def inject_from(path: Path, store: Store, phase: str = "dev-execution", **option
     data = {"story_key": "3-1", "session_id": session_id, "lessons_inject": {"phase": phase, **asked}}
     request = parse_request(data, default_mode="lessons-inject")
     assert isinstance(request, LessonsInjectRequest)
-    return inject(request, **{"book": book_of(path, store), "budget": 10, "now": NOW, **options})
+    return inject(request, **{"file": LessonsFile(path, store), "budget": 10, "now": NOW, **options})
 
 
 def start(code: str, *arguments: object) -> subprocess.Popen[str]:

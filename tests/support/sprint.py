@@ -18,13 +18,13 @@ from kr.lessons.line import format_line, lesson_keywords
 from kr.lessons.remedies import shipped
 from kr.models import PHASES, Entry, Lesson
 from kr.store import entries as entry_rows
-from kr.store import ledger, lookup, saving, usage
+from kr.store import ledger, lookup, saving
 from kr.store import lessons as lesson_rows
 from kr.store.engine import Store
+from kr.store.entries import Wording
 from kr.store.ledger import SourceCall
 from kr.store.lessons import LessonRow
 from kr.store.lookup import RequestRow
-from kr.store.usage import Wording
 from kr.times import to_text
 from tests.support.stores import ROOT, sql
 
@@ -151,7 +151,7 @@ def _save(store: Store, need: Mapping[str, Any], number: int, at: datetime, chan
         with store.write() as tx:
             question = f"How do I set up {saved.topic} in {saved.framework}?"
             worded = Wording(at=to_text(at), topic=saved.topic, tags=saved.tags, question=question)
-            usage.keep_wording(tx, saved, worded)
+            entry_rows.keep_wording(tx, saved, worded)
     return saved.id
 
 

@@ -10,7 +10,6 @@ import pytest
 import yaml
 from ruamel.yaml import YAML
 
-from kr.errors import KrError, StoreUnwritable
 from kr.store import entries, saving
 from kr.store.engine import Store
 from kr.transfer.export_yaml import export_yaml
@@ -93,39 +92,6 @@ def test_a_knowledge_base_that_was_moved_or_copied_knows_its_own_files(
     assert len(yaml.safe_load((copy.base / "index.yaml").read_text())) == 3
     assert not list(moved.base.glob("*.bak*"))
     assert not list(copy.base.glob("*.bak*"))
-
-
-def test_nothing_but_the_two_files_stays_in_another_folder(project: Project, tmp_path: Path) -> None:
-    with project.app() as app:
-        app.export_yaml(tmp_path / "out")
-    found = sorted(file.name for file in (tmp_path / "out").iterdir())
-    assert found == ["_archived-index.yaml", "index.yaml"]
-
-
-def test_a_knowledge_base_that_can_only_be_read_is_exported_elsewhere(
-    project: Project, tmp_path: Path
-) -> None:
-    project.research()
-    (project.base / ".export.lock").unlink()
-    (project.base / ".export.lock").symlink_to("nowhere")  # what even root can't open as a lock
-    with project.app() as app:
-        assert app.export_yaml(tmp_path / "out")["entries"] == 1
-        with pytest.raises(StoreUnwritable):
-            app.export_yaml()
-
-
-def test_a_folder_that_cannot_be_made(project: Project) -> None:
-    (project.root / "file").write_text("")
-    with project.app() as app, pytest.raises(KrError, match="file"):
-        app.export_yaml(Path("file"))
-
-
-@pytest.mark.parametrize("noted", ["", "soon", "-1", "nan", "99999999999"])
-def test_what_stands_in_the_lock_file_stops_no_export(project: Project, noted: str) -> None:
-    project.research()
-    (project.base / ".export.lock").write_text(noted)
-    project.research(request(framework="click"))
-    assert len(yaml.safe_load((project.base / "index.yaml").read_text())) == 2
 
 
 def test_the_newest_state_wins_under_sixteen_writers(project: Project) -> None:

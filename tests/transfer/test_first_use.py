@@ -40,13 +40,6 @@ def test_the_first_request_is_a_hit(project: Project) -> None:
     assert answer["results"]["confidence"] == "medium"
 
 
-def test_one_that_comes_later_is_taken_in_by_who_would_miss(project: Project) -> None:
-    (project.base / "index.yaml").rename(project.base / "later.yaml")
-    project.research(request(framework="click"))
-    (project.base / "later.yaml").rename(project.base / "index.yaml")
-    assert project.research()["status"] == "cache-hit"
-
-
 def test_what_was_interrupted_is_taken_up_again(project: Project) -> None:
     index = project.base / "index.yaml"
     gone = index.read_text().replace("options", "gone").replace("repeatable", "other")
@@ -80,12 +73,6 @@ def test_a_broken_one_is_a_warning_and_a_miss(
     assert any("index.yaml: " in record.getMessage() for record in caplog.records)
     (copy,) = project.base.glob("index.yaml.*.bak")
     assert copy.read_text() == text
-
-
-def test_a_database_that_cannot_serve_is_told_by_the_research(project: Project) -> None:
-    project.database.write_bytes(b"no database" * 100)
-    answer = project.research()
-    assert [error["type"] for error in answer["errors"]] == ["database_corrupt"]
 
 
 def test_parallel_first_users_import_once(project: Project) -> None:

@@ -6,13 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.errors import EntryConflict
-from kr.models import PLACEHOLDER_MARK
-from kr.store.engine import Store
 from kr.transfer.import_yaml import Imported
 from tests.support.program import Project, request
 
@@ -90,16 +87,6 @@ def rows(project: Project, columns: str, table: str = "entries") -> list[tuple[A
     return project.sql(f"SELECT {columns} FROM {table} ORDER BY id")
 
 
-def test_an_imported_entry_is_served(project: Project, old: Path) -> None:
-    query = request()["research_query"]
-    write_index(old, [item(query["topic"], tags=query["tags"])])
-    write_report(old, f"frameworks/vue/{query['topic'].replace(' ', '-')}.md")
-    run(project, old)
-    answer = project.research(include_report=True)
-    assert (answer["status"], answer["results"]["confidence"]) == ("cache-hit", "high")
-    assert answer["results"]["report"].startswith("# frameworks/vue/repeatable-options.md")
-
-
 def test_twice_changes_nothing(project: Project, old: Path) -> None:
     write_index(
         old,
@@ -144,17 +131,9 @@ def test_what_the_guard_archived_does_not_come_back(project: Project, old: Path)
     )
     first = run(project, old)
     assert counts(first) == {"imported": 7}
-    assert (first.auto_archived, first.lru_evicted, first.index_count) == (1, 3, 3)
     assert [row[0] for row in rows(project, "id")] == ["vue-topic-4", "vue-topic-5", "vue-topic-6"]
     assert counts(run(project, old)) == {"unchanged": 7}
     assert project.sql("SELECT count(*) FROM archived_entries") == [(4,)]
-
-
-def test_an_entry_newer_than_its_archived_self_comes_in(project: Project, old: Path) -> None:
-    write_index(old, [item("x", status="archived", last_accessed="2026-10-01")])
-    run(project, old)
-    write_index(old, [item("x", last_accessed="2026-10-02")])
-    assert counts(run(project, old)) == {"imported": 1}
 
 
 def test_the_newer_access_wins(project: Project, old: Path) -> None:
@@ -166,13 +145,6 @@ def test_the_newer_access_wins(project: Project, old: Path) -> None:
     assert counts(run(project, old)) == {"updated": 1}
     ((version, tags, accessed),) = rows(project, "framework_version, tags, last_accessed")
     assert (version, tags, accessed[:10]) == ("3.6", '["a", "b"]', "2026-11-03")
-
-
-def test_a_date_in_the_future_is_no_reason_to_win(project: Project, old: Path) -> None:
-    write_index(old, [item(last_accessed="2099-01-01")])
-    run(project, old)
-    ((accessed,),) = rows(project, "last_accessed")
-    assert accessed[:10] == "2026-11-21"
 
 
 def test_an_update_with_another_text_leaves_the_old_one_in_the_history(project: Project, old: Path) -> None:
@@ -187,73 +159,6 @@ def test_an_update_with_another_text_leaves_the_old_one_in_the_history(project: 
     assert (project.base / path).read_text() == "# second\n"
     kept = project.sql("SELECT text FROM report_texts JOIN revisions USING (sha256)")
     assert kept == [("# first\n",)]
-
-
-def test_what_an_update_lacks_stays(project: Project, old: Path) -> None:
-    write_index(old, [item()])
-    report = write_report(old, "frameworks/vue/slots.md")
-    run(project, old)
-    report.unlink()
-    write_index(old, [item(last_accessed="2026-11-10", framework_version=..., created=...)], reports=False)
-    assert counts(run(project, old)) == {"updated": 1}
-    ((version, created, confidence),) = rows(project, "framework_version, created, confidence")
-    assert (version, created[:10], confidence) == ("3.5", "2026-10-01", "high")
-    write_index(old, [item(last_accessed="2026-11-12", path="frameworks/vue/other.md")], reports=False)
-    assert reasons(run(project, old)) == [
-        "path: there is no report at frameworks/vue/other.md, so that it is not indexed"
-    ]
-
-
-def test_one_id_for_two_topics(project: Project, old: Path) -> None:
-    write_index(old, [item("one", id="same"), item("two", id="same")])
-    for topic in ("one", "two"):
-        write_report(old, f"frameworks/vue/{topic}.md")
-    assert counts(run(project, old)) == {"imported": 2}
-    (one, two) = rows(project, "id, topic")
-    assert (one, two[1]) == (("same", "one"), "two")
-    assert counts(run(project, old)) == {"unchanged": 2}
-
-
-def test_one_path_for_two_topics(project: Project) -> None:
-    both = [item("one", path="frameworks/vue/x.md"), item("two", path="frameworks/vue/x.md")]
-    write_report(project.base, "frameworks/vue/x.md")
-    write_index(project.base, both)
-    run(project, project.base)
-    paths = [row[0] for row in rows(project, "path")]
-    assert len(set(paths)) == 2
-    assert len({(project.base / path).read_bytes() for path in paths}) == 1
-
-
-def test_ids_are_built_and_known_again(project: Project, old: Path) -> None:
-    write_index(old, [item("C", framework="c", id=...), item("C", framework="c++", id=..., path="cpp.md")])
-    assert counts(run(project, old)) == {"imported": 2}
-    (plain, suffixed) = rows(project, "id, framework")
-    assert plain == ("c-c", "c")
-    assert suffixed[0].startswith("c-c-")
-    assert counts(run(project, old)) == {"unchanged": 2}
-
-
-def test_the_same_topic_without_an_id_renews_its_entry(project: Project, old: Path) -> None:
-    write_index(old, [item("Slots", id="named")])
-    run(project, old)
-    write_index(old, [item("slots", id=..., last_accessed="2026-11-10", path="frameworks/vue/Slots.md")])
-    assert counts(run(project, old)) == {"updated": 1}
-    assert rows(project, "id, topic") == [("named", "slots")]
-
-
-def test_archived_items_tell_when_and_why_if_they_do(project: Project, old: Path) -> None:
-    told = {"status": "archived", "archived_at": "2026-10-20T01:02:03Z", "reason": "lru"}
-    write_index(old, [item("told", **told), item("untold", status="archived")])
-    write_index(old, [item("by file")], name="_archived-index.yaml")
-    assert counts(run(project, old)) == {"archived": 3}
-    found = rows(project, "id, reason, archived_at, status", "archived_entries")
-    assert [row[:2] for row in found] == [
-        ("vue-by-file", "manual"),
-        ("vue-told", "lru"),
-        ("vue-untold", "manual"),
-    ]
-    assert found[1][2:] == ("2026-10-20T01:02:03.000000Z", "archived")
-    assert found[2][2].startswith("2026-11-21T12:00")
 
 
 VERSIONS = "framework_version, sha256 IS NULL, confidence"
@@ -275,33 +180,6 @@ def test_an_archived_entry_is_not_given_the_text_of_a_live_one(
         app.catalog.restore("vue-slots")
     assert project.research()["status"] != "failure"
     assert rows(project, VERSIONS, "archived_entries") == [("1.x", 1, "low")]
-
-
-def test_an_archived_entry_at_the_path_of_another_keeps_its_row(project: Project) -> None:
-    write_report(project.base, "frameworks/vue/slots.md")
-    gone = item("plugins", path="frameworks/vue/slots.md", status="archived")
-    write_index(project.base, [item(), gone])
-    assert reasons(run(project, project.base)) == []
-    ((path, is_unknown),) = rows(project, "path, sha256 IS NULL", "archived_entries")
-    assert path != "frameworks/vue/slots.md"
-    assert is_unknown
-
-
-def test_an_edited_item_counts_once_it_is_newer(project: Project, old: Path) -> None:
-    write_index(old, [item()])
-    run(project, old)
-    edited: dict[str, Any] = {"tags": ["other"], "framework_version": "3.6", "status": "stale"}
-    write_index(old, [item(**edited)])
-    assert counts(run(project, old)) == {"unchanged": 1}
-    write_index(old, [item(**edited, last_accessed=f"{project.clock():%Y-%m-%dT%H:%M:%SZ}")])
-    assert counts(run(project, old)) == {"updated": 1}
-
-
-def test_placeholders_are_never_fresh(project: Project, old: Path) -> None:
-    write_index(old, [item()])
-    write_report(old, "frameworks/vue/slots.md", f"# vue - slots\n\n{PLACEHOLDER_MARK}\n")
-    run(project, old)
-    assert rows(project, "status, origin") == [("stale", "placeholder")]
 
 
 def test_symlinks_lead_nowhere(project: Project, old: Path, tmp_path: Path) -> None:
@@ -346,46 +224,6 @@ def test_files_that_cannot_be_read(project: Project, old: Path, tmp_path: Path) 
     assert told["zero"] == "is not a regular file"
 
 
-def test_what_cannot_be_read_makes_no_database(project: Project, old: Path) -> None:
-    (old / "broken.yaml").write_text("{{{")
-    result = run(project, old / "broken.yaml", old / "nowhere.yaml")
-    assert (len(result.unreadable), result.index_count) == (2, 0)
-    assert not project.base.exists()
-
-
-def test_texts_of_every_kind_survive_both_ways(project: Project, old: Path, tmp_path: Path) -> None:
-    texts = [
-        "2.10",
-        "yes",
-        "null",
-        "a: b # c",
-        "- x",
-        "虚拟滚动",
-        "🎉",
-        '"q"',
-        "~",
-        "0x1F",
-        "'",
-    ]
-    write_index(
-        old,
-        [
-            item(f"{n}{text}", id=f"id-{n}", framework=text, tags=[text], framework_version=text)
-            | {"path": f"frameworks/x/{n}.md"}
-            for n, text in enumerate(texts)
-        ],
-    )
-    assert counts(run(project, old)) == {"imported": len(texts)}
-    index = project.base / "index.yaml"
-    exported = yaml.safe_load(index.read_text(encoding="utf-8"))
-    assert sorted(row["framework"] for row in exported) == sorted(texts)
-    assert all(row["tags"] == [row["framework"]] for row in exported)
-    assert all(row["framework"] == row["framework_version"] for row in exported)
-    again = Project(tmp_path / "again")
-    assert counts(run(again, project.base)) == {"imported": len(texts)}
-    assert (again.base / "index.yaml").read_bytes() == index.read_bytes()
-
-
 def test_export_import_into_an_empty_base_export_gives_equal_bytes(project: Project, tmp_path: Path) -> None:
     project.env["KR_MAX_ENTRIES"] = "4"
     for number in range(7):
@@ -403,17 +241,6 @@ def test_export_import_into_an_empty_base_export_gives_equal_bytes(project: Proj
     bare = Project(tmp_path / "bare", env=dict(project.env), clock=project.clock)
     run(bare, out)
     assert [(bare.base / name).read_bytes() for name in names] == before
-
-
-def test_a_failed_batch_leaves_no_file(project: Project, old: Path) -> None:
-    write_index(old, [item()])
-    write_report(old, "frameworks/vue/slots.md")
-    with Store(None, project.base) as store, store.write() as tx:
-        tx.note("any", "thing")
-    project.sql("CREATE INDEX none ON entries (abs(-9223372036854775807 - 1))")  # no row fits
-    with pytest.raises(Exception, match="overflow"):
-        run(project, old)
-    assert not list(project.base.rglob("*.md"))
 
 
 HOSTILE = st.lists(

@@ -1,11 +1,9 @@
-import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.models import Entry
-from kr.store.entries import Archived
-from kr.transfer.export_yaml import quoted, render_archive, render_index
+from kr.transfer.export_yaml import quoted, render_index
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
@@ -32,12 +30,6 @@ def test_any_text_survives_a_quoted_scalar(text: str) -> None:
     assert len(quoted(text).splitlines()) == 1
 
 
-@pytest.mark.parametrize("text", ["a\u200db", "👩\u200d💻", "\ufeff", "\u202e", "\x85"])
-def test_what_cannot_be_seen_is_escaped(text: str) -> None:
-    assert quoted(text).isprintable()
-    assert yaml.safe_load(quoted(text)) == text
-
-
 @given(st.lists(TEXT, min_size=1, max_size=4), TEXT, TEXT)
 def test_any_entry_survives(tags: list[str], topic: str, version: str) -> None:
     (item,) = yaml.safe_load(render_index([entry(tags=tuple(tags), topic=topic, framework_version=version)]))
@@ -57,20 +49,3 @@ def test_the_seeds_keys_in_their_order_with_dates_as_text() -> None:
         ("last_accessed", "2026-02-05"),
         ("status", "fresh"),
     ]
-
-
-def test_sorted_by_id_whatever_the_order() -> None:
-    one, two = entry(id="a"), entry(id="b")
-    assert render_index([two, one]) == render_index([one, two])
-
-
-def test_the_archive_tells_when_and_why() -> None:
-    row = Archived(archive_id=1, entry=entry(), archived_at="2026-04-01T00:00:00.000000Z", reason="lru")
-    (item,) = yaml.safe_load("".join(render_archive([row])))
-    assert item["status"] == "archived"
-    assert list(item)[-2:] == ["archived_at", "reason"]
-    assert item["archived_at"] == "2026-04-01T00:00:00.000000Z"
-
-
-def test_nothing_is_an_empty_list() -> None:
-    assert yaml.safe_load(render_index([])) == []

@@ -100,17 +100,6 @@ def test_a_colleagues_finding_is_listed_once_the_conflict_is_solved(conflict: Pr
     assert listed == ["vue-plugins", "vue-portals", "vue-slots"]
 
 
-def test_a_clone_knows_in_which_words_a_finding_was_asked_for(ann: Project) -> None:
-    question = "How do I *name* a hole_in a component?"
-    save(ann, question)
-    before = ask(ann, question)["results"]["cache_entry_id"]
-    forget(ann)
-    answer = ask(ann, question)["results"]
-    assert answer["cache_entry_id"] == before
-    listed = json.loads(ann.run("entries", "show", before, "--format", "json").stdout)
-    assert listed["question"] == question
-
-
 def test_what_a_pull_brings_is_known_to_the_first_who_asks(ann: Project, tmp_path: Path) -> None:
     save(ann)
     git(ann.root, "init", "-q")
@@ -127,22 +116,6 @@ def test_what_a_pull_brings_is_known_to_the_first_who_asks(ann: Project, tmp_pat
     answer = ask(bob, "What are plugins?")
     assert (answer["status"], answer["results"]["match"]["origin"]) == ("cache-hit", "finding")
     assert len(list((bob.base / "frameworks/vue").iterdir())) == 2
-
-
-def test_a_finding_in_a_file_that_no_entry_has_takes_the_place_of_an_excerpt(ann: Project) -> None:
-    save(ann, "What are plugins?", "Plugins add to an app.")
-    finding = ann.base / "frameworks/vue/plugins.md"
-    text = finding.read_text()
-    done = ann.run("entries", "remove", "vue-plugins")
-    assert done.returncode == 0
-    ann.sql("DELETE FROM archived_entries")
-    finding.unlink()
-    assert ask(ann, "What are plugins?")["status"] == "budget-exhausted"
-    (ann.base / "frameworks/vue/plugins-of-bob.md").write_text(text.replace("add to", "extend"))
-    assert ann.run("doctor", "--repair").returncode == 0
-    answer = ask(ann, "What are plugins?")
-    assert (answer["status"], answer["results"]["match"]["origin"]) == ("cache-hit", "finding")
-    assert [path.name for path in finding.parent.iterdir()] == ["plugins.md"]
 
 
 def test_a_report_with_conflict_markers_is_neither_taken_in_nor_written_over(ann: Project) -> None:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 
-from kr.errors import EntryConflict, InvalidRequest, KrError, ReviewerNeeded
+from kr.errors import InvalidRequest, KrError, ReviewerNeeded
 from kr.models import Writer, person
 from kr.server.access import COOKIE, REVIEW_SECONDS, SIGN_IN, USE_SECONDS, Session, Sessions
 from kr.server.page import views
@@ -112,8 +112,6 @@ class _Page:
         writer = person(reviewer) if reviewer else None
         try:
             what, address = await self._workers.run(lambda: action(self._app, form, writer))
-        except EntryConflict as error:
-            return self._render(request, "conflict.html", {"why": str(error), "form": form}, status=409)
         except InvalidRequest as error:
             if action is not views.save:
                 raise

@@ -185,7 +185,7 @@ def settle(app: App, form: Form, _writer: Writer | None) -> Done:
 
 
 def restore(app: App, form: Form, _writer: Writer | None) -> Done:
-    """Bring an archived entry back; raises ``EntryConflict`` where another is live at its place."""
+    """Bring an archived entry back; a live one at its place goes to the archive."""
     entry_id, number = form.get("id", ""), form.get("archive_id", "")
     archive_id = int(number) if number.isdecimal() and len(number) < 19 else -1
     app.catalog.restore(entry_id, archive_id=archive_id)

@@ -158,13 +158,3 @@ def test_the_first_tab_leads_to_the_content(chromium: Any, address: str) -> None
         page.locator("#main:focus").wait_for()
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.closest('main') !== null")
-
-
-def test_the_entries_are_found_without_scripts(chromium: Any, address: str) -> None:
-    with page_of(chromium, address, java_script_enabled=False) as page:
-        page.goto("/entries")
-        page.locator("#q").fill("cleanup")
-        page.get_by_role("button", name="Search").click()
-        assert "best first" in page.locator("#found").inner_text()
-        page.locator("#found tbody a").first.click()
-        assert page.locator("article.report h2").first.inner_text() == "Summary"

@@ -1,0 +1,292 @@
+"""What processes share while they research: one research of a question at a time, the calls of a story, sources that are left alone.
+
+A call is reserved in the database before it is made, then charged or given back, so that parallel agents on one story never
+overspend. A circuit breaker, shared through the database, leaves a source alone that keeps failing.
+"""
+
+import hashlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Literal
+
+from kr import cancellation
+from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
+from kr.frameworks import framework_key
+from kr.guard import GIVES_ORDERS, reasons_to_hold
+from kr.models import (
+    Answer,
+    Learned,
+    SourceAttempt,
+    SourceOutcome,
+)
+from kr.report import split
+from kr.research.llm import Author
+from kr.research.run import Run
+from kr.sources.base import Ask, Source
+from kr.store import ledger, lookup
+from kr.store.engine import Transaction
+from kr.store.ledger import Reservation, SourceCall
+from kr.text import fold, tokens_of
+from kr.times import major_key, to_text
+
+logger = logging.getLogger(__name__)
+
+_LEASE_SECONDS = 8.0
+"""How long a lease outlives its holder: the others take over after it."""
+_BEAT_SECONDS = 2.0
+_POLL_SECONDS = 0.1
+_AROUND_A_CALL = 15.0
+"""Seconds that a probe may take beyond the call itself: for its imports, and for ending its session."""
+_MOST_JUDGED = 200_000
+"""Characters of a source's text that are judged: an excerpt shows a few thousand."""
+
+
+@contextmanager
+def lease(run: Run) -> Iterator[bool]:
+    """Hold the right to research a question; yields whether another held it before. Without a database there is none.
+
+    While the block runs, the lease and what the request has reserved are renewed.
+    """
+    key, progress, stop = lease_key(run), run.service.progress, threading.Event()
+
+    def acquire(tx: Transaction) -> bool:
+        ledger.renew(tx, run.id, now=run.clock())
+        return ledger.acquire_lease(tx, key, run.id, now=run.clock(), ttl=_LEASE_SECONDS)
+
+    def beat() -> None:
+        while not stop.wait(_BEAT_SECONDS):
+            run.write(acquire, otherwise=True)
+
+    beating = threading.Thread(target=beat, name="kr-heartbeat", daemon=True)
+    try:  # an interrupt may strike when the lease is held and nobody knows yet
+        is_ours = run.write(acquire, otherwise=True)
+        has_waited = not is_ours
+        if has_waited:
+            progress.waiting()
+            try:
+                while not is_ours and run.time_left() > 0:
+                    cancellation.sleep(_POLL_SECONDS)
+                    is_ours = run.write(acquire, otherwise=True)
+            finally:
+                progress.done()
+        beating.start()
+        yield has_waited
+    finally:
+        stop.set()
+        if beating.ident is not None:
+            beating.join(timeout=_BEAT_SECONDS)
+        run.write(lambda tx: ledger.release_lease(tx, key, run.id), otherwise=False)
+
+
+def lease_key(run: Run) -> str:
+    """Name the report that a query would make: framework, topic and major version, as a digest."""
+    query = run.query
+    parts = (framework_key(query.framework), fold(query.topic), major_key(query.framework_version))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+class Chain:
+    """Asks the sources in order, within the budget, until one covers the question.
+
+    The budget is exactly ``max_calls``, or the story's less what the ledger shows. ``gap`` is the first answer that does not
+    cover the question, ``ended`` what stopped the chain.
+    """
+
+    def __init__(self, run: Run, author: Author) -> None:
+        self.author = author
+        self.answer: Answer | None = None
+        self.gap: Answer | None = None
+        self.attempts: list[SourceAttempt] = []
+        self.ended: Literal["budget", "deadline"] | None = None
+        self.learned: list[Learned] = []
+        self._run = run
+        self._held: str | None = None
+
+    def ask_in_order(self, sources: list[Source], spare: list[Source], ask: Ask) -> None:
+        """Ask ``sources``, then what is to ``spare`` where none of them answers: a source gets its share of the time that is left."""
+        for at, source in enumerate([*sources, *spare]):
+            ask = replace(
+                ask, known=self.learned[-1] if self.learned else ask.known, learn=self.learned.append
+            )
+            share = len(sources) + len(spare) - at
+            is_out = self.ended == "deadline" or (self.ended == "budget" and source.is_charged)
+            try:
+                is_asked = self.answer is None and not is_out and self._ask(source, ask, share)
+            except BaseException:
+                self.give_back(source.name)
+                raise
+            if not is_asked and at < len(sources):
+                self.attempts.append(SourceAttempt(source=source.name, status="skipped"))
+
+    def _ask(self, source: Source, ask: Ask, share: int) -> bool:
+        """Ask one source, which may take 1/``share`` of the time left. False when it may not be asked, which adds nothing."""
+        cancellation.check()
+        run, name, started = self._run, source.name, time.monotonic()
+        if run.time_left() <= 0:
+            self.ended = "deadline"
+            run.notes.append(f"{name}: not asked: the overall deadline has passed")
+            return False
+        if source.is_charged and not self.reserve():
+            self.ended = "budget"
+            return False
+        circuit = run.read(lambda tx: ledger.circuit(tx, name), ledger.Circuit(source=name))
+        is_open = run.config.circuit_breaker.failures and circuit.open_until
+        if is_open and not run.write(self._admit(name), otherwise=True):
+            self._settle(source, "unavailable", started, reason="circuit open")
+            return True
+        logger.info("asking %s", name)
+        run.service.progress.asking(name)
+        try:
+            answer = _cleaned(source.ask(ask, timeout=min(run.timeout, run.time_left() / share)))
+        except SourceFailure as failure:
+            cancellation.check()  # then it was broken off, and is not to blame
+            if isinstance(failure, SourceNotAsked) and not source.is_charged:
+                return False  # a folder that is about another framework
+            self._note(circuit, failure)
+            is_late = isinstance(failure, SourceTimeout)
+            self._settle(source, "timeout" if is_late else "unavailable", started, reason=failure.reason)
+        else:
+            self._note(circuit, None)
+            self._take(source, answer, started)
+        finally:
+            run.service.progress.done()
+        return True
+
+    def _take(self, source: Source, answer: Answer, started: float) -> None:
+        if self.author.covers(answer):
+            self.answer = replace(answer, is_gap=False)
+            self._settle(source, "success", started, answer=answer)
+            return
+        self.gap = self.gap or replace(answer, is_gap=True)
+        # Who was asked and charged has answered; a look into the installed files that found nothing is none.
+        outcome: SourceOutcome = "success" if source.is_charged else "unavailable"
+        self._settle(source, outcome, started, answer=answer, reason="its answer does not cover the question")
+
+    # --- the budget
+
+    def reserve(self) -> bool:
+        """Hold one call; while other processes hold the rest, wait for them as long as there is time.
+
+        Without a usable database the invocation counts for itself, on top of what one that can merely be read shows.
+        """
+        run, story = self._run, self._run.request
+        is_own = run.overrides.max_calls is not None
+
+        def reserve(tx: Transaction) -> Reservation:
+            lookup.begin_request(tx, run.row("failure"))
+            limit = None if is_own else run.call_limit
+            return ledger.reserve(
+                tx, story.session_id, story.story_key, owner=run.id, limit=limit, now=run.clock()
+            )
+
+        while not is_own or run.charged < run.call_limit:
+            reserved = run.write(reserve, None)
+            if reserved is None:
+                here = run.charged - run.unrecorded
+                spent = run.read(lambda tx: ledger.spent(tx, story.session_id, story.story_key), here)
+                return run.calls_left(spent) > 0
+            if reserved.outcome == "granted":
+                self._held = reserved.id
+                return True
+            if reserved.outcome == "exhausted" or run.time_left() <= 0:
+                return False
+            cancellation.sleep(_POLL_SECONDS)
+        return False
+
+    def give_back(self, source: str) -> None:
+        """Give back what is held: the call was interrupted, perhaps before its reservation was noted here."""
+
+        def release(tx: Transaction) -> None:
+            ledger.release_all(tx, self._run.id)
+            ledger.release_probe(tx, source)
+
+        self._held = None
+        self._run.write(release, None)
+
+    def _settle(
+        self,
+        source: Source,
+        outcome: SourceOutcome,
+        started: float,
+        *,
+        answer: Answer | None = None,
+        reason: str | None = None,
+    ) -> None:
+        """Write what became of a call into the ledger; charge or give back what was held."""
+        run, took = self._run, time.monotonic() - started
+        url = answer.url if answer else None
+        logger.info("%s: %s after %.1f s: %s", source.name, outcome, took, reason or url)
+        self.attempts.append(SourceAttempt(source=source.name, status=outcome, url=url))
+        if reason is not None:
+            run.notes.append(f"{source.name}: {reason}")
+        is_charged = answer is not None and source.is_charged
+        run.charged += is_charged
+        call = SourceCall(
+            request_id=run.id,
+            at=to_text(run.clock()),
+            source=source.name,
+            outcome=outcome,
+            session_id=run.request.session_id,
+            story_key=run.request.story_key,
+            duration_ms=round(took * 1000),
+            url=url,
+            reason=reason,
+            charged=is_charged,
+            answer_tokens=sum(tokens_of(it.text) for it in answer.passages) if answer else None,
+        )
+
+        def record(tx: Transaction) -> bool:
+            lookup.begin_request(tx, run.row("failure"))
+            ledger.settle(tx, self._held, call)
+            return True
+
+        if not run.write(record, otherwise=False):
+            run.unrecorded += is_charged
+        self._held = None
+
+    # --- the circuit breaker
+
+    def _admit(self, name: str) -> Callable[[Transaction], bool]:
+        now, seconds = self._run.clock(), self._run.timeout + _AROUND_A_CALL
+        return lambda tx: ledger.admit(tx, name, now=now, probe_seconds=seconds)
+
+    def _note(self, circuit: ledger.Circuit, failure: SourceFailure | None) -> None:
+        """Remember an answer (``None``) or a failure; only the source's own fault counts."""
+        run, limits, now = self._run, self._run.config.circuit_breaker, self._run.clock()
+        if failure is not None and failure.is_fault:
+            run.write(
+                lambda tx: ledger.record_failure(
+                    tx,
+                    circuit.source,
+                    failure.reason,
+                    now=now,
+                    failures=limits.failures,
+                    pause_seconds=limits.pause_seconds,
+                    retry_after=failure.retry_after,
+                ),
+                None,
+            )
+        elif isinstance(failure, SourceNotAsked):  # another process may probe
+            run.write(lambda tx: ledger.release_probe(tx, circuit.source), None)
+        elif circuit.failures:
+            # It works: that it does not know a framework is no failure of the source.
+            run.write(lambda tx: ledger.record_success(tx, circuit.source), None)
+
+
+def _cleaned(answer: Answer) -> Answer:
+    """Leave out the paragraphs that give orders to the agent that reads them: no documentation does. Raises where no text is left."""
+    passages = tuple(replace(it, text=_without_orders(it.text)) for it in answer.passages)
+    if not any(split(passage.text) for passage in passages):
+        raise SourceFailure("its answer has no text", is_fault=False)
+    return replace(answer, passages=passages)
+
+
+def _without_orders(text: str) -> str:
+    if GIVES_ORDERS not in reasons_to_hold(text[:_MOST_JUDGED]):
+        return text
+    kept = [it for it in text.split("\n\n") if GIVES_ORDERS not in reasons_to_hold(it[:_MOST_JUDGED])]
+    return "\n\n".join(kept)
