@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from kr.errors import FieldError, InvalidRequest, StoreError
 from kr.models import (
@@ -58,17 +58,8 @@ _LOGGED_FIELDS = ("framework", "framework_version", "topic", "question")
 _OVERRIDE_FIELDS = ("max_calls", "timeout_seconds", "refresh", "use", "if_unsure")
 
 
-class Progress(Protocol):
-    """Hears what a request waits for."""
-
-    def asking(self, source: str) -> None:
-        """``source`` is being asked."""
-
-    def waiting(self) -> None:
-        """Another process researches the same, and its report is waited for."""
-
-    def done(self) -> None:
-        """Nothing is being asked, or waited for, any more."""
+Progress = Callable[[str], None]
+"""Hears in one line what a request waits for; nothing any more where the line is empty."""
 
 
 class ResearchService:
