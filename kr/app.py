@@ -46,7 +46,7 @@ class App:
         *,
         environ: Mapping[str, str],
         cwd: "StrPath",
-        progress: Progress,
+        progress: Progress = lambda _: None,
         clock: Clock = lambda: datetime.now(UTC),
     ) -> None:
         self.settings = settings

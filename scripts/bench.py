@@ -218,7 +218,6 @@ def in_turns(actions: dict[str, Callable[[], object]], rounds: int) -> dict[str,
 def warm(folder: Path, environ: dict[str, str]) -> None:
     """Hits in one process, in turns with a raw select and update of the same row, each of them a transaction."""
     from kr.app import App
-    from kr.cli.common import TerminalProgress
     from kr.settings import load_settings
 
     asked = {
@@ -233,7 +232,7 @@ def warm(folder: Path, environ: dict[str, str]) -> None:
         fill(base, entries=entries, frameworks=frameworks)
         settings = load_settings(config=None, knowledge_base=base, environ=environ, cwd=folder)
         with (
-            App(settings, environ=environ, cwd=folder, progress=TerminalProgress()) as app,
+            App(settings, environ=environ, cwd=folder) as app,
             closing(sqlite3.connect(base / "kr.db", isolation_level=None)) as connection,
         ):
             connection.execute("PRAGMA synchronous = NORMAL")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kr.app import App
 from kr.cli import entries, lessons, research
-from kr.cli.common import Output, TerminalProgress, shown
+from kr.cli.common import Output, shown
 from kr.models import to_plain
 from kr.settings import load_settings
 from tests.support.sprint import fill_sprint
@@ -90,9 +90,7 @@ def outputs() -> dict[str, dict[str, str]]:
         }
         (folder / "package.json").write_text(_PACKAGE)
         settings = load_settings(config=None, knowledge_base=folder / "kb", environ=environ, cwd=folder)
-        with App(
-            settings, environ=environ, cwd=folder, progress=TerminalProgress(), clock=lambda: _NOW
-        ) as app:
+        with App(settings, environ=environ, cwd=folder, clock=lambda: _NOW) as app:
             fill_sprint(app.store, app.settings.lessons_file, _NOW, entries=40, requests=120)
             return {
                 name: {line: _folded(make(app).replace(place, "/srv/shop")) for line, make in shown.items()}

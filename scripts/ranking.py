@@ -24,7 +24,6 @@ import psycopg
 import yaml
 
 from kr.app import App
-from kr.cli.common import TerminalProgress
 from kr.models import Confidence, Entry, to_plain
 from kr.store import entries as entry_rows
 from kr.store import lookup, saving
@@ -90,7 +89,7 @@ def judged(path: Path, *, command_line: bool) -> Iterator[tuple[str, bool, bool,
     with tempfile.TemporaryDirectory() as folder, own_schema():
         config = Path(folder, "kr.yaml")
         config.write_text(f"{CONFIG}  knowledge_base_path: {folder}/kb\n")
-        with App.open(str(config), None, progress=TerminalProgress()) as app:
+        with App.open(str(config), None, progress=lambda _: None) as app:
             known = fill(app, data["entries"])
 
             def in_process(request: dict[str, Any]) -> dict[str, Any]:

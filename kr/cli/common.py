@@ -142,21 +142,10 @@ def request_option(schema: Callable[[], dict[str, Any]]) -> Callable[[F], F]:
             write_out(to_json(schema()))
             ctx.exit()
 
+    shows: dict[str, Any] = {"is_eager": True, "expose_value": False, "callback": show}
     return together(
-        click.option(
-            "--request",
-            "document",
-            metavar="FILE|-",
-            help="Read a request in YAML or JSON; - is standard input.",
-        ),
-        click.option(
-            "--schema",
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=show,
-            help="Print the JSON Schema of the request.",
-        ),
+        click.option("--request", "document", metavar="FILE|-", help="Read a request in YAML or JSON."),
+        click.option("--schema", help="Print the JSON Schema of the request.", is_flag=True, **shows),
     )
 
 
@@ -176,10 +165,7 @@ question_options = together(
 
 def limit_option(default: int | None = None) -> Callable[[F], F]:
     """Add --limit; ``default`` None is no limit."""
-    kind = click.IntRange(1, MOST)
-    return click.option(
-        "--limit", type=kind, metavar="N", default=default, show_default=True, help="At most N."
-    )
+    return click.option("--limit", type=click.IntRange(1, MOST), default=default, show_default=True)
 
 
 def options(ctx: click.Context) -> dict[str, Any]:
@@ -218,7 +204,7 @@ def open_app(
         kind = SharedApp
     elif os.environ.get("KR_SERVER"):
         logger.warning("KR_SERVER is set; %s works on the local knowledge base", ctx.command_path)
-    app = kind.open(given.get("config"), given.get("kb"), progress=progress or TerminalProgress())
+    app = kind.open(given.get("config"), given.get("kb"), progress=progress or show_progress)
     if only_reads and not is_shared and not (app.store.exists() or app.settings.lessons_file.exists()):
         place = app.settings.knowledge_base
         logger.warning("there is no knowledge base at %s: `kr init` makes one", place)
@@ -419,19 +405,7 @@ def problem_lines(value: dict[str, Any]) -> Iterator[str]:
 # --- progress
 
 
-class TerminalProgress:
-    """Says on standard error what a research waits for, where a person watches."""
-
-    def asking(self, source: str) -> None:
-        self._show(f"asking {source} …")
-
-    def waiting(self) -> None:
-        self._show("waiting for another process that researches the same …")
-
-    def done(self) -> None:
-        self._show("")
-
-    @staticmethod
-    def _show(line: str) -> None:
-        if sys.stderr.isatty() and not is_dumb():
-            click.echo(f"\r\x1b[K{line}", err=True, nl=False)
+def show_progress(step: str) -> None:
+    """Say on standard error what a research waits for, where a person watches."""
+    if sys.stderr.isatty() and not is_dumb():
+        click.echo(f"\r\x1b[K{f'{step} …' if step else ''}", err=True, nl=False)

@@ -43,12 +43,7 @@ def search(app: "App", words: tuple[str, ...], framework: str | None, limit: int
     return app.search_all(" ".join(words), framework=framework, limit=limit)
 
 
-@common.kr_group(
-    "entries",
-    "kr entries list --framework vue --status stale",
-    "kr entries show vue-slots --report",
-    "kr entries restore vue-slots 2",
-)
+@common.kr_group("entries", "kr entries list --status stale", "kr entries show vue-slots --report")
 def command() -> None:
     """Look through the index, and change it by hand.
 
@@ -167,7 +162,6 @@ def _writer(session_id: str | None) -> Writer | None:
     "kr save zod \"How do I reject unknown keys?\" --file - <<'END'",
     "Use z.strictObject(…): unknown keys are errors then.",
     "END",
-    "kr save --request finding.yaml",
     'kr save zod "Strict objects?" --answer "Use z.strictObject." \\',
     '  --code-file strict.ts --verified-by "npm test" --session-id s-1',
     may_share=True,

@@ -29,13 +29,7 @@ Row = dict[str, Any]
 LISTED = "id date tags summary ref status held_because injected recurred recurred_after_injection"
 
 
-@common.kr_group(
-    "lessons",
-    "kr lessons inject --phase code-review --framework vue --query paging",
-    "kr lessons record --request return.yaml",
-    'kr lessons add "Rows stay blank" --fix "Set the row height" --tag vue',
-    'kr lessons search "row height"',
-)
+@common.kr_group("lessons", "kr lessons inject --phase code-review", 'kr lessons search "row height"')
 def command() -> None:
     """Lessons that agents learned from failures, in an append-only Markdown file."""
 

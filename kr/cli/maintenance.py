@@ -21,14 +21,10 @@ logger = logging.getLogger(__name__)
 Row = dict[str, Any]
 
 _FILE = click.Path(path_type=Path, dir_okay=True)
+_PORT = click.IntRange(0, 65535)
 
 
-@common.kr_group(
-    "db",
-    'sqlite3 "$(kr db path)" "SELECT * FROM hit_rate_by_day"',
-    "kr db backup",
-    "kr db restore kr-20261121T120000Z.db",
-)
+@common.kr_group("db", 'sqlite3 "$(kr db path)" "SELECT * FROM hit_rate_by_day"', "kr db backup")
 def db() -> None:
     """Find, check, upgrade, back up, restore and copy the database."""
 
@@ -177,28 +173,18 @@ def mcp(ctx: click.Context, /) -> int:
     A program that speaks MCP starts this by itself: give it the command kr and the argument mcp.
     """
     from kr.server.mcp import serve_stdio  # heavy
-    from kr.server.worker import RequestProgress  # heavy
+    from kr.server.worker import notify_client  # heavy
 
     if sys.stdin is not None and sys.stdin.isatty():
         click.echo("kr speaks MCP here, to a program that starts it; Ctrl-C ends it", err=True)
-    with common.open_app(ctx, progress=RequestProgress(), may_share=True) as app:
+    with common.open_app(ctx, progress=notify_client, may_share=True) as app:
         return serve_stdio(app)
 
 
 @common.kr_command("serve", "kr serve", "KR_TOKEN=... kr serve --host 0.0.0.0 --allow-host kr")
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on."
-)
-@click.option(
-    "--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one."
-)
-@click.option(
-    "--allow-host",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    help="A host name that this server is called by, as in http://NAME:8765; may be repeated.",
-)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8765, show_default=True, type=_PORT, help="0 takes a free one.")
+@click.option("--allow-host", "names", multiple=True, metavar="NAME", help="A name that it is called by.")
 def serve(ctx: click.Context, /, host: str, port: int, names: tuple[str, ...]) -> int:
     """Serve agents over HTTP (/v1, /openapi.json) and MCP (/mcp), and people with a page at /.
 
@@ -208,8 +194,8 @@ def serve(ctx: click.Context, /, host: str, port: int, names: tuple[str, ...]) -
     """
     try:
         from kr.server.serve import serve  # heavy
-        from kr.server.worker import RequestProgress  # heavy
+        from kr.server.worker import notify_client  # heavy
     except ModuleNotFoundError as error:
         raise NotInstalled("serve", error.name or "fastapi") from error
-    with common.open_app(ctx, progress=RequestProgress()) as app:
+    with common.open_app(ctx, progress=notify_client) as app:
         return serve(app, host, port, names, os.environ)

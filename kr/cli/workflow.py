@@ -22,22 +22,10 @@ if TYPE_CHECKING:
 _LISTED = "workflow_id status current_step updated_at state_file"
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
-_STATE = click.option(
-    "--state",
-    type=_FILE,
-    metavar="FILE",
-    help="The state file. Default: workflow_state.json in the working directory.",
-)
+_STATE = click.option("--state", type=_FILE, metavar="FILE", help="Default: workflow_state.json, here.")
 
 
-@common.kr_group(
-    "workflow",
-    "kr workflow validate deployment",
-    "kr workflow start sprint-warmup --set max_calls=5",
-    "kr workflow approve approve_deployment --note 'change 4711'",
-    "kr workflow run",
-    "kr workflow report",
-)
+@common.kr_group("workflow", "kr workflow start sprint-warmup --set max_calls=5", "kr workflow report")
 def command() -> None:
     """Workflows: templates of steps that run, stop, wait for an approval and go on.
 

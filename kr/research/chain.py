@@ -66,13 +66,13 @@ def lease(run: Run) -> Iterator[bool]:
         is_ours = run.write(acquire, otherwise=True)
         has_waited = not is_ours
         if has_waited:
-            progress.waiting()
+            progress("waiting for another process that researches the same")
             try:
                 while not is_ours and run.time_left() > 0:
                     cancellation.sleep(_POLL_SECONDS)
                     is_ours = run.write(acquire, otherwise=True)
             finally:
-                progress.done()
+                progress("")
         beating.start()
         yield has_waited
     finally:
@@ -139,7 +139,7 @@ class Chain:
             self._settle(source, "unavailable", started, reason="circuit open")
             return True
         logger.info("asking %s", name)
-        run.service.progress.asking(name)
+        run.service.progress(f"asking {name}")
         try:
             answer = _cleaned(source.ask(ask, timeout=min(run.timeout, run.time_left() / share)))
         except SourceFailure as failure:
@@ -153,7 +153,7 @@ class Chain:
             self._note(circuit, None)
             self._take(source, answer, started)
         finally:
-            run.service.progress.done()
+            run.service.progress("")
         return True
 
     def _take(self, source: Source, answer: Answer, started: float) -> None:

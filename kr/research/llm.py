@@ -16,8 +16,9 @@ from typing import Any
 from kr import cancellation
 from kr.errors import SourceFailure, SourceTimeout
 from kr.models import Answer, Query, Related, kind_of
+from kr.research.decide import Lookup
 from kr.research.report import Synthesis, address_of
-from kr.research.run import Lookup, Run
+from kr.research.run import Run
 from kr.text import one_line, strip_invisible
 
 logger = logging.getLogger(__name__)
@@ -209,7 +210,7 @@ def choose(run: Run, related: Sequence[Related]) -> Lookup | None:
     asked = {"request": {name: getattr(run.query, name) for name in names}, "entries": shown}
     prompt = json.dumps(asked, ensure_ascii=False, indent=1)
     timeout = min(_CHOICE_SECONDS, float(run.config.timeout_seconds), run.time_left())
-    run.service.progress.asking("the language model")
+    run.service.progress("asking the language model")
     try:
         reply = _complete(run, _CHOOSE, prompt, timeout=timeout, temperature=0.0)
         number = _read_choice(reply, len(candidates))
@@ -218,7 +219,7 @@ def choose(run: Run, related: Sequence[Related]) -> Lookup | None:
         run.notes.append(f"judge: {failure.reason}; no candidate was taken")
         return None
     finally:
-        run.service.progress.done()
+        run.service.progress("")
     if number is None:
         return None
     chosen = candidates[number - 1]

@@ -24,20 +24,9 @@ _NOTIFY: contextvars.ContextVar[Callable[[str], object] | None] = contextvars.Co
 )
 
 
-class RequestProgress:
-    """Notifies the client of the request at work, if it wants to know; see ``kr.research.progress``."""
-
-    def asking(self, source: str) -> None:
-        self._notify(f"asking {source}")
-
-    def waiting(self) -> None:
-        self._notify("waiting for another agent that researches the same")
-
-    def done(self) -> None:
-        """Nothing: the answer, or the next step, says it."""
-
-    @staticmethod
-    def _notify(step: str) -> None:
+def notify_client(step: str) -> None:
+    """Notify the client of the request at work of its step, if it wants to know; see ``kr.research.service.Progress``."""
+    if step:
         check()
         if (notify := _NOTIFY.get()) is not None:
             notify(step)

@@ -65,34 +65,6 @@ def test_what_is_asked_in_json_needs_no_yaml(project: Project) -> None:
     assert modules & {"yaml", "shutil"} == set()
 
 
-def test_a_model_that_judges_costs_a_hit_nothing(project: Project) -> None:
-    fill(project)
-    ask(project)
-    modules, _ = ask(project)
-    project.env |= {"KR_JUDGE": "llm", "KR_LLM": '{"base_url": "http://127.0.0.1:9", "model": "m"}'}
-    ask(project)
-    assert ask(project)[0] == modules
-
-
-def test_a_hit_by_the_same_keywords_imports_no_library(project: Project) -> None:
-    fill(project)
-    ask(project)
-    modules, printed = ask(project, topic="the virtual scrolling")
-    assert json.loads(printed)["results"]["match"]["tier"] == "framework+keywords"
-    assert modules & _LIBRARIES == set()
-    assert sum(name.startswith("kr.") for name in modules) <= _MOST_MODULES
-
-
-def test_candidates_import_no_library_but_the_one_that_ranks(project: Project) -> None:
-    fill(project)
-    ask(project)
-    offered = {"topic": "long scrolling lists", "config_overrides": {"if_unsure": "candidates"}}
-    modules, printed = ask(project, **offered)
-    assert json.loads(printed)["status"] == "candidates"
-    assert modules & _LIBRARIES == set()
-    assert "rapidfuzz" in modules
-
-
 def test_a_hit_without_a_version_imports_no_library(project: Project) -> None:
     (project.root / ".git").mkdir()  # what else comes and goes above it is none of its concern
     (project.root / "package-lock.json").write_text(

@@ -12,37 +12,6 @@ import pytest
 from tests.support.program import Project
 from tests.support.stores import ROOT
 
-WRAPPED = """
-import signal, sys, time
-import kr.cli.main as main
-
-def work(arguments):
-    try:
-        signal.raise_signal(int(sys.argv[1]))
-        time.sleep(20)
-    except BaseException as error:
-        raise ValueError(f"native code saw {error!r}")
-
-main._run = work
-sys.exit(main.main([]))
-"""
-
-
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_what_native_code_makes_of_a_signal_ends_with_its_status(
-    project: Project, number: int, status: int
-) -> None:
-    began = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-c", WRAPPED, str(int(number))],
-        capture_output=True,
-        env=project.environ(),
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (status, b"")
-    assert time.monotonic() - began < 15
-
 
 def test_an_interrupt_before_the_handlers_are_there_just_ends_it(project: Project, tmp_path: Path) -> None:
     (tmp_path / "click.py").write_text("import signal; signal.raise_signal(signal.SIGINT)")

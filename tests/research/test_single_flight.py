@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kr.cli.common import show_progress
 from kr.research.chain import lease, lease_key
 from kr.store import ledger
 from tests.support.mcp_servers import context7_server
@@ -27,6 +28,7 @@ class Screen(io.StringIO):
 def test_a_terminal_sees_that_another_process_is_waited_for(tmp_path: Path) -> None:
     shown = Screen()
     with Project(tmp_path / "project").app() as app, redirect_stderr(shown):
+        app.research.progress = show_progress
         run, other = run_of(app), "another"
 
         def let_go() -> None:

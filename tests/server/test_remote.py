@@ -157,8 +157,6 @@ def test_what_is_no_server_of_kr_is_told_alike_by_every_command(server: Served, 
         (("research", "vue", "How are rows kept?"), ""),
         (("search", "rows"), ""),
         (("stats",), ""),
-        (("entries", "show", "vue-rows"), ""),
-        (("rate", "vue-rows", "--worked"), ""),
         (saved, ""),
         (("lessons", "inject", "--phase", "dev-execution"), ""),
     )

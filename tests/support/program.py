@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from kr.app import App
-from kr.cli.common import TerminalProgress
 from kr.models import Entry, to_plain
 from kr.settings import load_settings
 from kr.store import saving
@@ -104,13 +103,7 @@ class Project:
     def app(self) -> App:
         environ = self.environ()
         settings = load_settings(config=None, knowledge_base=None, environ=environ, cwd=self.root)
-        return App(
-            settings,
-            environ=environ,
-            cwd=self.root,
-            progress=TerminalProgress(),
-            clock=self.clock,
-        )
+        return App(settings, environ=environ, cwd=self.root, clock=self.clock)
 
     def research(self, document: Mapping[str, Any] | None = None, **options: Any) -> dict[str, Any]:
         """Answer a request in this process."""
