@@ -12,9 +12,7 @@ VARIABLES = {
     "KR_CONFIG": "The configuration file, where `--config` does not name one.",
     "KR_DATABASE_URL": "Where the database is: `sqlite:////absolute/path.db`, three slashes for a relative one, or "
     "`postgresql+psycopg://user:password@host:5432/database` ([PostgreSQL](postgresql.md)). "
-    "Default: `kr.db` in the knowledge base. With `--kb DIR` it is `DIR/kr.db` whatever this says. Folders "
-    "that name one database share its entries: it holds the text of every report, and `kr doctor --repair` makes the "
-    "Markdown files that a folder lacks.",
+    "Default: `kr.db` in the knowledge base.",
     "KR_FORMAT": "The output format, `yaml`, `json` or `text`, where `--format` names none.",
     "KR_PHASE": "The phase of agents whose type does not say it, for [`kr hook`](commands/hook.md).",
     "KR_STORY_KEY": "The story that is worked on, for [`kr hook`](commands/hook.md).",
@@ -43,36 +41,22 @@ _HEAD = """\
 
 [`kr init`](commands/init.md) writes a `kr.yaml` that holds every key with its default, commented out.
 
-**Where the file is looked for.** `--config FILE`, else the variable `KR_CONFIG`, else the working directory and the
-folders above it: in each folder `kr.yaml`, then `_bmad/bso/config.yaml`, then `config.yaml`, the nearest folder
-first. A `config.yaml` without a `knowledge_research` section belongs to another program and is passed over.
-Without a file the defaults apply, and the project root is the nearest folder upwards that holds `.git`, `_bmad` or
-`_bmad-output`, else the nearest with a dependency file such as `package.json`.
-
-**Where the knowledge base is.** Where nothing names one: `.kr` in the project's root; `_bmad-output/knowledge-base` in a
-BMAD project (a folder `_bmad` or `_bmad-output`); without a project your own, `$XDG_DATA_HOME/kr` (`~/.local/share/kr`).
-All worktrees of a git repository share that of the main checkout.
-
-**Your own file.** `$XDG_CONFIG_HOME/kr/kr.yaml` (`~/.config/kr/kr.yaml`) is read first: it holds, key by key, where
-the project's file says nothing. A server is one key.
+**Where the file is.** `--config FILE`, else `KR_CONFIG`, else the nearest of `kr.yaml`, `_bmad/bso/config.yaml` and
+`config.yaml` (only with a `knowledge_research` section) in the working directory and the folders above it. Without a file the
+defaults apply. Your own `$XDG_CONFIG_HOME/kr/kr.yaml` (`~/.config/kr/kr.yaml`) holds, key by key, where the project's says nothing.
 
 **Trust.** Whoever writes a repository writes its `kr.yaml`. What that says of programs to start, variables to expand,
-keys, endpoints, private addresses and folders outside of the project (a server of `servers` that is not the shipped one,
-a `folder` of `sources`, `url`, `base_url`, `api_key_env`, `allow_private_addresses`) is therefore left out, and named on
-standard error, until you say with [`kr trust`](commands/trust.md) that you trust the file as it is. Your own file, one that
-`--config` or `KR_CONFIG` names, and variables need no trust. Every command names what is left out. Trust
-is remembered in `$XDG_STATE_HOME/kr/trust` (`~/.local/state/kr/trust`), for one path with one content; what a program
-that you trust reads from the project is not looked at.
+keys, endpoints, private addresses and folders outside of the project is therefore left out, and named on standard error,
+until you say with [`kr trust`](commands/trust.md) that you trust the file as it is. Your own file, one that `--config` or
+`KR_CONFIG` names, and variables need no trust.
 
 **What overrides what.** `--kb` before the environment, the environment before the file. A variable is `KR_` and the
-key below `knowledge_research` in capitals, nested keys after `__`. An empty variable counts as not set; `null` is
-null; a list is a YAML or JSON list or words separated by commas; a mapping is a YAML or JSON mapping and replaces the
-file's. `KR_MAX_ENTRIES` is `max_entries`, `KR_CIRCUIT_BREAKER__FAILURES` is `circuit_breaker.failures`.
+key below `knowledge_research` in capitals, nested keys after `__`: `KR_CIRCUIT_BREAKER__FAILURES` is
+`circuit_breaker.failures`. An empty variable counts as not set; a list is words separated by commas, or YAML as a mapping is.
 
 **Paths.** A relative path in the file is relative to the project root: the folder that holds the file, or the folder
-above `_bmad/`. One on the command line or in the environment is relative to the working directory. `{project-root}`
-expands, and `{output_folder}`: the top-level key `output_folder` of the same file, else what BMAD's own `config.toml` or
-`config.yaml` say, else `_bmad-output`. An absolute output folder stays absolute.
+above `_bmad/`. `{project-root}` expands, and `{output_folder}`: the file's own key, else what BMAD's `config.toml` or
+`config.yaml` say, else `_bmad-output`.
 
 **Secrets.** `${NAME}` and `${NAME:-default}` expand from the environment in `url`, `base_url`, and in the values of
 `headers` and `env`. They are never written to a log, a report, the database or an answer.
@@ -97,9 +81,7 @@ def configuration_page() -> str:
     for outer in fields(Configuration):
         parts.append(f"## {outer.name}\n\n{outer.metadata['help']}\n")
         rows = [_row(path[1:], key) for path, key in keys(outer.metadata["kind"].section, outer.name)]
-        parts.append(
-            "\n".join(["| key | what it is for | allowed | default |", "|---|---|---|---|", *rows]) + "\n"
-        )
+        parts.append("\n".join(["| key | what it is for | default |", "|---|---|---|", *rows]) + "\n")
     parts.append("## Other variables\n")
     rows = [f"| `{name}` | {text} |" for name, text in {**VARIABLES, **_OTHERS}.items()]
     parts.append("\n".join(["| variable | what it is for |", "|---|---|", *rows]) + "\n")
@@ -111,7 +93,8 @@ def configuration_page() -> str:
 def _row(path: tuple[str, ...], key: Field[Any]) -> str:
     kind, name = key.metadata["kind"], f"`{'.'.join(path)}`"
     if kind.section is not None and key.name != "servers":
-        return f"| {name} | {key.metadata['help']} | a mapping of the keys below | |"
+        return f"| {name} | {key.metadata['help']} | |"
     default = key.default if key.default is not MISSING else key.default_factory()  # type: ignore[misc]
     shown = json.dumps(plain(default), ensure_ascii=False)
-    return f"| {name} | {key.metadata['help']} | {kind.allowed} | `{shown}` |"
+    choice = f" Allowed: {kind.allowed.removeprefix('one of ')}." if kind.allowed.startswith("one of") else ""
+    return f"| {name} | {key.metadata['help']}{choice} | `{shown}` |"

@@ -44,16 +44,11 @@ class ExpressionError(Exception):
         super().__init__(f"`{one_line(text, 200)}`: {problem}")
 
 
-def require_cel() -> None:
-    """Raise ``NotInstalled`` where the extra ``kr[workflows]`` is not installed."""
-    if cel is None:
-        raise NotInstalled("workflows", "cel-expr-python")
-
-
 @lru_cache(maxsize=1024)
 def compile_expression(text: str, names: tuple[str, ...]) -> Any:
-    """Compile over ``SCOPE`` and the further ``names``. Raises ``ExpressionError``."""
-    require_cel()
+    """Compile over ``SCOPE`` and the further ``names``. Raises ``ExpressionError``, or ``NotInstalled`` without the extra."""
+    if cel is None:
+        raise NotInstalled("workflows", "cel-expr-python")
     a_map = cel.Type.Map(cel.Type.STRING, cel.Type.DYN)
     kinds = dict.fromkeys(names, cel.Type.DYN) | dict.fromkeys(SCOPE, a_map)
     try:

@@ -12,7 +12,7 @@ from kr.workflows.expressions import as_text
 from kr.workflows.model import Instance, Run
 
 _LONGEST_RESULT = 4_000
-MARKS = {"completed": "✓", "failed": "✗", "skipped": "–", "running": "…", "waiting": "?", "pending": " "}
+_MARKS = {"completed": "✓", "failed": "✗", "skipped": "–", "running": "…", "waiting": "?", "pending": " "}
 
 
 def render_report(instance: Instance) -> str:
@@ -58,7 +58,7 @@ def _header(instance: Instance) -> list[str]:
         "Started": instance.started_at,
         "Ended": instance.completed_at,
         "Duration": duration(instance.started_at, instance.completed_at),
-        "Steps": ", ".join(f"{numbers[status]} {status}" for status in MARKS if status in numbers),
+        "Steps": ", ".join(f"{numbers[status]} {status}" for status in _MARKS if status in numbers),
         "Path": " → ".join(instance.path) or None,
         **{f"Parameter {name}": value for name, value in instance.params.items()},
     }
@@ -79,7 +79,7 @@ def _table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]
 def _status(run: Run) -> str:
     more = [f"{run.attempts} attempts"] if run.attempts > 1 else []
     more += ["interrupted"] if run.interruptions else []
-    return f"{MARKS[run.status]} {run.status}".strip() + (f" ({', '.join(more)})" if more else "")
+    return f"{_MARKS[run.status]} {run.status}".strip() + (f" ({', '.join(more)})" if more else "")
 
 
 def _row(run: Run, name: str) -> Sequence[object]:

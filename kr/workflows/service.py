@@ -16,7 +16,6 @@ from kr.store import ledger
 from kr.store.files import write_new
 from kr.store.ledger import WorkflowRow
 from kr.times import to_text
-from kr.workflows.expressions import require_cel
 from kr.workflows.files import (
     DEFAULT_NAME,
     find_template,
@@ -145,7 +144,6 @@ class Workflows:
             return [asdict(row) for row in ledger.workflows(tx, limit)]
 
     def _read(self, name: str) -> tuple[Path, Template | None, list[Problem]]:
-        require_cel()
         path = find_template(name, self.app.cwd)
         try:
             return path, *read_template(path.read_bytes())
@@ -165,7 +163,6 @@ class Workflows:
             yield file, read_state(file)
 
     def _run(self, file: Path, instance: Instance, event: Event) -> Instance:
-        require_cel()
         runner = Runner(
             file,
             environ=self.app.environ,

@@ -109,12 +109,6 @@ def test_what_a_person_broke_is_told(path: Path, old: str, new: str, told: str) 
     assert path.read_text() == text.replace(old, new, 1)
 
 
-def test_bytes_that_are_no_text_are_told(path: Path) -> None:
-    path.write_bytes(b'{\n  "a": "\xff"}')
-    with pytest.raises(WorkflowError, match=r"the state is broken: Invalid JSON"):
-        read_state(path)
-
-
 def test_a_missing_file_is_told(path: Path) -> None:
     with pytest.raises(WorkflowError, match="there is no such state file; kr workflow start makes one"):
         read_state(path)
@@ -180,12 +174,6 @@ def test_the_project_s_own_folder_first_then_nested_ones_then_anywhere_then_what
     assert find_template("deployment.md", tmp_path) == nested
     own = put(tmp_path, "knowledge", "workflow", "templates", "deployment.md")
     assert find_template("deployment", tmp_path) == own
-
-
-def test_the_nearest_of_several_is_taken(tmp_path: Path) -> None:
-    put(tmp_path, "a", "b", "c", "mine.md")
-    near = put(tmp_path, "z", "mine.md")
-    assert find_template("mine", tmp_path) == near
 
 
 def test_installed_and_hidden_folders_are_passed_over(tmp_path: Path) -> None:

@@ -50,12 +50,6 @@ def test_research_with_its_fields_flat_is_of_the_workflow_s_session(project: Pro
     assert first != second
 
 
-def test_research_with_a_question_alone_derives_the_rest(project: Project) -> None:
-    step = run(project, "research", {"framework": "vue", "question": "How do I make an option repeatable?"})
-    assert step["result"]["status"] == "degraded"
-    assert project.sql("SELECT framework_version FROM requests") == [("unknown",)]
-
-
 def test_a_request_that_is_wrong_fails_its_step_with_what_is_wrong(project: Project) -> None:
     step = run(project, "research", {**VUE, "topic": " "}, status=1)
     assert step["status"] == "failed"

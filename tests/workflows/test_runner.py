@@ -1,11 +1,9 @@
 """The runner with real processes: what they say, hand over and leave behind."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -100,10 +98,6 @@ def test_failures_are_told(tmp_path: Path, command: str | list[str], told: str) 
     assert told in (step.details or "")
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
-    assert "can't be started in nowhere: No such file" in (one(tmp_path, "true", cwd="nowhere").details or "")
-
-
 def test_output_is_bounded_to_its_end(tmp_path: Path) -> None:
     step = one(tmp_path, "yes 0123456789 | head -c 3000000; echo; echo end")
     assert result(step)["stdout"].endswith("\nend")
@@ -139,11 +133,6 @@ def test_what_a_command_leaves_in_the_background_is_not_waited_for(tmp_path: Pat
     assert time.monotonic() - began < 60
     assert (step.status, step.details) == ("completed", "started")
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
-
-
-def test_retries_until_it_works(tmp_path: Path) -> None:
-    step = one(tmp_path, "echo x >> tries; test $(wc -l < tries) -eq 3", retries=5)
-    assert (step.status, step.attempts) == ("completed", 3)
 
 
 def test_sub_tasks_run_side_by_side(tmp_path: Path) -> None:
@@ -293,13 +282,3 @@ def test_no_record_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     steps = [action("a"), parallel("p", "[1, 2]"), action("b", "sleep 100", timeout_seconds=0.1, retries=1)]
     assert run(tmp_path, make(steps)).status == "failed"
     assert [path.name for path in tmp_path.iterdir()] == ["workflow_state.json"]
-
-
-def test_threads_do_not_stay(tmp_path: Path) -> None:
-    before = threading.active_count()
-    run(tmp_path, make([parallel("p", "params.items", "true")], items=list(range(8))))
-    deadline = time.monotonic() + 20
-    while threading.active_count() > before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert threading.active_count() <= before
-    assert json.loads((tmp_path / "workflow_state.json").read_text())["status"] == "completed"

@@ -52,12 +52,6 @@ class TestDeployment:
             assert f"{name}: is required (The s" in done.stderr.decode()
         assert not (project.root / "workflow_state.json").exists()
 
-    def test_simulated_it_needs_no_command(self, project: Project) -> None:
-        state = start(
-            project, "deployment", "--set", "environment=production", "--set", "servers=a,b", "--simulate"
-        )
-        assert (state["status"], state["params"]["deploy_command"]) == ("completed", "<deploy_command>")
-
     def test_production_waits_for_its_approval(self, project: Project) -> None:
         state = start(project, "deployment", "--set", "environment=production", *self.SETS)
         assert (state["status"], state["current_step"]) == ("waiting", "approve_deployment")
@@ -83,15 +77,6 @@ class TestDeployment:
         assert (steps(state)["run_tests"], steps(state)["approve_deployment"]) == ("skipped", "skipped")
         assert (project.root / "b").exists()
 
-    def test_a_test_that_fails_ends_it(self, project: Project) -> None:
-        sets = ("--set", "environment=staging")
-        failing = [
-            part.replace("test_command=true", "test_command=echo 1 failed; false") for part in self.SETS
-        ]
-        state = start(project, "deployment", *sets, *failing, status=1)
-        assert (state["status"], state["current_step"]) == ("failed", None)
-        assert set(list(steps(state).values())[1:]) == {"pending"}
-
     def test_a_hostile_server_name_is_a_name(self, project: Project) -> None:
         hostile = json.dumps(["$(touch pwned)", "a; touch pwned", "'b'"])
         sets = (
@@ -112,8 +97,10 @@ class TestDeployment:
         assert not (project.root / "pwned").exists()
 
     def test_simulated_it_runs_nothing_and_says_so(self, project: Project) -> None:
-        state = start(project, "deployment", "--set", "environment=production", *self.SETS, "--simulate")
+        sets = ("--set", "environment=production", "--set", "servers=a,b")
+        state = start(project, "deployment", *sets, "--simulate")
         assert (state["status"], state["is_simulated"]) == ("completed", True)
+        assert state["params"]["deploy_command"] == "<deploy_command>"
         assert set(steps(state).values()) == {"completed"}
         assert not [name for name in ("a", "b") if (project.root / name).exists()]
         text = report(project, "deployment")
@@ -162,11 +149,6 @@ class TestSprintWarmup:
             depending.use_context7(server.url)
             assert start(depending, "sprint-warmup", "--simulate")["status"] == "completed"
             assert server.calls() == []
-
-    def test_where_no_source_answers_the_steps_say_so(self, depending: Project) -> None:
-        state = start(depending, "sprint-warmup")
-        assert state["status"] == "completed"
-        assert state["variables"]["researched"] == ["degraded"] * 3
 
 
 class TestRetrospective:
