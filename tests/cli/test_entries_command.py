@@ -190,7 +190,7 @@ def test_a_restored_database_is_not_undone_by_what_stands_beside_it(project: Pro
 
 def test_a_wide_terminal_shows_lists_as_tables_and_a_narrow_one_as_paragraphs(project: Project) -> None:
     project.run("save", "vue", "How is a slot filled?", "--answer", "Use `<template #name>`.")
-    wide = seen(project, "entries", "list", more={}, columns=140).splitlines()
+    wide = seen(project, "entries", "list", more={"COLUMNS": "140"}).splitlines()
     assert wide[0].split() == [
         "id",
         "question",
@@ -202,6 +202,6 @@ def test_a_wide_terminal_shows_lists_as_tables_and_a_narrow_one_as_paragraphs(pr
         "accessed",
     ]
     assert wide[1].index("How is a slot filled?") == wide[0].index("question")
-    narrow = seen(project, "entries", "list", more={}, columns=50)
+    narrow = seen(project, "entries", "list", more={"COLUMNS": "50"})
     assert "question How is a slot filled?" in " ".join(narrow.split())
     assert max(map(len, narrow.splitlines())) <= 50
