@@ -9,17 +9,21 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import httpx2
 
+from kr.documents.text import to_markdown
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
+from kr.models import Passage
 from kr.settings.model import ModelServer
 from kr.sources.network import (
     CheckedTransport,
     FetchRefused,
     Network,
     connection_reason,
+    in_thread,
     run,
     status_failure,
 )
@@ -82,10 +86,23 @@ async def exchange(
             ) as client,
             client.stream(method, url, headers=dict(headers), content=content) as response,
         ):
-            data = await _read(response, max_bytes + 1) if response.is_success else b""
-            is_cut = len(data) > max_bytes
+            data = bytearray()
+            if response.is_success:
+                if response.headers.get("content-encoding", "gzip").strip().lower() not in {
+                    "identity",
+                    "gzip",
+                }:
+                    raise SourceFailure("the content encoding was not asked for")
+                # What is compressed is unpacked piece by piece, and no further.
+                async for piece in response.aiter_bytes():
+                    data += piece
+                    if len(data) > max_bytes:
+                        break
             return Reply(
-                status=response.status_code, headers=response.headers, data=data[:max_bytes], is_cut=is_cut
+                status=response.status_code,
+                headers=response.headers,
+                data=bytes(data[:max_bytes]),
+                is_cut=len(data) > max_bytes,
             )
     except httpx2.TimeoutException as error:
         raise SourceTimeout("no answer in time") from error
@@ -97,18 +114,6 @@ async def exchange(
         raise SourceFailure(connection_reason(error)) from error
     except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
         raise SourceFailure("the connection was cut or the answer is no HTTP") from error
-
-
-async def _read(response: httpx2.Response, most: int) -> bytes:
-    """Read a body until ``most`` decoded bytes are there; a compressed one is unpacked piece by piece, and no further."""
-    if response.headers.get("content-encoding", "").strip().lower() not in {"", "identity", "gzip"}:
-        raise SourceFailure("the content encoding was not asked for")
-    data = bytearray()
-    async for piece in response.aiter_bytes():
-        data += piece
-        if len(data) >= most:
-            break
-    return bytes(data[:most])
 
 
 # --- JSON of servers that the user configured, perhaps private
@@ -184,25 +189,18 @@ def complete(
 # --- strangers' pages
 
 
-@dataclass(frozen=True, kw_only=True)
-class Page:
-    """A page that was read. ``url`` is where it was after the redirects; ``is_cut``: there was more."""
+async def fetch_page(url: str, *, network: Network) -> Passage:
+    """Read the page at ``url`` as Markdown; the passage's is where it was after the redirects.
 
-    url: str
-    media_type: str
-    text: str = field(repr=False)
-    is_cut: bool = False
-
-
-async def fetch_page(url: str, *, network: Network) -> Page:
-    """Read the page at ``url``. Raises ``FetchRefused``, ``SourceTimeout``, ``SourceFailure`` (the server's fault), without the URL."""
+    Raises ``FetchRefused``, ``SourceTimeout``, ``SourceFailure`` (the server's fault), without the URL.
+    """
     target = checked_url(url)
     for _ in range(MAX_REDIRECTS + 1):
         reply = await exchange(
             "GET", target, network=network, max_bytes=MAX_PAGE, headers={"Accept": _ACCEPT}
         )
         if reply.status not in {301, 302, 303, 307, 308}:
-            return _page(target, reply)
+            return await in_thread(partial(_page, str(target), reply))
         target = _next(target, reply)
     raise FetchRefused(f"more than {MAX_REDIRECTS} redirects")
 
@@ -239,17 +237,17 @@ def _next(current: httpx2.URL, reply: Reply) -> httpx2.URL:
     return target
 
 
-def _page(url: httpx2.URL, reply: Reply) -> Page:
+def _page(url: str, reply: Reply) -> Passage:
     if not reply.is_success:
         raise SourceFailure(f"HTTP {reply.status}")
     content_type = reply.headers.get("content-type", "")
     media_type = content_type.partition(";")[0].strip().lower()
     if not _TEXT.fullmatch(media_type) or _BINARY.match(reply.data):
         raise FetchRefused("the content is no text")
-    text = decode(reply.data, content_type)
-    if not text.strip():
-        raise SourceFailure("the page is empty")
-    return Page(url=str(url), media_type=media_type, text=text, is_cut=reply.is_cut)
+    found = to_markdown(decode(reply.data, content_type), media_type=media_type)
+    if not found.text.strip():
+        raise SourceFailure("the page has no text")
+    return Passage(text=found.text, title=found.title, url=url, is_cut=reply.is_cut or found.is_cut)
 
 
 def decode(data: bytes, content_type: str) -> str:

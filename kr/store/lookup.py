@@ -200,9 +200,11 @@ def counts(tx: Transaction, session_id: str, story_key: str) -> tuple[int, int]:
         "SELECT count(*) FROM source_calls WHERE session_id = :session AND story_key = :story AND charged"
     )
     [row] = tx.rows(
-        f"SELECT (SELECT count(*) FROM entries), ({charged})", session=session_id, story=story_key
+        f"SELECT (SELECT count(*) FROM entries) AS live, ({charged}) AS spent",
+        session=session_id,
+        story=story_key,
     )
-    return row[0], row[1]
+    return row["live"], row["spent"]
 
 
 def to_entry(row: Row, *, status: str | None = None) -> Entry:
@@ -252,7 +254,7 @@ def has_ended(tx: Transaction, request_id: str) -> bool:
 
 def index_entry(tx: Transaction, entry: Entry) -> None:
     """Write an entry's row in place of the one it has, with its wordings and its report."""
-    wordings = tx.rows(
+    wordings = tx.column(
         "SELECT topic || ' ' || question FROM wordings WHERE entry_id = :id ORDER BY id", id=entry.id
     )
     report = tx.value("SELECT text FROM report_texts WHERE sha256 = :sha256", sha256=entry.sha256) or ""
@@ -260,7 +262,7 @@ def index_entry(tx: Transaction, entry: Entry) -> None:
         "topic": searchable(entry.topic),
         "tags": searchable(" ".join(entry.tags)),
         "question": searchable(entry.question or ""),
-        "wordings": searchable(" ".join(row[0] for row in wordings)),
+        "wordings": searchable(" ".join(wordings)),
         "report": searchable(_TEMPLATE.sub("", report)),
     }
     if tx.is_postgresql:

@@ -54,8 +54,8 @@ def test_restructured_text_reads_as_markdown() -> None:
         "   :linenos:\n\n   import a\n\nPart\n----\n\n.. toctree::\n\n   other\n\n.. note:: Mind this.\n"
     )
     assert told(text, "a.rst") == [
-        ("t: Title", "See `a.run` and docs.\n\nUse it:\n\n```\nrun()\n```\n\n```python\nimport a\n```"),
-        ("t: Title > Part", "**note:** Mind this."),
+        ("t: Title", "See `a.run` and `docs`.\n\nUse it:\n\n```\nrun()\n```\n\n```python\nimport a\n```"),
+        ("t: Title > Part", ".. note:: Mind this."),
     ]
 
 

@@ -52,11 +52,6 @@ def titles(found: Answer) -> list[str]:
     return [passage.title or "" for passage in found.passages]
 
 
-def test_it_costs_nothing(tmp_path: Path) -> None:
-    source = LocalDocs((tmp_path,), {})
-    assert (source.name, source.is_charged) == ("local_docs", False)
-
-
 def test_a_real_package_answers_in_its_own_words(tmp_path: Path) -> None:
     install_click(tmp_path)
     found = answer("click", "How do I prompt for a password and hide the input?", tmp_path)
@@ -143,13 +138,6 @@ def test_of_two_packages_of_one_name_the_one_that_says_more_answers(tmp_path: Pa
     assert titles(answer("redis", "How do I send several commands in one round trip?", tmp_path)) == [
         "redis.pipeline"
     ]
-
-
-def test_a_changed_file_is_found_anew(tmp_path: Path) -> None:
-    node(tmp_path, "moving", {"README.md": "# moving\n\nUse `old_way` to start."})
-    assert "old_way" in answer("moving", "How do I start?", tmp_path).passages[0].text
-    (tmp_path / "node_modules" / "moving" / "README.md").write_text("# moving\n\nUse `new_way_now` to start.")
-    assert "new_way_now" in answer("moving", "How do I start?", tmp_path).passages[0].text
 
 
 def test_a_hostile_package_neither_raises_nor_hangs(tmp_path: Path) -> None:
