@@ -1,4 +1,4 @@
-"""Which entry is served, in which order the others are offered, and what a research's status is. Pure: values with reasons out.
+"""Which entry is served, and in which order the others are offered. Pure: values with reasons out.
 
 kr answers by itself only on an exact match: the same topic, a known wording, the same keywords in the same order. Everything else is a
 ranked list, and the asker chooses.
@@ -13,7 +13,6 @@ from math import log1p
 from typing import TYPE_CHECKING, Literal
 
 from kr.models import (
-    LOCAL_DOCS,
     NO_RATINGS,
     PLACEHOLDER,
     TIERS,
@@ -24,8 +23,7 @@ from kr.models import (
     Query,
     Ratings,
     Related,
-    ResearchStatus,
-    SourceAttempt,
+    ResearchResults,
     Tier,
 )
 from kr.text import (
@@ -356,6 +354,55 @@ def _need_words(framework: str, *texts: str) -> set[str]:
     return {stem(word) for word in search_words(*texts, but=frozenset(tokens(framework)))}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """What the cache holds for a request: an exact entry, candidates, or neither (a miss).
+
+    ``known`` is the entry that is served (``is_hit``), or stale, or refused, ``match`` says why, and ``report`` is its text.
+    ``related`` are the candidates, best first; ``offer`` is the text of the first one, where it is worth reading unasked.
+    """
+
+    known: Candidate | None = None
+    match: Match | None = None
+    report: str | None = None
+    is_hit: bool = False
+    related: tuple[Related, ...] = ()
+    offer: str | None = None
+
+    @property
+    def entry(self) -> Entry | None:
+        return self.known.entry if self.known else None
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether an entry for this very request is there, which is to be researched again."""
+        return self.known is not None and not self.is_hit and self.known.refusal is None
+
+    @property
+    def is_offer(self) -> bool:
+        """Whether there is something to choose from; what was rated wrong is offered with its note."""
+        return not self.is_stale and bool(self.related)
+
+    @property
+    def baseline(self) -> str | None:
+        """The stale report that a new research stands on, if nothing better is found: only one of the same topic."""
+        is_of_topic = self.match is not None and self.match.tier.startswith("framework+topic")
+        return self.report if is_of_topic and self.is_stale else None
+
+    @property
+    def results(self) -> ResearchResults:
+        """The results that are the entry which was found, as it is."""
+        if (entry := self.entry) is None:
+            return ResearchResults(related=[*self.related])
+        return ResearchResults(
+            cache_entry_id=entry.id,
+            report_path=entry.path,
+            confidence=entry.confidence,
+            match=self.match,
+            related=[*self.related],
+        )
+
+
 def related_of(candidate: Candidate, report: str) -> Related:
     """Return a candidate as it is offered."""
     entry, ratings = candidate.entry, candidate.ratings
@@ -392,22 +439,3 @@ def with_confidence(text: str, confidence: Confidence) -> str:
     """Return a report whose header has the confidence that its entry has now: ratings change it, the text stays."""
     head, section, rest = text.partition("\n## ")
     return _OWN_CONFIDENCE.sub(rf"\g<1>{confidence}", head, count=1) + section + rest
-
-
-def research_status(
-    attempts: Sequence[SourceAttempt], *, is_answered: bool, is_written: bool, has_budget_ended: bool
-) -> ResearchStatus:
-    """Return the first status of the table that holds (F1, "Return Value"), where sources were to be asked.
-
-    ``is_answered``: a source of the chain answered the question; installed documentation is none. ``is_written``: report and
-    row are in the database. ``has_budget_ended``: a source was not asked because the budget was empty.
-    """
-    if not is_answered:
-        return "budget-exhausted" if has_budget_ended else "degraded"
-    if not is_written:
-        return "partial"
-    # The chain stops at the first answer, so whatever failed was asked before it.
-    asked = {row.status for row in attempts if row.source != LOCAL_DOCS}
-    if "timeout" in asked:
-        return "timeout"
-    return "partial" if "unavailable" in asked else "success"

@@ -14,10 +14,12 @@ from kr.errors import FieldError, InvalidRequest, UnknownEntry
 from kr.frameworks import framework_key
 from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
 from kr.models import (
+    NO_RATINGS,
     Confidence,
     Entry,
     Query,
     RateResults,
+    Ratings,
     SaveEnvelope,
     SaveResults,
     Writer,
@@ -54,10 +56,7 @@ HELD = "held-"
 
 
 class Findings:
-    """Saves findings, takes ratings, and keeps what waits for a person.
-
-    ``export`` writes the YAML files and returns what went wrong.
-    """
+    """Saves findings, takes ratings, keeps what waits for a person; ``export`` writes the YAML files and returns what went wrong."""
 
     def __init__(self, service: "ResearchService", *, export: Callable[[], list[str]]) -> None:
         self._service = service
@@ -92,7 +91,7 @@ class Findings:
         now = self._clock()
         query, known = self._about(finding)
         confidence: Confidence = "medium" if finding.sources or finding.verified_by else "low"
-        is_same_major = known is not None and same_major(known.framework_version, query.framework_version)
+        is_same = known is not None and same_major(known.framework_version, query.framework_version)
         draft = Entry(
             framework=query.framework,
             framework_version=query.framework_version,
@@ -102,14 +101,14 @@ class Findings:
             origin="finding",
             question=finding.question,
             written_by=by.name,
-            id=known.id if known and is_same_major else "",
+            id=known.id if known and is_same else "",
         )
         saved = saving.save(self._store, draft, render_finding(finding, query, by, confidence, now), now)
         entry, notes = saved.entry, [*notes, *saved.warnings]
         if saved.is_beside:
             stays = f"{entry.id} was written by {entry.written_by}, and stays; this text is its revision {saved.revision}"
-            advice = ". Others confirmed it: say what verified yours, or its sources"
-            notes.append(stays + advice * (entry.confidence == "high"))
+            is_confirmed = entry.confidence == "high"
+            notes.append(f"{stays}{'. Others confirmed it: say what verified yours' if is_confirmed else ''}")
         config = self._service.settings.knowledge_research
         with self._store.read() as tx:
             ranked = find_candidates(tx, query, config, config.aliases, now)
@@ -222,7 +221,8 @@ class Findings:
         """Return what waits for a person: ``{quarantined, wrong}``, findings that were held back and entries that were rated wrong."""
         with self._store.read() as tx:
             held = [_held_item(it) for it in entries.quarantined(tx)]
-            wrong = [_wrong_item(tx, entry_id) for entry_id in entries.rated_wrong(tx)]
+            rated = [lookup.one(tx, entry_id) for entry_id in entries.rated_wrong(tx)]
+            wrong = [_wrong_item(tx, found[0], found[1]) for found in rated if found]
         return {"quarantined": held, "wrong": wrong}
 
     def decide(self, finding_id: str, *, is_approved: bool) -> dict[str, Any]:
@@ -244,9 +244,7 @@ class Findings:
 
 
 def _check_length(finding: Finding) -> None:
-    """Refuse an empty or too long answer. This comes before masking, which replaces a line that is too long by ``<secret>``."""
-    if not any(character.isalnum() for character in finding.answer):
-        raise InvalidRequest(FieldError("answer", "has no letter and no digit"))
+    """Refuse a too long answer. This comes before masking, which replaces a line that is too long by ``<secret>``."""
     tokens = sum(tokens_of(text or "") for text in (finding.answer, finding.code, finding.caveats))
     if tokens > MOST_TOKENS:
         problem = f"{tokens} tokens with code and caveats; at most {MOST_TOKENS}, since others pay for it"
@@ -274,7 +272,8 @@ def _rate(tx: Transaction, entry: Entry, given: Rate, by: Writer, now: datetime)
         _confirm(tx, entry, by, now)
     else:
         entries.forget_wordings(tx, entry, by.session)
-    _, ratings, _ = _found(tx, entry.id)
+    found = lookup.one(tx, entry.id)
+    ratings = found[1] if found else NO_RATINGS
     confidence, withdrawn = entry.confidence, ratings.withdraws(entry)
     if entry.is_written:
         is_confirmed = any(
@@ -326,15 +325,7 @@ def _held_item(held: Quarantined) -> dict[str, Any]:
     return {"finding": shown.pop("request"), **shown}
 
 
-def _found(tx: Transaction, entry_id: str) -> lookup.Found:
-    found = lookup.one(tx, entry_id)
-    if found is None:
-        raise UnknownEntry(f"{entry_id} went meanwhile")
-    return found
-
-
-def _wrong_item(tx: Transaction, entry_id: str) -> dict[str, Any]:
-    entry, ratings, _ = _found(tx, entry_id)
+def _wrong_item(tx: Transaction, entry: Entry, ratings: Ratings) -> dict[str, Any]:
     said = [it for it in entries.ratings_of(tx, entry) if it.outcome == "wrong"]
     return {
         "id": entry.id,
@@ -349,7 +340,6 @@ def _wrong_item(tx: Transaction, entry_id: str) -> dict[str, Any]:
 
 # --- a finding as a report
 
-_FENCED = re.compile(r"\s*(`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?=\s|$)")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)\s*$")
 _HTML = re.compile(
@@ -380,8 +370,7 @@ def render_finding(finding: Finding, query: Query, by: Writer, confidence: Confi
     """Write a finding as a report; an ``answer`` that is a whole report keeps its sections."""
     sections = _of_report(finding) or _of_parts(finding)
     named = [f"- Written by: {by.name}"]
-    if finding.verified_by:
-        named.append(f"- Verified by: {finding.verified_by}")
+    named += [f"- Verified by: {finding.verified_by}"] if finding.verified_by else []
     named += [f"- Source: {source}" for source in finding.sources]
     # It goes along with the file, so that who gets this from git finds it by the words in which it was asked for.
     named.append(f"- Question: {report.plain_line(finding.question, 300)}")
@@ -396,14 +385,14 @@ def render_finding(finding: Finding, query: Query, by: Writer, confidence: Confi
         "Sources": ", ".join(finding.sources) or "the writer's own work",
     }
     body = {name: contained(text) or "None." for name, text in sections.items()}
-    body[report.ATTRIBUTION] = "\n".join([*named, *([given] if given else [])])
+    body[report.ATTRIBUTION] = "\n".join(filter(None, [*named, given]))
     title = report.title_of(query.framework, query.topic)
     return report.render_report(report.ParsedReport(title=title, header=header, sections=body))
 
 
 def _of_parts(finding: Finding) -> dict[str, str]:
     first, rest = _first_paragraph(finding.answer.strip("\n"))
-    if _FENCED.match(first):
+    if first.lstrip().startswith(("```", "~~~")):
         first, rest = finding.question, finding.answer
     code = fenced(finding.code) if finding.code else ""
     return {
@@ -429,8 +418,7 @@ def _of_report(finding: Finding) -> dict[str, str] | None:
     parsed = report.parse_report(finding.answer.rstrip("\n") + "\n")
     if parsed is None:
         return None
-    more = _of_parts(finding)
-    sections = dict(parsed.sections)
+    more, sections = _of_parts(finding), dict(parsed.sections)
     for name in (report.CODE, report.CAVEATS):
         sections[name] = "\n\n".join(filter(None, (sections[name], more[name])))
     return sections
@@ -454,15 +442,10 @@ def contained(text: str) -> str:
             continue
         if _UNDERLINE.match(line) and lines and lines[-1].strip():
             lines.append("")  # a rule, no heading
-        shown = _HTML.sub(_as_text, line)
+        # A tag's beginning is escaped, unless it is; code stays.
+        shown = _HTML.sub(lambda it: it[0] if it[1] is None or len(it[1]) % 2 else f"{it[1]}\\<", line)
         if heading := _HEADING.match(shown):
             shown = f"{'#' * max(3, len(heading[1]))}{shown[heading.end() :]}"
         is_ours = _HEADER_LINE.match(shown) or _CLAIM.match(shown)
         lines.append(f"> {shown.lstrip()}" if is_ours else shown)
     return "\n".join([*lines, *([" " * indent + fence] if fence else [])]).strip("\n")
-
-
-def _as_text(found: re.Match[str]) -> str:
-    """Escape a tag's beginning, unless it is; code stays."""
-    backslashes = found[1]
-    return found[0] if backslashes is None or len(backslashes) % 2 else f"{backslashes}\\<"

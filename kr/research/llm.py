@@ -16,8 +16,9 @@ from typing import Any
 from kr import cancellation
 from kr.errors import SourceFailure, SourceTimeout
 from kr.models import Answer, Query, Related, kind_of
+from kr.research.decide import Lookup
 from kr.research.report import Synthesis, address_of
-from kr.research.run import Lookup, Run
+from kr.research.run import Run
 from kr.text import one_line, strip_invisible
 
 logger = logging.getLogger(__name__)

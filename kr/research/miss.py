@@ -1,7 +1,7 @@
 """Steps 4 to 8 of F1: what the cache does not answer is asked of the sources, written and indexed, once for everybody."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -13,15 +13,17 @@ from kr.models import (
     Envelope,
     Learned,
     ResearchResults,
+    ResearchStatus,
+    SourceAttempt,
 )
 from kr.packages import find_dependencies, package_aliases
 from kr.packages.installed import find_installed
 from kr.report import INSTALLED_DOCS_LAST
 from kr.research.chain import Chain, lease
-from kr.research.decide import research_status
+from kr.research.decide import Lookup
 from kr.research.llm import Author, choose
 from kr.research.report import Report, build_report
-from kr.research.run import Lookup, Run
+from kr.research.run import Run
 from kr.settings import Settings
 from kr.sources import build_source
 from kr.sources.base import Ask, Source
@@ -253,3 +255,22 @@ def configured_sources(settings: Settings, environ: Mapping[str, str]) -> list[S
     config = settings.knowledge_research
     names = dict.fromkeys([*config.sources, *filter(None, [config.fallback_if_mcp_unavailable])])
     return [build_source(name, settings, environ) for name in names]
+
+
+def research_status(
+    attempts: Sequence[SourceAttempt], *, is_answered: bool, is_written: bool, has_budget_ended: bool
+) -> ResearchStatus:
+    """Return the first status of the table that holds (F1, "Return Value"), where sources were to be asked.
+
+    ``is_answered``: a source of the chain answered the question; installed documentation is none. ``is_written``: report and
+    row are in the database. ``has_budget_ended``: a source was not asked because the budget was empty.
+    """
+    if not is_answered:
+        return "budget-exhausted" if has_budget_ended else "degraded"
+    if not is_written:
+        return "partial"
+    # The chain stops at the first answer, so whatever failed was asked before it.
+    asked = {row.status for row in attempts if row.source != LOCAL_DOCS}
+    if "timeout" in asked:
+        return "timeout"
+    return "partial" if "unavailable" in asked else "success"

@@ -4,7 +4,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,7 +22,6 @@ from kr.frameworks import framework_key, lookup_keys, same_framework
 from kr.models import (
     Entry,
     Envelope,
-    Match,
     Problem,
     Query,
     Related,
@@ -33,7 +32,7 @@ from kr.models import (
 )
 from kr.requests import ResearchRequest
 from kr.research import decide
-from kr.research.decide import Candidate
+from kr.research.decide import Candidate, Lookup
 from kr.settings.model import KnowledgeResearch
 from kr.store import entries, ledger, lookup, reports
 from kr.store.engine import Transaction
@@ -66,55 +65,6 @@ _LASTING = (StoreBusy, StoreCorrupt, StoreTooNew)
 _KEPT_BACK = (0.05, 5.0)
 """The share of the overall time, and the seconds at most, that are kept so that the answer is out before the caller gives up."""
 _MOST_LESSONS = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lookup:
-    """What the cache holds for a request: an exact entry, candidates, or neither (a miss).
-
-    ``known`` is the entry that is served (``is_hit``), or stale, or refused, ``match`` says why, and ``report`` is its text.
-    ``related`` are the candidates, best first; ``offer`` is the text of the first one, where it is worth reading unasked.
-    """
-
-    known: Candidate | None = None
-    match: Match | None = None
-    report: str | None = None
-    is_hit: bool = False
-    related: tuple[Related, ...] = ()
-    offer: str | None = None
-
-    @property
-    def entry(self) -> Entry | None:
-        return self.known.entry if self.known else None
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether an entry for this very request is there, which is to be researched again."""
-        return self.known is not None and not self.is_hit and self.known.refusal is None
-
-    @property
-    def is_offer(self) -> bool:
-        """Whether there is something to choose from; what was rated wrong is offered with its note."""
-        return not self.is_stale and bool(self.related)
-
-    @property
-    def baseline(self) -> str | None:
-        """The stale report that a new research stands on, if nothing better is found: only one of the same topic."""
-        is_of_topic = self.match is not None and self.match.tier.startswith("framework+topic")
-        return self.report if is_of_topic and self.is_stale else None
-
-    @property
-    def results(self) -> ResearchResults:
-        """The results that are the entry which was found, as it is."""
-        if (entry := self.entry) is None:
-            return ResearchResults(related=[*self.related])
-        return ResearchResults(
-            cache_entry_id=entry.id,
-            report_path=entry.path,
-            confidence=entry.confidence,
-            match=self.match,
-            related=[*self.related],
-        )
 
 
 def find_served(

@@ -12,8 +12,6 @@ from kr.errors import FieldError, InvalidRequest, StoreError
 from kr.models import (
     Envelope,
     Problem,
-    Query,
-    Tier,
     failure,
     in_one_line,
     to_plain,
@@ -30,8 +28,8 @@ from kr.requests import (
     read_document,
     with_overrides,
 )
-from kr.research.decide import Candidate, match_of
-from kr.research.run import Lookup, Run, find_candidates, find_served
+from kr.research.decide import Lookup, related_of
+from kr.research.run import Run, find_candidates, find_served
 from kr.settings import Settings
 from kr.store import lookup
 from kr.store.engine import Store
@@ -268,55 +266,24 @@ class ResearchService:
             raise InvalidRequest(FieldError("mode", "only a research request can be explained"))
         query, config = request.research_query, self.settings.knowledge_research
         with self.store.read() as tx:
-            chosen = find_served(tx, query, config, config.aliases, self.clock())
+            first, tier = find_served(tx, query, config, config.aliases, self.clock()) or (None, None)
             offered = find_candidates(tx, query, config, config.aliases, self.clock())
-        first, tier = chosen or (None, None)
         if first is not None:  # with the score that it has among the others
             first = next((it for it in offered if it.entry.id == first.entry.id), first)
-        others = [it for it in offered if it is not first]
-        why = ", ".join(first.verdict.reasons) if first else ""
-        if first and first.is_servable:
-            outcome, decision = "hit", f"{first.entry.id} would be served: {tier}"
-        elif first and first.refusal is None:
-            outcome, decision = "stale", f"would be researched again; {first.entry.id} is stale: {why}"
-        elif offered:
-            outcome, decision = (
-                "candidates",
-                f"nothing is served by itself; {offered[0].entry.id} would be offered first",
+        outcome = "candidates" if offered else "miss"
+        if first is not None and first.refusal is None:
+            outcome = "hit" if first.is_servable else "stale"
+        considered = []
+        for it in [*filter(None, [first]), *(it for it in offered if it is not first)]:
+            refused = it.refusal or (
+                f"stale: {', '.join(it.verdict.reasons)}" if it.verdict.reasons else None
             )
-        else:
-            outcome, decision = "miss", "would be researched: no entry has enough in common with it"
-        refused = first and not first.is_servable and (first.refusal or f"stale: {why}")
-        shown = [_explained(query, first, tier, refused or None)] if first else []
-        shown += [
-            _explained(query, it, None, it.refusal or "it is offered: another topic, question and keywords")
-            for it in others
-        ]
+            if it is not first:
+                refused = refused or "another topic, question and keywords: it is offered"
+            shown = {**to_plain(related_of(it, "")), "tier": tier if it is first else None}
+            considered.append({**shown, "freshness": it.verdict.status, "refused": refused})
         entry_id = first.entry.id if first else None
-        return {
-            "outcome": outcome,
-            "entry_id": entry_id,
-            "decision": decision,
-            "query": to_plain(query),
-            "considered": shown,
-        }
-
-
-def _explained(query: Query, known: Candidate, tier: Tier | None, refused: str | None) -> dict[str, Any]:
-    entry, match = known.entry, match_of(query, known, tier or "use", known.score or None)
-    return {
-        "id": entry.id,
-        "topic": entry.topic,
-        "question": entry.question,
-        "framework_version": entry.framework_version,
-        "last_accessed": entry.last_accessed,
-        "tags": list(entry.tags),
-        **to_plain(match),
-        "tier": tier,
-        "freshness": known.verdict.status,
-        "reasons": list(known.verdict.reasons),
-        "refused": refused,
-    }
+        return {"outcome": outcome, "entry_id": entry_id, "query": to_plain(query), "considered": considered}
 
 
 def _masked(value: Any) -> Any:

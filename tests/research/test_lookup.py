@@ -107,23 +107,9 @@ def test_a_wording_ranks_at_once_and_serves_once_another_session_uses_it(project
     assert (served["status"], served["results"]["match"]["tier"]) == ("cache-hit", "framework+wording")
 
 
-def test_without_a_word_in_common_research_goes_on(project: Project) -> None:
-    answer = ask(project, topic="animated transitions", tags=["motion"], question="How do I fade?")
-    assert (answer["status"], answer["results"]["related"]) == ("degraded", [])
-
-
 def test_the_frameworks_own_name_is_no_word_in_common(project: Project) -> None:
     answer = ask(project, topic="vue transitions", tags=["vue"], question="How does vue fade?")
     assert answer["results"]["related"] == []
-
-
-def test_three_candidates_at_most_and_five_of_a_large_framework(project: Project) -> None:
-    for number in range(8):
-        keep(project, f"option number {number}")
-    assert len(ask(project, **OTHER)["results"]["related"]) == 3
-    for number in range(8, 22):
-        keep(project, f"option number {number}")
-    assert len(ask(project, **OTHER)["results"]["related"]) == 5
 
 
 def test_a_finding_stands_beside_an_excerpt_of_installed_documentation_that_is_served(
@@ -162,11 +148,6 @@ def test_a_stale_equal_topic_is_researched_instead_of_offered(project: Project) 
     answer = ask(project)
     assert answer["status"] == "degraded"
     assert answer["results"]["match"]["entry_status"] == "stale"
-
-
-def test_what_is_near_a_stale_entry_is_still_offered(project: Project) -> None:
-    project.clock.pass_days(31)
-    assert ask(project, **OTHER)["status"] == "candidates"
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -242,7 +223,3 @@ def test_junk_takes_nobodys_place(project: Project) -> None:
         ("vue-repeatable-options",),
         ("vue-scoped-slots",),
     ]
-
-
-def test_a_refresh_asks_sources_whatever_may_answer(project: Project) -> None:
-    assert ask(project, **OTHER, refresh=True)["status"] == "degraded"

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.support.mcp_servers import StandIn, context7_server
 from tests.support.postgresql import Databases
@@ -94,38 +93,6 @@ def test_the_index_of_one_machine_brings_nothing_back(machines: tuple[Project, P
     one.research(request(topic="another", question="What is another?", tags=["another"]))
     assert one.sql("SELECT count(*) FROM entries WHERE topic = 'repeatable options'") == [(0,)]
     assert list(one.base.glob("index.yaml.bak*")) == []
-
-
-def test_commands_for_the_database(machines: tuple[Project, Project]) -> None:
-    one, _ = machines
-    one.know("slots")
-    url = one.env["KR_DATABASE_URL"].replace("+psycopg", "")
-    assert one.run("db", "path").stdout.decode().strip() == url
-    checked = json.loads(one.run("db", "check", "--format", "json").stdout)
-    assert (checked["sound"], checked["state"]) == (True, "current")
-    for command in (["backup"], ["restore", "x.db"]):
-        done = one.run("db", *command)
-        assert done.returncode == 1
-        assert b"pg_dump" in done.stderr
-        assert b"Traceback" not in done.stderr
-    assert one.run("doctor").returncode == 0
-    one.sql("DELETE FROM entry_search")
-    assert one.run("db", "check").returncode == 1
-    assert one.run("doctor", "--repair").returncode == 0
-    assert one.run("db", "check").returncode == 0
-
-
-def test_a_command_copies_there_and_back(tmp_path: Path, postgresql: Databases) -> None:
-    here = Project(tmp_path / "here")
-    here.know("slots", "watchers")
-    url = postgresql.clean()
-    there = here.run("db", "copy", str(here.database), url, "--format", "json")
-    assert json.loads(there.stdout)["rows"]["entries"] == 2
-    back = here.run("db", "copy", url, str(tmp_path / "back.db"))
-    assert yaml.safe_load(back.stdout)["rows"] == json.loads(there.stdout)["rows"]
-    again = here.run("db", "copy", str(here.database), url)
-    assert again.returncode == 1
-    assert b"is not empty" in again.stderr
 
 
 @pytest.mark.parametrize("url", ["postgresql+psycopg://kr:sesame@127.0.0.1:1/kr"])

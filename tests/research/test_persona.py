@@ -90,17 +90,6 @@ def test_the_older_format_with_a_persona_that_is_no_xml() -> None:
     assert persona.traits[-1].endswith("Design simple solutions.")
 
 
-def test_the_newer_format_without_customization() -> None:
-    assert parse_persona(SKILL, [], "bmad-agent-architect") == Persona(
-        name="bmad-agent-architect",
-        traits=(
-            "identity: Senior architect with *calm* judgement.",
-            "communication_style: Pragmatic.",
-            "principles: - Boring technology. - Developer productivity is architecture.",
-        ),
-    )
-
-
 def test_overrides_replace_scalars_and_append_arrays() -> None:
     team = {"role": "Team architect", "principles": ["Ours."]}
     user = {"name": "Me", "principles": ["Mine."]}

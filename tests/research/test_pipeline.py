@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from kr.lessons.inject import NOTICE
 from tests.support.mcp_servers import (
     LIBRARIES,
     Raw,
@@ -142,14 +141,6 @@ def test_a_hit_asks_nobody_and_costs_nothing(project: Project, context7: StandIn
     assert (project.base / "index.yaml").stat().st_mtime_ns == exported
 
 
-def test_the_library_id_is_kept_so_that_a_later_request_needs_one_call(
-    project: Project, context7: StandIn
-) -> None:
-    project.research()
-    project.research(request(topic="computed properties", tags=["computed"], question="What is computed?"))
-    assert [call.tool for call in context7.calls()] == ["resolve-library-id", "query-docs", "query-docs"]
-
-
 def test_every_request_leaves_a_row(project: Project, context7: StandIn) -> None:
     project.research()
     project.research()
@@ -203,15 +194,6 @@ def test_a_failing_source_degrades_and_is_never_stored_as_documentation(
     assert "[No research results available, manual research required]" in project.report(answer)
     assert project.sql("SELECT status, origin FROM entries") == [("stale", "placeholder")]
     assert project.sql("SELECT outcome, charged FROM source_calls") == [("unavailable", 0)]
-
-
-def test_a_slow_source_times_out(project: Project) -> None:
-    with context7_server(Scenario(delay=30)) as server:
-        project.use_context7(server.url)
-        answer = project.research(request(config_overrides={"timeout_seconds": 1}))
-    assert answer["status"] == "degraded"
-    assert results(answer)["sources_consulted"][0]["status"] == "timeout"
-    assert project.sql("SELECT outcome, charged FROM source_calls") == [("timeout", 0)]
 
 
 def test_a_skeleton_is_no_answer_and_no_baseline(project: Project, context7: StandIn) -> None:
@@ -284,13 +266,6 @@ def test_max_calls_zero_makes_no_call(
     assert "Research budget exhausted for story 3-1, continuing with available context" in caplog.messages
     assert "[No research results available, manual research required]" in project.report(answer)
     assert context7.calls() == []
-
-
-@pytest.mark.parametrize("wrong", [-1, "x", "2.5", None, [1]])
-def test_a_wrong_override_falls_back(project: Project, context7: StandIn, wrong: object) -> None:
-    answer = project.research(request(config_overrides={"max_calls": wrong, "timeout_seconds": wrong}))
-    assert (answer["status"], results(answer)["budget_remaining"]) == ("success", 2)
-    assert context7.calls()
 
 
 def test_a_story_spends_its_budget_across_requests_and_another_has_its_own(
@@ -392,18 +367,6 @@ def test_a_report_that_cannot_be_written_is_in_the_answer(project: Project, cont
     assert context7.calls()
 
 
-def test_an_index_that_cannot_be_written_leaves_no_report_behind(project: Project, context7: StandIn) -> None:
-    project.know("slots")
-    leave_no_room(project.store(), "entries")
-    answer = project.research()
-    assert answer["status"] == "partial"
-    assert results(answer)["index_updated"] is False
-    assert "const option" in results(answer)["report"]
-    assert not (project.base / "frameworks/vue/repeatable-options.md").exists()
-    assert answer["errors"]
-    assert context7.calls()
-
-
 def test_a_failing_guard_is_told_by_minus_one_and_changes_no_status(
     project: Project, context7: StandIn
 ) -> None:
@@ -416,74 +379,12 @@ def test_a_failing_guard_is_told_by_minus_one_and_changes_no_status(
     assert context7.calls()
 
 
-def test_capacity_evicts_the_least_recently_accessed(project: Project, context7: StandIn) -> None:
-    project.env["KR_MAX_ENTRIES"] = "2"
-    project.env["KR_MAX_CALLS_PER_STORY"] = "100"
-    project.know("slots", "watchers")
-    project.research(request(topic="slots", tags=["slots"]))
-    answer = project.research(request(topic="plugins", tags=["plugins"]))
-    assert (results(answer)["lru_evicted"], results(answer)["index_count"]) == (1, 2)
-    assert project.sql("SELECT topic, reason FROM archived_entries") == [("watchers", "lru")]
-    archive = yaml.safe_load((project.base / "_archived-index.yaml").read_text())
-    assert [item["topic"] for item in archive] == ["watchers"]
-    assert context7.calls()
-
-
-def test_what_was_not_read_for_more_than_sixty_days_is_archived_at_the_next_write(
-    project: Project, context7: StandIn
-) -> None:
-    project.research(request(topic="slots", tags=["slots"]))
-    project.clock.pass_days(61)
-    answer = project.research(request(topic="watchers", tags=["watchers"]))
-    assert (results(answer)["auto_archived"], results(answer)["lru_evicted"]) == (1, 0)
-    assert project.sql("SELECT topic, reason FROM archived_entries") == [("slots", "age")]
-    assert context7.calls()
-
-
-@pytest.mark.parametrize(
-    ("floor", "status"),
-    [("framework+tags", "cache-hit"), ("framework+topic", "success"), ("framework+topic+tags", "success")],
-)
-def test_the_floor_refuses_weaker_tiers(project: Project, context7: StandIn, floor: str, status: str) -> None:
-    project.env["KR_CACHE_MATCH_FLOOR"] = floor
-    project.research()
-    answer = project.research(request(topic="several values for one argument", tags=["Configuration"]))
-    assert answer["status"] == status
-    assert context7.calls()
-
-
-def test_a_stale_tag_match_is_no_baseline(project: Project, context7: StandIn) -> None:
-    project.research()
-    project.clock.pass_days(35)
-    project.env["KR_SERVERS"] = '{"context7": null}'
-    answer = project.research(request(topic="several values for one argument", tags=["Configuration"]))
-    assert results(answer)["match"]["tier"] == "framework+tags"
-    assert "[No research results available, manual research required]" in project.report(answer)
-    assert context7.calls()
-
-
 def test_disabled_research_fails_with_the_seeds_words(project: Project) -> None:
     project.env["KR_ENABLED"] = "false"
     answer = project.research()
     assert (answer["status"], answer["results"]) == ("failure", None)
     assert answer["errors"][0]["message"] == "Knowledge research disabled in config"
     assert (answer["story_key"], answer["mode"], answer["session_id"]) == ("3-1", "research", "s-1")
-
-
-def test_an_old_text_is_kept_as_a_revision(project: Project, context7: StandIn) -> None:
-    path = project.base / results(project.research())["report_path"]
-    path.write_text("# edited by a person\n")
-    project.clock.pass_days(31)
-    answer = project.research()
-    assert answer["status"] == "success"
-    assert "const option" in results(answer)["report"]
-    assert "its revision 3" in results(answer)["degradation_notes"][0]
-    # Nobody's words are overwritten: what research found is kept beside what a person wrote.
-    assert path.read_text() == "# edited by a person\n"
-    assert project.sql("SELECT origin, written_by, status FROM entries") == [("finding", "file", "stale")]
-    kept = project.sql("SELECT revision, origin FROM revisions ORDER BY revision")
-    assert kept == [(1, "excerpt"), (3, "excerpt")]
-    assert context7.calls()
 
 
 @pytest.mark.parametrize(
@@ -552,54 +453,6 @@ def test_local_docs_answer_an_offline_machine_for_a_day(project: Project) -> Non
     assert project.research(ask)["status"] == "degraded"
 
 
-def test_the_entry_point_of_f1_takes_lessons_inject_too(project: Project) -> None:
-    lessons = project.base / "lessons" / "_lessons-learned.md"
-    lessons.parent.mkdir(parents=True)
-    lessons.write_text("- [2026-02-07] [dev-execution] Set row-height on virtual tables. Ref: src/Grid.vue\n")
-    ask = {
-        "story_key": "3-1",
-        "mode": "lessons-inject",
-        "session_id": "s",
-        "lessons_inject": {"phase": "dev-execution"},
-    }
-    answer = project.research(ask)
-    assert (answer["status"], answer["mode"]) == ("success", "lessons-inject")
-    assert answer["results"]["injection_block"].splitlines() == [
-        "[LESSONS] dev-execution phase warnings:",
-        NOTICE,
-        "1. Set row-height on virtual tables -- src/Grid.vue",
-    ]
-    project.env["KR_ENABLED"] = "false"
-    assert project.research(ask)["errors"][0]["message"] == "Knowledge research disabled in config"
-
-
-def test_a_fresh_report_that_the_floor_refuses_is_not_replaced_by_a_skeleton(
-    project: Project, context7: StandIn
-) -> None:
-    before = project.report(project.research())
-    url, project.env["KR_SERVERS"] = project.env["KR_SERVERS"], '{"context7": null}'
-    project.env["KR_CACHE_MATCH_FLOOR"] = "framework+topic+tags"
-    answer = project.research(request(tags=["other"]))
-    assert (answer["status"], results(answer)["index_updated"]) == ("degraded", False)
-    assert "[No research results available, manual research required]" in results(answer)["report"]
-    project.env["KR_SERVERS"] = url
-    again = project.research()
-    assert again["status"] == "cache-hit"
-    assert project.report(again) == before
-    assert context7.calls()
-
-
-def test_after_a_failed_write_the_rest_of_the_run_is_still_counted(
-    project: Project, context7: StandIn
-) -> None:
-    project.know("slots")
-    leave_no_room(project.store(), "entries")
-    answer = project.research()
-    assert results(answer)["index_count"] == 1
-    assert project.sql("SELECT status FROM requests ORDER BY at") == [("partial",)]
-    assert context7.calls()
-
-
 def test_a_carried_over_report_keeps_the_version_and_time_of_its_text(
     project: Project, context7: StandIn
 ) -> None:
@@ -615,12 +468,6 @@ def test_a_carried_over_report_keeps_the_version_and_time_of_its_text(
         ("4.1", researched, "excerpt"),
     ]
     assert context7.calls()
-
-
-def test_an_empty_budget_is_told_as_such(project: Project) -> None:
-    project.env["KR_MAX_CALLS_PER_STORY"] = "0"
-    answer = project.research(request())
-    assert notes(answer) == ["Research budget exhausted for story 3-1, continuing with available context"]
 
 
 LLM_REPLY = (

@@ -39,12 +39,6 @@ def test_a_document_that_is_refused_keeps_whose_it_was(project: Project) -> None
     assert rows == [("3-1", "research", "s-1", None)]
 
 
-@pytest.mark.parametrize("mode", ["research", "lessons-inject"])
-def test_a_mode_that_is_one_is_kept_with_a_failure(project: Project, mode: str) -> None:
-    assert project.research({"mode": mode})["status"] == "failure"
-    assert project.sql("SELECT mode, status FROM requests") == [(mode, "failure")]
-
-
 def test_an_injection_tells_how_long_it_took(project: Project) -> None:
     lessons = project.base / "lessons" / "_lessons-learned.md"
     lessons.parent.mkdir(parents=True)

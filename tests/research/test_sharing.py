@@ -95,29 +95,6 @@ def test_what_was_offered_is_kept_until_somebody_says_that_it_answers(project: P
     assert waiting(project) == [(NEAR["tags"], [offered], "vue-repeatable-options", 1)]
 
 
-def test_the_ledger_tells_how_much_there_was_to_read(project: Project, context7: StandIn) -> None:
-    report = ask(project)["results"]["report"]
-    assert context7.calls()
-    ((tokens,),) = project.sql("SELECT answer_tokens FROM source_calls")
-    assert 10 < tokens < len(report)
-
-
-def test_research_goes_on_by_itself_and_tells_what_is_related(project: Project, context7: StandIn) -> None:
-    ask(project)
-    answer = ask(project, **NEAR)
-    assert answer["status"] == "success"
-    assert answer["results"]["cache_entry_id"] == "vue-repeatable-arguments"
-    assert [item["id"] for item in answer["results"]["related"]] == ["vue-repeatable-options"]
-    assert context7.calls()
-
-
-def test_candidates_are_asked_for_in_vain_where_there_are_none(project: Project, context7: StandIn) -> None:
-    ask(project)
-    answer = ask(project, topic="slots", tags=["slots"], question="What is a slot?", if_unsure="candidates")
-    assert (answer["status"], answer["results"]["related"]) == ("success", [])
-    assert context7.calls()
-
-
 def test_a_placeholder_is_nobodys_answer(project: Project) -> None:
     ask(project)
     answer = ask(project, **NEAR, if_unsure="candidates")
@@ -310,19 +287,6 @@ def test_installed_documentation_is_fresh_for_a_day_and_then_sources_are_asked_a
         assert answer["results"]["sources_consulted"][0]["source"] == "context7"
 
 
-def test_a_refresh_ends_installed_documentation_at_once(project: Project) -> None:
-    tinylib = install(project)
-    ask(project, **tinylib)
-    (project.root / "node_modules" / "tinylib" / "README.md").write_text(
-        "# tinylib\n\n## Repeatable options\n\nTo make an option repeatable, set `repeat: true` now.\n"
-    )
-    assert ask(project, **tinylib)["status"] == "cache-hit"
-    answer = ask(project, **tinylib, refresh=True)
-    assert answer["status"] == "degraded"
-    assert "repeat: true" in answer["results"]["report"]
-    assert project.sql("SELECT count(*) FROM entries") == [(1,)]
-
-
 def test_a_framework_is_found_under_its_other_names(project: Project, context7: StandIn) -> None:
     ask(project, framework="next.js", framework_version="15")
     assert ask(project, framework="nextjs", framework_version="15")["status"] == "cache-hit"
@@ -338,15 +302,4 @@ def test_a_framework_is_found_under_its_other_names(project: Project, context7: 
     assert project.sql("SELECT count(*) FROM entries") == [(2,)]
     asked = [row[0] for row in project.sql("SELECT framework FROM requests ORDER BY at")]
     assert asked == ["next.js", "nextjs", "Our Next", "our_next", "frobnicator"]
-    assert context7.calls()
-
-
-def test_a_request_keeps_what_was_asked_and_by_what_it_was_served(
-    project: Project, context7: StandIn
-) -> None:
-    ask(project)
-    ask(project)
-    rows = project.sql("SELECT question, tier, error FROM requests ORDER BY at")
-    question = "How do I make an option repeatable?"
-    assert rows == [(question, None, None), (question, "framework+topic+tags", None)]
     assert context7.calls()

@@ -20,13 +20,13 @@ from kr.research.decide import (
     overlap,
     rank,
     related_of,
-    research_status,
     same_topic,
     shared_tags,
     summary_in,
     tier_of,
     with_confidence,
 )
+from kr.research.miss import research_status
 from kr.settings.model import KnowledgeResearch
 from kr.times import to_text
 
