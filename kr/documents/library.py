@@ -36,10 +36,6 @@ _UNTELLING = re.compile(
     r"|top_level)[^/]*",
     re.IGNORECASE,
 )
-_TRANSLATED = re.compile(
-    r"[._-](?:zh|cn|tw|ja|jp|ko|kr|de|fr|es|pt|br|ru|it|pl|tr|uk|vi|ar|fa|hi|nl|cs)(?:[_-][a-z]{2,4})?\.\w+$",
-    re.IGNORECASE,
-)
 _OF_MAJOR = re.compile(r"/v(\d{1,3})(?=/)")
 
 
@@ -71,12 +67,11 @@ def package_files(package: InstalledPackage) -> list[str]:
     skipped = frozenset({"node_modules", "test", "tests"})
     files = [*walk(package.root, skipped=skipped)] if package.files is None else package.files
     documents = [file for file in files if _is_document(file.lower())]
-    # What a translation says the README says too, and better; a licence is better than nothing.
-    own = [file for file in documents if not _TRANSLATED.search(file)]
-    telling = [file for file in own or documents if not _UNTELLING.fullmatch(file)]
+    # A licence is better than nothing.
+    telling = [file for file in documents if not _UNTELLING.fullmatch(file)]
     is_python = package.ecosystem == "python"
     sources = _python_sources(files) if is_python else _declaration_files(files, package.version)
-    return [*(telling or own or documents), *sources[:MAX_SOURCES]]
+    return [*(telling or documents), *sources[:MAX_SOURCES]]
 
 
 def package_sections(package: InstalledPackage, files: Sequence[str]) -> Iterator[Section]:

@@ -6,7 +6,7 @@ What they give is still untrusted text, which the report cleans and quotes.
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import dropwhile, islice
+from itertools import islice
 from textwrap import dedent
 from typing import Any, Literal, cast
 
@@ -77,7 +77,7 @@ def markdown_sections(text: str, *, place: str, title: str) -> Iterator[Section]
     def below_heading() -> Iterator[Section]:
         path = " > ".join(heading for _, heading in above[-3:] if heading != title)
         name = f"{title}: {path}" if path else title
-        for piece in _joined_up(held):
+        for piece in joined_up(held):
             yield Section(name=name, text=piece, place=place)
 
     for level, heading, raw in _blocks(_FRONT_MATTER.sub("", text)):
@@ -92,21 +92,24 @@ def markdown_sections(text: str, *, place: str, title: str) -> Iterator[Section]
 
 def pieces(text: str) -> Iterator[str]:
     """Cut a text between paragraphs into pieces of about ``MAX_SECTION`` characters; code in a fence stays whole."""
-    return _joined_up(raw for _, _, raw in _blocks(text))
+    return joined_up(raw for _, _, raw in _blocks(text))
 
 
-def _joined_up(blocks: Iterable[str]) -> Iterator[str]:
-    """Join blocks to pieces of about ``MAX_SECTION`` characters."""
+def joined_up(blocks: Iterable[str], joint: str = "\n\n") -> Iterator[str]:
+    """Join blocks to pieces of about ``MAX_SECTION`` characters; code stays with the sentence that announces it, where there is room."""
     held: list[str] = []
     size = 0
     for block in blocks:
-        if held and size + len(block) > MAX_SECTION:
-            yield "\n\n".join(held)
+        is_announced = (
+            held and held[-1].rstrip().endswith(":") and block.lstrip(" \t>").startswith(("```", "~~~"))
+        )
+        if held and size + len(block) > (2 if is_announced else 1) * MAX_SECTION:
+            yield joint.join(held)
             held, size = [], 0
         held.append(block)
         size += len(block) + 2
     if held:
-        yield "\n\n".join(held)
+        yield joint.join(held)
 
 
 def _blocks(text: str) -> Iterator[tuple[int, str, str]]:
@@ -133,22 +136,21 @@ def _blocks(text: str) -> Iterator[tuple[int, str, str]]:
 _FENCED = re.compile(r"^[ \t]*```", re.MULTILINE)
 _MARK = r"[=\-~^\"'`*+#.:_]"
 _TITLE = re.compile(
-    rf"^(?:(?P<line>(?P<over>{_MARK})(?P=over){{2,}}) *\n *(?P<inner>\S.*)\n(?P=line)"
-    rf"|(?P<title>\S.*)\n(?P<below>(?P<under>{_MARK})(?P=under){{2,}})) *$",
+    rf"^(?:(?P<over>{_MARK})(?P=over){{2,}} *\n *)?(?P<title>\S.*)\n(?P<below>(?P<under>{_MARK})(?P=under){{2,}}) *$",
     re.MULTILINE,
 )
-_OPENING = re.compile(
-    r"^(?P<indent> *+)(?:\.\. (?P<directive>[\w:+-]{1,60})::[ ]*(?P<argument>.*)|(?P<comment>\.\.(?: .*)?)|(?P<lead>.*):: *)$",
+_LITERAL = re.compile(
+    r"^(?P<indent> *+)(?:\.\. (?:code-block|code|sourcecode|ipython|testcode|prompt)::[ ]*(?P<language>[\w+#.-]*).*|(?P<lead>.*):: *)"
+    r"(?:\n +:[\w-]+:.*)*(?P<body>(?:\n *$|\n(?P=indent) +.*)+)",
     re.MULTILINE,
 )
-"""A directive, a comment or target, or a line that a literal block follows."""
-_ROLE = re.compile(r":[\w:+.-]{1,40}:`(?:~|!)?([^`<\n]{1,200}?)(?:\s*<[^`>\n]{0,300}>)?`")
-_LINK = re.compile(r"`([^`<\n]{1,200}?)\s*<[^`>\n]{1,500}>`__?")
-_CODE = frozenset({"code-block", "code", "sourcecode", "ipython", "testcode", "prompt"})
-_SILENT = frozenset(
-    {"toctree", "image", "figure", "contents", "highlight", "currentmodule", "module", "index", "raw", "meta"}
+"""A block of code, below a directive or a line that ends with two colons."""
+_SILENT = re.compile(
+    r"^(?P<indent> *+)\.\. (?:_|toctree|image|figure|contents|highlight|currentmodule|module|index|raw|meta).*"
+    r"(?:\n *$|\n(?P=indent) +.*)*",
+    re.MULTILINE,
 )
-_OPTION = re.compile(r"\s*(?::[\w-]{1,40}:.*)?$")
+_ROLE = re.compile(r"(?::[\w:+.-]{1,40}:)?`(?:~|!)?([^`<\n]{1,200}?)(?:\s*<[^`>\n]{0,500}>)?`_{0,2}")
 
 
 def restructured_to_markdown(text: str) -> str:
@@ -158,41 +160,23 @@ def restructured_to_markdown(text: str) -> str:
     """
     if _FENCED.search(text):
         return text
-    text = text.expandtabs(4)
-    written: list[str] = []
     levels: list[str] = []
-    at = 0
-    while found := _OPENING.search(text, at):
-        written.append(_prose(text[at : found.start()], levels))
-        directive, at = found["directive"], found.end()
-        if directive and directive not in _CODE | _SILENT:
-            is_told = found["argument"] or directive in {"note", "warning"}
-            written.append(f"**{directive}:** {found['argument']}".rstrip() if is_told else "")
-            continue
-        body = re.compile(rf"(?:\n *$|\n{found['indent']} +.*)*", re.MULTILINE).match(text, at)
-        at = body.end() if body else at
-        if found["lead"]:
-            written.append(_prose(f"{found['indent']}{found['lead']}:\n\n", levels))
-        if body and (directive in _CODE or found["lead"] is not None):
-            code = dedent("\n".join(dropwhile(_OPTION.match, body[0].split("\n")))).rstrip()
-            language = re.match(r"[\w+#.-]{0,30}", found["argument"] or "")
-            written.append(f"{fenced(code, language[0] if language else '')}\n" if code else "")
-    return "".join([*written, _prose(text[at:], levels)])
-
-
-def _prose(text: str, levels: list[str]) -> str:
-    """Return a text's headings and words as Markdown; of a heading that is ``levels`` holds the marks that came before."""
 
     def heading(found: re.Match[str]) -> str:
-        title, mark = found["inner"] or found["title"], (found["over"] or "") * 2 or found["under"]
-        if found["title"] and len(found["below"]) + 2 < len(title.strip()):
+        title, mark = found["title"].strip(), (found["over"] or "") + found["under"]
+        if len(found["below"]) + 2 < len(title):
             return found[0]
         if mark not in levels:
             levels.append(mark)
-        return f"\n{'#' * min(6, levels.index(mark) + 1)} {title.strip()}\n"
+        return f"\n{'#' * min(6, levels.index(mark) + 1)} {title}\n"
 
-    text = _TITLE.sub(heading, text)
-    return _LINK.sub(r"\1", _ROLE.sub(r"`\1`", text)).replace("``", "`")
+    def literal(found: re.Match[str]) -> str:
+        code = dedent(found["body"]).strip("\n").rstrip()
+        lead = f"{found['indent']}{found['lead']}:\n\n" if found["lead"] else ""
+        return f"{lead}{fenced(code, found['language'] or '')}\n" if code else found[0]
+
+    text = _SILENT.sub("", _TITLE.sub(heading, text.expandtabs(4)))
+    return re.sub(r"(?<!`)``(?!`)", "`", _LITERAL.sub(literal, _ROLE.sub(r"`\1`", text)))
 
 
 # --- a page as Markdown: its content without navigation and hidden text, code blocks whole. lxml reads it, markdownify writes it

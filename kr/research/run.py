@@ -92,7 +92,8 @@ def find_candidates(
     scores = {row[0].id: bm25 for row, bm25 in found}
     known = _judged([row for row, _ in found], query, config, aliases, now)
     ranked = decide.rank(query, [(it, scores[it.entry.id]) for it in known])
-    return decide.offered(ranked, most=decide.most_offered(lookup.count(tx, keys))) if ranked else []
+    is_large = bool(ranked) and lookup.count(tx, keys) > decide.MANY
+    return decide.offered(ranked, most=decide.MORE if is_large else decide.FEW)
 
 
 def offers_of(tx: Transaction, ranked: Sequence[Candidate]) -> list[tuple[Related, str]]:
@@ -262,14 +263,14 @@ class Run:
                 otherwise=False,
                 timeout=HIT_TIMEOUT,
             )
-        report = reports.read_report(self.store, entry)
+        report = self.read(lambda tx: lookup.settled(tx, entry), None)
+        if report is None:  # its file is gone, or somebody wrote into it
+            report = reports.read_report(self.store, entry)
+            known = replace(known, entry=self.read(lambda tx: entries.get(tx, entry.id), None) or entry)
         if report is None:
             logger.info("%s has no report any more", entry.id)
             reports.drop_lost(self.store, entry)
             return Lookup()
-        edited = self.read(lambda tx: entries.get(tx, entry.id), None)
-        if edited is not None and edited.sha256 != entry.sha256:  # somebody wrote into its file
-            known = replace(known, entry=edited)
         match = decide.match_of(self.query, known, tier, score)
         return Lookup(known=known, match=match, report=report, is_hit=is_hit)
 

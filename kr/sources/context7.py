@@ -195,10 +195,7 @@ def repository_of(library_id: str) -> str | None:
 
 
 def parse_documentation(text: str) -> tuple[Passage, ...]:
-    """Read documentation: blocks of ``### Title``, ``Source: URL``, prose and fenced code.
-
-    Without a block, a text that begins with a title and holds code is taken as it is: nobody reports a failure so.
-    """
+    """Read documentation: blocks of ``### Title``, ``Source: URL``, prose and fenced code."""
     _, *parts = _BLOCK.split(text.replace("\r\n", "\n"))
     found = []
     for title, source, block in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
@@ -206,9 +203,7 @@ def parse_documentation(text: str) -> tuple[Passage, ...]:
         url = source if re.fullmatch(r"https?://[^\s<>\"]{1,2000}", source) else None
         if body.strip():
             found.append(Passage(text=body, title=title.strip(), url=url))
-    bare = text.strip()
-    is_bare = re.match(r"### +\S", bare) and len(re.findall(r"(?m)^ {0,3}(?:```|~~~)", bare)) > 1
-    return tuple(found) or ((Passage(text=bare),) if is_bare else ())
+    return tuple(found)
 
 
 def redirect_of(text: str) -> str | None:

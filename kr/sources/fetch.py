@@ -8,18 +8,22 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import httpx2
 
+from kr.documents.text import to_markdown
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
+from kr.models import Passage
 from kr.settings.model import ModelServer
 from kr.sources.network import (
     CheckedTransport,
     FetchRefused,
     Network,
     connection_reason,
+    in_thread,
     run,
     status_failure,
 )
@@ -47,20 +51,6 @@ _CHARSET = re.compile(r"""(?i)charset\s*=\s*["']?([\w:.-]{1,40})""")
 _CHARSETS = re.compile(r"cp(?:125|8|9)\d+|iso8859-[2-9]\d?|koi8-[rut]|gb\w+|big5\w*|shift_jis|euc_\w+")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reply:
-    """An HTTP answer; a redirect is one too. ``is_cut``: the body was longer than what was read of it."""
-
-    status: int
-    headers: httpx2.Headers
-    data: bytes = field(repr=False)
-    is_cut: bool
-
-    @property
-    def is_success(self) -> bool:
-        return 200 <= self.status < 300
-
-
 async def exchange(
     method: str,
     url: httpx2.URL,
@@ -69,10 +59,10 @@ async def exchange(
     max_bytes: int,
     headers: Mapping[str, str],
     content: bytes | None = None,
-) -> Reply:
-    """Send one request and read at most ``max_bytes`` decoded bytes of a successful answer.
+) -> tuple[httpx2.Response, bytes, bool]:
+    """Send one request; return the answer, at most ``max_bytes`` decoded bytes of a successful one, and whether there were more.
 
-    Raises ``SourceTimeout``, ``FetchRefused`` and ``SourceFailure``.
+    A redirect is an answer too. Raises ``SourceTimeout``, ``FetchRefused`` and ``SourceFailure``.
     """
     timeout = httpx2.Timeout(None, connect=_CONNECT_SECONDS)
     try:
@@ -82,11 +72,19 @@ async def exchange(
             ) as client,
             client.stream(method, url, headers=dict(headers), content=content) as response,
         ):
-            data = await _read(response, max_bytes + 1) if response.is_success else b""
-            is_cut = len(data) > max_bytes
-            return Reply(
-                status=response.status_code, headers=response.headers, data=data[:max_bytes], is_cut=is_cut
-            )
+            data = bytearray()
+            if response.is_success:
+                if response.headers.get("content-encoding", "gzip").strip().lower() not in {
+                    "identity",
+                    "gzip",
+                }:
+                    raise SourceFailure("the content encoding was not asked for")
+                # What is compressed is unpacked piece by piece, and no further.
+                async for piece in response.aiter_bytes():
+                    data += piece
+                    if len(data) > max_bytes:
+                        break
+            return response, bytes(data[:max_bytes]), len(data) > max_bytes
     except httpx2.TimeoutException as error:
         raise SourceTimeout("no answer in time") from error
     except httpx2.InvalidURL as error:  # httpx reads where a redirect leads, followed or not
@@ -97,18 +95,6 @@ async def exchange(
         raise SourceFailure(connection_reason(error)) from error
     except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
         raise SourceFailure("the connection was cut or the answer is no HTTP") from error
-
-
-async def _read(response: httpx2.Response, most: int) -> bytes:
-    """Read a body until ``most`` decoded bytes are there; a compressed one is unpacked piece by piece, and no further."""
-    if response.headers.get("content-encoding", "").strip().lower() not in {"", "identity", "gzip"}:
-        raise SourceFailure("the content encoding was not asked for")
-    data = bytearray()
-    async for piece in response.aiter_bytes():
-        data += piece
-        if len(data) >= most:
-            break
-    return bytes(data[:most])
 
 
 # --- JSON of servers that the user configured, perhaps private
@@ -127,7 +113,7 @@ async def ask_json(
     method, content = ("GET", None) if body is None else ("POST", json.dumps(body).encode())
     network = Network(allow_private=True)
     try:
-        reply = await exchange(
+        reply, data, is_cut = await exchange(
             method, url, network=network, max_bytes=MAX_JSON, headers=sent, content=content
         )
     except SourceTimeout as error:
@@ -135,12 +121,12 @@ async def ask_json(
     except SourceFailure as error:
         raise SourceFailure(f"{name}: {error.reason}") from error
     if not reply.is_success:
-        more = ", a redirect that is not followed" if reply.status < 400 else ""
-        raise status_failure(reply.status, reply.headers, of=f"{name}: ", more=more)
-    if reply.is_cut:
+        more = ", a redirect that is not followed" if reply.is_redirect else ""
+        raise status_failure(reply.status_code, reply.headers, of=f"{name}: ", more=more)
+    if is_cut:
         raise SourceFailure(f"{name}: the answer is too long")
     try:
-        return json.loads(reply.data)
+        return json.loads(data)
     except (ValueError, RecursionError) as error:
         raise SourceFailure(f"{name}: the answer is no JSON") from error
 
@@ -184,25 +170,19 @@ def complete(
 # --- strangers' pages
 
 
-@dataclass(frozen=True, kw_only=True)
-class Page:
-    """A page that was read. ``url`` is where it was after the redirects; ``is_cut``: there was more."""
+async def fetch_page(url: str, *, network: Network) -> Passage:
+    """Read the page at ``url`` as Markdown; the passage's is where it was after the redirects.
 
-    url: str
-    media_type: str
-    text: str = field(repr=False)
-    is_cut: bool = False
-
-
-async def fetch_page(url: str, *, network: Network) -> Page:
-    """Read the page at ``url``. Raises ``FetchRefused``, ``SourceTimeout``, ``SourceFailure`` (the server's fault), without the URL."""
+    Raises ``FetchRefused``, ``SourceTimeout``, ``SourceFailure`` (the server's fault), without the URL.
+    """
     target = checked_url(url)
     for _ in range(MAX_REDIRECTS + 1):
-        reply = await exchange(
+        reply, data, is_cut = await exchange(
             "GET", target, network=network, max_bytes=MAX_PAGE, headers={"Accept": _ACCEPT}
         )
-        if reply.status not in {301, 302, 303, 307, 308}:
-            return _page(target, reply)
+        if not reply.has_redirect_location:
+            page = await in_thread(partial(_page, reply, data))
+            return replace(page, url=str(target), is_cut=page.is_cut or is_cut)
         target = _next(target, reply)
     raise FetchRefused(f"more than {MAX_REDIRECTS} redirects")
 
@@ -225,7 +205,7 @@ def checked_url(url: str) -> httpx2.URL:
     return parsed.copy_with(host=host)
 
 
-def _next(current: httpx2.URL, reply: Reply) -> httpx2.URL:
+def _next(current: httpx2.URL, reply: httpx2.Response) -> httpx2.URL:
     """Return where a redirect leads, checked like the first address."""
     location = reply.headers.get("location", "")
     if not location.isprintable() or "\\" in location:
@@ -239,17 +219,17 @@ def _next(current: httpx2.URL, reply: Reply) -> httpx2.URL:
     return target
 
 
-def _page(url: httpx2.URL, reply: Reply) -> Page:
+def _page(reply: httpx2.Response, data: bytes) -> Passage:
     if not reply.is_success:
-        raise SourceFailure(f"HTTP {reply.status}")
+        raise SourceFailure(f"HTTP {reply.status_code}")
     content_type = reply.headers.get("content-type", "")
     media_type = content_type.partition(";")[0].strip().lower()
-    if not _TEXT.fullmatch(media_type) or _BINARY.match(reply.data):
+    if not _TEXT.fullmatch(media_type) or _BINARY.match(data):
         raise FetchRefused("the content is no text")
-    text = decode(reply.data, content_type)
-    if not text.strip():
-        raise SourceFailure("the page is empty")
-    return Page(url=str(url), media_type=media_type, text=text, is_cut=reply.is_cut)
+    found = to_markdown(decode(data, content_type), media_type=media_type)
+    if not found.text.strip():
+        raise SourceFailure("the page has no text")
+    return Passage(text=found.text, title=found.title, is_cut=found.is_cut)
 
 
 def decode(data: bytes, content_type: str) -> str:

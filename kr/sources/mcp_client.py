@@ -7,7 +7,7 @@ headers of a bad answer and bounds no JSON: a hook of its HTTP client notes the 
 import logging
 import re
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -26,7 +26,7 @@ from pydantic import ValidationError
 
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.settings.model import Server
-from kr.sources.network import CheckedTransport, Network, connection_reason, leaves, run, status_failure
+from kr.sources.network import CheckedTransport, Network, connection_reason, run, status_failure
 from kr.text import one_line
 
 for _name in ("client", "mcp"):
@@ -198,7 +198,7 @@ class _Session(Generic[T]):
 
     def _failure(self, error: Exception) -> SourceFailure:
         """Say in a few words why there is no answer: what was noted on the way tells more than the SDK's own error."""
-        found = list(leaves(error))
+        found = list(_leaves(error))
         known = next((leaf for leaf in found if isinstance(leaf, SourceFailure)), None)
         said = "" if self._server.url else self._last_line()
         translated = (_translated(leaf, self._server.command, said) for leaf in found)
@@ -215,9 +215,9 @@ class _Session(Generic[T]):
     def _harmless(self, failure: SourceFailure) -> SourceFailure:
         """Make the reason one line without secrets, with what the server said in quotation marks."""
         secrets = secrets_of(self._server)
-        reason = one_line(without_secrets(failure.reason, secrets), MAX_REASON)
-        if failure.said.strip():
-            reason += f"; it says {quoted(without_secrets(failure.said, secrets))}"
+        reason = one_line(without_secrets(failure.reason, secrets), 200)
+        if said := one_line(without_secrets(failure.said, secrets), 130).replace('"', "'"):
+            reason += f'; it says "{said}"'
         failure.reason, failure.args = reason, (reason,)
         return failure
 
@@ -241,6 +241,15 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors in a group, however deep, or the error itself."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
 def _translated(leaf: BaseException, command: str | None, said: str) -> SourceFailure | None:
     """Translate an error of the SDK, its HTTP client or the system; an invalid URL, header or argument, maybe secret, is not repeated."""
     match leaf:
@@ -256,31 +265,14 @@ def _translated(leaf: BaseException, command: str | None, said: str) -> SourceFa
             return SourceFailure(connection_reason(leaf))
         case httpx2.InvalidURL() | httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError() | ValueError():
             return SourceNotAsked("the server's URL, headers, command or environment are not valid")
-        case httpx2.HTTPError() | httpx2.StreamError():
-            return SourceFailure(f"the connection broke ({type(leaf).__name__})")
-        case FileNotFoundError() if command:
-            return SourceFailure(f"command not found: {command}")
-        case OSError():
-            return SourceFailure(f"the system refused: {leaf.strerror or type(leaf).__name__}", said=said)
+        case OSError() if command:
+            return SourceFailure(f"{command} can't be started: {leaf.strerror or type(leaf).__name__}")
     return None
 
 
 # --- a reason: one short line, harmless for a terminal, without a secret of the configuration
 
-MAX_REASON = 200
-MAX_QUOTED = 130
-"""Characters of a reason, and of a source's own words in it."""
-
-# Three asterisks stand for a secret.
-_MARKUP = re.compile(r"</?[A-Za-z!][^<>]*>|[<>`#|\\]|-{2,}|(?<!\*)\*{1,2}(?!\*)|\*{4,}")
-_QUOTES = re.compile(r'["“”„‟«»]')
 _SECRET_NAME = re.compile(r"(?i)(?:key|token|secret|password|passwd|auth|bearer)")
-
-
-def quoted(text: str) -> str:
-    """Return a source's own words in quotation marks: one line of at most ``MAX_QUOTED`` characters, without markup."""
-    bare = _MARKUP.sub(" ", _QUOTES.sub("'", one_line(text, 2 * MAX_QUOTED)))
-    return f'"{one_line(bare.replace("](", "] ("), MAX_QUOTED)}"'
 
 
 def secrets_of(server: Server, *, surely: bool = False) -> tuple[str, ...]:

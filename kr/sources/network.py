@@ -11,7 +11,7 @@ import re
 import socket
 import ssl
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -149,9 +149,6 @@ def system_resolver(host: str) -> Sequence[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-_MOST_ADDRESSES = 4
-
-
 @dataclass(frozen=True, kw_only=True)
 class Network:
     """What an exchange may reach. Tests put their own resolver and transport at the network's edge."""
@@ -170,7 +167,7 @@ class Network:
             refusal = address_refusal(address, allow_private=self.allow_private)
             if refusal is not None:
                 raise FetchRefused(f"the host {refusal}")
-        return found[:_MOST_ADDRESSES]
+        return found
 
 
 class CheckedTransport(httpx2.AsyncBaseTransport):
@@ -213,26 +210,15 @@ def _tls() -> ssl.SSLContext:
 # --- why there was no answer
 
 
-def leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yield the errors in a group, however deep, or the error itself."""
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from leaves(inner)
-    else:
-        yield error
-
-
 def connection_reason(error: BaseException) -> str:
     """Say why no connection came about, by the system's own words beneath the error of an HTTP client."""
-    beneath: BaseException | None = error
-    while beneath is not None:
-        for leaf in leaves(beneath):
-            if "certificate" in str(leaf).lower():
-                return "the server's certificate is not trusted"
-            if isinstance(leaf, OSError) and leaf.errno is not None and leaf.errno > 0:
-                return f"no connection: {os.strerror(leaf.errno)}"
-        beneath = beneath.__cause__ or beneath.__context__
-    return one_line(f"no connection: {str(error) or type(error).__name__}", limit=120)
+    while beneath := error.__cause__ or error.__context__:
+        error = beneath
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "the server's certificate is not trusted"
+    number = error.errno or 0 if isinstance(error, OSError) else 0
+    why = os.strerror(number) if number > 0 else str(error) or type(error).__name__
+    return one_line(f"no connection: {why}", limit=120)
 
 
 def status_failure(status: int, headers: httpx2.Headers, *, of: str = "", more: str = "") -> SourceFailure:

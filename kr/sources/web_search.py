@@ -1,14 +1,12 @@
 """The research source ``web_search``: a search, then the pages of its first results (F1, step 5c)."""
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from typing import Any, ClassVar
 
 import anyio
 import httpx2
 
 from kr.documents.index import rank_texts
-from kr.documents.text import to_markdown
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout, how_to_install
 from kr.models import Answer, Passage, Query
 from kr.settings.model import SearchProvider
@@ -137,57 +135,42 @@ def _at_most(seconds: float) -> float:
     return min(seconds, 0.9 * left)
 
 
-def usable(items: Sequence[object], provider: str) -> dict[str, str]:
-    """Return the address and title of the first results that lead to different pages of the web. Raises ``SourceFailure`` for none."""
+def usable(items: Sequence[object], provider: str) -> list[str]:
+    """Return the addresses of the first results that lead to different pages of the web. Raises ``SourceFailure`` for none."""
     if not items:
         raise SourceFailure(f"{provider} found nothing", is_fault=False)
-    kept: dict[str, str] = {}
-    for item in items:
-        found = item if isinstance(item, dict) else {}
-        url, title = found.get("url") or found.get("href"), found.get("title")
-        if isinstance(url, str) and url.lower().startswith(("http://", "https://")):
-            clean = " ".join(title[:1000].split())[:200] if isinstance(title, str) else ""
-            kept.setdefault(url.partition("#")[0], clean)
+    found = (it.get("url") or it.get("href") for it in items if isinstance(it, dict))
+    urls = (it.partition("#")[0] for it in found if isinstance(it, str))
+    kept = dict.fromkeys(it for it in urls if it.lower().startswith(("http://", "https://")))
     if not kept:
         raise SourceFailure(f"{provider}: the answer has no result with a web address")
-    return dict(islice(kept.items(), _MAX_PAGES))
+    return list(kept)[:_MAX_PAGES]
 
 
-async def _read(results: Mapping[str, str], network: Network) -> Sequence[Passage]:
+async def _read(urls: Sequence[str], network: Network) -> Sequence[Passage]:
     """Read the pages at the same time, and return those that could be read. Raises ``SourceFailure`` when none could."""
-    outcomes: dict[str, Passage | SourceFailure] = {}
+    pages: dict[str, Passage] = {}
+    reasons: list[str] = []
 
-    async def read(url: str, title: str) -> None:
-        outcomes[url] = await _page(url, title, network)
+    async def read(url: str) -> None:
+        try:
+            pages[url] = await fetch_page(url, network=network)
+        except SourceTimeout:
+            pass
+        except SourceFailure as failure:
+            reasons.append(failure.reason)
+        except Exception as error:  # noqa: BLE001  # a stranger's page; the other pages are still read
+            reasons.append(f"the page can't be converted ({type(error).__name__})")
 
     with anyio.move_on_after(_at_most(_PAGE_SECONDS)):
         async with anyio.create_task_group() as tasks:
-            for url, title in results.items():
-                tasks.start_soon(read, url, title)
-    found = [outcomes[url] for url in results if url in outcomes]
-    passages = [one for one in found if isinstance(one, Passage)]
-    if not passages:  # the search worked: it is no fault of the provider
-        failures = [one for one in found if isinstance(one, SourceFailure)]
-        reasons = [failure.reason for failure in failures if not isinstance(failure, SourceTimeout)]
+            for url in urls:
+                tasks.start_soon(read, url)
+    if not pages:  # the search worked: it is no fault of the provider
         if not reasons:
-            raise SourceTimeout(f"could not read any of {len(results)} pages in time", is_fault=False)
-        raise SourceFailure(f"could not read any of {len(results)} pages: {reasons[0]}", is_fault=False)
-    return passages
-
-
-async def _page(url: str, title: str, network: Network) -> Passage | SourceFailure:
-    """Read one page; what goes wrong is returned, so that the other pages are still read."""
-    try:
-        page = await fetch_page(url, network=network)
-        markdown = await in_thread(lambda: to_markdown(page.text, media_type=page.media_type))
-    except SourceFailure as failure:
-        return failure
-    except Exception as error:  # noqa: BLE001  # a stranger's page; the other pages are still read
-        return SourceFailure(f"the page can't be converted ({type(error).__name__})")
-    if not markdown.text.strip():
-        return SourceFailure("the page has no text")
-    is_cut = page.is_cut or markdown.is_cut
-    return Passage(text=markdown.text, title=markdown.title or title or None, url=page.url, is_cut=is_cut)
+            raise SourceTimeout(f"could not read any of {len(urls)} pages in time", is_fault=False)
+        raise SourceFailure(f"could not read any of {len(urls)} pages: {reasons[0]}", is_fault=False)
+    return [pages[url] for url in urls if url in pages]
 
 
 def _ranked(pages: Sequence[Passage], query: Query) -> tuple[Passage, ...]:

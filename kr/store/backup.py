@@ -97,7 +97,7 @@ def check(store: Store) -> list[str]:
     with store.read() as tx:
         lacking = "SELECT 1 FROM entries WHERE id NOT IN (SELECT entry_id FROM entry_search) LIMIT 1"
         problems = ["entry_search: not every entry is in the search index"] if tx.row(lacking) else []
-        hashes = [row[0] for row in tx.rows("SELECT sha256 FROM report_texts ORDER BY sha256")]
+        hashes = tx.column("SELECT sha256 FROM report_texts ORDER BY sha256")
         texts = ((it, tx.value("SELECT text FROM report_texts WHERE sha256 = :it", it=it)) for it in hashes)
         return [*problems, *islice(_wrong_texts(texts), _MOST_PROBLEMS)]
 

@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 T = TypeVar("T")
-Row = Any
-"""A row whose columns are had by name and by number."""
+Row = dict[str, Any]
+"""A row by the names of its columns."""
 
 INDEX = "index"
 """The scope of writes that add, remove or rewrite entries: each counts all of them."""
@@ -106,17 +106,21 @@ class Transaction:
         self.connection.executemany(statement, rows)
 
     def rows(self, statement: str, **parameters: Any) -> list[Row]:
-        """Return the rows of a query."""
-        found: list[Row] = self.connection.execute(statement, parameters).fetchall()
-        return found
+        """Return the rows of a query. Each of its columns has a name of its own."""
+        cursor = self.connection.execute(statement, parameters)
+        names = [column[0] for column in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    def column(self, statement: str, **parameters: Any) -> list[Any]:
+        """Return the first column of a query's rows."""
+        return [next(iter(row.values())) for row in self.rows(statement, **parameters)]
 
     def row(self, statement: str, **parameters: Any) -> Row | None:
         return next(iter(self.rows(statement, **parameters)), None)
 
     def value(self, statement: str, **parameters: Any) -> Any:
         """Return the first column of the first row; None where there is no row."""
-        found = self.row(statement, **parameters)
-        return None if found is None else found[0]
+        return next(iter(self.column(statement, **parameters)), None)
 
     def lock(self, scope: str) -> None:
         """Wait for other transactions that locked a scope, and keep them out until this one ends."""
@@ -236,7 +240,6 @@ class Store:
 
         memory = sqlite3.connect(":memory:", isolation_level=None, factory=sqlite.Connection)
         with closing(memory) as connection:
-            connection.row_factory = sqlite3.Row
             schema.make(connection)
             yield Transaction(connection, self)
 

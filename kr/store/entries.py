@@ -155,8 +155,8 @@ def archived_since(tx: Transaction, archive_id: int) -> list[Archived]:
 
 def archived_count(tx: Transaction) -> tuple[int, int]:
     """Return how many rows are archived, and the number of the one that was archived last; 0 when none is."""
-    row = tx.rows("SELECT count(*), coalesce(max(archive_id), 0) FROM archived_entries")[0]
-    return row[0], row[1]
+    [row] = tx.rows("SELECT count(*) AS number, coalesce(max(archive_id), 0) AS last FROM archived_entries")
+    return row["number"], row["last"]
 
 
 def unarchive(tx: Transaction, archive_id: int) -> bool:
@@ -216,7 +216,7 @@ def unknown_entry(tx: Transaction, entry_id: str, *, in_archive: bool = False) -
             f"{shown} is in the archive, not in the index; kr archive restore {entry_id} brings it back"
         )
     what, table = ("archived entry", "archived_entries") if in_archive else ("entry", "entries")
-    known = [row[0] for row in tx.rows(f"SELECT DISTINCT id FROM {table}")]
+    known = tx.column(f"SELECT DISTINCT id FROM {table}")
     alike = ", ".join(one_line(found, _LONGEST_ID) for found in nearest(entry_id, known, most=3))
     command = "kr archive list" if in_archive else "kr entries list"
     hint = f"nearest: {alike}" if alike else f"{command} shows them"
@@ -321,12 +321,11 @@ def ratings_of(tx: Transaction, entry: Entry) -> list[Rating]:
 
 def rated_wrong(tx: Transaction) -> list[str]:
     """Return the live entries of which more sessions say that they are wrong than that they worked, the last said first."""
-    rows = tx.rows(
+    return tx.column(
         "SELECT e.id FROM entries AS e JOIN ratings AS r ON r.entry_id = e.id AND r.revision = e.revision "
         "GROUP BY e.id HAVING count(*) FILTER (WHERE r.outcome = 'wrong') > count(*) FILTER (WHERE r.outcome = 'worked') "
         "ORDER BY max(r.at) DESC"
     )
-    return [row[0] for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

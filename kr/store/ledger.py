@@ -156,8 +156,7 @@ def circuits(tx: Transaction) -> list[Circuit]:
 
 def circuit(tx: Transaction, source: str) -> Circuit:
     """Return a source's breaker; one that never failed is closed."""
-    row = tx.row("SELECT * FROM circuits WHERE source = :source", source=source)
-    return Circuit(source=source) if row is None else record_of(Circuit, row)
+    return next((it for it in circuits(tx) if it.source == source), Circuit(source=source))
 
 
 def admit(tx: Transaction, source: str, *, now: datetime, probe_seconds: float) -> bool:
@@ -263,14 +262,14 @@ _IS_OPEN = "candidates IS NOT NULL AND settled_at IS NULL"
 
 def given_before(tx: Transaction, session_id: str, framework: str) -> tuple[int, int]:
     """Return what a session was given about a framework since it last saved something about it: tokens, and how many ms that took."""
-    row = tx.rows(
-        "SELECT coalesce(sum(answer_tokens), 0), coalesce(sum(duration_ms), 0) FROM requests "
+    [row] = tx.rows(
+        "SELECT coalesce(sum(answer_tokens), 0) AS tokens, coalesce(sum(duration_ms), 0) AS ms FROM requests "
         "WHERE session_id = :session AND mode = 'research' AND framework = :framework AND at > coalesce("
         "(SELECT max(at) FROM requests WHERE session_id = :session AND mode = 'save' AND framework = :framework), '')",
         session=session_id,
         framework=framework,
-    )[0]
-    return row[0], row[1]
+    )
+    return row["tokens"], row["ms"]
 
 
 def open_offers(tx: Transaction) -> list[RequestRow]:
@@ -318,14 +317,8 @@ def take_offers(tx: Transaction, session_id: str, entry_id: str, *, at: str) -> 
 
 def settle_alike(tx: Transaction, framework: str, question: str, answered_by: str, *, at: str) -> None:
     """Note which entry answers every open request of this very question: somebody took it."""
-    tx.execute(
-        f"UPDATE requests SET answered_by = :answered_by, settled_at = :at WHERE {_IS_OPEN} "
-        "AND framework = :framework AND question = :question",
-        answered_by=answered_by,
-        at=at,
-        framework=framework,
-        question=question,
-    )
+    alike = f"SELECT id FROM requests WHERE {_IS_OPEN} AND framework = :framework AND question = :question"
+    settle_offers(tx, tx.column(alike, framework=framework, question=question), answered_by, at=at)
 
 
 def settle_offers(tx: Transaction, request_ids: Sequence[str], answered_by: str | None, *, at: str) -> None:
@@ -384,13 +377,12 @@ FROM spared GROUP BY day ORDER BY day
 
 def view(tx: Transaction, name: str) -> list[dict[str, Any]]:
     """Return the rows of a public view."""
-    return _rows(tx, f"SELECT * FROM {name}")
+    return tx.rows(f"SELECT * FROM {name}")
 
 
 def calls_by_day(tx: Transaction, since: str) -> dict[str, dict[str, int]]:
     """Count calls to sources by UTC day from ``since`` (a date) on: ``charged`` and ``failed`` ones."""
-    rows = _rows(
-        tx,
+    rows = tx.rows(
         "SELECT substr(at, 1, 10) AS day, count(*) FILTER (WHERE charged) AS charged, "
         "count(*) FILTER (WHERE outcome <> 'success') AS failed FROM source_calls WHERE at >= :since GROUP BY substr(at, 1, 10)",
         since=since,
@@ -404,7 +396,7 @@ def spared_by_day(tx: Transaction) -> list[dict[str, Any]]:
     ``answers`` are those of which it is known what finding out had cost; of several times the dearest counts. An
     answer that is longer than that spares nothing.
     """
-    return _rows(tx, _SPARED)
+    return tx.rows(_SPARED)
 
 
 def number_by(
@@ -418,7 +410,3 @@ def number_by(
         f"GROUP BY {column} ORDER BY number DESC, {column}"
     )
     return {row["name"]: row["number"] for row in rows}
-
-
-def _rows(tx: Transaction, statement: str, **parameters: Any) -> list[dict[str, Any]]:
-    return [dict(row) for row in tx.rows(statement, **parameters)]

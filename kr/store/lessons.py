@@ -94,14 +94,14 @@ def bring_back(tx: Transaction, ids: Iterable[str]) -> None:
 
 def keep_only(tx: Transaction, ids: Iterable[str], at: str) -> None:
     """Mark all others as gone: the file no longer holds them. Their counts stay."""
-    present = {row[0] for row in tx.rows("SELECT id FROM lessons WHERE gone_at IS NULL")}
+    present = {*tx.column("SELECT id FROM lessons WHERE gone_at IS NULL")}
     gone = [{"id": lesson, "at": at} for lesson in present - {*ids}]
     tx.execute_many("UPDATE lessons SET gone_at = :at WHERE id = :id", gone)
 
 
 def lacking(tx: Transaction, present: Collection[str]) -> list[LessonRow]:
     """Return the lessons that are given to agents, oldest first, but for those with the ids ``present``; some of very many."""
-    every = [row[0] for row in tx.rows(f"SELECT id FROM lessons WHERE {IS_GIVEN} ORDER BY date, id")]
+    every = tx.column(f"SELECT id FROM lessons WHERE {IS_GIVEN} ORDER BY date, id")
     absent, parameters = named("id", [it for it in every if it not in present][:_MOST_PARAMETERS])
     return _select(tx, f"id IN {absent} ORDER BY date, id", **parameters)
 
@@ -111,12 +111,12 @@ def rarest_first(tx: Transaction, words: Sequence[str]) -> list[str]:
 
     One in 100 or more is common, however many have it: counting them all would cost more with each lesson.
     """
-    counted = (
-        "(SELECT count(*) FROM (SELECT 1 FROM lesson_keywords WHERE keyword = :word{} LIMIT 100) AS found)"
-    )
-    parameters = {f"word{at}": word for at, word in enumerate(words)}
-    counts = tx.row(f"SELECT {', '.join(map(counted.format, range(len(words)))) or 'NULL'}", **parameters)
-    number = dict(zip(words, counts or (), strict=False))
+    if not words:
+        return []
+    counted = "(SELECT count(*) FROM (SELECT 1 FROM lesson_keywords WHERE keyword = :w{0} LIMIT 100) AS c{0}) AS w{0}"
+    columns = ", ".join(counted.format(at) for at in range(len(words)))
+    [counts] = tx.rows(f"SELECT {columns}", **{f"w{at}": word for at, word in enumerate(words)})
+    number = dict(zip(words, counts.values(), strict=True))
     return sorted(words, key=number.__getitem__)
 
 

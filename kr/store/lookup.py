@@ -135,13 +135,6 @@ def candidates(
     return [(found[entry_id], score) for entry_id, score in scores.items() if entry_id in found]
 
 
-def findings(tx: Transaction, keys: Sequence[str], *, most: int) -> list[Found]:
-    """Return what agents and people wrote about the frameworks ``keys``, the last accessed first."""
-    listed, parameters = named("key", keys)
-    where = f"e.framework_key IN {listed} AND e.origin = 'finding' ORDER BY e.last_accessed DESC, e.id LIMIT :most"
-    return _found(tx, where, most=most, **parameters)
-
-
 def one(tx: Transaction, entry_id: str) -> Found | None:
     """Return the live entry of an id."""
     return next(iter(_found(tx, "e.id = :id", id=entry_id)), None)
@@ -207,9 +200,11 @@ def counts(tx: Transaction, session_id: str, story_key: str) -> tuple[int, int]:
         "SELECT count(*) FROM source_calls WHERE session_id = :session AND story_key = :story AND charged"
     )
     [row] = tx.rows(
-        f"SELECT (SELECT count(*) FROM entries), ({charged})", session=session_id, story=story_key
+        f"SELECT (SELECT count(*) FROM entries) AS live, ({charged}) AS spent",
+        session=session_id,
+        story=story_key,
     )
-    return row[0], row[1]
+    return row["live"], row["spent"]
 
 
 def to_entry(row: Row, *, status: str | None = None) -> Entry:
@@ -259,7 +254,7 @@ def has_ended(tx: Transaction, request_id: str) -> bool:
 
 def index_entry(tx: Transaction, entry: Entry) -> None:
     """Write an entry's row in place of the one it has, with its wordings and its report."""
-    wordings = tx.rows(
+    wordings = tx.column(
         "SELECT topic || ' ' || question FROM wordings WHERE entry_id = :id ORDER BY id", id=entry.id
     )
     report = tx.value("SELECT text FROM report_texts WHERE sha256 = :sha256", sha256=entry.sha256) or ""
@@ -267,7 +262,7 @@ def index_entry(tx: Transaction, entry: Entry) -> None:
         "topic": searchable(entry.topic),
         "tags": searchable(" ".join(entry.tags)),
         "question": searchable(entry.question or ""),
-        "wordings": searchable(" ".join(row[0] for row in wordings)),
+        "wordings": searchable(" ".join(wordings)),
         "report": searchable(_TEMPLATE.sub("", report)),
     }
     if tx.is_postgresql:

@@ -8,7 +8,7 @@ import logging
 import re
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from typing import Any
@@ -54,31 +54,12 @@ logging.getLogger("psycopg").setLevel(
 )  # what it warns of when a connection is lost is raised as well
 
 
-class Row:
-    """A row whose columns are had by name and by number."""
-
-    __slots__ = ("_index", "_values")
-
-    def __init__(self, index: Mapping[str, int], values: Sequence[Any]) -> None:
-        self._index = index
-        self._values = values
-
-    def __getitem__(self, key: str | int) -> Any:
-        return self._values[self._index[key] if isinstance(key, str) else key]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._values)
-
-    def keys(self) -> list[str]:
-        return [*self._index]
-
-
 class Connection:
     """A connection that is used as SQLite's: parameters are ``:name``, errors are kr's."""
 
     dialect = "postgresql"
 
-    def __init__(self, raw: psycopg.Connection[Row], location: str) -> None:
+    def __init__(self, raw: psycopg.Connection, location: str) -> None:
         self.raw = raw
         self._location = location
 
@@ -87,7 +68,7 @@ class Connection:
         status = self.raw.info.transaction_status
         return status in {psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.INERROR}
 
-    def execute(self, statement: str, parameters: Mapping[str, Any] | None = None) -> psycopg.Cursor[Row]:
+    def execute(self, statement: str, parameters: Mapping[str, Any] | None = None) -> psycopg.Cursor:
         with translated(self._location):
             return self.raw.execute(_written(statement), _kept(parameters or {}))
 
@@ -143,9 +124,9 @@ class PostgresqlDatabase:
     def close(self) -> None:
         _close(self._idle)
 
-    def _open(self) -> psycopg.Connection[Row]:
+    def _open(self) -> psycopg.Connection:
         with translated(self.location):
-            raw = psycopg.connect(**self._parameters, autocommit=True, row_factory=_rows)
+            raw = psycopg.connect(**self._parameters, autocommit=True)
         raw.adapters.register_loader("numeric", FloatLoader)
         return raw
 
@@ -159,7 +140,7 @@ class PostgresqlDatabase:
             schema.make_postgresql(own, self.location)
         self._is_made = True
 
-    def _version(self, raw: psycopg.Connection[Row]) -> int:
+    def _version(self, raw: psycopg.Connection) -> int:
         """Return the number of the newest migration. Raises ``StoreTooNew``, or ``StoreError`` for a table of another program."""
         found = raw.execute(f"SELECT value FROM meta WHERE key = '{SCHEMA_KEY}'").fetchone()
         if found is None:
@@ -252,11 +233,6 @@ def _kept(parameters: Mapping[str, Any]) -> dict[str, Any]:
         name: value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
         for name, value in parameters.items()
     }
-
-
-def _rows(cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], Row]:
-    index = {column.name: number for number, column in enumerate(cursor.description or ())}
-    return lambda values: Row(index, values)
 
 
 def _close(idle: list[Connection]) -> None:

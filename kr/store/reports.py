@@ -238,19 +238,19 @@ def holders(tx: Transaction, column: Literal["id", "path"], value: str) -> list[
         f"UNION ALL SELECT framework_key, topic_key, 0 FROM revisions WHERE {'entry_id' if column == 'id' else 'path'} = :value",
         value=value,
     )
-    return [((row[0], row[1]), bool(row["is_live"])) for row in rows]
+    return [((row["framework_key"], row["topic_key"]), bool(row["is_live"])) for row in rows]
 
 
 def free_name(tx: Transaction, framework: str, topic: str, version: str) -> Name:
     """Return the first free name for a new entry. Raises ``StoreError`` when there is none."""
     where = "WHERE framework_key = :framework AND topic_key = :topic"
     pair = pair_of(framework, topic)
-    rows = tx.rows(
+    versions = tx.column(
         f"SELECT framework_version FROM entries {where} UNION SELECT framework_version FROM archived_entries {where}",
         framework=pair[0],
         topic=pair[1],
     )
-    has_others = any(not same_major(row[0], version) for row in rows)
+    has_others = any(not same_major(other, version) for other in versions)
     for name in wanted_names(framework, topic, version, has_others=has_others):
         if is_free(tx, name, pair):
             return name

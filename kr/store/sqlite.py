@@ -175,7 +175,6 @@ def connect(path: Path, mode: str = "") -> Connection:
         check_same_thread=False,
         factory=Connection,
     )
-    connection.row_factory = sqlite3.Row
     connection.identity = found
     return connection
 

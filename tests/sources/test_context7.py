@@ -12,17 +12,11 @@ from kr.sources.base import Ask
 from kr.sources.context7 import (
     Context7,
     Library,
-    UnknownLibrary,
     choose_version,
-    failure_of,
     fits,
-    is_library_id,
     parse_documentation,
-    parse_libraries,
-    repository_of,
-    split_version,
 )
-from tests.support.mcp_servers import DOCS, LIBRARIES, Call, Raw, Scenario, context7_server, stdio_command
+from tests.support.mcp_servers import DOCS, Call, Scenario, context7_server
 
 QUESTION = "How do I make an option repeatable?"
 REDIRECT = "Library /vuejs/old has been redirected to this library: /vuejs/docs."
@@ -72,20 +66,6 @@ def test_a_text_that_was_cut_says_so() -> None:
     assert [passage.is_cut for passage in found.passages] == [False, True]
 
 
-def test_a_version_that_is_not_listed_is_not_asked_for() -> None:
-    answer, calls = run(Scenario(), ask(version="1.x"))
-    assert queried(calls) == ["/vuejs/docs"]
-    assert isinstance(answer, Answer)
-    assert answer.version is None
-
-
-def test_a_remembered_library_is_one_call() -> None:
-    answer, calls = run(Scenario(), ask(library_id="/vuejs/docs"))
-    assert [call.tool for call in calls] == ["query-docs"]
-    assert isinstance(answer, Answer)
-    assert LEARNED[-1].library_id == "/vuejs/docs"
-
-
 def test_a_remembered_library_that_is_gone_is_resolved_again() -> None:
     answer, calls = run(Scenario(docs=[NO_LIBRARY, DOCS]), ask(library_id="/vuejs/old"))
     assert [call.tool for call in calls] == ["query-docs", "resolve-library-id", "query-docs"]
@@ -98,12 +78,6 @@ def test_a_redirect_is_followed_and_remembered() -> None:
     assert queried(calls) == ["/vuejs/old", "/vuejs/docs"]
     assert isinstance(answer, Answer)
     assert LEARNED[-1].library_id == "/vuejs/docs"
-
-
-def test_a_redirect_is_followed_once_in_each_attempt() -> None:
-    failure, calls = run(Scenario(docs=[REDIRECT]), ask(library_id="/vuejs/old"))
-    assert isinstance(failure, SourceFailure)
-    assert queried(calls) == ["/vuejs/old", "/vuejs/docs", "/vuejs/docs/v3.5.1", "/vuejs/docs/v3.5.1"]
 
 
 def test_an_unknown_tag_is_left_out() -> None:
@@ -162,31 +136,6 @@ def test_the_older_tool_is_called_by_its_own_arguments() -> None:
     assert calls[1].arguments["topic"] == QUESTION
 
 
-def test_a_server_that_only_knows_the_older_protocol_answers() -> None:
-    answer, _ = run(Scenario(legacy=True), ask())
-    assert isinstance(answer, Answer)
-
-
-def test_a_rate_limit_is_met_once() -> None:
-    with context7_server(Scenario(raw=Raw(status=429, headers={"retry-after": "30"}))) as server:
-        with pytest.raises(SourceFailure) as caught:
-            Context7(Server(url=server.url)).ask(ask(), timeout=20)
-        assert caught.value.retry_after == 30.0
-        assert len(server.requests()) == 1
-
-
-def test_over_stdio_it_is_the_same_server() -> None:
-    command, args = stdio_command("context7", Scenario())
-    Context7(Server(command=command, args=args)).ask(ask(), timeout=30)
-    assert LEARNED[-1].library_id == "/vuejs/docs"
-
-
-def test_no_server_configured_is_no_fault() -> None:
-    with pytest.raises(SourceFailure) as caught:
-        Context7(None).ask(ask(), timeout=1)
-    assert not caught.value.is_fault
-
-
 # --- what the server says
 
 
@@ -194,45 +143,17 @@ def library(library_id: str, title: str = "Something Else", **more: Any) -> Libr
     return Library(id=library_id, title=title, **more)
 
 
-def test_a_list_of_libraries_is_read() -> None:
-    assert parse_libraries(LIBRARIES)[1:] == [
-        library(
-            "/vuejs/docs",
-            "Vue.js",
-            versions=("v3.5.1", "v2.7.16"),
-        ),
-        library(
-            "/vercel/next.js",
-            "Next.js",
-            versions=("v15.1.8", "v14.3.0-canary.87"),
-        ),
-    ]
-
-
-@given(st.text(max_size=400))
-def test_reading_libraries_never_raises(text: str) -> None:
-    assert all(is_library_id(found.id) for found in parse_libraries(text + LIBRARIES))
-
-
 @pytest.mark.parametrize(
     ("framework", "found"),
     [
         ("vue", library("/vuejs/vue")),
-        ("Vue.js", library("/vuejs/vue")),
         ("vue", library("/websites/whatever", "Vue.js")),
         ("next.js", library("/vercel/next.js")),
-        ("nextjs", library("/vercel/next.js")),
-        ("next", library("/vercel/next.js")),
-        ("react", library("/facebook/react")),
         ("react", library("/reactjs/react.dev", "React")),
-        ("spring boot", library("/spring-projects/spring-boot")),
         ("spring-boot", library("/x/y", "Spring Boot")),
-        ("spring_boot", library("/spring-projects/spring-boot")),
         ("@vue/reactivity", library("/vuejs/reactivity")),
         ("@vue/reactivity", library("/npm/x", "@vue/reactivity")),
         ("vercel/next.js", library("/vercel/next.js")),
-        ("C++", library("/x/y", "C++")),
-        ("vue", library("/x/y", "ＶＵＥ")),
     ],
 )
 def test_the_same_framework_fits(framework: str, found: Library) -> None:
@@ -246,12 +167,9 @@ def test_the_same_framework_fits(framework: str, found: Library) -> None:
         ("vue", library("/vuejs/vue-router", "Vue Router")),
         ("react", library("/x/react-native", "React Native")),
         ("c", library("/x/y", "C++")),
-        ("c++", library("/x/c", "C")),
-        ("c#", library("/x/c", "C")),
         ("@vue/reactivity", library("/someone/reactivity")),
         ("vercel/next.js", library("/someone/next.js")),
         ("", library("/x/y")),
-        ("...", library("/x/y", "")),
     ],
 )
 def test_something_else_does_not_fit(framework: str, found: Library) -> None:
@@ -261,54 +179,19 @@ def test_something_else_does_not_fit(framework: str, found: Library) -> None:
 @pytest.mark.parametrize(
     ("wanted", "listed", "chosen"),
     [
-        ("15.x", ["v15.1.8", "v14.3.0-canary.87"], "v15.1.8"),
         ("v15", ["v15.0.9", "v15.10.1", "v15.9.9"], "v15.10.1"),
         ("14", ["v15.1.8", "v14.3.0-canary.87"], "v14.3.0-canary.87"),
         ("15", ["v15.2.0-canary.1", "v15.1.8"], "v15.1.8"),
         ("15.1.2", ["v15.1.8", "v15.1.2"], "v15.1.2"),
         (">=2,<3", ["3.0.0", "2.7.16"], "2.7.16"),
-        ("13", ["v15.1.8"], None),
         ("1", ["v15.1.8", "10.0"], None),
         ("latest", ["v15.1.8"], None),
-        ("unknown", ["v15.1.8"], None),
-        ("15", [], None),
     ],
 )
 def test_a_listed_version_of_the_wanted_major_is_chosen(
     wanted: str, listed: list[str], chosen: str | None
 ) -> None:
     assert choose_version(wanted, listed) == chosen
-
-
-@pytest.mark.parametrize(
-    ("library_id", "repository"),
-    [
-        ("/vercel/next.js", "vercel/next.js"),
-        ("/websites/vuejs_org", None),
-        ("/llmstxt/vuejs_llms", None),
-        ("/npm/vue", None),
-        ("/packages/vue", None),
-        ("/docs/vue", None),
-        ("/vercel/next.js/v15.1.8", None),
-        ("/a/..", None),
-    ],
-)
-def test_only_a_github_path_names_a_repository(library_id: str, repository: str | None) -> None:
-    assert repository_of(library_id) == repository
-
-
-def test_a_version_is_parted_from_the_id() -> None:
-    assert split_version("/vercel/next.js/v15.1.8") == ("/vercel/next.js", "v15.1.8")
-    assert split_version("/vercel/next.js") == ("/vercel/next.js", None)
-    assert split_version("/websites/vuejs/2.0") == ("/websites/vuejs/2.0", None)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "vercel/next.js", "/one", "/a/b c", "/a/../b", "/a/b?x=1", "/a/b\n", "/a//b", "/" + "a/" * 300],
-)
-def test_what_is_no_library_id(text: str) -> None:
-    assert not is_library_id(text)
 
 
 def test_documentation_is_read_block_by_block() -> None:
@@ -323,27 +206,6 @@ def test_documentation_is_read_block_by_block() -> None:
     assert second.text == "An option is read once unless it says otherwise."
 
 
-def test_a_line_of_dashes_in_the_prose_parts_nothing() -> None:
-    (passage,) = parse_documentation(
-        "### T\n\nSource: https://a.example/\n\nabove\n\n" + "-" * 32 + "\n\nbelow\n"
-    )
-    assert passage.text == "above\n\n" + "-" * 32 + "\n\nbelow"
-
-
-def test_a_fence_that_is_never_closed_does_not_swallow_the_next_block() -> None:
-    text = (
-        "### A\nSource: https://a.example/\n```js\ncode\n\n"
-        + "-" * 32
-        + "\n\n### B\nSource: https://b.example/\nprose\n"
-    )
-    assert [passage.title for passage in parse_documentation(text)] == ["A", "B"]
-
-
-def test_a_source_that_is_no_address_gives_no_url() -> None:
-    (passage,) = parse_documentation("### T\nSource: javascript:alert(1)\n\ntext")
-    assert passage.url is None
-
-
 @pytest.mark.parametrize(
     "text", ["", "### Title only\n\ntext", "### T\n\nSource: https://a.example/\n\n", "plain text"]
 )
@@ -351,54 +213,7 @@ def test_what_has_not_the_shape_is_no_documentation(text: str) -> None:
     assert parse_documentation(text) == ()
 
 
-def test_code_below_a_title_is_documentation_without_a_source_too() -> None:
-    text = "### Title\n\nprose\n\n```js\na()\n```"
-    (passage,) = parse_documentation(f"{text}\n")
-    assert passage.text == text
-
-
-CODE = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["C"]), max_size=40).filter(
-    lambda line: "`" not in line and "\n" not in line
-)
-
-
-@given(st.lists(CODE, min_size=1, max_size=6), st.sampled_from(["js", "python", "c++", ""]))
-def test_code_is_kept_to_the_letter(code: list[str], language: str) -> None:
-    block = "\n".join([f"```{language}", *code, "```"])
-    text = f"### A\n\nSource: https://a.example/\n\n{block}\n\n### B\n\nSource: https://b.example/\n\nprose"
-    passages = parse_documentation(text)
-    assert [passage.title for passage in passages] == ["A", "B"]
-    assert passages[0].text == block
-
-
 @given(st.text(max_size=300))
 def test_reading_documentation_never_raises(text: str) -> None:
     assert all(passage.text.strip() for passage in parse_documentation(DOCS + text))
     parse_documentation(text)
-
-
-UNKNOWN = (True, False)
-"""It is an ``UnknownLibrary``, and no fault of the source."""
-FAILURES = [
-    ("Rate limit exceeded. Please try again later.", (False, True)),
-    ('No libraries found for "NAME". Try a different search term.', UNKNOWN),
-    ("No libraries found matching the provided name.", UNKNOWN),
-    ('Tag "v9.9.9" not found for library "/vercel/next.js". Available tags: v15.1.8', (False, False)),
-    ('Library "/owner/repo" not found. Please check the library ID.', UNKNOWN),
-    ("Search failed: Service temporarily unavailable", (False, True)),
-    ("Library /err-301/old has been redirected to this library: /vercel/next.js.", (True, True)),
-    (
-        '{"error":"library_not_finalized","message":"Library /owner/repo not finalized yet."}',
-        UNKNOWN,
-    ),
-    ("", (False, True)),
-    ('{"error": "quota", "message": "Monthly quota exceeded"}', (False, True)),
-]
-
-
-@pytest.mark.parametrize(("text", "kind"), FAILURES)
-def test_every_known_failure_text_is_read(text: str, kind: tuple[bool, bool]) -> None:
-    assert parse_documentation(text) == ()
-    failure = failure_of(text)
-    assert (isinstance(failure, UnknownLibrary), failure.is_fault) == kind
-    assert bool(failure.said) == bool(text.strip())

@@ -58,15 +58,12 @@ def test_without_a_repository_nothing_is_asked() -> None:
     [
         ("vue", "vuejs/core", "vuejs/core"),
         ("vercel/next.js", None, "vercel/next.js"),
-        ("vercel/next.js", "o/r", "o/r"),
         ("vercel/next.js", "not valid", "vercel/next.js"),
         ("@vue/reactivity", None, None),
         ("vue", None, None),
         ("vue", "o/..", None),
         ("vue", "o/r/x", None),
-        ("vue", "o/r?x=1", None),
         ("vue", "https://github.com/o/r", None),
-        ("vue", "-o/r", None),
     ],
 )
 def test_the_repository_is_taken_when_it_is_well_formed(
@@ -79,13 +76,9 @@ def test_the_repository_is_taken_when_it_is_well_formed(
     "text",
     [
         "Error processing question: something broke",
-        "Error: upstream is down",
         "Error fetching wiki for o/r: timeout",
-        "Repository not found",
         "Rate limit exceeded",
-        "Internal Server Error",
         "",
-        "   \n",
         "Wiki pages you might want to explore:\n- [x](https://deepwiki.com/o/r)\n",
     ],
 )
@@ -106,23 +99,6 @@ def test_an_answer_about_errors_is_an_answer(text: str) -> None:
     answer = read_answer(text, "o/r", is_error=False)
     assert answer == Answer(source="deepwiki", passages=answer.passages, url="https://deepwiki.com/o/r")
     assert answer.passages[0].text == text
-
-
-def test_a_flagged_error_is_a_failure_whatever_it_says() -> None:
-    with pytest.raises(SourceFailure) as caught:
-        read_answer("All is well.", "o/r", is_error=True)
-    assert caught.value.is_fault
-
-
-def test_a_list_that_belongs_to_the_answer_stays() -> None:
-    text = "Options:\n- one\n- two"
-    assert read_answer(text, "o/r", is_error=False).passages[0].text == text
-
-
-def test_a_link_elsewhere_is_not_taken_for_deepwiki() -> None:
-    text = "Text.\n\nView this search on DeepWiki: https://evil.example/deepwiki.com"
-    answer = read_answer(text, "o/r", is_error=False)
-    assert (answer.passages[0].text, answer.url) == ("Text.", "https://deepwiki.com/o/r")
 
 
 @given(st.text(max_size=200))

@@ -52,11 +52,6 @@ def titles(found: Answer) -> list[str]:
     return [passage.title or "" for passage in found.passages]
 
 
-def test_it_costs_nothing(tmp_path: Path) -> None:
-    source = LocalDocs((tmp_path,), {})
-    assert (source.name, source.is_charged) == ("local_docs", False)
-
-
 def test_a_real_package_answers_in_its_own_words(tmp_path: Path) -> None:
     install_click(tmp_path)
     found = answer("click", "How do I prompt for a password and hide the input?", tmp_path)
@@ -70,11 +65,6 @@ def test_a_real_package_answers_in_its_own_words(tmp_path: Path) -> None:
 def test_the_environment_of_kr_is_not_read_whatever_names_it(tmp_path: Path) -> None:
     with pytest.raises(SourceFailure, match="no package of this name is installed"):
         answer("click", "How do I prompt?", tmp_path, VIRTUAL_ENV=sys.prefix, PATH=f"{sys.prefix}/bin")
-
-
-def test_a_question_that_shares_no_rare_word_is_a_gap(tmp_path: Path) -> None:
-    install_click(tmp_path)
-    assert answer("click", "How do I set up a Kubernetes ingress webhook?", tmp_path).is_gap
 
 
 def test_the_types_of_a_javascript_package_are_its_own_documentation(tmp_path: Path) -> None:
@@ -127,12 +117,6 @@ def test_what_is_not_installed_is_said_without_a_place_of_the_machine(tmp_path: 
     assert str(tmp_path) not in caught.value.reason
 
 
-def test_a_package_without_a_word_of_the_question_says_so(tmp_path: Path) -> None:
-    node(tmp_path, "mute", {"README.md": "# mute\n\nNothing."})
-    with pytest.raises(SourceFailure, match="ships no documentation about the question"):
-        answer("mute", "How do I fry an egg?", tmp_path)
-
-
 def test_of_two_packages_of_one_name_the_one_that_says_more_answers(tmp_path: Path) -> None:
     node(tmp_path, "redis", {"README.md": "# redis\n\nA client for node."})
     python(
@@ -143,13 +127,6 @@ def test_of_two_packages_of_one_name_the_one_that_says_more_answers(tmp_path: Pa
     assert titles(answer("redis", "How do I send several commands in one round trip?", tmp_path)) == [
         "redis.pipeline"
     ]
-
-
-def test_a_changed_file_is_found_anew(tmp_path: Path) -> None:
-    node(tmp_path, "moving", {"README.md": "# moving\n\nUse `old_way` to start."})
-    assert "old_way" in answer("moving", "How do I start?", tmp_path).passages[0].text
-    (tmp_path / "node_modules" / "moving" / "README.md").write_text("# moving\n\nUse `new_way_now` to start.")
-    assert "new_way_now" in answer("moving", "How do I start?", tmp_path).passages[0].text
 
 
 def test_a_hostile_package_neither_raises_nor_hangs(tmp_path: Path) -> None:

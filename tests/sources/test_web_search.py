@@ -4,7 +4,6 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -21,7 +20,6 @@ from tests.support.web_servers import (
     as_json,
     page,
     redirect,
-    refused_url,
     search_server,
     web_search,
     web_server,
@@ -70,7 +68,6 @@ def failure(source: WebSearch, timeout: float = 15.0) -> SourceFailure:
     ("version", "question", "query"),
     [
         ("3.4", "How?", "vue 3.4 How?"),
-        ("unknown", "How?", "vue How?"),
         ("Unknown ", "How?", "vue How?"),
         ("latest", " two\n lines ", "vue latest two lines"),
     ],
@@ -99,11 +96,6 @@ def test_searxng_is_asked_for_json() -> None:
     assert answer.passages[0].text == "Virtual scroll, page A.\n\n```\non()\n```"
 
 
-def test_credentials_in_the_address_are_refused() -> None:
-    found = failure(web_search(provider="searxng", url=f"http://user:{KEY}@127.0.0.1:1/"))
-    assert found.reason == "web_search.url: the address has a user name in it"
-
-
 def test_brave_is_asked_with_its_token() -> None:
     with search_server({"/a": article("A")}) as server:
         ask(web_search(provider="brave", url=server.url, api_key=KEY, allow_private_addresses=True))
@@ -125,26 +117,14 @@ def test_tavily_is_asked_with_a_bearer_token() -> None:
     assert KEY not in str(second)
 
 
-@pytest.mark.parametrize(
-    ("options", "path"),
-    [
-        ({"url": True}, "/search"),
-        ({"url": True, "api_key": KEY, "api_key_env": "SOME_KEY"}, "/search"),
-    ],
-)
-def test_auto_takes_the_url_for_searxng(options: dict[str, Any], path: str) -> None:
-    with search_server({"/a": article("A")}) as server:
-        ask(web_search(**{**options, "url": server.url}, provider="auto", allow_private_addresses=True))
-        first = server.requests()[0]
-    assert (first.method, first.path) == ("GET", path)
-    assert KEY not in str(first)
+def test_auto_takes_what_is_configured() -> None:
+    def provider(**options: Any) -> str:
+        return web_search(provider="auto", **options).provider
 
-
-@pytest.mark.parametrize(
-    ("variable", "name"), [("MY_TAVILY_KEY", "tavily"), ("BRAVE_API_KEY", "brave"), ("SEARCH_KEY", "brave")]
-)
-def test_auto_tells_by_the_variable_whose_the_key_is(variable: str, name: str) -> None:
-    assert web_search(api_key=KEY, api_key_env=variable).provider == name
+    assert provider() == "duckduckgo"
+    assert provider(url="http://a.example", api_key=KEY, api_key_env="SOME_KEY") == "searxng"
+    assert provider(api_key=KEY, api_key_env="MY_TAVILY_KEY") == "tavily"
+    assert provider(api_key=KEY, api_key_env="SEARCH_KEY") == "brave"
 
 
 @pytest.mark.parametrize(
@@ -158,17 +138,11 @@ def test_auto_tells_by_the_variable_whose_the_key_is(variable: str, name: str) -
             "brave: the API key has characters that no header can carry",
         ),
         ({"provider": "searxng", "url": "ftp://a"}, "web_search.url: the address is neither http nor https"),
-        ({"provider": "searxng", "url": "nonsense"}, "web_search.url: the address is neither http nor https"),
     ],
 )
 def test_what_was_never_configured_is_no_fault(options: dict[str, Any], reason: str) -> None:
     found = failure(web_search(**options))
     assert (found.reason, found.is_fault) == (reason, False)
-
-
-@pytest.mark.parametrize("host", ["169.254.169.254", "[fd00:ec2::254]", "[fe80::1]", "100.100.100.200"])
-def test_a_provider_on_a_metadata_address_is_refused(host: str) -> None:
-    assert "metadata address" in failure(searxng(f"http://{host}")).reason
 
 
 # --- pages ----------------------------------------------------------------------------------------------
@@ -203,11 +177,6 @@ def test_results_that_are_no_pages_or_the_same_page_do_not_count() -> None:
         assert [passage.title for passage in ask(searxng(server)).passages] == ["a", "b", "c"]
 
 
-def test_a_page_without_a_title_has_the_results() -> None:
-    with search_server({"/a": page("just words", "text/plain")}) as server:
-        assert ask(searxng(server)).passages[0].title == "Title of /a"
-
-
 def test_a_page_that_cannot_be_read_is_no_answer() -> None:
     pages = {"/a": Reply(status=404), "/b": article("b"), "/c": page(b"%PDF", "application/pdf")}
     with search_server(pages) as server:
@@ -215,16 +184,13 @@ def test_a_page_that_cannot_be_read_is_no_answer() -> None:
 
 
 UNREADABLE: dict[str, tuple[Reply, str]] = {
-    "not found": (Reply(status=404), "HTTP 404"),
     "not text": (page(b"x", "image/png"), "the content is no text"),
-    "empty": (page("<main></main>"), "the page has no text"),
     "scripts alone": (page("<body><script>a()</script></body>"), "the page has no text"),
     "cut": (page("half", cut=True), "the connection was cut or the answer is no HTTP"),
     "to a refused address": (
         redirect("http://169.254.169.254/"),
         "the host is a link-local or metadata address",
     ),
-    "to a file": (redirect("file:///etc/passwd"), "the address is neither http nor https"),
     "in a circle": (redirect("/page"), "more than 5 redirects"),
 }
 
@@ -235,11 +201,6 @@ def test_no_readable_page_is_a_failure_that_says_why(reply: Reply, reason: str) 
         found = failure(searxng(server))
     assert found.reason == f"could not read any of 1 pages: {reason}"
     assert not found.is_fault
-
-
-def test_the_number_of_pages_and_the_first_reason_are_named() -> None:
-    with search_server({"/a": Reply(status=404), "/b": Reply(status=500), "/c": Reply(status=410)}) as server:
-        assert failure(searxng(server)).reason == "could not read any of 3 pages: HTTP 404"
 
 
 def test_private_pages_are_refused_unless_allowed() -> None:
@@ -270,56 +231,19 @@ def test_a_page_that_is_cut_is_told() -> None:
         assert {passage.is_cut for passage in ask(searxng(server), timeout=120).passages} == {True}
 
 
-def test_pages_that_are_all_slow_are_a_timeout() -> None:
-    with search_server({"/a": Reply(delay=60), "/b": page("x" * 500, pause=0.2)}) as server:
-        found = failure(searxng(server), timeout=4)
-    assert isinstance(found, SourceTimeout)
-    assert found.reason == "could not read any of 2 pages in time"
-
-
-def test_hostile_pages_become_markdown_in_time() -> None:
-    deep = "<p>deep words</p>" + "<div>" * 10_000 + "x" + "</div>" * 10_000
-    with search_server({"/a": page(deep), "/b": page("<p>line " + "x" * 5_000_000)}) as server:
-        started = time.monotonic()
-        answer = ask(searxng(server))
-        assert time.monotonic() - started < 40
-    assert answer.passages[0].text == "deep words"
-
-
 # --- providers that fail ----------------------------------------------------------------------------------
 
 FAILURES: dict[str, tuple[Reply, str]] = {
     "unauthorized": (Reply(status=401, body=KEY.encode()), "searxng: HTTP 401 Unauthorized"),
-    "forbidden": (Reply(status=403), "searxng: HTTP 403 Forbidden"),
-    "server error": (Reply(status=500, body=KEY.encode()), "searxng: HTTP 500 Internal Server Error"),
-    "strange status": (Reply(status=599), "searxng: HTTP 599"),
     "redirect": (
         redirect(f"http://localhost/?key={KEY}"),
         "searxng: HTTP 302 Found, a redirect that is not followed",
     ),
-    "wrong type": (page("<p>hello"), "searxng: the answer is no JSON"),
-    "garbage": (page('{"results": [', "application/json"), "searxng: the answer is no JSON"),
-    "nested": (page("[" * 100_000, "application/json"), "searxng: the answer is no JSON"),
-    "binary": (page(b"\xff\xfe\x00", "application/json"), "searxng: the answer is no JSON"),
-    "a list": (as_json([1]), "searxng: the answer is not of the documented shape"),
     "no results": (as_json({"error": KEY}), "searxng: the answer is not of the documented shape"),
-    "results of the wrong kind": (
-        as_json({"results": {}}),
-        "searxng: the answer is not of the documented shape",
-    ),
     "results without an address": (
         as_json({"results": [{"url": 7}, {"title": "x"}]}),
         "searxng: the answer has no result with a web address",
     ),
-    "huge": (
-        page(" " * 65536, "application/json", repeat=40),
-        "searxng: the answer is too long",
-    ),
-    "cut": (
-        page('{"results": []}', "application/json", cut=True),
-        "searxng: the connection was cut or the answer is no HTTP",
-    ),
-    "no HTTP": (Reply(raw=b"SSH-2.0\r\n\r\n"), "searxng: the connection was cut or the answer is no HTTP"),
 }
 
 
@@ -331,54 +255,8 @@ def test_a_provider_that_fails_is_named_with_its_reason(reply: Reply, reason: st
     assert not isinstance(found, SourceTimeout)
 
 
-@pytest.mark.parametrize(
-    ("status", "value", "check"),
-    [
-        (429, "7", lambda after: after == 7.0),
-        (503, "0", lambda after: after == 0.0),
-        (429, "soon", lambda after: after is None),
-        (429, "nan", lambda after: after is None),
-        (500, "7", lambda after: after is None),
-    ],
-)
-def test_retry_after_is_kept(status: int, value: str, check: Callable[[float | None], bool]) -> None:
-    reply = Reply(status=status, headers={"retry-after": value})
-    with search_server(search=reply) as server:
-        source = web_search(provider="brave", url=server.url, api_key=KEY)
-        assert check(failure(source).retry_after)
-
-
-@pytest.mark.parametrize(
-    ("provider", "answer"),
-    [
-        ("searxng", {"results": []}),
-        ("brave", {"web": {"results": []}}),
-        ("brave", {"type": "search", "query": {}}),
-        ("tavily", {"results": []}),
-    ],
-)
-def test_a_provider_that_finds_nothing_is_no_fault(provider: Any, answer: object) -> None:
-    with search_server(search=as_json(answer)) as server:
-        found = failure(web_search(provider=provider, url=server.url, api_key=KEY))
-    assert (found.reason, found.is_fault) == (f"{provider} found nothing", False)
-
-
-def test_a_refused_connection_is_a_failure() -> None:
-    assert failure(searxng(refused_url())).reason == "searxng: no connection: Connection refused"
-
-
-@pytest.mark.parametrize("reply", [Reply(delay=30), page('{"results": [', "application/json", pause=0.2)])
-def test_a_slow_provider_is_a_timeout(reply: Reply) -> None:
-    with search_server(search=reply) as server:
-        started = time.monotonic()
-        found = failure(searxng(server), timeout=0.7)
-        assert time.monotonic() - started < 20
-    assert isinstance(found, SourceTimeout)
-    assert found.reason == "searxng gave no answer in time"
-
-
 @pytest.mark.parametrize("provider", ["brave", "tavily", "searxng"])
-@pytest.mark.parametrize("name", ["unauthorized", "redirect", "no results", "server error"])
+@pytest.mark.parametrize("name", ["unauthorized", "redirect"])
 def test_no_message_shows_a_secret(
     provider: Any, name: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -147,8 +147,8 @@ def kept_texts(store: Store) -> set[str]:
     with store.read() as tx:
         held = {str(row.request["answer"]) for row in entry_rows.quarantined(tx)}
         files = {
-            tx.files.read_text(row[0])
-            for row in tx.rows("SELECT path FROM entries UNION SELECT path FROM archived_entries")
+            tx.files.read_text(path)
+            for path in tx.column("SELECT path FROM entries UNION SELECT path FROM archived_entries")
         }  # an edit that nobody has met yet
     return {text for (text,) in sql(store, reached)} | held | files
 
@@ -160,7 +160,7 @@ def indexed(store: Store) -> list[tuple[object, ...]]:
         "LEFT JOIN search_rows AS of ON of.row = s.rowid ORDER BY 1, 2, 3"
     )
     with store.read() as tx:
-        return [tuple(row) for row in tx.rows(query)]
+        return [tuple(row.values()) for row in tx.rows(query)]
 
 
 @some

@@ -252,11 +252,6 @@ def _save_on(store: Store, seed: str) -> str:
     return ""
 
 
-def _count(store: Store) -> str:
-    with store.read() as tx:
-        return str(entries.count(tx))
-
-
 def _reserve_and_die(store: Store, limit: str) -> str:
     with store.write() as tx:
         ledger.reserve(tx, "s", "1-1", limit=int(limit), owner="dead", now=NOW)
@@ -292,12 +287,6 @@ def _restore_on(store: Store, entry_id: str) -> str:
     return ""
 
 
-def _modules(store: Store) -> str:
-    with store.read() as tx:
-        entries.of_pair(tx, "click", "one")
-    return " ".join(sorted({name.partition(".")[0] for name in sys.modules}))
-
-
 def _try_both(store: Store) -> str:
     outcomes = []
     try:
@@ -324,12 +313,10 @@ PROGRAMS: dict[str, Callable[..., str]] = {
     "first-use": _first_use,
     "spend": _spend,
     "save-on": _save_on,
-    "count": _count,
     "reserve-and-die": _reserve_and_die,
     "touch-on": _touch_on,
     "restore": _restore,
     "restore-on": _restore_on,
-    "modules": _modules,
     "try-both": _try_both,
 }
 
