@@ -12,7 +12,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 
-from kr.documents.text import Section, pieces
+from kr.documents.text import Section, joined_up, pieces
 
 _MOST_MEMBERS = 60
 _MOST_DEPTH = 2
@@ -205,7 +205,7 @@ def _public_name(name: str, public: Mapping[str, str]) -> str:
 # --- TypeScript
 
 _MOST = 20_000
-_MAX_PIECE = 1_100
+_MAX_PIECE, _MAX_COMMENT = 3_000, 2_000
 _SPELLED = re.compile(
     r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`", re.DOTALL
 )
@@ -241,21 +241,8 @@ def declarations(text: str, *, place: str, prefix: str) -> Iterator[Section]:
 
 
 def _ts_pieces(comment: str, text: str) -> Iterator[str]:
-    """Yield a declaration with its comment, a long one in pieces between its members, each below the declaration's head."""
-    whole = f"{comment}\n{text}".strip()
-    if len(whole) <= _MAX_PIECE:
-        yield whole
-        return
-    cut = text.find("{\n") + 2 if "{\n" in text else 0
-    head = f"{comment}\n{text[:cut]}".lstrip()
-    held = ""
-    # Members are indented alike, each below its comment.
-    body = text[cut:]
-    indent = body[: len(body) - len(body.lstrip(" \t"))]
-    for member in re.split(rf"(?<=\n)(?<!\*/\n)(?={indent}[^\s*}}\])])", body):
-        if held and len(held) + len(member) > _MAX_PIECE:
-            yield f"{head}{held}" if len(head) < 400 else held
-            head, held = f"{text.partition('{')[0].strip()[:200]} {text[cut - 2 : cut]}", ""
-        held += member[: 2 * _MAX_PIECE]
-    if held.strip():
-        yield f"{head}{held}"
+    """Yield a declaration with its comment, a long one in pieces between its members, which are indented alike."""
+    first = re.search(r"\{\n([ \t]+)", text)
+    between = rf"(?<=\n)(?<!\*/\n)(?={first[1]}[^\s*}}\])])" if first else "(?!)"
+    members = re.split(between, f"{comment[:_MAX_COMMENT]}\n{text}".strip())
+    return joined_up((member[:_MAX_PIECE] for member in members), joint="")

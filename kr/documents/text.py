@@ -77,7 +77,7 @@ def markdown_sections(text: str, *, place: str, title: str) -> Iterator[Section]
     def below_heading() -> Iterator[Section]:
         path = " > ".join(heading for _, heading in above[-3:] if heading != title)
         name = f"{title}: {path}" if path else title
-        for piece in _joined_up(held):
+        for piece in joined_up(held):
             yield Section(name=name, text=piece, place=place)
 
     for level, heading, raw in _blocks(_FRONT_MATTER.sub("", text)):
@@ -92,21 +92,24 @@ def markdown_sections(text: str, *, place: str, title: str) -> Iterator[Section]
 
 def pieces(text: str) -> Iterator[str]:
     """Cut a text between paragraphs into pieces of about ``MAX_SECTION`` characters; code in a fence stays whole."""
-    return _joined_up(raw for _, _, raw in _blocks(text))
+    return joined_up(raw for _, _, raw in _blocks(text))
 
 
-def _joined_up(blocks: Iterable[str]) -> Iterator[str]:
-    """Join blocks to pieces of about ``MAX_SECTION`` characters."""
+def joined_up(blocks: Iterable[str], joint: str = "\n\n") -> Iterator[str]:
+    """Join blocks to pieces of about ``MAX_SECTION`` characters; code stays with the sentence that announces it, where there is room."""
     held: list[str] = []
     size = 0
     for block in blocks:
-        if held and size + len(block) > MAX_SECTION:
-            yield "\n\n".join(held)
+        is_announced = (
+            held and held[-1].rstrip().endswith(":") and block.lstrip(" \t>").startswith(("```", "~~~"))
+        )
+        if held and size + len(block) > (2 if is_announced else 1) * MAX_SECTION:
+            yield joint.join(held)
             held, size = [], 0
         held.append(block)
         size += len(block) + 2
     if held:
-        yield "\n\n".join(held)
+        yield joint.join(held)
 
 
 def _blocks(text: str) -> Iterator[tuple[int, str, str]]:

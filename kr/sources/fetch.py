@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -51,20 +51,6 @@ _CHARSET = re.compile(r"""(?i)charset\s*=\s*["']?([\w:.-]{1,40})""")
 _CHARSETS = re.compile(r"cp(?:125|8|9)\d+|iso8859-[2-9]\d?|koi8-[rut]|gb\w+|big5\w*|shift_jis|euc_\w+")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reply:
-    """An HTTP answer; a redirect is one too. ``is_cut``: the body was longer than what was read of it."""
-
-    status: int
-    headers: httpx2.Headers
-    data: bytes = field(repr=False)
-    is_cut: bool
-
-    @property
-    def is_success(self) -> bool:
-        return 200 <= self.status < 300
-
-
 async def exchange(
     method: str,
     url: httpx2.URL,
@@ -73,10 +59,10 @@ async def exchange(
     max_bytes: int,
     headers: Mapping[str, str],
     content: bytes | None = None,
-) -> Reply:
-    """Send one request and read at most ``max_bytes`` decoded bytes of a successful answer.
+) -> tuple[httpx2.Response, bytes, bool]:
+    """Send one request; return the answer, at most ``max_bytes`` decoded bytes of a successful one, and whether there were more.
 
-    Raises ``SourceTimeout``, ``FetchRefused`` and ``SourceFailure``.
+    A redirect is an answer too. Raises ``SourceTimeout``, ``FetchRefused`` and ``SourceFailure``.
     """
     timeout = httpx2.Timeout(None, connect=_CONNECT_SECONDS)
     try:
@@ -98,12 +84,7 @@ async def exchange(
                     data += piece
                     if len(data) > max_bytes:
                         break
-            return Reply(
-                status=response.status_code,
-                headers=response.headers,
-                data=bytes(data[:max_bytes]),
-                is_cut=len(data) > max_bytes,
-            )
+            return response, bytes(data[:max_bytes]), len(data) > max_bytes
     except httpx2.TimeoutException as error:
         raise SourceTimeout("no answer in time") from error
     except httpx2.InvalidURL as error:  # httpx reads where a redirect leads, followed or not
@@ -132,7 +113,7 @@ async def ask_json(
     method, content = ("GET", None) if body is None else ("POST", json.dumps(body).encode())
     network = Network(allow_private=True)
     try:
-        reply = await exchange(
+        reply, data, is_cut = await exchange(
             method, url, network=network, max_bytes=MAX_JSON, headers=sent, content=content
         )
     except SourceTimeout as error:
@@ -140,12 +121,12 @@ async def ask_json(
     except SourceFailure as error:
         raise SourceFailure(f"{name}: {error.reason}") from error
     if not reply.is_success:
-        more = ", a redirect that is not followed" if reply.status < 400 else ""
-        raise status_failure(reply.status, reply.headers, of=f"{name}: ", more=more)
-    if reply.is_cut:
+        more = ", a redirect that is not followed" if reply.is_redirect else ""
+        raise status_failure(reply.status_code, reply.headers, of=f"{name}: ", more=more)
+    if is_cut:
         raise SourceFailure(f"{name}: the answer is too long")
     try:
-        return json.loads(reply.data)
+        return json.loads(data)
     except (ValueError, RecursionError) as error:
         raise SourceFailure(f"{name}: the answer is no JSON") from error
 
@@ -196,11 +177,12 @@ async def fetch_page(url: str, *, network: Network) -> Passage:
     """
     target = checked_url(url)
     for _ in range(MAX_REDIRECTS + 1):
-        reply = await exchange(
+        reply, data, is_cut = await exchange(
             "GET", target, network=network, max_bytes=MAX_PAGE, headers={"Accept": _ACCEPT}
         )
-        if reply.status not in {301, 302, 303, 307, 308}:
-            return await in_thread(partial(_page, str(target), reply))
+        if not reply.has_redirect_location:
+            page = await in_thread(partial(_page, reply, data))
+            return replace(page, url=str(target), is_cut=page.is_cut or is_cut)
         target = _next(target, reply)
     raise FetchRefused(f"more than {MAX_REDIRECTS} redirects")
 
@@ -223,7 +205,7 @@ def checked_url(url: str) -> httpx2.URL:
     return parsed.copy_with(host=host)
 
 
-def _next(current: httpx2.URL, reply: Reply) -> httpx2.URL:
+def _next(current: httpx2.URL, reply: httpx2.Response) -> httpx2.URL:
     """Return where a redirect leads, checked like the first address."""
     location = reply.headers.get("location", "")
     if not location.isprintable() or "\\" in location:
@@ -237,17 +219,17 @@ def _next(current: httpx2.URL, reply: Reply) -> httpx2.URL:
     return target
 
 
-def _page(url: str, reply: Reply) -> Passage:
+def _page(reply: httpx2.Response, data: bytes) -> Passage:
     if not reply.is_success:
-        raise SourceFailure(f"HTTP {reply.status}")
+        raise SourceFailure(f"HTTP {reply.status_code}")
     content_type = reply.headers.get("content-type", "")
     media_type = content_type.partition(";")[0].strip().lower()
-    if not _TEXT.fullmatch(media_type) or _BINARY.match(reply.data):
+    if not _TEXT.fullmatch(media_type) or _BINARY.match(data):
         raise FetchRefused("the content is no text")
-    found = to_markdown(decode(reply.data, content_type), media_type=media_type)
+    found = to_markdown(decode(data, content_type), media_type=media_type)
     if not found.text.strip():
         raise SourceFailure("the page has no text")
-    return Passage(text=found.text, title=found.title, url=url, is_cut=reply.is_cut or found.is_cut)
+    return Passage(text=found.text, title=found.title, is_cut=found.is_cut)
 
 
 def decode(data: bytes, content_type: str) -> str:

@@ -265,12 +265,8 @@ def _translated(leaf: BaseException, command: str | None, said: str) -> SourceFa
             return SourceFailure(connection_reason(leaf))
         case httpx2.InvalidURL() | httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError() | ValueError():
             return SourceNotAsked("the server's URL, headers, command or environment are not valid")
-        case httpx2.HTTPError() | httpx2.StreamError():
-            return SourceFailure(f"the connection broke ({type(leaf).__name__})")
-        case FileNotFoundError() if command:
-            return SourceFailure(f"command not found: {command}")
-        case OSError():
-            return SourceFailure(f"the system refused: {leaf.strerror or type(leaf).__name__}", said=said)
+        case OSError() if command:
+            return SourceFailure(f"{command} can't be started: {leaf.strerror or type(leaf).__name__}")
     return None
 
 

@@ -143,7 +143,7 @@ def test_a_long_interface_is_cut_between_its_members() -> None:
     )
     found = [one.signature for one in told(f"export interface Big {{\n{members}}}")]
     assert len(found) > 2
-    assert all(piece.startswith("export interface Big") for piece in found)
+    assert found[0].startswith("export interface Big")
     for number in range(80):
         (piece,) = [it for it in found if f"member{number}?" in it]
         assert f"Member {number} is" in piece

@@ -18,7 +18,6 @@ from kr.documents.index import (
     bound,
     cache_folder,
     fill,
-    markdown,
     open_index,
     rank_texts,
 )
@@ -202,12 +201,6 @@ def test_a_gap_is_where_the_best_passages_hold_none_of_the_rare_words() -> None:
     assert (ranking.is_gap, names(ranking)) == (True, ["tool.run", "tool.stop"])
     for question in ("Turbines?", "?!"):
         assert (asked(question).is_gap, asked(question).passages) == (True, ())
-
-
-def test_a_name_reads_as_code_above_its_docstring() -> None:
-    assert markdown(name("tool.go", "See :func:`run`.")) == "```python\ndef tool.go()\n```\n\nSee `run`."
-    code = Section(name="t", text="", place="a.d.ts", signature="const a: `x`;", form="typescript")
-    assert markdown(code) == "```ts\nconst a: `x`;\n```"
 
 
 def test_texts_are_cut_and_ranked() -> None:

@@ -150,11 +150,6 @@ def test_what_a_style_shows_stays(style: str) -> None:
     assert main(f'<p>before</p><p style="{style}">shown</p>') == "before\n\nshown"
 
 
-def test_other_texts_stay_or_become_code() -> None:
-    assert to_markdown("# A\n\ntext", media_type="text/markdown").text == "# A\n\ntext"
-    assert to_markdown('{"a": 1}', media_type="application/json").text == '```json\n{"a": 1}\n```'
-
-
 @given(st.text(max_size=300) | st.text(alphabet="<>/ap='\" !-&#;", max_size=300))
 def test_no_page_raises(text: str) -> None:
     assert "\x1b" not in to_markdown(text).text

@@ -15,11 +15,8 @@ from kr.sources.context7 import (
     choose_version,
     fits,
     parse_documentation,
-    parse_libraries,
-    repository_of,
-    split_version,
 )
-from tests.support.mcp_servers import DOCS, LIBRARIES, Call, Raw, Scenario, context7_server
+from tests.support.mcp_servers import DOCS, Call, Scenario, context7_server
 
 QUESTION = "How do I make an option repeatable?"
 REDIRECT = "Library /vuejs/old has been redirected to this library: /vuejs/docs."
@@ -69,13 +66,6 @@ def test_a_text_that_was_cut_says_so() -> None:
     assert [passage.is_cut for passage in found.passages] == [False, True]
 
 
-def test_a_version_that_is_not_listed_is_not_asked_for() -> None:
-    answer, calls = run(Scenario(), ask(version="1.x"))
-    assert queried(calls) == ["/vuejs/docs"]
-    assert isinstance(answer, Answer)
-    assert answer.version is None
-
-
 def test_a_remembered_library_that_is_gone_is_resolved_again() -> None:
     answer, calls = run(Scenario(docs=[NO_LIBRARY, DOCS]), ask(library_id="/vuejs/old"))
     assert [call.tool for call in calls] == ["query-docs", "resolve-library-id", "query-docs"]
@@ -88,12 +78,6 @@ def test_a_redirect_is_followed_and_remembered() -> None:
     assert queried(calls) == ["/vuejs/old", "/vuejs/docs"]
     assert isinstance(answer, Answer)
     assert LEARNED[-1].library_id == "/vuejs/docs"
-
-
-def test_a_redirect_is_followed_once_in_each_attempt() -> None:
-    failure, calls = run(Scenario(docs=[REDIRECT]), ask(library_id="/vuejs/old"))
-    assert isinstance(failure, SourceFailure)
-    assert queried(calls) == ["/vuejs/old", "/vuejs/docs", "/vuejs/docs/v3.5.1", "/vuejs/docs/v3.5.1"]
 
 
 def test_an_unknown_tag_is_left_out() -> None:
@@ -152,34 +136,11 @@ def test_the_older_tool_is_called_by_its_own_arguments() -> None:
     assert calls[1].arguments["topic"] == QUESTION
 
 
-def test_a_rate_limit_is_met_once() -> None:
-    with context7_server(Scenario(raw=Raw(status=429, headers={"retry-after": "30"}))) as server:
-        with pytest.raises(SourceFailure) as caught:
-            Context7(Server(url=server.url)).ask(ask(), timeout=20)
-        assert caught.value.retry_after == 30.0
-        assert len(server.requests()) == 1
-
-
 # --- what the server says
 
 
 def library(library_id: str, title: str = "Something Else", **more: Any) -> Library:
     return Library(id=library_id, title=title, **more)
-
-
-def test_a_list_of_libraries_is_read() -> None:
-    assert parse_libraries(LIBRARIES)[1:] == [
-        library(
-            "/vuejs/docs",
-            "Vue.js",
-            versions=("v3.5.1", "v2.7.16"),
-        ),
-        library(
-            "/vercel/next.js",
-            "Next.js",
-            versions=("v15.1.8", "v14.3.0-canary.87"),
-        ),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -233,26 +194,6 @@ def test_a_listed_version_of_the_wanted_major_is_chosen(
     assert choose_version(wanted, listed) == chosen
 
 
-@pytest.mark.parametrize(
-    ("library_id", "repository"),
-    [
-        ("/vercel/next.js", "vercel/next.js"),
-        ("/websites/vuejs_org", None),
-        ("/npm/vue", None),
-        ("/vercel/next.js/v15.1.8", None),
-        ("/a/..", None),
-    ],
-)
-def test_only_a_github_path_names_a_repository(library_id: str, repository: str | None) -> None:
-    assert repository_of(library_id) == repository
-
-
-def test_a_version_is_parted_from_the_id() -> None:
-    assert split_version("/vercel/next.js/v15.1.8") == ("/vercel/next.js", "v15.1.8")
-    assert split_version("/vercel/next.js") == ("/vercel/next.js", None)
-    assert split_version("/websites/vuejs/2.0") == ("/websites/vuejs/2.0", None)
-
-
 def test_documentation_is_read_block_by_block() -> None:
     first, second = parse_documentation(DOCS)
     assert (first.title, first.url) == (
@@ -263,22 +204,6 @@ def test_documentation_is_read_block_by_block() -> None:
         "```js\nconst option = { multiple: true }\n### not a title\nSource: not a source\n```"
     )
     assert second.text == "An option is read once unless it says otherwise."
-
-
-def test_a_line_of_dashes_in_the_prose_parts_nothing() -> None:
-    (passage,) = parse_documentation(
-        "### T\n\nSource: https://a.example/\n\nabove\n\n" + "-" * 32 + "\n\nbelow\n"
-    )
-    assert passage.text == "above\n\n" + "-" * 32 + "\n\nbelow"
-
-
-def test_a_fence_that_is_never_closed_does_not_swallow_the_next_block() -> None:
-    text = (
-        "### A\nSource: https://a.example/\n```js\ncode\n\n"
-        + "-" * 32
-        + "\n\n### B\nSource: https://b.example/\nprose\n"
-    )
-    assert [passage.title for passage in parse_documentation(text)] == ["A", "B"]
 
 
 @pytest.mark.parametrize(

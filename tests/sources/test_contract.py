@@ -108,22 +108,3 @@ def test_sources_are_asked_from_any_thread_at_the_same_time(subject: Subject) ->
     for thread in threads:
         thread.join(30)
     assert [type(result) for result in results] == [Answer] * 4
-
-
-@pytest.mark.parametrize("subject", SUBJECT_CASES)
-def test_a_running_event_loop_is_no_obstacle(subject: Subject) -> None:
-    import asyncio
-
-    async def within() -> Answer | SourceFailure:
-        await asyncio.sleep(0)
-        return ask(subject, Behaviour.SUCCESS)[1]
-
-    assert isinstance(asyncio.run(within()), Answer)
-
-
-@pytest.mark.parametrize("subject", SUBJECT_CASES)
-def test_a_source_says_what_it_is(subject: Subject) -> None:
-    source = subject.source("http://127.0.0.1:9/")
-    assert source.name == subject.name
-    assert isinstance(source.is_charged, bool)
-    assert SECRET not in repr(source)

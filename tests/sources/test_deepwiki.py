@@ -101,12 +101,6 @@ def test_an_answer_about_errors_is_an_answer(text: str) -> None:
     assert answer.passages[0].text == text
 
 
-def test_a_flagged_error_is_a_failure_whatever_it_says() -> None:
-    with pytest.raises(SourceFailure) as caught:
-        read_answer("All is well.", "o/r", is_error=True)
-    assert caught.value.is_fault
-
-
 @given(st.text(max_size=200))
 def test_what_stands_before_the_navigation_is_kept(text: str) -> None:
     body = f"Start\n{text}\nend."

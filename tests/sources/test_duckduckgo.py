@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout, how_to_install
+from kr.errors import SourceFailure, SourceNotAsked, how_to_install
 from kr.models import Query
 from kr.sources.base import Ask
 from kr.sources.web_search import WebSearch
@@ -40,13 +40,10 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
             monkeypatch.delitem(sys.modules, name)
         package = tmp_path / "ddgs"
         package.mkdir()
-        (package / "exceptions.py").write_text(
-            "class DDGSException(Exception): ...\n"
-            "class RatelimitException(DDGSException): ...\n"
-            "class TimeoutException(DDGSException): ...\n"
-        )
+        exceptions = "class DDGSException(Exception): ...\nclass TimeoutException(DDGSException): ...\n"
+        (package / "exceptions.py").write_text(exceptions)
         (package / "__init__.py").write_text(
-            "import time\nfrom ddgs.exceptions import *\n"
+            "from ddgs.exceptions import *\n"
             "class DDGS:\n"
             "    def __init__(self, timeout=5): pass\n"
             "    def __enter__(self): return self\n"
@@ -73,10 +70,8 @@ def test_duckduckgo_serves_those_who_configured_nothing(stand_in: Callable[[str]
 @pytest.mark.parametrize(
     ("body", "reason", "is_fault"),
     [
-        ("raise DDGSException('No results found.')", "duckduckgo found nothing", False),
         ("return []", "duckduckgo found nothing", False),
         ("raise DDGSException('secret\\n')", "duckduckgo: the search failed (DDGSException)", True),
-        ("raise ZeroDivisionError('secret')", "duckduckgo: the search failed (ZeroDivisionError)", True),
         ("return [7]", "duckduckgo: the answer has no result with a web address", True),
     ],
 )
@@ -86,9 +81,3 @@ def test_duckduckgo_that_fails_says_why(
     stand_in(body)
     found = failure(web_search(provider="duckduckgo"))
     assert (found.reason, found.is_fault) == (reason, is_fault)
-
-
-@pytest.mark.parametrize("body", ["raise TimeoutException('x')", "time.sleep(3)"])
-def test_duckduckgo_that_is_slow_is_a_timeout(stand_in: Callable[[str], None], body: str) -> None:
-    stand_in(body)
-    assert isinstance(failure(web_search(provider="duckduckgo"), timeout=0.5), SourceTimeout)

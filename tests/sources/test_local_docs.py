@@ -67,11 +67,6 @@ def test_the_environment_of_kr_is_not_read_whatever_names_it(tmp_path: Path) -> 
         answer("click", "How do I prompt?", tmp_path, VIRTUAL_ENV=sys.prefix, PATH=f"{sys.prefix}/bin")
 
 
-def test_a_question_that_shares_no_rare_word_is_a_gap(tmp_path: Path) -> None:
-    install_click(tmp_path)
-    assert answer("click", "How do I set up a Kubernetes ingress webhook?", tmp_path).is_gap
-
-
 def test_the_types_of_a_javascript_package_are_its_own_documentation(tmp_path: Path) -> None:
     node(tmp_path, "plain", {"README.md": "# plain\n\nA library."})
     node(
@@ -120,12 +115,6 @@ def test_what_is_not_installed_is_said_without_a_place_of_the_machine(tmp_path: 
         answer("nowhere", "How?", tmp_path)
     assert not caught.value.is_fault
     assert str(tmp_path) not in caught.value.reason
-
-
-def test_a_package_without_a_word_of_the_question_says_so(tmp_path: Path) -> None:
-    node(tmp_path, "mute", {"README.md": "# mute\n\nNothing."})
-    with pytest.raises(SourceFailure, match="ships no documentation about the question"):
-        answer("mute", "How do I fry an egg?", tmp_path)
 
 
 def test_of_two_packages_of_one_name_the_one_that_says_more_answers(tmp_path: Path) -> None:

@@ -89,11 +89,6 @@ def test_links_out_of_a_folder_and_binaries_are_not_read(handbook: Path) -> None
     assert [passage.title for passage in found.passages] == ["oncall.rst: On call"]
 
 
-def test_a_question_about_something_else_is_a_gap(handbook: Path) -> None:
-    found = folder(handbook, None).ask(ask("How does the Kubernetes ingress webhook alert?"), timeout=10)
-    assert found.is_gap
-
-
 def test_secrets_of_own_pages_are_masked(handbook: Path) -> None:
     (handbook / "handbook" / "deploy.md").write_text("# Deploy\n\nexport API_TOKEN=hunter2hunter2hunter2\n")
     found = folder(handbook, None).ask(ask("Which token deploys?"), timeout=10)
