@@ -25,7 +25,6 @@ import yaml
 
 from kr.app import App
 from kr.models import Confidence, Entry, to_plain
-from kr.store import entries as entry_rows
 from kr.store import lookup, saving
 from kr.text import tokens_of
 
@@ -152,9 +151,7 @@ def own_schema() -> Iterator[None]:
 def forget_placeholder(app: App) -> None:
     """Take out what an unanswered need left, so that it stands in nobody's way."""
     with app.store.write() as tx:
-        for entry in entry_rows.all(tx):
-            if entry.origin == "placeholder":
-                entry_rows.remove(tx, entry.id)
+        tx.execute("DELETE FROM entries WHERE origin = 'placeholder'")
         lookup.prune(tx)
 
 

@@ -8,9 +8,8 @@ import io
 import json
 import logging
 import os
-import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -18,10 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kr.cli.readable import envelope_view, readable
 from kr.errors import KrError, RequestUnreadable
 from kr.models import to_plain
 from kr.requests import LIMIT
-from kr.text import one_line, strip_invisible
+from kr.text import strip_invisible
 
 if TYPE_CHECKING:
     from kr.app import App
@@ -37,9 +37,6 @@ MOST = 1_000_000
 """The upper bound of options that count rows and calls."""
 
 _FORMATS = ("yaml", "json", "text")
-_LONGEST = 2000
-_MOST_ROWS = 12
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):[\d.]+Z")
 
 
 # --- options
@@ -331,75 +328,6 @@ def is_dumb() -> bool:
 def colour() -> bool | None:
     """Tell click about colours: None lets it see whether a terminal reads; ``NO_COLOR`` and ``TERM=dumb`` forbid them."""
     return False if os.environ.get("NO_COLOR") or is_dumb() else None
-
-
-# --- the readable view
-
-
-def readable(value: Any, indent: str = "") -> list[str]:
-    """Show nested plain data: a line for each key of a mapping, a paragraph for each row of a list."""
-    if isinstance(value, list):
-        return [line for row in value for line in _row(row, indent)]
-    lines: list[str] = []
-    for name, it in value.items():
-        label = f"{indent}{name.replace('_', ' ')}: "
-        if block := _block(it, f"{indent}  "):
-            lines += [label.rstrip(), *block]
-        else:
-            lines += wrapped(label, _scalar(it), f"{indent}    ")
-    return lines
-
-
-def _row(row: dict[str, Any], indent: str) -> list[str]:
-    """Show a row: what comes first in it, what is known beside it, then what takes lines of its own."""
-    blocks = {name: it for name, it in row.items() if _block(it, "")}
-    title, *names = (name for name in row if name not in blocks)
-    known = [name for name in names if row[name] is not None and row[name] not in ([], "")]
-    beside = "; ".join(f"{name.replace('_', ' ')} {_scalar(row[name])}" for name in known)
-    below = f"{indent}    "
-    return [*wrapped(f"{indent}{_scalar(row[title])}  ", beside, below), *readable(blocks, below)]
-
-
-def _block(value: Any, indent: str) -> list[str]:
-    """Return the lines of what does not stand on one; none of anything else."""
-    if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(it, dict) for it in value)):
-        rows = value[:_MOST_ROWS] if isinstance(value, list) else value
-        more = len(value) - len(rows)
-        return readable(rows, indent) + ([f"{indent}… {more} more: --format json"] if more else [])
-    return [f"{indent}| {line}" for line in value.strip("\n").splitlines()] if "\n" in str(value) else []
-
-
-def _scalar(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(_scalar, value)) or "-"
-    if value is None or value == {}:
-        return "-"
-    return one_line(_TIME.sub(r"\1 \2", str(value)), _LONGEST)
-
-
-def wrapped(label: str, text: str, indent: str) -> list[str]:
-    """Return ``label`` and ``text`` as lines of at most the terminal's width. Where no terminal reads, nothing is wrapped."""
-    line = f"{label}{text}".rstrip()
-    if sys.stdout is None or not sys.stdout.isatty():
-        return [line]
-    from shutil import get_terminal_size  # heavy: it imports three compressors
-    from textwrap import wrap  # heavy
-
-    columns = max(get_terminal_size((80, 24)).columns, 40)
-    return wrap(line, columns, subsequent_indent=indent, break_on_hyphens=False, drop_whitespace=True) or [""]
-
-
-def envelope_view(value: dict[str, Any]) -> list[str]:
-    """Show what a request got back: its status, what was wrong with it, and its results."""
-    return [value["status"], *problem_lines(value), *readable(value["results"] or {}, "  ")]
-
-
-def problem_lines(value: dict[str, Any]) -> Iterator[str]:
-    """Say what is wrong with a request; a field by the last part of its name, as its option is called."""
-    for problem in value["errors"]:
-        message = problem["message"].removeprefix("Validation failed: ")
-        field = (problem.get("field") or "").rpartition(".")[2]
-        yield from wrapped("  error  ", f"{field}: {message}" if field else message, "    ")
 
 
 # --- progress

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kr.cli import common
+from kr.cli.readable import readable
 from kr.errors import KrError
 from kr.models import Writer, person
 from kr.schemas import finding_request
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-LISTED = "id question topic framework framework_version status confidence last_accessed"
-ARCHIVED = "id question topic framework framework_version archive_id reason archived_at"
+LISTED = "id question framework_version status confidence last_accessed"
+ARCHIVED = "id question framework_version archive_id reason archived_at"
 """The columns of lists for people."""
 _STATUSES = ("fresh", "stale", "withdrawn")
 _REASONS = ("lru", "age", "manual")
@@ -78,7 +79,7 @@ def show(app: "App", entry_id: str, *, report: bool) -> common.Output:
 
 def _with_report(value: Row) -> list[str]:
     """Show an entry, and its report as it stands."""
-    lines = common.readable({name: it for name, it in value.items() if name != "report"})
+    lines = readable({name: it for name, it in value.items() if name != "report"})
     return [*lines, "", value["report"] or "Its text is lost."] if "report" in value else lines
 
 

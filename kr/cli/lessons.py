@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kr.cli import common
+from kr.cli.readable import problem_lines
 from kr.errors import KrError
 from kr.lessons.hooks import ASK_FOR_LESSONS, DEFAULT_PHASE, LOOKED_AT, Failure, Start, read_hook
 from kr.models import PHASES
@@ -67,7 +68,7 @@ def injection_view(value: dict[str, Any]) -> list[str]:
     if results is None or not results["injected_count"]:
         return [
             value["status"],
-            *common.problem_lines(value),
+            *problem_lines(value),
             *(["no lesson fits this task"] if results else []),
         ]
     return [str(results["injection_block"]).rstrip()]

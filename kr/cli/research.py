@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from kr.cli import common
+from kr.cli.readable import problem_lines, wrapped
 from kr.errors import InvalidRequest, KrError
 from kr.models import IfUnsure
 from kr.schemas import research_request
@@ -69,12 +70,12 @@ def research_view(value: dict[str, Any], *, is_whole: bool) -> list[str]:
     """Make the readable view: what happened, then the report or its summary."""
     results = value["results"]
     if results is None:
-        return [value["status"], *common.problem_lines(value)]
+        return [value["status"], *problem_lines(value)]
     report = results["report"] or (results["candidate_report"] or {}).get("text")
     if results["report"] and not is_whole and results["report_file"]:  # else it stands nowhere else
         report = _summary(results)
-    facts = [line for name, text in _facts(results) for line in common.wrapped(f"  {name}  ", text, "    ")]
-    return [value["status"], *common.problem_lines(value), *facts, *(["", report.rstrip()] if report else [])]
+    facts = [line for name, text in _facts(results) for line in wrapped(f"  {name}  ", text, "    ")]
+    return [value["status"], *problem_lines(value), *facts, *(["", report.rstrip()] if report else [])]
 
 
 def _facts(results: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kr.cli import common
+from kr.cli.readable import readable
 from kr.models import person
 from kr.text import one_line
 from kr.workflows.model import Instance, template_schema
@@ -186,7 +187,7 @@ def _view(value: dict[str, Any]) -> list[str]:
     simulated = " (simulated)" if value["is_simulated"] else ""
     lines = [f"{value['workflow_id']}  {value['status']}{simulated}"]
     for step in value["steps"]:
-        lines += common.readable([{name: step[name] for name in names}], "  ")
+        lines += readable([{name: step[name] for name in names}], "  ")
         tasks = [{name: task[name] for name in names} for task in step["sub_tasks"]]
-        lines += common.readable(tasks, "    ") if step["status"] != "completed" else []
+        lines += readable(tasks, "    ") if step["status"] != "completed" else []
     return lines

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 SAME_TOPIC = 0.70
 """From this share of common keywords on two topics match (F1, step 2)."""
 FEW, MORE = 3, 5
-"""How many candidates are offered, and how many of a framework that has more than ``_MANY`` entries."""
-_MANY = 20
+"""How many candidates are offered, and how many of a framework that has more than ``MANY`` entries."""
+MANY = 20
 _FINDING = 3.0
 """What a finding is worth beside an excerpt that fits as well: somebody proved it."""
 _WORKED, _INSTALLED = 1.0, -1.0
@@ -428,11 +428,6 @@ def summary_in(report: str) -> str:
     lines = (line.strip().lstrip("> ").strip() for line in section.splitlines())
     shown = " ".join(line for line in lines if line and not line.startswith("```"))
     return summary_of(shown, _SUMMARY_CHARACTERS)
-
-
-def most_offered(entries: int) -> int:
-    """Return how many candidates are offered of a framework with so many entries."""
-    return MORE if entries > _MANY else FEW
 
 
 def with_confidence(text: str, confidence: Confidence) -> str:

@@ -73,10 +73,9 @@ class Findings:
             given, notes = parse(Finding, read_document(data)), list[str]()
             _check_length(given)
             finding = cleaned(given)
-            if has_invisible(_all_texts(given)) or SECRET in _all_texts(finding):
+            by, texts = writer or agent(finding.session_id), _all_texts(finding)
+            if has_invisible(_all_texts(given)) or SECRET in texts:
                 notes.append("what may be a secret, or what nobody sees, was taken out")
-            by = writer or agent(finding.session_id)
-            texts = _all_texts(finding)
             # Whoever puts comments into an order's words hides it from the rules.
             if reasons := reasons_to_hold(texts) or reasons_to_hold(_COMMENT.sub("", texts)):
                 return self._hold(finding, by, reasons)

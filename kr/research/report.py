@@ -6,7 +6,7 @@ names a source or is a note about the research. It fits a number of tokens.
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from kr.models import (
@@ -202,7 +202,7 @@ class _Excerpt:
             prose = next((block for block in best.blocks if not block.is_code), None)
             first = [*(first if is_named or prose is None else []), *([prose] if prose else [])]
         shown = {block.text: _within(block.text, _SUMMARY) for block in first}
-        parts = [render([_with(block, shown[block.text])]) for block in first]
+        parts = [render([replace(block, text=shown[block.text])]) for block in first]
         return "\n\n".join([best.line, *parts]), shown
 
     def _examples(self, room: int, shown: Collection[str] = ()) -> list[tuple[_Piece, Block]]:
@@ -234,7 +234,7 @@ class _Excerpt:
         Blocks stand whole where they fit; else the lines next to one another that hold most of the question's words.
         """
         left = [
-            _with(block, block.text.removeprefix(shown.get(block.text, "")).strip("\n"))
+            replace(block, text=block.text.removeprefix(shown.get(block.text, "")).strip("\n"))
             for block in piece.blocks
         ]
         left = [block for block in left if block.text]
@@ -249,7 +249,7 @@ class _Excerpt:
             if not parts or parts[-1][0] is not block:
                 parts.append((block, []))
             parts[-1][1].append(line)
-        kept = [_with(block, "\n".join(held).strip("\n")[:room]) for block, held in parts]
+        kept = [replace(block, text="\n".join(held).strip("\n")[:room]) for block, held in parts]
         return render([block for block in kept if block.text.strip()])
 
     def _best(self, lines: Sequence[str], room: int) -> tuple[int, int]:
@@ -363,10 +363,6 @@ def _report(
     return render_report(ParsedReport(title=title, header=header, sections=sections))
 
 
-def _with(block: Block, text: str) -> Block:
-    return Block(text=text, is_code=block.is_code, language=block.language)
-
-
 def _within(text: str, room: int) -> str:
     """Return the first lines that fit, at least one; of a line that is longer than the room its first words."""
     kept: list[str] = []
@@ -384,7 +380,7 @@ def _fitting(markdown: str, room: int) -> str:
     for block in split(markdown):
         room -= len(block.text) + 8
         if room < 0:
-            kept += [] if kept else [_with(block, block.text[: room + len(block.text)])]
+            kept += [] if kept else [replace(block, text=block.text[: room + len(block.text)])]
             break
         kept.append(block)
     return render(kept)

@@ -92,7 +92,8 @@ def find_candidates(
     scores = {row[0].id: bm25 for row, bm25 in found}
     known = _judged([row for row, _ in found], query, config, aliases, now)
     ranked = decide.rank(query, [(it, scores[it.entry.id]) for it in known])
-    return decide.offered(ranked, most=decide.most_offered(lookup.count(tx, keys))) if ranked else []
+    is_large = bool(ranked) and lookup.count(tx, keys) > decide.MANY
+    return decide.offered(ranked, most=decide.MORE if is_large else decide.FEW)
 
 
 def offers_of(tx: Transaction, ranked: Sequence[Candidate]) -> list[tuple[Related, str]]:

@@ -135,13 +135,6 @@ def candidates(
     return [(found[entry_id], score) for entry_id, score in scores.items() if entry_id in found]
 
 
-def findings(tx: Transaction, keys: Sequence[str], *, most: int) -> list[Found]:
-    """Return what agents and people wrote about the frameworks ``keys``, the last accessed first."""
-    listed, parameters = named("key", keys)
-    where = f"e.framework_key IN {listed} AND e.origin = 'finding' ORDER BY e.last_accessed DESC, e.id LIMIT :most"
-    return _found(tx, where, most=most, **parameters)
-
-
 def one(tx: Transaction, entry_id: str) -> Found | None:
     """Return the live entry of an id."""
     return next(iter(_found(tx, "e.id = :id", id=entry_id)), None)

@@ -116,8 +116,8 @@ def _line(path: KeyPath, places: Mapping[KeyPath, Place]) -> int:
 
 
 def _check_steps(content: dict[str, Any]) -> Iterator[Found]:
-    parameters = content.get("parameters") or {}
-    items = content.get("steps")
+    parameters, items = content.get("parameters"), content.get("steps")
+    parameters = parameters if isinstance(parameters, dict) else {}
     steps = [item if isinstance(item, dict) else {} for item in items] if isinstance(items, list) else []
     ids = [str(step.get("id", "")) for step in steps]
     texts = [(at, path, text) for at, step in enumerate(steps) for path, text in _leaves(step, ())]
@@ -146,7 +146,7 @@ def _check_step(at: int, steps: list[dict[str, Tree]], ids: list[str]) -> Iterat
         if not any(it.get("type") == "condition" for it in steps[begin : at + 1]):
             way = " -> ".join([*ids[begin : at + 1], ids[begin]])
             yield ("next",), f"a cycle without a condition: {way}"
-    if step.get("type") in {"action", "parallel"} and ("run" in step) == ("uses" in step):
+    if step.get("type") in ["action", "parallel"] and ("run" in step) == ("uses" in step):
         yield (), "needs either run (a command) or uses (an operation)"
 
 

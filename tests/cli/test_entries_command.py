@@ -186,3 +186,22 @@ def test_a_restored_database_is_not_undone_by_what_stands_beside_it(project: Pro
     assert "The good text." in answer(project, "entries", "show", "zod-strict", "--report")["report"]
     [aside] = (project.base / "frameworks" / "zod").glob("strict.md.*.bak")
     assert "A bad text." in aside.read_text()
+
+
+def test_a_wide_terminal_shows_lists_as_tables_and_a_narrow_one_as_paragraphs(project: Project) -> None:
+    project.run("save", "vue", "How is a slot filled?", "--answer", "Use `<template #name>`.")
+    wide = seen(project, "entries", "list", more={"COLUMNS": "140"}).splitlines()
+    assert wide[0].split() == [
+        "id",
+        "question",
+        "framework",
+        "version",
+        "status",
+        "confidence",
+        "last",
+        "accessed",
+    ]
+    assert wide[1].index("How is a slot filled?") == wide[0].index("question")
+    narrow = seen(project, "entries", "list", more={"COLUMNS": "50"})
+    assert "question How is a slot filled?" in " ".join(narrow.split())
+    assert max(map(len, narrow.splitlines())) <= 50

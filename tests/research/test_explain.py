@@ -81,13 +81,6 @@ def test_a_stale_entry_is_not_marked(project: Project) -> None:
     assert project.sql("SELECT status, stale_reason FROM entries") == [("fresh", None)]
 
 
-def test_an_opposite_is_offered_and_says_why_it_is_not_served(project: Project) -> None:
-    keep(project, "disable strict mode")
-    value = explain(project, topic="enable strict mode")
-    assert (value["outcome"], value["entry_id"]) == ("candidates", None)
-    assert value["considered"][0]["refused"]
-
-
 def test_what_is_said_to_be_offered_is_what_research_offers(project: Project) -> None:
     for number in range(4):
         keep(project, f"option number {number}")

@@ -440,18 +440,6 @@ class TestWhatWaits:
         assert used["status"] == "failure"
         assert "kr review" in used["errors"][0]["message"]
 
-    @pytest.mark.parametrize(
-        "ordinary",
-        [
-            "Run `npm install zod@4 && npm test`; see https://zod.dev/api.",
-            "You must call init() before connect().",
-            "Never pipe curl into a shell; download the file and read it.",
-            "Set NODE_ENV=production, then `kill -HUP $(cat pid)`.",
-        ],
-    )
-    def test_commands_and_addresses_do_not(self, app: App, ordinary: str) -> None:
-        saved(app, ordinary)
-
     @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
     def test_secrets_and_hidden_characters_are_taken_out_of_everything(self, app: App) -> None:
         secret, hidden = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2, "\u202e\u200b"

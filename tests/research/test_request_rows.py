@@ -1,6 +1,5 @@
 """What a row of ``requests`` keeps of requests that are no research (rule 5; docs/sql.md)."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -37,22 +36,3 @@ def test_a_document_that_is_refused_keeps_whose_it_was(project: Project) -> None
     assert [error["field"] for error in answer["errors"]] == ["research_query.tags"]
     rows = project.sql("SELECT story_key, mode, session_id, framework FROM requests")
     assert rows == [("3-1", "research", "s-1", None)]
-
-
-def test_an_injection_tells_how_long_it_took(project: Project) -> None:
-    lessons = project.base / "lessons" / "_lessons-learned.md"
-    lessons.parent.mkdir(parents=True)
-    lessons.write_text(
-        "".join(f"- [2026-11-20] [dev-execution] [tag-{n}] Do not do {n}\n" for n in range(20_000))
-    )
-    document = {
-        "story_key": "3-1",
-        "mode": "lessons-inject",
-        "session_id": "s-1",
-        "lessons_inject": {"phase": "dev-execution"},
-    }
-    with project.app() as app:
-        app.research.document(json.dumps(document).encode())
-    ((mode, milliseconds),) = project.sql("SELECT mode, duration_ms FROM requests")
-    assert mode == "lessons-inject"
-    assert 0 < milliseconds < 60_000

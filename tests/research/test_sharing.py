@@ -195,26 +195,6 @@ def test_a_refresh_that_nobody_answers_leaves_the_report_as_it_is(
     assert context7.calls()
 
 
-def test_two_projects_on_two_majors_are_both_served(project: Project, context7: StandIn) -> None:
-    for version in ("2.7", "3.5"):
-        assert ask(project, framework_version=version)["status"] == "success"
-    calls = len(context7.calls())
-    for version, entry in (("^3", "vue-repeatable-options-v3"), ("2.6", "vue-repeatable-options")) * 2:
-        answer = ask(project, framework_version=version)
-        assert (answer["status"], answer["results"]["cache_entry_id"]) == ("cache-hit", entry)
-    assert len(context7.calls()) == calls
-    assert project.sql("SELECT id, status, stale_major FROM entries ORDER BY id") == [
-        ("vue-repeatable-options", "stale", "3"),
-        ("vue-repeatable-options-v3", "fresh", None),
-    ]
-    project.clock.pass_days(31)
-    assert ask(project, framework_version="2.6")["status"] == "success"
-    assert project.sql("SELECT id, status FROM entries ORDER BY id") == [
-        ("vue-repeatable-options", "fresh"),
-        ("vue-repeatable-options-v3", "fresh"),
-    ]
-
-
 def test_what_marks_another_project_made_are_none_for_its_own(project: Project, context7: StandIn) -> None:
     ask(project, framework_version="2.7")
     (project.root / "package.json").write_text('{"dependencies": {"vue": "^3.5"}}')

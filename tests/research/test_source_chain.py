@@ -209,36 +209,6 @@ def test_retry_after_is_honoured(world: World) -> None:
     assert world.ask(topic="watchers", tags=["watchers"])["status"] == "success"
 
 
-def test_a_question_that_never_reached_a_source_says_nothing_about_it(world: World) -> None:
-    world.project.env["KR_SOURCES"] = "[deepwiki]"
-    world.project.env["KR_REPOSITORIES"] = '{"vue": "vuejs/core"}'
-    wiki = world.deepwiki(Scenario(legacy=True, wiki=["Error: Internal error"]))
-    for number, framework in enumerate(["vue", "vue", "nobody-knows", "vue"]):
-        world.ask(framework=framework, topic=f"subject{number} matter{number}", tags=[f"t{number}"])
-    assert len(wiki.calls()) == 3
-    assert world.ask(topic="fifth", tags=["fifth"])["results"]["degradation_notes"][0] == (
-        "deepwiki: circuit open"
-    )
-    (before,) = world.project.sql("SELECT failures, opened_times, open_until, probe_until FROM circuits")
-    assert before[:2] == (3, 1)
-
-    # Its pause over, a question that is not asked is no probe: it closes nothing and leaves the probe to another.
-    world.project.clock.pass_days(61 / 86400)
-    world.ask(framework="nobody-knows", topic="sixth", tags=["sixth"])
-    assert world.project.sql("SELECT failures, opened_times, open_until, probe_until FROM circuits") == [
-        before
-    ]
-    world.ask(topic="seventh", tags=["seventh"])
-    assert len(wiki.calls()) == 4
-    assert world.project.sql("SELECT failures, opened_times FROM circuits") == [(4, 2)]
-
-    # Its second pause is twice as long.
-    for seconds, asked in ((61, 4), (60, 5)):
-        world.project.clock.pass_days(seconds / 86400)
-        world.ask(topic=f"after{seconds} more{seconds}", tags=[f"u{seconds}"])
-        assert len(wiki.calls()) == asked
-
-
 def test_the_overall_deadline_caps_everything(world: World) -> None:
     (world.project.root / "kr.yaml").write_text(
         "role_mapping: {knowledge_researcher_persona: lean}\nknowledge_research: {}\n"
