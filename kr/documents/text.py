@@ -76,7 +76,7 @@ def markdown_sections(text: str, *, place: str, title: str) -> Iterator[Section]
 
     def below_heading() -> Iterator[Section]:
         path = " > ".join(heading for _, heading in above[-3:] if heading != title)
-        name = f"{title}: {path}" if path else title
+        name = f"{title}: {path}" if title and path else path or title
         for piece in joined_up(held):
             yield Section(name=name, text=piece, place=place)
 

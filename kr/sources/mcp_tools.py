@@ -104,7 +104,7 @@ def _passages(text: str, place: str, *, is_cut: bool) -> tuple[Passage, ...]:
     return tuple(
         Passage(
             text=one.text,
-            title=one.name.removeprefix(": ") or None,
+            title=one.name or None,
             url=place,
             is_cut=is_cut and one is found[-1],
         )

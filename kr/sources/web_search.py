@@ -1,6 +1,8 @@
 """The research source ``web_search``: a search, then the pages of its first results (F1, step 5c)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import Any, ClassVar
 
 import anyio
@@ -13,6 +15,7 @@ from kr.settings.model import SearchProvider
 from kr.sources.base import Ask
 from kr.sources.fetch import ask_json, checked_url, fetch_page
 from kr.sources.network import Network, in_thread, run
+from kr.text import one_line
 
 _ASKED_FOR = 8
 """Results asked for: some are no pages, and some lead to the same."""
@@ -135,26 +138,29 @@ def _at_most(seconds: float) -> float:
     return min(seconds, 0.9 * left)
 
 
-def usable(items: Sequence[object], provider: str) -> list[str]:
-    """Return the addresses of the first results that lead to different pages of the web. Raises ``SourceFailure`` for none."""
+def usable(items: Sequence[object], provider: str) -> dict[str, str]:
+    """Return the addresses and titles of the first results that lead to different pages of the web. Raises ``SourceFailure`` for none."""
     if not items:
         raise SourceFailure(f"{provider} found nothing", is_fault=False)
-    found = (it.get("url") or it.get("href") for it in items if isinstance(it, dict))
-    urls = (it.partition("#")[0] for it in found if isinstance(it, str))
-    kept = dict.fromkeys(it for it in urls if it.lower().startswith(("http://", "https://")))
+    kept: dict[str, str] = {}
+    for item in (it for it in items if isinstance(it, dict)):
+        url = item.get("url") or item.get("href")
+        if isinstance(url, str) and url.lower().startswith(("http://", "https://")):
+            kept.setdefault(url.partition("#")[0], one_line(str(item.get("title") or ""), 200))
     if not kept:
         raise SourceFailure(f"{provider}: the answer has no result with a web address")
-    return list(kept)[:_MAX_PAGES]
+    return dict(islice(kept.items(), _MAX_PAGES))
 
 
-async def _read(urls: Sequence[str], network: Network) -> Sequence[Passage]:
+async def _read(results: Mapping[str, str], network: Network) -> Sequence[Passage]:
     """Read the pages at the same time, and return those that could be read. Raises ``SourceFailure`` when none could."""
     pages: dict[str, Passage] = {}
     reasons: list[str] = []
 
-    async def read(url: str) -> None:
+    async def read(url: str, title: str) -> None:
         try:
-            pages[url] = await fetch_page(url, network=network)
+            page = await fetch_page(url, network=network)
+            pages[url] = replace(page, title=page.title or title or None)
         except SourceTimeout:
             pass
         except SourceFailure as failure:
@@ -164,13 +170,13 @@ async def _read(urls: Sequence[str], network: Network) -> Sequence[Passage]:
 
     with anyio.move_on_after(_at_most(_PAGE_SECONDS)):
         async with anyio.create_task_group() as tasks:
-            for url in urls:
-                tasks.start_soon(read, url)
+            for url, title in results.items():
+                tasks.start_soon(read, url, title)
     if not pages:  # the search worked: it is no fault of the provider
         if not reasons:
-            raise SourceTimeout(f"could not read any of {len(urls)} pages in time", is_fault=False)
-        raise SourceFailure(f"could not read any of {len(urls)} pages: {reasons[0]}", is_fault=False)
-    return [pages[url] for url in urls if url in pages]
+            raise SourceTimeout(f"could not read any of {len(results)} pages in time", is_fault=False)
+        raise SourceFailure(f"could not read any of {len(results)} pages: {reasons[0]}", is_fault=False)
+    return [pages[url] for url in results if url in pages]
 
 
 def _ranked(pages: Sequence[Passage], query: Query) -> tuple[Passage, ...]:
