@@ -12,6 +12,7 @@ from kr.models import (
     Entry,
     Envelope,
     Learned,
+    Related,
     ResearchResults,
     ResearchStatus,
     SourceAttempt,
@@ -23,7 +24,7 @@ from kr.research.chain import Chain, lease
 from kr.research.decide import Lookup
 from kr.research.llm import Author, choose
 from kr.research.report import Report, build_report
-from kr.research.run import Run
+from kr.research.run import Run, known_findings
 from kr.settings import Settings
 from kr.sources import build_source
 from kr.sources.base import Ask, Source
@@ -39,6 +40,7 @@ logger = logging.getLogger(__name__)
 
 EXHAUSTED = "Research budget exhausted for story {story_key}, continuing with available context"
 """The log line of F1, step 5.3, as it stands."""
+OTHER_WORDS = "related: what others found out about it, in other words; use: ID takes one"
 
 
 class Miss:
@@ -151,7 +153,16 @@ class Miss:
         elif entry is not None and entry.is_written and report.origin == "baseline" and found.report:
             # Nobody's words are overwritten: the stale finding is given as it stands.
             results, text = replace(found.results, sources_consulted=chain.attempts), found.report
+        if status in ("degraded", "budget-exhausted") and not results.related and (others := self._others()):
+            self._run.notes.append(OTHER_WORDS)
+            results = replace(results, related=others)
         return self._run.answer(status, results, text)
+
+    def _others(self) -> list[Related]:
+        run = self._run
+        return run.read(
+            lambda tx: known_findings(tx, run.query, run.config, run.config.aliases, run.clock()), []
+        )
 
     # --- step 5
 

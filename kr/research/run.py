@@ -55,6 +55,8 @@ SAVE_HINT = (
     "found the answer elsewhere, and it worked? Save it for the next agent with `kr save` (MCP: save_finding)"
 )
 """What an answer says that holds no report."""
+_FEW_FINDINGS = 10
+"""So few findings of a framework are named where none shares a word with the need."""
 OFFERED = "candidates: use: ID takes one of results.related, if_unsure: research has it researched; rate what worked"
 """What an answer says that offers candidates."""
 HIT_TIMEOUT = 0.2
@@ -94,6 +96,21 @@ def find_candidates(
     ranked = decide.rank(query, [(it, scores[it.entry.id]) for it in known])
     is_large = bool(ranked) and lookup.count(tx, keys) > decide.MANY
     return decide.offered(ranked, most=decide.MORE if is_large else decide.FEW)
+
+
+def known_findings(
+    tx: Transaction, query: Query, config: KnowledgeResearch, aliases: Aliases, now: datetime
+) -> list[Related]:
+    """Return the framework's findings for a need that shares no word with them, the last accessed first; none where they are many.
+
+    Whoever asks knows what other words mean. Of many findings the words have to choose.
+    """
+    rows = lookup.framework(tx, lookup_keys(query.framework, aliases), question="")
+    known = _judged([row for row in rows if row[0].is_written], query, config, aliases, now)
+    if len(known) > _FEW_FINDINGS:
+        return []
+    latest = sorted(known, key=lambda it: it.entry.last_accessed, reverse=True)
+    return [it for it, _ in offers_of(tx, [it for it in latest if it.refusal is None][: decide.MORE])]
 
 
 def offers_of(tx: Transaction, ranked: Sequence[Candidate]) -> list[tuple[Related, str]]:
@@ -392,7 +409,7 @@ class Run:
     ) -> RequestRow:
         """Make the row of ``requests``; ``results`` and the report's ``text`` are those of its answer."""
         ended, query = results or ResearchResults(), self.query
-        match, offered = ended.match, [{"id": it.id, "score": it.score} for it in ended.related]
+        match, offered = ended.match, [{"id": it.id, "score": it.score} for it in ended.related if it.score]
         return RequestRow(
             id=self.id,
             at=to_text(self.started),
