@@ -108,15 +108,23 @@ def _changing(app: "App") -> AbstractContextManager["Lessons"]:
 _PHASE = click.option("--phase", help="Only lessons of this phase.")
 
 
+def _require_phase(app: "App", phase: str | None) -> None:
+    if phase not in {None, *(phases := app.settings.knowledge_research.all_phases)}:
+        raise click.BadParameter(f"{phase!r} is not one of {', '.join(phases)}.", param_hint="--phase")
+
+
 def _list(app: "App", phase: str | None, limit: int, query: str = "") -> common.Output:
+    _require_phase(app, phase)
     with app.lessons() as lessons:
-        found = lessons.lessons(phase=phase, query=query, limit=limit)
-    return common.Output(value=found, columns=LISTED)
+        found = lessons.lessons(phase=phase, query=query, limit=limit + 1)
+    if len(found) > limit:
+        logger.warning("the first %d shown; --limit N shows more", limit)
+    return common.Output(value=found[:limit], columns=LISTED)
 
 
 @common.operation("list", "kr lessons list --phase dev-execution --limit 20", group=command, only_reads=True)
 @_PHASE
-@common.limit_option(1000)
+@common.limit_option(100)
 def list_(app: "App", phase: str | None, limit: int) -> common.Output:
     """List lessons, the newest first: how often each was given, and how often its failure came back."""
     return _list(app, phase, limit)
@@ -125,7 +133,7 @@ def list_(app: "App", phase: str | None, limit: int) -> common.Output:
 @common.operation("search", 'kr lessons search "row height"', group=command, only_reads=True)
 @click.argument("words", nargs=-1, required=True)
 @_PHASE
-@common.limit_option(1000)
+@common.limit_option(100)
 def search(app: "App", words: tuple[str, ...], phase: str | None, limit: int) -> common.Output:
     """Find lessons by WORDS, the most relevant first."""
     return _list(app, phase, limit, " ".join(words))
@@ -179,8 +187,7 @@ def add(app: "App", *, symptom: str, fix: str, phase: str, tags: tuple[str, ...]
     if os.environ.get("KR_SERVER"):
         lesson = {"symptom": symptom, "fix": fix, "ref": ref, "tags": tags}
         return app.record_lessons(json.dumps({**_identity(), "phase": phase, "lesson": lesson}).encode())
-    if phase not in (phases := app.settings.knowledge_research.all_phases):
-        raise click.BadParameter(f"{phase!r} is not one of {', '.join(phases)}.", param_hint="--phase")
+    _require_phase(app, phase)
     with _changing(app) as lessons:
         added = lessons.add(symptom, fix, phase=phase, tags=tags, ref=ref, by_person=common.is_person())
     if added["status"] == "quarantined":

@@ -312,3 +312,14 @@ def test_a_lesson_that_is_worded_anew_keeps_its_pin_and_its_counts(project: Proj
         for it in json.loads(project.run("lessons", "list", "--format", "json").stdout)
     }
     assert states == {old["id"]: ("superseded", 0), new["id"]: ("pinned", 2)}
+
+
+def test_a_list_says_what_it_left_out_and_which_phases_there_are(project: Project) -> None:
+    for name in ("first", "second"):
+        project.run("lessons", "add", f"The {name} test hangs", "--fix", f"Close the {name} server")
+    cut = project.run("lessons", "list", "--limit", "1")
+    assert (len(yaml.safe_load(cut.stdout)), b"--limit N shows more" in cut.stderr) == (1, True)
+    whole = project.run("lessons", "list", "--limit", "2")
+    assert (len(yaml.safe_load(whole.stdout)), whole.stderr) == (2, b"")
+    wrong = project.run("lessons", "list", "--phase", "lunch")
+    assert (wrong.returncode, b"dev-execution" in wrong.stderr) == (2, True)
