@@ -241,6 +241,7 @@ class Store:
         memory = sqlite3.connect(":memory:", isolation_level=None, factory=sqlite.Connection)
         with closing(memory) as connection:
             schema.make(connection)
+            connection.execute("PRAGMA query_only = ON")
             yield Transaction(connection, self)
 
     @contextmanager

@@ -29,6 +29,7 @@ _CLOSE_TIMEOUT = 0.2
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _NO_ROOM = {sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMOPEN}
 """How SQLite reports a disk that is too full for its shared memory."""
+_AS_IT_STANDS = "ro&immutable=1"
 _KINDS: dict[int, type[StoreError]] = {
     **dict.fromkeys(_BUSY, StoreBusy),
     **dict.fromkeys((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB), StoreCorrupt),
@@ -165,7 +166,16 @@ def connect(path: Path, mode: str = "") -> Connection:
     """Open a file in a mode of SQLite's URIs. Without one: to write, or where this user may not, to read it as it stands."""
     if not mode:
         may_write = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
-        mode = "rw" if may_write else read_mode(path)
+        connection = connect(path, "rw" if may_write else read_mode(path))
+        try:
+            connection.execute("PRAGMA user_version")
+        except sqlite3.OperationalError as exc:
+            # A full disk has no room for what SQLite shares in memory: what is there is read as it stands.
+            if _code(exc) != sqlite3.SQLITE_FULL or _has_changes(path):
+                raise
+            connection.close()
+            return connect(path, _AS_IT_STANDS)
+        return connection
     found = identity(path)
     connection = sqlite3.connect(
         f"file:{quote(str(path.absolute()))}?mode={mode}",
@@ -188,7 +198,12 @@ def _set_up(connection: Connection) -> Connection:
 
 def read_mode(path: Path) -> str:
     """Return the mode in which nothing of a database changes: without a log beside it, what waits for the next checkpoint."""
-    return "ro" if path.with_name(f"{path.name}-wal").exists() else "ro&immutable=1"
+    return "ro" if path.with_name(f"{path.name}-wal").exists() else _AS_IT_STANDS
+
+
+def _has_changes(path: Path) -> bool:
+    log_file = path.with_name(f"{path.name}-wal")
+    return log_file.exists() and log_file.stat().st_size > 0
 
 
 def require_ours(path: Path, connection: sqlite3.Connection) -> int:

@@ -288,7 +288,7 @@ def sweep_upgrade(arguments: Sequence[str]) -> int:
             shutil.copytree(ROOT / name, Path(place, name), ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "alembic.ini", place)
         shutil.copy(ROOT / "tests/__init__.py", Path(place, "tests"))
-        file = Path(place, "kr/store/sql.py")
+        file = Path(place, "kr/store/__init__.py")
         before, found, after = file.read_text().partition("SCHEMA_VERSION = 1\n")
         assert found, f"{file}: has no SCHEMA_VERSION"
         file.write_text(f"{before}SCHEMA_VERSION = 2\n{after}")

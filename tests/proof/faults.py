@@ -242,7 +242,7 @@ FAULTS: dict[str, Fault] = {
     "read-only disk": Fault(read_only_disk, UNWRITABLE, needs_root=True),
     "no permission to write": Fault(no_permission_to_write, UNWRITABLE, before=obeying),
     "no permission to read": Fault(
-        no_permission_to_read, (*UNREADABLE[:3], "0 failure", "1 failure", "1, problems"), before=obeying
+        no_permission_to_read, (*UNREADABLE[:3], "0 failure", "1 failure", "1"), before=obeying
     ),
     "another program's lock": Fault(
         another_programs_lock, (*UNWRITABLE[:3], "", "0 success", "0, no problem"), skips="record"

@@ -27,8 +27,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = {
     "kr/research/decide.py": "tests/research/test_decide.py tests/research/test_opposites.py tests/test_freshness.py",
-    "kr/research/report.py": "tests/test_report.py",
-    "kr/report.py": "tests/test_report_read.py",
+    "kr/research/report.py": "tests/research/test_excerpt.py",
+    "kr/report.py": "tests/test_markdown.py",
     "kr/guard.py": "tests/test_guard.py",
     "kr/lessons/line.py": "tests/lessons/test_line.py tests/lessons/test_duplicates.py",
     "kr/lessons/events.py": "tests/lessons/test_events.py",
