@@ -213,16 +213,15 @@ class App:
         from kr.research.findings import HELD  # heavy
 
         if not waiting_id.startswith(HELD):
-            with self.lessons() as book:
-                return book.mark(waiting_id, "approved_at" if is_approved else "retired_at", is_set=True)
+            with self.lessons() as lessons:
+                return lessons.mark(waiting_id, "approved_at" if is_approved else "retired_at", is_set=True)
         return self.findings.decide(waiting_id, is_approved=is_approved)
 
     def review(self) -> dict[str, Any]:
         """Tell what waits for a person: findings and lessons that were held back, entries rated wrong."""
         waiting = self.findings.review()
-        with self.lessons() as book:
-            lessons = book.quarantined()
-        return {**waiting, "lessons": lessons}
+        with self.lessons() as lessons:
+            return {**waiting, "lessons": lessons.quarantined()}
 
     @property
     def catalog(self) -> "Catalog":

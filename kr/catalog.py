@@ -177,7 +177,10 @@ class Catalog:
         }
 
     def restore(self, entry_id: str, *, archive_id: int | None = None) -> dict[str, Any]:
-        """Make an archived entry live and fresh, the last archived or that of ``archive_id``. Raises ``EntryConflict`` when it is live."""
+        """Make an archived entry live again, the last archived or that of ``archive_id``; a live one in its place is archived.
+
+        Raises ``EntryConflict`` where its text is lost.
+        """
         entry_id = self._key(entry_id)
         with self.store.read() as tx:
             chosen = _chosen(tx, entry_id, archive_id)

@@ -185,13 +185,13 @@ class Doctor:
             edited = {entry.id for entry in entries if edit_at(tx, entry.path, entry.sha256) is not None}
         for entry in entries:
             state, is_kept = self._store.files.state(entry.path), entry.id in kept
-            why, settle = f"its report {entry.path} is missing or empty", partial(self._settle, entry)
+            why, sync = f"its report {entry.path} is missing or empty", partial(self._sync_file, entry)
             if state == "unreadable":
                 why = f"its report {entry.path} can't be read; the entry is left alone"
                 yield Diagnosis("unreadable", "error", entry.id, why)
             elif state == "absent" and is_kept:
                 repair = "write the file from the text in the database"
-                yield Diagnosis("missing_report", "warning", entry.id, why, repair, settle)
+                yield Diagnosis("missing_report", "warning", entry.id, why, repair, sync)
             elif state == "absent":
                 repair = "move it to the archive; its text is lost, so that only research can answer again"
                 archive = partial(self._archive, entry)
@@ -199,9 +199,9 @@ class Doctor:
             elif entry.id in edited and is_kept:
                 why = f"somebody edited its report {entry.path}; whoever reads it next takes that in"
                 repair = "take it in as a finding, unless it must wait for `kr review`"
-                yield Diagnosis("edited_report", "information", entry.id, why, repair, settle)
+                yield Diagnosis("edited_report", "information", entry.id, why, repair, sync)
 
-    def _settle(self, entry: Entry) -> str:
+    def _sync_file(self, entry: Entry) -> str:
         """Write a missing file, or take in what somebody wrote into it, as whoever reads the report does."""
         reports.read_report(self._store, entry)
         if self._store.files.state(entry.path) != "there":
@@ -257,7 +257,7 @@ class Doctor:
             path=path,
             created=at,
             last_accessed=at,
-            status="stale" if origin_of(text) in {"skeleton", "baseline"} else "fresh",
+            status="stale" if origin_of(text) in {"placeholder", "baseline"} else "fresh",
         )
 
     def _exports(self) -> Iterator[Diagnosis]:

@@ -1,4 +1,4 @@
-"""The one tree of errors that kr raises on purpose.
+"""The tree of errors that kr raises on purpose; those that one module alone raises and handles stand there.
 
 ::
 

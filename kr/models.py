@@ -32,7 +32,7 @@ SourceOutcome = Literal["success", "unavailable", "timeout", "skipped"]
 Origin = Literal["finding", "excerpt", "placeholder", "imported"]
 """Who made a report: an agent or a person, kr from passages of sources, kr from nothing, another knowledge base."""
 
-ReportKind = Literal["researched", "installed", "baseline", "skeleton"]
+ReportKind = Literal["researched", "installed", "baseline", "placeholder"]
 """What kr made a report from: answers of sources, installed documentation alone, an older report, or nothing."""
 
 Outcome = Literal["worked", "wrong"]

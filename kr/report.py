@@ -103,7 +103,7 @@ def origin_of(text: str) -> ReportKind:
     if parsed:
         lines = parsed.sections[SUMMARY].splitlines()
     if PLACEHOLDER_MARK in lines:
-        return "skeleton"
+        return "placeholder"
     if STALE_MARK in lines:
         return "baseline"
     attribution = parsed.sections[ATTRIBUTION].splitlines() if parsed else []

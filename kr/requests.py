@@ -1,6 +1,6 @@
 """Reads request documents, YAML or JSON, and the fields in them; the requests of research and of lessons.
 
-A request is a record whose fields name their readers (``taken``): each takes what was given (None where nothing was), and
+A request is a record whose fields name their readers (``field_read_by``): each takes what was given (None where nothing was), and
 returns the value or raises ``Bad``. ``parse_…`` takes the nested plain data of a document, in which scalars may be the text
 that was written, and returns the record, or raises ``InvalidRequest`` with every bad field at once. The rules are the "Input
 Validation Rules" of F1 and U5. What is odd but harmless, such as an unknown key, is logged as a warning.
@@ -96,7 +96,7 @@ Fields = Mapping[str, "Reader | Fields"]
 """The readers of a mapping's fields by their names; a mapping of its own in place of a reader is one within."""
 
 
-def taken(read: Reader, default: Any = MISSING) -> Any:
+def field_read_by(read: Reader, default: Any = MISSING) -> Any:
     """Declare a field of a request, and how it is read; one that has a default may be missing or empty."""
     if default is MISSING:
         return field(metadata={"read": read})
@@ -137,7 +137,7 @@ def checked(readers: Fields, data: object) -> dict[str, Any]:
 
 
 def parse(record: type[T], data: object) -> T:
-    """Read a request whose fields were declared with ``taken``. Raises ``InvalidRequest`` with every bad field."""
+    """Read a request whose fields were declared with ``field_read_by``. Raises ``InvalidRequest`` with every bad field."""
     return record(**checked(fields_of(record), data))
 
 
@@ -316,11 +316,11 @@ class ResearchOverrides:
     ``use`` is the id of the entry to be served, which goes before ``refresh``: to research again whatever the cache holds.
     """
 
-    max_calls: int | None = taken(partial(_counted, least=0), None)
-    timeout_seconds: int | None = taken(_counted, None)
-    refresh: bool = taken(yes_no, default=False)
-    use: str | None = taken(short_line, None)
-    if_unsure: IfUnsure = taken(one_of("if_unsure", get_args(IfUnsure)), "research")  # noqa: RUF009 - a dataclass field
+    max_calls: int | None = field_read_by(partial(_counted, least=0), None)
+    timeout_seconds: int | None = field_read_by(_counted, None)
+    refresh: bool = field_read_by(yes_no, default=False)
+    use: str | None = field_read_by(short_line, None)
+    if_unsure: IfUnsure = field_read_by(one_of("if_unsure", get_args(IfUnsure)), "research")  # noqa: RUF009 - a dataclass field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,9 +339,9 @@ class LessonsInject:
     """The ``lessons_inject`` of a request; framework, query and files narrow the choice."""
 
     phase: str
-    framework: str = taken(loose_text, "")
-    query: str = taken(loose_text, "")
-    files: tuple[str, ...] = taken(scalars, ())
+    framework: str = field_read_by(loose_text, "")
+    query: str = field_read_by(loose_text, "")
+    files: tuple[str, ...] = field_read_by(scalars, ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -423,26 +423,26 @@ MOST_TOKENS = 1200
 class Finding:
     """What was found out and proved. ``answer`` may be a whole report that follows the template."""
 
-    framework: str = taken(framework_name)
-    question: str = taken(question)
-    answer: str = taken(block)
-    code: str | None = taken(block, None)
-    caveats: str | None = taken(block, None)
-    sources: tuple[str, ...] = taken(few_lines, ())
-    verified_by: str | None = taken(short_line, None)
-    framework_version: str | None = taken(short_line, None)
-    topic: str | None = taken(short_line, None)
-    tags: tuple[str, ...] = taken(few_lines, ())
-    entry: str | None = taken(short_line, None)
-    story_key: str = taken(story_key, "0-0")
-    session_id: str | None = taken(short_line, None)
+    framework: str = field_read_by(framework_name)
+    question: str = field_read_by(question)
+    answer: str = field_read_by(block)
+    code: str | None = field_read_by(block, None)
+    caveats: str | None = field_read_by(block, None)
+    sources: tuple[str, ...] = field_read_by(few_lines, ())
+    verified_by: str | None = field_read_by(short_line, None)
+    framework_version: str | None = field_read_by(short_line, None)
+    topic: str | None = field_read_by(short_line, None)
+    tags: tuple[str, ...] = field_read_by(few_lines, ())
+    entry: str | None = field_read_by(short_line, None)
+    story_key: str = field_read_by(story_key, "0-0")
+    session_id: str | None = field_read_by(short_line, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
     """A rating of an entry's text: how it went for who used it."""
 
-    outcome: Outcome = taken(one_of("outcome", get_args(Outcome)))  # noqa: RUF009 - a dataclass field
-    note: str | None = taken(short_line, None)
-    session_id: str | None = taken(short_line, None)
-    story_key: str | None = taken(story_key, None)
+    outcome: Outcome = field_read_by(one_of("outcome", get_args(Outcome)))  # noqa: RUF009 - a dataclass field
+    note: str | None = field_read_by(short_line, None)
+    session_id: str | None = field_read_by(short_line, None)
+    story_key: str | None = field_read_by(story_key, None)

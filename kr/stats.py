@@ -1,6 +1,6 @@
 """What the cache spares, costs and holds: the numbers of ``kr stats``, ``/v1/stats``, ``/metrics`` and the page.
 
-Tokens spared are one number everywhere, ``Counts.spared_by_day`` by day and its sum: for each answer from the cache what finding out
+Tokens spared are one number everywhere, ``ledger.spared_by_day`` by day and its sum: for each answer from the cache what finding out
 had cost before, less the answer.
 """
 
@@ -163,7 +163,7 @@ def _need_key(request: RequestRow) -> tuple[str, ...]:
     )
 
 
-def settle(store: Store, request_id: str, entry_id: str | None, now: datetime) -> int:
+def close_request(store: Store, request_id: str, entry_id: str | None, now: datetime) -> int:
     """Say which entry answers a need (None: none of those offered); return how many requests that settles. Raises ``UnknownEntry``."""
 
     def write(tx: Transaction) -> int:
@@ -186,7 +186,7 @@ def settle(store: Store, request_id: str, entry_id: str | None, now: datetime) -
             entries.keep_wording(tx, entry, wording)
         alike = {it.id for it in ledger.open_offers(tx) if _need_key(it) == _need_key(request)}
         settled = [*(alike | {request_id})]
-        ledger.settle_offers(tx, settled, entry_id, at=to_text(now))
+        ledger.close_offers(tx, settled, entry_id, at=to_text(now))
         return len(settled)
 
     return store.change(write)

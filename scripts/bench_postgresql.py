@@ -124,7 +124,7 @@ def step(store: Store, app: Any, number: int, chance: random.Random, told: Ackno
                 story_key=story,
                 charged=True,
             )
-            store.change(lambda tx: ledger.settle(tx, won.id, call), scope=None)
+            store.change(lambda tx: ledger.record_call(tx, won.id, call), scope=None)
             told["charged"][story] += 1
     else:
         store.change(lambda tx: tx.note("counter", str(int(tx.fact("counter") or 0) + 1)), scope="counter")

@@ -70,7 +70,7 @@ def test_settling_keeps_the_wording_and_closes_all_requests_of_the_need(store: S
     entry = saving.save(store, draft("vue", "slots in depth"), REPORT, NOW).entry
     for number in range(3):
         miss(store, f"m{number}", entry.id)
-    assert stats.settle(store, "m1", entry.id, NOW) == 3
+    assert stats.close_request(store, "m1", entry.id, NOW) == 3
     assert sql(store.path, "SELECT entry_id, topic, tags, question FROM wordings") == [
         (entry.id, "slots", '["slots"]', "What is a slot?")
     ]
@@ -86,6 +86,6 @@ def test_what_was_not_offered_or_is_not_there_settles_nothing(store: Store) -> N
     miss(store, "m1", entry.id, gone.id)
     for request_id, entry_id in (("m1", other.id), ("m1", gone.id), ("m1", "never"), ("none", entry.id)):
         with pytest.raises(UnknownEntry):
-            stats.settle(store, request_id, entry_id, NOW)
+            stats.close_request(store, request_id, entry_id, NOW)
     assert stats.open_needs(store, limit=10)[1] == 1
     assert sql(store.path, "SELECT count(*) FROM wordings") == [(0,)]

@@ -111,7 +111,7 @@ def _summary(results: dict[str, Any]) -> str:
 def explain(app: "App", **given: Any) -> dict[str, Any]:
     """Show what the cache would answer to a question about FRAMEWORK, and why.
 
-    Each entry of the framework is listed with its score, whether it is fresh, and why it is served or not. No source is
+    What would be served and what would be offered is listed with its score, whether it is fresh, and why it is served or not. No source is
     asked and nothing is changed.
     """
     try:

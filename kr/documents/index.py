@@ -144,7 +144,7 @@ def _row(one: Section) -> tuple[object, ...]:
 _BEST = 5
 """Passages of which at least one has to hold one of the question's rare words, or the question is left open."""
 
-RARE = 0.85
+RARE_SHARE = 0.85
 """The share of the question's words, those that the fewest passages hold first, that are its rare ones."""
 
 _MOST_ROWS = 80
@@ -190,7 +190,7 @@ class Ranking:
     @property
     def is_gap(self) -> bool:
         """Whether the best passages hold none of the question's rare words: they are about something else."""
-        return self.rarest > RARE
+        return self.rarest > RARE_SHARE
 
 
 class Index:

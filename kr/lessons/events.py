@@ -32,7 +32,7 @@ _PHASES: dict[EventType, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Fault:
     """One error or issue: what is wrong, what its author says to do, how bad it is, and where. Texts as they came."""
 
     message: str = ""
@@ -48,14 +48,14 @@ class AgentReturn:
     status: str
     agent: str
     summary: str
-    errors: tuple[Finding, ...]
-    issues: tuple[Finding, ...]
+    errors: tuple[Fault, ...]
+    issues: tuple[Fault, ...]
     review_rounds: int | None
     is_auto_fixed: bool
     artifacts: tuple[str, ...]
 
     @property
-    def severe(self) -> tuple[Finding, ...]:
+    def severe(self) -> tuple[Fault, ...]:
         """The issues of severity HIGH or worse."""
         return tuple(issue for issue in self.issues if issue.severity in {"high", "critical", "blocker"})
 
@@ -68,8 +68,8 @@ def read_return(data: Mapping[str, Any]) -> AgentReturn:
         status=_folded(data.get("status")),
         agent=_folded(data.get("agent")),
         summary=text_of(data.get("summary")),
-        errors=tuple(_findings(_items(facts.get("errors")))),
-        issues=tuple(_findings(_items(facts.get("issues")))),
+        errors=tuple(_faults(_items(facts.get("errors")))),
+        issues=tuple(_faults(_items(facts.get("issues")))),
         review_rounds=count(facts.get("review_rounds")),
         is_auto_fixed=_folded(facts.get("auto_fix_applied")) in _TRUE,
         artifacts=tuple(filter(None, map(_path, _items(facts.get("artifacts"))))),
@@ -113,10 +113,10 @@ def phase_tag(event: EventType, phase: str) -> str:
     return phase if tag in _REVIEWS and phase in _REVIEWS else tag
 
 
-def _findings(items: Sequence[object]) -> Iterator[Finding]:
+def _faults(items: Sequence[object]) -> Iterator[Fault]:
     for item in items:
         data = item if isinstance(item, Mapping) else {"message": text_of(item)}
-        found = Finding(
+        found = Fault(
             message=_first(data, MESSAGE_KEYS),
             fix=_first(data, FIX_KEYS),
             severity=_folded(data.get("severity")),

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from kr.errors import InvalidRequest
-from kr.lessons.events import Finding, as_mapping, text_of
+from kr.lessons.events import Fault, as_mapping, text_of
 from kr.requests import read_document
 
 LOOKED_AT = 256 * 1024
@@ -99,11 +99,11 @@ def teaching_part(data: Mapping[str, Any]) -> str:
     """Return what of a tool's error may teach others: without the agent's slips, and only what makes a lesson."""
     if str(data.get("is_interrupt")).lower() == "true" or _text(data, "tool_name") in _OWN_TOOLS:
         return ""
-    from kr.lessons.remedies import word_finding  # heavy
+    from kr.lessons.remedies import word_fault  # heavy
 
     error = re.sub(r"^Exit code -?\d+\n?", "", _text(data, "error"))
     rest = "\n".join(line for line in text_of(error).splitlines() if not _SLIP.search(line))
-    worded = word_finding(Finding(message=rest)) if len(rest.split()) > 2 else None
+    worded = word_fault(Fault(message=rest)) if len(rest.split()) > 2 else None
     # What the agent ran into may be anything: without a row of the table, only an exception or an error is one.
     is_error = worded and (worded.has_fix or re.search(r"(?i)error|exception|fatal|panic", worded.summary))
     return rest if is_error else ""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from kr.errors import InvalidRequest, StoreError
 from kr.guard import mask_secrets, safe
-from kr.lessons.events import MOST_EVENTS, AgentReturn, Finding, detect, evident, phase_tag, read_return
+from kr.lessons.events import MOST_EVENTS, AgentReturn, Fault, detect, evident, phase_tag, read_return
 from kr.lessons.file import LessonsFile, LessonsFileError, make_row, session_name
 from kr.lessons.line import FIX_COLUMNS, KEPT_COLUMNS, LONGEST, word_lesson
 from kr.models import EVENT_TYPES, PHASES, EventType, Problem
@@ -19,12 +19,12 @@ from kr.requests import (
     bad,
     checked,
     decoded,
+    field_read_by,
     fields_of,
     loose_text,
     one_of,
     read_document,
     scalars,
-    taken,
     text,
 )
 from kr.settings import Settings
@@ -176,11 +176,11 @@ class RecordRequest:
     session_id: str
     story_key: str
     phase: str
-    event_type: EventType = taken(one_of("event type", EVENT_TYPES))  # noqa: RUF009 - a dataclass field
-    agent_return: Mapping[str, Any] = taken(_agent_return)
-    code_paths: tuple[str, ...] = taken(scalars, ())
-    framework_context: str = taken(loose_text, "")
-    additional_context: str = taken(loose_text, "")
+    event_type: EventType = field_read_by(one_of("event type", EVENT_TYPES))  # noqa: RUF009 - a dataclass field
+    agent_return: Mapping[str, Any] = field_read_by(_agent_return)
+    code_paths: tuple[str, ...] = field_read_by(scalars, ())
+    framework_context: str = field_read_by(loose_text, "")
+    additional_context: str = field_read_by(loose_text, "")
     lessons: tuple[object, ...] = ()
 
 
@@ -222,8 +222,8 @@ def read_words(value: object) -> dict[str, Any]:
 
 def _fix(value: object) -> str:
     fix = " ".join(text(value).split())
-    if (taken := columns(fix)) > FIX_COLUMNS:
-        raise bad(f"is too long: {taken} columns, at most {FIX_COLUMNS}; say what to do in one sentence")
+    if (width := columns(fix)) > FIX_COLUMNS:
+        raise bad(f"is too long: {width} columns, at most {FIX_COLUMNS}; say what to do in one sentence")
     return fix
 
 
@@ -263,12 +263,12 @@ class _Distiller:
 
         Each phase's next agent gets the best there is; only within one phase lessons must differ.
         """
-        from kr.lessons.remedies import read_own, word_finding  # heavy
+        from kr.lessons.remedies import read_own, word_fault  # heavy
 
         own, rows, used = read_own(own_remedies), list[LessonRow](), set[tuple[str, str]]()
         for event in events:
             phase = phase_tag(event, self.request.phase)
-            worded = [(it, word) for it in self._findings(event) if (word := word_finding(it, own))]
+            worded = [(it, word) for it in self._faults(event) if (word := word_fault(it, own))]
             unused = [(it, word) for it, word in worded if (phase, word.summary) not in used]
             if unused:
                 finding, word = next((pair for pair in unused if pair[1].has_fix), unused[0])
@@ -294,7 +294,7 @@ class _Distiller:
         )
         return [row] if row else []
 
-    def _findings(self, event: EventType) -> list[Finding]:
+    def _faults(self, event: EventType) -> list[Fault]:
         """Return what an event is about, the worst first; what the agent says in all only where that is all there is.
 
         Secrets are taken out before anything is cut: half of one is one still.
@@ -310,6 +310,6 @@ class _Distiller:
         else:
             found = [*returned.errors, *issues]
         texts = (returned.summary, self.request.additional_context)
-        said = [Finding(message=text) for text in texts if text]
+        said = [Fault(message=text) for text in texts if text]
         found = [it for it in found if not is_vague(f"{it.message} {it.fix}")] or said
         return [replace(it, message=safe(it.message), fix=safe(it.fix)) for it in found]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import yaml
 
-from kr.lessons.events import Finding
+from kr.lessons.events import Fault
 from kr.lessons.line import FIX_COLUMNS, SUMMARY_COLUMNS, cut, word_lesson
 from kr.requests import scalars
 from kr.text import columns, one_line
@@ -175,7 +175,7 @@ class Worded:
     has_fix: bool = False
 
 
-def word_finding(finding: Finding, own: Sequence[Remedy] = ()) -> Worded | None:
+def word_fault(finding: Fault, own: Sequence[Remedy] = ()) -> Worded | None:
     """Word the lesson of one error, issue or summary; ``None`` where it teaches nothing. ``own`` are users' remedies."""
     message = _ESCAPES.sub("", finding.message).replace("\r\n", "\n")
     fix = one_line(finding.fix)

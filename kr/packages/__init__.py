@@ -40,7 +40,7 @@ _NO_PROJECTS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Dependencies:
     """All dependencies, direct ones first, and one sentence per file that could not be used, or not wholly."""
 
     dependencies: tuple[Dependency, ...]
@@ -72,7 +72,7 @@ class _Project:
 _kept: dict[tuple[Path, str], _Project] = {}
 
 
-def find_dependencies(folder: Path, environ: Mapping[str, str]) -> Found:
+def find_dependencies(folder: Path, environ: Mapping[str, str]) -> Dependencies:
     """Read every dependency file of the project that ``folder`` lies in, and of its workspace's members.
 
     The project is the nearest folder upwards with such a file, up to the repository's root; where there is none, the
@@ -81,7 +81,7 @@ def find_dependencies(folder: Path, environ: Mapping[str, str]) -> Found:
     the reason; nothing is raised.
     """
     if not folder.is_dir():
-        return Found((), (f"{folder.name or '.'}: it is no folder",))
+        return Dependencies((), (f"{folder.name or '.'}: it is no folder",))
     start = folder.resolve()
     kept: dict[tuple[str, str, str], Dependency] = {}
     warnings: list[str] = []
@@ -101,7 +101,7 @@ def find_dependencies(folder: Path, environ: Mapping[str, str]) -> Found:
             told = (one.partition(": ") for one in project.folder.warnings if not member)
             warnings += [f"{shown(file)}: {why}" for file, _, why in told]
     rows = sorted(kept.values(), key=lambda row: (not row.direct, row.framework.casefold(), row.package))
-    return Found(tuple(rows), tuple(warnings))
+    return Dependencies(tuple(rows), tuple(warnings))
 
 
 def version_of(folder: Path, framework: str, environ: Mapping[str, str]) -> str | None:

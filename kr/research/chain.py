@@ -136,7 +136,7 @@ class Chain:
         circuit = run.read(lambda tx: ledger.circuit(tx, name), ledger.Circuit(source=name))
         is_open = run.config.circuit_breaker.failures and circuit.open_until
         if is_open and not run.write(self._admit(name), otherwise=True):
-            self._settle(source, "unavailable", started, reason="circuit open")
+            self._record_call(source, "unavailable", started, reason="circuit open")
             return True
         logger.info("asking %s", name)
         run.service.progress(f"asking {name}")
@@ -148,7 +148,7 @@ class Chain:
                 return False  # a folder that is about another framework
             self._note(circuit, failure)
             is_late = isinstance(failure, SourceTimeout)
-            self._settle(source, "timeout" if is_late else "unavailable", started, reason=failure.reason)
+            self._record_call(source, "timeout" if is_late else "unavailable", started, reason=failure.reason)
         else:
             self._note(circuit, None)
             self._take(source, answer, started)
@@ -159,12 +159,14 @@ class Chain:
     def _take(self, source: Source, answer: Answer, started: float) -> None:
         if self.author.covers(answer):
             self.answer = replace(answer, is_gap=False)
-            self._settle(source, "success", started, answer=answer)
+            self._record_call(source, "success", started, answer=answer)
             return
         self.gap = self.gap or replace(answer, is_gap=True)
         # Who was asked and charged has answered; a look into the installed files that found nothing is none.
         outcome: SourceOutcome = "success" if source.is_charged else "unavailable"
-        self._settle(source, outcome, started, answer=answer, reason="its answer does not cover the question")
+        self._record_call(
+            source, outcome, started, answer=answer, reason="its answer does not cover the question"
+        )
 
     # --- the budget
 
@@ -207,7 +209,7 @@ class Chain:
         self._held = None
         self._run.write(release, None)
 
-    def _settle(
+    def _record_call(
         self,
         source: Source,
         outcome: SourceOutcome,
@@ -241,7 +243,7 @@ class Chain:
 
         def record(tx: Transaction) -> bool:
             lookup.begin_request(tx, run.row("failure"))
-            ledger.settle(tx, self._held, call)
+            ledger.record_call(tx, self._held, call)
             return True
 
         if not run.write(record, otherwise=False):

@@ -51,7 +51,7 @@ MANY = 20
 _FINDING = 3.0
 """What a finding is worth beside an excerpt that fits as well: somebody proved it."""
 _WORKED, _INSTALLED = 1.0, -1.0
-_NEAR, _MOST_WORDS = 2, 0.6
+_NEAR, _SHARE_OF_WORDS = 2, 0.6
 _OF_BEST = 0.5
 _SUMMARY_CHARACTERS = 200
 _OWN_CONFIDENCE = re.compile(r"^(\*\*Confidence:\*\* )(?:high|medium|low)$", re.MULTILINE)
@@ -164,7 +164,7 @@ class Candidate:
     @property
     def may_say_the_same(self) -> bool:
         """Whether the needs share most of their words."""
-        return self.shared >= min(_NEAR, self.of) and self.shared >= _MOST_WORDS * self.of
+        return self.shared >= min(_NEAR, self.of) and self.shared >= _SHARE_OF_WORDS * self.of
 
     @property
     def is_worth_offering(self) -> bool:
@@ -201,7 +201,7 @@ def choose(
     """Return the entry that is served, or that a new research stands on, and by what it matches.
 
     What may be served goes first, then a finding before what sources say, then the better tier, then what was accessed last.
-    Seed 000 knows no findings: there the tier alone decides.
+    With ``cache_match: seed`` the tier alone decides, for findings as well.
     """
 
     def order(pair: tuple[Candidate, Tier]) -> tuple[bool, bool, int]:
@@ -259,7 +259,7 @@ def _tier_of_seed(query: Query, entry: Entry, *, is_same: bool) -> Tier | None:
 def _same_keywords(query: Query, entry: Entry) -> bool:
     """Whether two needs differ in inflection, case and small words alone, name the same identifiers, and no opposite or negation differs.
 
-    Nor may one get what the other makes.
+    Nor may one ask how to get what the other asks how to make: "get a cookie" is not "make a cookie".
     """
     mine = keywords(query.topic)
     told, other = (

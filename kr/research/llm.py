@@ -91,14 +91,14 @@ def load_persona(persona_id: str, project_root: Path, home: Path) -> Persona | N
     """Return the persona of ``bmad:<module>:agents:<name>``, a file in the project or ``lean``; None where there is none."""
     if persona_id.strip().casefold() == _LEAN:
         return LEAN_PERSONA
-    for path in _candidates(persona_id.strip(), project_root, home):
+    for path in _persona_files(persona_id.strip(), project_root, home):
         name = path.parent.name if path.name == _SKILL else path.stem
         if persona := parse_persona(_read(path), _customizations(path, project_root), name):
             return persona
     return None
 
 
-def _candidates(wanted: str, project_root: Path, home: Path) -> Iterator[Path]:
+def _persona_files(wanted: str, project_root: Path, home: Path) -> Iterator[Path]:
     """Name the files to look at, those of the newest BMAD first (6.11 back to the alphas)."""
     if found := _BMAD_ID.fullmatch(wanted):
         module, name = found[1].lower(), found[2].lower()
@@ -283,7 +283,7 @@ class Author:
             raise SourceTimeout("no time is left")
         prompts = writing_prompts(self._persona, run.query, answer)
         reply = _complete(run, *prompts, timeout=timeout, temperature=0.2)
-        written = read_report(reply, run.config.llm.model or "")
+        written = parse_reply(reply, run.config.llm.model or "")
         if written is None and kind_of(answer.source).is_answer and not answer.is_gap:
             # Such a source answered the question itself.
             raise SourceFailure("the language model found no answer in the sources")
@@ -317,7 +317,7 @@ def writing_prompts(persona: Persona, query: Query, answer: Answer) -> tuple[str
     return "\n".join([f"You are {persona.name}.", *persona.traits, "", _WRITE]), "\n\n".join(parts)
 
 
-def read_report(reply: str, model: str) -> Synthesis | None:
+def parse_reply(reply: str, model: str) -> Synthesis | None:
     """Part a reply at its line of dashes; None: the sources do not answer. Raises ``SourceFailure`` when it is empty."""
     if _NO_ANSWER.match(reply):
         return None

@@ -254,7 +254,7 @@ def _draft(run: Run, found: Lookup, report: Report, now: datetime) -> Entry:
         tags=run.query.tags,
         confidence=report.confidence,
         status="fresh" if report.origin in {"researched", "installed"} else "stale",
-        origin="placeholder" if report.origin == "skeleton" else "excerpt",
+        origin="placeholder" if report.origin == "placeholder" else "excerpt",
         fresh_until=to_text(now + INSTALLED_DOCS_LAST) if report.origin == "installed" else None,
         researched_at=(old.researched_at or old.created) if old else None,
         question=run.query.question,

@@ -346,7 +346,7 @@ def _placeholder(query: Query, answer: Answer | None, today: date, notes: Sequen
         CAVEATS: _noted([_question(query), f"Confidence: low, since {why}.", *notes]),
         ATTRIBUTION: "Nothing was taken from a source." if nearest else "No source answered.",
     }
-    return Report(text=_report(query, today, "low", [], sections), confidence="low", origin="skeleton")
+    return Report(text=_report(query, today, "low", [], sections), confidence="low", origin="placeholder")
 
 
 def _report(

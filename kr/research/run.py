@@ -38,7 +38,7 @@ from kr.store import entries, ledger, lookup, reports
 from kr.store.engine import Transaction
 from kr.store.entries import Wording
 from kr.store.files import new_id
-from kr.store.lookup import Found, RequestRow, keywords_key, question_key, topic_key
+from kr.store.lookup import EntryRow, RequestRow, keywords_key, question_key, topic_key
 from kr.text import fit, search_words, tokens, tokens_of
 from kr.times import parse_time, to_text
 
@@ -121,7 +121,7 @@ def offers_of(tx: Transaction, ranked: Sequence[Candidate]) -> list[tuple[Relate
 
 
 def _judged(
-    rows: Sequence[Found], query: Query, config: KnowledgeResearch, aliases: Aliases, now: datetime
+    rows: Sequence[EntryRow], query: Query, config: KnowledgeResearch, aliases: Aliases, now: datetime
 ) -> list[Candidate]:
     # Aliases may part what the shipped table joins.
     own = [row for row in rows if same_framework(row[0].framework, query.framework, aliases)]
@@ -280,7 +280,7 @@ class Run:
                 otherwise=False,
                 timeout=HIT_TIMEOUT,
             )
-        report = self.read(lambda tx: lookup.settled(tx, entry), None)
+        report = self.read(lambda tx: lookup.text_in_file(tx, entry), None)
         if report is None:  # its file is gone, or somebody wrote into it
             report = reports.read_report(self.store, entry)
             known = replace(known, entry=self.read(lambda tx: entries.get(tx, entry.id), None) or entry)
@@ -333,7 +333,7 @@ class Run:
             return False
         if is_chosen:
             query, at = self.query, to_text(now)
-            ledger.settle_alike(tx, query.framework, query.question, entry.id, at=at)
+            ledger.close_alike(tx, query.framework, query.question, entry.id, at=at)
             from kr.guard import reasons_to_hold  # heavy: its patterns, for a wording that is kept
 
             if self.config.cache_fuzzy_match and not reasons_to_hold(f"{query.question}\n{query.topic}"):

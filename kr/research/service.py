@@ -53,7 +53,7 @@ _OF_SECRETS = re.compile(
     r"pass|pwd|secret|token|key|cred|cookie|auth|basic|sess|login|identified|clave|wort|[a-z]{20}|//|(?<![a-z])['-]",
     re.IGNORECASE,
 )
-"""Words alone, and none that names a secret: the patterns of ``kr.guard``, which cost a hit a tenth, need not be asked."""
+"""A text of ``_WORDS_ALONE`` in which this finds nothing holds no secret: the patterns of ``kr.guard``, a tenth of a hit, are not asked."""
 _QUERY_FIELDS = ("framework", "question", "framework_version", "topic", "tags")
 _ASKED_FIELDS = ("framework", "topic", "question", "tags")
 _LOGGED_FIELDS = ("framework", "framework_version", "topic", "question")
@@ -291,7 +291,7 @@ class ResearchService:
                 f"stale: {', '.join(it.verdict.reasons)}" if it.verdict.reasons else None
             )
             if it is not first:
-                refused = refused or "another topic, question and keywords: it is offered"
+                refused = refused or "not the same topic, question or keywords: it is only offered"
             shown = {**to_plain(related_of(it, "")), "tier": tier if it is first else None}
             considered.append({**shown, "freshness": it.verdict.status, "refused": refused})
         entry_id = first.entry.id if first else None

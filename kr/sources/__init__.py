@@ -1,6 +1,6 @@
-"""The only network: one file per source, one protocol, and nothing else knows how they are reached.
+"""Research sources and how they are reached: one protocol for all of them.
 
-A new source is a module, a branch in ``build_source``, and a row of ``SOURCES`` in ``kr.models``.
+A new source is a module, a branch in ``build_source``, a row of ``SOURCES`` and a place in ``CHAIN`` in ``kr.models``.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The only SQL of kr: tables, transactions, and one module for each group of tables, whose functions take a transaction."""
+"""The only SQL on a knowledge base: tables, transactions, and one module for each group of tables, whose functions take a transaction."""
 
 SCHEMA_VERSION = 1
 """The number of the newest migration, kept in SQLite's ``PRAGMA user_version``, and in PostgreSQL in ``meta``."""

@@ -35,8 +35,6 @@ Row = dict[str, Any]
 INDEX = "index"
 """The scope of writes that add, remove or rewrite entries: each counts all of them."""
 LESSONS = "lessons"
-ALONE: str | None = None
-"""The scope of writes whose rows alone, or whose one statement, keep others out."""
 OF_FOLDER = "folder"
 """What the keys of facts about a folder begin with; see ``Store.folder_key``."""
 

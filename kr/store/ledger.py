@@ -90,7 +90,7 @@ def reserved(tx: Transaction, session_id: str, story_key: str) -> int:
     return int(tx.value(statement, session=session_id, story=story_key))
 
 
-def settle(tx: Transaction, reservation: str | None, call: SourceCall) -> None:
+def record_call(tx: Transaction, reservation: str | None, call: SourceCall) -> None:
     """Write a call down, and give back what was held for it. It counts even if its reservation has expired."""
     tx.lock(f"story {call.session_id} {call.story_key}")
     tx.execute("DELETE FROM reservations WHERE id = :id", id=reservation)
@@ -315,13 +315,13 @@ def take_offers(tx: Transaction, session_id: str, entry_id: str, *, at: str) -> 
     ]
 
 
-def settle_alike(tx: Transaction, framework: str, question: str, answered_by: str, *, at: str) -> None:
+def close_alike(tx: Transaction, framework: str, question: str, answered_by: str, *, at: str) -> None:
     """Note which entry answers every open request of this very question: somebody took it."""
     alike = f"SELECT id FROM requests WHERE {_IS_OPEN} AND framework = :framework AND question = :question"
-    settle_offers(tx, tx.column(alike, framework=framework, question=question), answered_by, at=at)
+    close_offers(tx, tx.column(alike, framework=framework, question=question), answered_by, at=at)
 
 
-def settle_offers(tx: Transaction, request_ids: Sequence[str], answered_by: str | None, *, at: str) -> None:
+def close_offers(tx: Transaction, request_ids: Sequence[str], answered_by: str | None, *, at: str) -> None:
     """Note which entry answers these requests, or that none of those offered does. ``at`` is stored text."""
     ids, parameters = named("id", request_ids)
     tx.execute(

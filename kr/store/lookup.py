@@ -55,7 +55,7 @@ _FOUND = (
     f"(e.question_key = :question OR e.id IN ({_PROVED})) AS is_wording FROM entries AS e"
 )
 
-Found = tuple[Entry, Ratings, bool]
+EntryRow = tuple[Entry, Ratings, bool]
 """A live entry, its ratings, and whether the question is a known wording of it."""
 
 
@@ -109,7 +109,9 @@ def keywords_key(topic: str) -> str:
     return " ".join(keywords(topic))
 
 
-def served(tx: Transaction, keys: Sequence[str], *, topic: str, question: str, keywords: str) -> list[Found]:
+def served(
+    tx: Transaction, keys: Sequence[str], *, topic: str, question: str, keywords: str
+) -> list[EntryRow]:
     """Return the entries of the frameworks ``keys`` that have this topic, question, wording or keywords, each as its key."""
     listed, parameters = named("key", keys)
     where = (
@@ -119,7 +121,7 @@ def served(tx: Transaction, keys: Sequence[str], *, topic: str, question: str, k
     return _found(tx, where, topic=topic, question=question, keywords=keywords, **parameters)
 
 
-def framework(tx: Transaction, keys: Sequence[str], *, question: str) -> list[Found]:
+def framework(tx: Transaction, keys: Sequence[str], *, question: str) -> list[EntryRow]:
     """Return all live entries of the frameworks ``keys``."""
     listed, parameters = named("key", keys)
     return _found(tx, f"e.framework_key IN {listed}", question=question, **parameters)
@@ -127,7 +129,7 @@ def framework(tx: Transaction, keys: Sequence[str], *, question: str) -> list[Fo
 
 def candidates(
     tx: Transaction, keys: Sequence[str], words: Sequence[str], *, most: int = 20
-) -> list[tuple[Found, float]]:
+) -> list[tuple[EntryRow, float]]:
     """Return the entries that share words with a request, with their ``bm25`` (higher is better), best first."""
     scores = rank(tx, keys, words, most=most)
     listed, parameters = named("id", scores)
@@ -135,7 +137,7 @@ def candidates(
     return [(found[entry_id], score) for entry_id, score in scores.items() if entry_id in found]
 
 
-def one(tx: Transaction, entry_id: str) -> Found | None:
+def one(tx: Transaction, entry_id: str) -> EntryRow | None:
     """Return the live entry of an id."""
     return next(iter(_found(tx, "e.id = :id", id=entry_id)), None)
 
@@ -167,8 +169,8 @@ def lessons(tx: Transaction, words: Sequence[str], *, most: int, frameworks: Seq
     return [row for _, row in sorted(found, key=lambda it: -it[0])[:most]]
 
 
-def _found(tx: Transaction, where: str, *, question: str = "", **parameters: object) -> list[Found]:
-    found = list[Found]()
+def _found(tx: Transaction, where: str, *, question: str = "", **parameters: object) -> list[EntryRow]:
+    found = list[EntryRow]()
     for row in tx.rows(f"{_FOUND} WHERE {where}", question=question, **parameters):
         ratings = NO_RATINGS
         if row["worked"] or row["wrong"]:
@@ -188,7 +190,7 @@ def texts(tx: Transaction, hashes: Iterable[str | None]) -> dict[str | None, str
     return {row["sha256"]: row["text"] for row in rows}
 
 
-def settled(tx: Transaction, entry: Entry) -> str | None:
+def text_in_file(tx: Transaction, entry: Entry) -> str | None:
     """Return an entry's text where its file holds it; else None."""
     text = text_of(tx, entry.sha256)
     return text if text is not None and tx.files.read(entry.path) == text.encode() else None

@@ -18,7 +18,7 @@ from kr.models import Confidence, Entry, Origin
 from kr.slugs import Name
 from kr.store import entries, lookup
 from kr.store.engine import Store, Transaction, record_of
-from kr.store.lookup import settled, text_of
+from kr.store.lookup import text_in_file, text_of
 from kr.text import digest
 from kr.times import major_key, same_major, to_text
 
@@ -28,7 +28,7 @@ Pair = tuple[str, str]
 """A framework and a topic, by their keys."""
 
 _MOST_SUFFIXES = 100
-_SETTLE_TIMEOUT = 0.2
+_SYNC_TIMEOUT = 0.2
 """Seconds that a reader waits for writers, to bring file and row together; the next reader tries again."""
 _KEPT = ("revision", "sha256", "framework_version", "confidence", "origin", "written_by", "fresh_until")
 """What a revision has of the entry."""
@@ -105,11 +105,11 @@ def read_report(store: Store, entry: Entry) -> str | None:
     Where the file can't be brought together with the row just now, the text is returned all the same.
     """
     with store.read() as tx:
-        found = settled(tx, entry)
+        found = text_in_file(tx, entry)
     if found is not None:
         return found
     try:
-        found = store.change(lambda tx: _settle(tx, entry.id), timeout=_SETTLE_TIMEOUT)
+        found = store.change(lambda tx: _sync_file(tx, entry.id), timeout=_SYNC_TIMEOUT)
     except (StoreError, ReportUnwritable) as exc:
         log.warning("%s: its file is left as it is: %s", entry.path, exc)
     if found is None:
@@ -118,7 +118,7 @@ def read_report(store: Store, entry: Entry) -> str | None:
     return found if found.strip() else None
 
 
-def _settle(tx: Transaction, entry_id: str) -> str | None:
+def _sync_file(tx: Transaction, entry_id: str) -> str | None:
     """Bring row and file of a live entry together in a write; return the text, None when it is nowhere. Raises ``ReportUnwritable``."""
     row = entries.get(tx, entry_id)
     if row is None:
@@ -126,7 +126,7 @@ def _settle(tx: Transaction, entry_id: str) -> str | None:
     entry = ingest_edit(tx, row)
     text = text_of(tx, entry.sha256)
     is_left = tx.files.is_blocked(entry.path) or _has_conflict(edit_at(tx, entry.path, entry.sha256))
-    if text is not None and settled(tx, entry) is None and not is_left:
+    if text is not None and text_in_file(tx, entry) is None and not is_left:
         tx.write_report(entry.path, text)
     return text
 

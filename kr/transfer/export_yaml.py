@@ -20,10 +20,10 @@ from kr.errors import KrError
 from kr.models import Entry
 from kr.store import backup, lookup, reports
 from kr.store import entries as entry_rows
-from kr.store.engine import ALONE, Store, Transaction
+from kr.store.engine import Store, Transaction
 from kr.store.entries import ARCHIVE_CHANGES, Archived
 from kr.store.files import ReportFiles, file_lock, new_id, open_own, write_new
-from kr.store.lookup import settled
+from kr.store.lookup import text_in_file
 from kr.transfer import ARCHIVE, INDEX, WORDINGS
 from kr.transfer.import_yaml import import_yaml
 
@@ -74,7 +74,7 @@ def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) 
     """
     folder = knowledge_base if folder is None else folder
     with store.read() as tx:
-        edited = [entry for entry in entry_rows.all(tx) if settled(tx, entry) is None]
+        edited = [entry for entry in entry_rows.all(tx) if text_in_file(tx, entry) is None]
     for entry in edited:
         reports.read_report(store, entry)
     files, number = [folder / INDEX, folder / ARCHIVE], 0
@@ -188,7 +188,7 @@ def _file_state(path: Path) -> list[int]:
 
 
 def _note(store: Store, key: str, value: str) -> None:
-    store.change(lambda tx: tx.note(store.folder_key(key), value), scope=ALONE)
+    store.change(lambda tx: tx.note(store.folder_key(key), value), scope=None)
 
 
 def _write_elsewhere(store: Store, folder: Path) -> int:

@@ -1,6 +1,6 @@
 """Items of index files that anybody may have written: checked one by one, and placed in the database.
 
-Every scalar is taken as it was written (``2.10`` stays ``2.10``). Nothing that is here is lost: an imported text never takes the place of one that
+Every scalar is field_read_by as it was written (``2.10`` stays ``2.10``). Nothing that is here is lost: an imported text never takes the place of one that
 somebody wrote, and what it replaces is a revision.
 """
 
@@ -25,6 +25,7 @@ from kr.report import (
 from kr.requests import (
     Fields,
     bad,
+    field_read_by,
     fields_of,
     line,
     lines,
@@ -32,7 +33,6 @@ from kr.requests import (
     optional,
     read_fields,
     shown,
-    taken,
     text,
     yes_no,
 )
@@ -116,18 +116,18 @@ class Item:
 
     file: Path
     row: int
-    id: str | None = taken(line, None)
-    framework: str = taken(line)
-    framework_version: str | None = taken(line, None)
-    topic: str = taken(line)
-    tags: tuple[str, ...] | None = taken(_read_tags, None)
-    path: str = taken(_read_path)
-    created: str | None = taken(_read_time, None)
-    last_accessed: str | None = taken(_read_time, None)
-    status: EntryStatus = taken(_read_status, "fresh")  # noqa: RUF009 - a dataclass field
-    archived_at: str | None = taken(_read_time, None)
-    reason: ArchiveReason | None = taken(_read_reason, None)  # noqa: RUF009 - a dataclass field
-    report: str | None = taken(_read_path, None)
+    id: str | None = field_read_by(line, None)
+    framework: str = field_read_by(line)
+    framework_version: str | None = field_read_by(line, None)
+    topic: str = field_read_by(line)
+    tags: tuple[str, ...] | None = field_read_by(_read_tags, None)
+    path: str = field_read_by(_read_path)
+    created: str | None = field_read_by(_read_time, None)
+    last_accessed: str | None = field_read_by(_read_time, None)
+    status: EntryStatus = field_read_by(_read_status, "fresh")  # noqa: RUF009 - a dataclass field
+    archived_at: str | None = field_read_by(_read_time, None)
+    reason: ArchiveReason | None = field_read_by(_read_reason, None)  # noqa: RUF009 - a dataclass field
+    report: str | None = field_read_by(_read_path, None)
     has_text: bool = True
 
 
@@ -236,7 +236,7 @@ class Placer:
         live = ingest_edit(self.tx, live)
         is_in_place = item.file.parent.absolute() == self.knowledge_base.absolute()
         if is_in_place and item.path == live.path and live.sha256:
-            text = None  # its own file: what somebody wrote there is taken in by now
+            text = None  # its own file: what somebody wrote there is field_read_by in by now
         self._update(item, live, text)
         return "updated"
 
@@ -309,7 +309,7 @@ class Placer:
         researched_at = to_text(researched) if researched is not None and researched <= self.now else None
         end = fresh_until(kind, researched_at)
         is_written = is_finding(text or "")
-        origins: dict[ReportKind, Origin] = {"skeleton": "placeholder", "installed": "excerpt"}
+        origins: dict[ReportKind, Origin] = {"placeholder": "placeholder", "installed": "excerpt"}
         origin = "finding" if is_written else origins.get(kind, "imported")
         confidence = read_confidence(text or "") or "low"
         if self.adopts and confidence == "high" and is_written:
@@ -355,7 +355,7 @@ class Placer:
             if is_free(self.tx, Name(entry.id, path), pair, text):
                 break
         else:
-            raise BadItem("path: every name for its report is taken")
+            raise BadItem("path: every name for its report is field_read_by")
         try:
             self.tx.write_report(path, text)
         except ReportUnwritable as exc:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kr.packages import Found, find_dependencies
+from kr.packages import Dependencies, find_dependencies
 from kr.text import one_line
 from tests.packages.helpers import DATA
 from tests.packages.helpers import write as write_files
@@ -38,7 +38,7 @@ def test_a_file_of_50_megabytes(tmp_path: Path, file: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as sparse:
         sparse.truncate(50 * 1024 * 1024)
-    assert find_dependencies(tmp_path, {}) == Found((), (f"{file}: it is larger than 16 MiB",))
+    assert find_dependencies(tmp_path, {}) == Dependencies((), (f"{file}: it is larger than 16 MiB",))
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_deep_nesting(tmp_path: Path) -> None:
 def test_yaml_aliases_do_not_multiply(tmp_path: Path) -> None:
     lines = ["a0: &a0 [x, x]"] + [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
     write(tmp_path, "pnpm-lock.yaml", "\n".join([*lines, "packages: *a11"]).encode())
-    assert find_dependencies(tmp_path, {}) == Found((), ())
+    assert find_dependencies(tmp_path, {}) == Dependencies((), ())
 
 
 def test_names_that_no_registry_takes_are_left_out(tmp_path: Path) -> None:

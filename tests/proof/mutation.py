@@ -27,13 +27,13 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = {
     "kr/research/decide.py": "tests/research/test_decide.py tests/research/test_opposites.py tests/test_freshness.py",
-    "kr/research/report.py": "tests/research/test_excerpt.py",
+    "kr/research/report.py": "tests/research/test_pipeline.py",
     "kr/report.py": "tests/test_markdown.py",
     "kr/guard.py": "tests/test_guard.py",
     "kr/lessons/line.py": "tests/lessons/test_line.py tests/lessons/test_duplicates.py",
     "kr/lessons/events.py": "tests/lessons/test_events.py",
     "kr/workflows/machine.py": "tests/workflows/test_machine.py",
-    "kr/store/ledger.py": "tests/store/test_ledger.py tests/store/test_shared_state.py",
+    "kr/store/ledger.py": "tests/store/test_ledger.py",
 }
 """The modules, and the tests of each beside those in ``rules``."""
 _IMPORTED = ("hypothesis.stateful", "psycopg", "pydantic", "rapidfuzz.fuzz", "sqlalchemy", "yaml")

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from kr.errors import SourceFailure
 from kr.models import Answer, Passage, Query
-from kr.research.llm import LEAN_PERSONA, Persona, parse_persona, read_report, writing_prompts
+from kr.research.llm import LEAN_PERSONA, Persona, parse_persona, parse_reply, writing_prompts
 
 AGENT = """\
 ---
@@ -174,18 +174,18 @@ def test_a_prompt_numbers_the_sources_as_the_report_does_and_tells_what_they_are
     ],
 )
 def test_a_model_may_say_that_the_sources_do_not_answer(reply: str) -> None:
-    assert read_report(reply, "m-1") is None
+    assert parse_reply(reply, "m-1") is None
 
 
 @pytest.mark.parametrize("reply", ["", " \n", "---\n", " \n***"])
 def test_an_empty_reply_is_a_failure(reply: str) -> None:
     with pytest.raises(SourceFailure):
-        read_report(reply, "m-1")
+        parse_reply(reply, "m-1")
 
 
 @pytest.mark.parametrize("reply", ["NO ANSWER is what it returns then.\n---\nIt does.", "Sum it."])
 def test_what_answers_has_a_summary(reply: str) -> None:
-    found = read_report(reply, "m-1")
+    found = parse_reply(reply, "m-1")
     assert found is not None
     assert found.summary
     assert found.details

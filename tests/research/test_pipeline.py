@@ -187,7 +187,7 @@ def test_a_failing_source_degrades_and_is_never_stored_as_documentation(
     assert project.sql("SELECT outcome, charged FROM source_calls") == [("unavailable", 0)]
 
 
-def test_a_skeleton_is_no_answer_and_no_baseline(project: Project, context7: StandIn) -> None:
+def test_a_placeholder_is_no_answer_and_no_baseline(project: Project, context7: StandIn) -> None:
     url, project.env["KR_SERVERS"] = project.env["KR_SERVERS"], '{"context7": null}'
     assert project.research()["status"] == "degraded"
     project.env["KR_SERVERS"] = url

@@ -223,7 +223,7 @@ def _research(tx: Any, row: RequestRow, status: str, story: Mapping[str, str], c
             source, 0.95
         )
         outcome = "success" if is_answer else chance.choice(("unavailable", "timeout", "unavailable"))
-        ledger.settle(
+        ledger.record_call(
             tx,
             None,
             SourceCall(

@@ -127,7 +127,7 @@ def test_first_use_migrates_and_keeps_what_it_found(program: Path, tmp_path: Pat
     second = run(
         program, tmp_path, "research", "click", "How do I make an option repeatable?", "--format", "json"
     )
-    assert json.loads(second.stdout)["status"] == "degraded", "a skeleton is never served as an answer"
+    assert json.loads(second.stdout)["status"] == "degraded", "a placeholder is never served as an answer"
 
 
 def test_a_request_document_goes_through(program: Path, tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ def lessons(app: App, params: Params) -> Context:
 def settle(app: App, form: Form, _writer: Writer | None) -> Done:
     """Note which entry answers a need, or that none does."""
     entry_id = form.get("entry", "")
-    numbers.settle(app.store, form.get("request", ""), entry_id or None, app.clock())
+    numbers.close_request(app.store, form.get("request", ""), entry_id or None, app.clock())
     return "answered" if entry_id else "none", "/candidates"
 
 

@@ -169,7 +169,7 @@ def test_who_wrote_a_text_is_told_by_its_attribution() -> None:
     ("old", "new", "origin"),
     [
         ("> A slot", "> A slot", "researched"),
-        ("> A slot is a place.", PLACEHOLDER_MARK, "skeleton"),
+        ("> A slot is a place.", PLACEHOLDER_MARK, "placeholder"),
         ("> A slot", f"{MARK}\n\n> A slot", "baseline"),
         ("> A slot", f"> {MARK}\n> A slot", "researched"),
         ("None.", PLACEHOLDER_MARK, "researched"),

@@ -420,7 +420,7 @@ def test_a_models_text_is_kept_as_far_as_whole_paragraphs_fit(few: int, many: in
 def test_a_placeholder_says_so_and_names_what_comes_nearest_each_once() -> None:
     nothing = build_report(QUERY, answer=None, today=TODAY)
     told = parts(nothing)
-    assert (nothing.origin, nothing.confidence, told["Confidence"]) == ("skeleton", "low", "low")
+    assert (nothing.origin, nothing.confidence, told["Confidence"]) == ("placeholder", "low", "low")
     assert told["Summary"] == PLACEHOLDER_MARK
     assert told["Details"] == "No details were found."
     assert told["Source Attribution"] == "No source answered."
@@ -437,7 +437,7 @@ def test_a_placeholder_says_so_and_names_what_comes_nearest_each_once() -> None:
     "old", [None, "", " \n", f"{PLACEHOLDER_MARK}\n", f"# a\n\n{PLACEHOLDER_MARK}\n\nb\n"]
 )
 def test_no_report_or_a_placeholder_is_no_baseline(old: str | None) -> None:
-    assert build_report(QUERY, answer=None, baseline=old, today=TODAY).origin == "skeleton"
+    assert build_report(QUERY, answer=None, baseline=old, today=TODAY).origin == "placeholder"
 
 
 def test_a_gap_leaves_the_older_report_in_place() -> None:

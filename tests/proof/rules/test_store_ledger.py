@@ -61,7 +61,7 @@ def test_a_story_is_charged_what_was_reserved_and_never_more_than_its_limit(
                     held[told.id] = (owner, seconds + 15)
             elif what in {"settle", "fail"} and mine:
                 is_late |= mine[0] not in living
-                ledger.settle(tx, mine[0], call(charged=what == "settle"))
+                ledger.record_call(tx, mine[0], call(charged=what == "settle"))
                 charged += what == "settle"
                 del held[mine[0]]
             elif what == "release":
@@ -82,8 +82,8 @@ def test_a_call_is_written_down_with_all_that_is_known_of_it(store: Store) -> No
         outcome="success", duration_ms=12, url="https://a.example/", reason="r", charged=True, answer_tokens=7
     )
     with store.write() as tx:
-        ledger.settle(tx, None, told)
-        ledger.settle(tx, None, call(outcome="timeout"))
+        ledger.record_call(tx, None, told)
+        ledger.record_call(tx, None, call(outcome="timeout"))
     columns = "source, outcome, charged, duration_ms, url, reason, answer_tokens, session_id, story_key, at"
     rows = sql(store, f"SELECT {columns} FROM source_calls ORDER BY outcome")
     at = "2026-10-01T12:00:00.000000Z"
