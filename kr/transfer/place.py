@@ -1,6 +1,6 @@
 """Items of index files that anybody may have written: checked one by one, and placed in the database.
 
-Every scalar is field_read_by as it was written (``2.10`` stays ``2.10``). Nothing that is here is lost: an imported text never takes the place of one that
+Every scalar is taken as it was written (``2.10`` stays ``2.10``). Nothing that is here is lost: an imported text never takes the place of one that
 somebody wrote, and what it replaces is a revision.
 """
 
