@@ -211,8 +211,9 @@ class App:
     def decide(self, waiting_id: str, *, is_approved: bool) -> dict[str, Any]:
         """Let through, or drop, a finding or a lesson that was held back. Raises ``UnknownEntry``."""
         from kr.research.findings import HELD  # heavy
+        from kr.store.reports import HELD_FILE  # heavy
 
-        if not waiting_id.startswith(HELD):
+        if not waiting_id.startswith((HELD, HELD_FILE)):
             with self.lessons() as lessons:
                 return lessons.mark(waiting_id, "approved_at" if is_approved else "retired_at", is_set=True)
         return self.findings.decide(waiting_id, is_approved=is_approved)

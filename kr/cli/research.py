@@ -111,8 +111,8 @@ def _summary(results: dict[str, Any]) -> str:
 def explain(app: "App", **given: Any) -> dict[str, Any]:
     """Show what the cache would answer to a question about FRAMEWORK, and why.
 
-    What would be served and what would be offered is listed with its score, whether it is fresh, and why it is served or not. No source is
-    asked and nothing is changed.
+    What would be served or offered is listed with its score, whether it is fresh, and why it is served or not. No
+    source is asked and nothing is changed.
     """
     try:
         return app.explain(common.given_request(given))

@@ -25,7 +25,7 @@ from kr.models import (
 )
 from kr.report import split
 from kr.research.llm import Author
-from kr.research.run import Run
+from kr.research.run import LEAVE_SECONDS, Run
 from kr.sources.base import Ask, Source
 from kr.store import ledger, lookup
 from kr.store.engine import Transaction
@@ -62,6 +62,7 @@ def lease(run: Run) -> Iterator[bool]:
             run.write(acquire, otherwise=True)
 
     beating = threading.Thread(target=beat, name="kr-heartbeat", daemon=True)
+    patience: float | None = None
     try:  # an interrupt may strike when the lease is held and nobody knows yet
         is_ours = run.write(acquire, otherwise=True)
         has_waited = not is_ours
@@ -75,11 +76,14 @@ def lease(run: Run) -> Iterator[bool]:
                 progress("")
         beating.start()
         yield has_waited
+    except BaseException:
+        patience = LEAVE_SECONDS
+        raise
     finally:
         stop.set()
         if beating.ident is not None:
-            beating.join(timeout=_BEAT_SECONDS)
-        run.write(lambda tx: ledger.release_lease(tx, key, run.id), otherwise=False)
+            beating.join(timeout=patience or _BEAT_SECONDS)
+        run.write(lambda tx: ledger.release_lease(tx, key, run.id), otherwise=False, timeout=patience)
 
 
 def lease_key(run: Run) -> str:
@@ -207,7 +211,7 @@ class Chain:
             ledger.release_probe(tx, source)
 
         self._held = None
-        self._run.write(release, None)
+        self._run.write(release, None, timeout=LEAVE_SECONDS)
 
     def _record_call(
         self,

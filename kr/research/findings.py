@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 HELD = "held-"
-"""How the ids of findings that wait begin; lessons have others."""
+"""How the ids of findings that wait begin, where somebody saved them; lessons have others, and so has what stood in an edited file (``HELD_FILE``)."""
 
 
 class Findings:

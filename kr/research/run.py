@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+LEAVE_SECONDS = 0.5
+"""How long an interrupted run waits for a writer: what it held and can't give back expires by itself."""
+
 T = TypeVar("T")
 Aliases = Mapping[str, str]
 """Other name of a framework: its name."""
@@ -439,4 +442,8 @@ class Run:
     def note_interrupt(self, error: BaseException) -> None:
         """Keep the row of a request that ends without an answer."""
         row = self.row("failure", error=f"interrupted: {type(error).__name__}")
-        self.write(lambda tx: None if lookup.has_ended(tx, row.id) else lookup.log_request(tx, row), None)
+        self.write(
+            lambda tx: None if lookup.has_ended(tx, row.id) else lookup.log_request(tx, row),
+            None,
+            timeout=LEAVE_SECONDS,
+        )

@@ -280,6 +280,8 @@ class ResearchService:
         with self.store.read() as tx:
             first, tier = find_served(tx, query, config, config.aliases, self.clock()) or (None, None)
             offered = find_candidates(tx, query, config, config.aliases, self.clock())
+            hashes = [it.entry.sha256 for it in [*filter(None, [first]), *offered]]
+            texts = lookup.texts(tx, hashes) if hashes else {}
         if first is not None:  # with the score that it has among the others
             first = next((it for it in offered if it.entry.id == first.entry.id), first)
         outcome = "candidates" if offered else "miss"
@@ -292,7 +294,10 @@ class ResearchService:
             )
             if it is not first:
                 refused = refused or "not the same topic, question or keywords: it is only offered"
-            shown = {**to_plain(related_of(it, "")), "tier": tier if it is first else None}
+            shown = {
+                **to_plain(related_of(it, texts.get(it.entry.sha256, ""))),
+                "tier": tier if it is first else None,
+            }
             considered.append({**shown, "freshness": it.verdict.status, "refused": refused})
         entry_id = first.entry.id if first else None
         return {"outcome": outcome, "entry_id": entry_id, "query": to_plain(query), "considered": considered}

@@ -272,10 +272,11 @@ def copy(source: Store, target: Store) -> dict[str, int]:
         for table in schema.metadata.sorted_tables:
             if any(_pages(new, table)):
                 raise StoreError(f"{target.location}: is not empty ({table.name}); copy into a new database")
-            rows[table.name] = 0
+            name = str(table.name)  # SQLAlchemy's is a kind of text that YAML doesn't know
+            rows[name] = 0
             for page in _pages(old, table):
                 new.execute_many(insert_into(table.name, table.columns.keys()), page)
-                rows[table.name] += len(page)
+                rows[name] += len(page)
             column = table.autoincrement_column
             if new.is_postgresql and column is not None:  # SQLite goes on with the next number by itself
                 sequence = f"pg_get_serial_sequence('{table.name}', '{column.name}')"

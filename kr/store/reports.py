@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 Pair = tuple[str, str]
 """A framework and a topic, by their keys."""
 
+HELD_FILE = "file-"
+"""How the id of what waits begins when it stood in an edited report file."""
 _MOST_SUFFIXES = 100
 _SYNC_TIMEOUT = 0.2
 """Seconds that a reader waits for writers, to bring file and row together; the next reader tries again."""
@@ -219,7 +221,7 @@ def _hold(tx: Transaction, entry: Entry, text: str, reasons: tuple[str, ...], at
         "entry": entry.id,
         "answer": text,
     }
-    held_id = f"file-{digest(text)[:12]}"
+    held_id = f"{HELD_FILE}{digest(text)[:12]}"
     entries.quarantine(
         tx, entries.Quarantined(held_id, at, entry.framework, question, reasons, request, "file")
     )

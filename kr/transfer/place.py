@@ -236,7 +236,7 @@ class Placer:
         live = ingest_edit(self.tx, live)
         is_in_place = item.file.parent.absolute() == self.knowledge_base.absolute()
         if is_in_place and item.path == live.path and live.sha256:
-            text = None  # its own file: what somebody wrote there is field_read_by in by now
+            text = None  # its own file: what somebody wrote there is taken in by now
         self._update(item, live, text)
         return "updated"
 

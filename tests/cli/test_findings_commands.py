@@ -289,6 +289,18 @@ class TestReview:
         assert "- Written by: agent:a" in report(project)
         assert "nothing waits" in seen(project, "review", "approve", first["results"]["id"], status=1).lower()
 
+    def test_what_an_edited_file_had_is_let_through_or_dropped_too(self, project: Project) -> None:
+        path = project.base / told(project, *SAVE, "--answer", ANSWER)["results"]["path"]
+        for number, what in enumerate(("reject", "approve")):
+            path.write_text(path.read_text().replace(ANSWER, f"{ORDER} {number}"))
+            assert ORDER not in report(project)
+            [held] = told(project, "review")["quarantined"]
+            assert ID in seen(project, "review", what, held["id"])
+            assert told(project, "review")["quarantined"] == []
+            assert (ORDER in report(project)) == (what == "approve")
+        assert f"{ORDER} 1" in path.read_text()
+        assert told(project, "entries", "show", ID)["written_by"] == "file"
+
 
 class TestTogether:
     SAVERS = 8

@@ -2,9 +2,11 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -43,3 +45,31 @@ def test_a_signal_at_any_moment_ends_without_a_traceback(project: Project, delay
     assert process.returncode in {143, -signal.SIGTERM, 0}
     assert b"Traceback" not in errors
     assert b"bug in kr" not in errors
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_research_while_another_program_holds_the_database(
+    project: Project, number: signal.Signals
+) -> None:
+    """The lease is given back by who waits for nobody: it expires by itself."""
+    assert project.run("db", "upgrade").returncode == 0
+    with closing(sqlite3.connect(project.database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kr", "--verbose", "research", "vue", "What is a slot?"],
+            cwd=project.root,
+            env=project.environ(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        assert process.stderr is not None
+        while b"nothing is served" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(number)
+        try:
+            assert process.wait(timeout=20) == 128 + number
+        finally:
+            process.kill()
+            process.communicate()

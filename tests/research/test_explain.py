@@ -61,6 +61,8 @@ def test_a_hit_is_explained_and_nothing_changes(project: Project) -> None:
     )
     assert (first["score"] > second["score"], first["freshness"]) == (True, "fresh")
     assert second["id"] == "vue-repeatable-arguments"
+    assert "repeatable options" in first["summary"]
+    assert "repeatable arguments" in second["summary"]
     assert second["refused"] == "another topic, question and keywords: it is offered"
     assert project.research()["results"]["cache_entry_id"] == value["entry_id"]
 
