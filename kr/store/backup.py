@@ -272,7 +272,7 @@ def copy(source: Store, target: Store) -> dict[str, int]:
         for table in schema.metadata.sorted_tables:
             if any(_pages(new, table)):
                 raise StoreError(f"{target.location}: is not empty ({table.name}); copy into a new database")
-            rows[table.name] = 0
+            rows[str(table.name)] = 0
             for page in _pages(old, table):
                 new.execute_many(insert_into(table.name, table.columns.keys()), page)
                 rows[table.name] += len(page)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kr.errors import StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from kr.store import SCHEMA_VERSION, backup, saving
@@ -308,3 +309,5 @@ def test_the_commands(tmp_path: Path) -> None:
     assert b"kept: " in restored.stdout
     assert project.run("db", "check").returncode == 0
     assert project.run("db", "restore").returncode == 2
+    copied = project.run("db", "copy", "mine.db", "other.db", "--format", "yaml")
+    assert (copied.returncode, yaml.safe_load(copied.stdout)["rows"]["entries"]) == (0, 0), copied.stderr
