@@ -300,12 +300,12 @@ Mode = Literal["research", "lessons-inject"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 
-def _counted(value: object, least: int = 1) -> int | None:
+def _counted(name: str, value: object, least: int = 1) -> int | None:
     """Take a count; anything else is logged, and the configured value is used (F1, step 1)."""
     number = count(value, least=least)
     if number is None:
         why = "is no positive integer: the configured value is used"
-        logger.warning("config_overrides: %s %s", shown(value), why)
+        logger.warning("config_overrides.%s: %s %s", name, shown(value), why)
     return number
 
 
@@ -316,8 +316,8 @@ class ResearchOverrides:
     ``use`` is the id of the entry to be served, which goes before ``refresh``: to research again whatever the cache holds.
     """
 
-    max_calls: int | None = taken(partial(_counted, least=0), None)
-    timeout_seconds: int | None = taken(_counted, None)
+    max_calls: int | None = taken(partial(_counted, "max_calls", least=0), None)
+    timeout_seconds: int | None = taken(partial(_counted, "timeout_seconds"), None)
     refresh: bool = taken(yes_no, default=False)
     use: str | None = taken(short_line, None)
     if_unsure: IfUnsure = taken(one_of("if_unsure", get_args(IfUnsure)), "research")  # noqa: RUF009 - a dataclass field

@@ -184,6 +184,7 @@ def test_counts_in_any_form(
     read = overrides(max_calls=given, timeout_seconds=given)
     assert (read.max_calls, read.timeout_seconds) == (max_calls, timeout)
     assert len(caplog.records) == (max_calls is None) + (timeout is None)
+    assert ("config_overrides.timeout_seconds: " in caplog.text) == (timeout is None)
 
 
 @pytest.mark.parametrize("block", ["fast", [1], "3"])
