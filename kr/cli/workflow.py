@@ -167,17 +167,23 @@ def _problems(value: dict[str, Any]) -> list[str]:
 
 
 def _watcher() -> OnChange:
-    """Tell on standard error how steps and sub-tasks change."""
-    told: set[str] = set()
+    """Tell on standard error how steps and sub-tasks change from how they first stand; what was interrupted runs again."""
+    told: dict[tuple[str, ...], str] = {}
+    is_first = True
 
     def changed(instance: Instance) -> None:
+        nonlocal is_first
         for step in instance.steps:
             tasks = ((f"{step.id}: {task.name}", task) for task in step.sub_tasks)
             for name, run in (*tasks, (step.id, step)):
-                line = f"{name}: {run.status}" + (f": {run.details}" if run.details else "")
-                if run.status != "pending" and line not in told:
+                key, line = (
+                    (step.id, run.id),
+                    f"{name}: {run.status}" + (f": {run.details}" if run.details else ""),
+                )
+                if not is_first and run.status != "pending" and line != told.get(key):
                     click.echo(f"{time.strftime('%H:%M:%S')} {one_line(line, 200)}", err=True)
-                told.add(line)
+                told[key] = "" if is_first and run.status == "running" else line
+        is_first = False
 
     return changed
 

@@ -236,7 +236,9 @@ def _named_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise LessonsFileError(f"{error.filename or path}: {error.strerror or error}") from error
+        # Of a folder that was opened, Python names the number of its descriptor.
+        name = path if isinstance(error.filename, int) else error.filename or path
+        raise LessonsFileError(f"{name}: {error.strerror or error}") from error
 
 
 def _addition(tail: bytes, lines: str) -> bytes:

@@ -169,7 +169,7 @@ def _pnpm_lock(folder: Folder) -> Lock | None:
     lock = Lock("npm", "pnpm-lock.yaml")
     data = folder.document(lock.file)
     for key in table(data, "packages"):
-        now, earlier = r"/?(@?[^@/]+(?:/[^@/]+)?)@([^(]+)", r"/((?:@[^/]+/)?[^/]+)/([^/_(]+)"
+        now, earlier = r"/?((?:@[^@/]+/)?[^@/]+)@([^(]+)", r"/((?:@[^/]+/)?[^/]+)/([^/_(]+)"
         if found := re.match(now, key) or re.match(earlier, key):
             lock.add(found[1], found[2])
     return lock if data else None

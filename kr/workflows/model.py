@@ -201,7 +201,7 @@ def given_values(
     """Read the values of ``--set``, and fill in defaults: the values, and a sentence for each mistake.
 
     What is required must not be empty either. A simulation runs nothing: a text that it lacks is the parameter's name in
-    angle brackets.
+    angle brackets, unless only certain values are allowed.
     """
     allowed = ", ".join(parameters) or "none"
     unknown = [name for name in given if name not in parameters]
@@ -216,7 +216,8 @@ def given_values(
             problems.append(f"{name} ({parameter.type}): {problem}")
             continue
         is_empty = value in (None, [], {}) or (isinstance(value, str) and not value.strip())
-        if parameter.required and is_empty and is_simulated and parameter.type == "string":
+        is_free = parameter.type == "string" and not parameter.enum
+        if parameter.required and is_empty and is_simulated and is_free:
             value = f"<{name}>"
         elif parameter.required and is_empty:
             about = f" ({parameter.description})" if parameter.description else ""

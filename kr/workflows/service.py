@@ -102,7 +102,7 @@ class Workflows:
             kept = make_room(file)
             if kept is not None:
                 logger.warning("%s: the ended instance was kept as %s", file, kept.name)
-                self._changed(kept, read_state(kept))
+                self._list(kept, read_state(kept))
             write_state(file, instance)
             self._changed(file, instance)
             return self._run(file, instance, Begin()) if run else instance
@@ -160,7 +160,10 @@ class Workflows:
         file = self._file(state)
         read_state(file)  # a lock file would be left where there is nothing to lock
         with only_runner(file):
-            yield file, read_state(file)
+            instance = read_state(file)
+            if self.on_change is not None:
+                self.on_change(instance)
+            yield file, instance
 
     def _run(self, file: Path, instance: Instance, event: Event) -> Instance:
         runner = Runner(
@@ -175,6 +178,9 @@ class Workflows:
     def _changed(self, file: Path, instance: Instance) -> None:
         if self.on_change is not None:
             self.on_change(instance)
+        self._list(file, instance)
+
+    def _list(self, file: Path, instance: Instance) -> None:
         if self._is_store_away:
             return
         columns = instance.model_dump(include=_COLUMNS)

@@ -6,6 +6,7 @@ there are no parameters.
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,12 +58,24 @@ class Problem:
 def read_template(data: bytes) -> tuple[Template | None, list[Problem]]:
     """Read and check a template's bytes: the template, or None and what is wrong, in the order of its lines."""
     try:
-        content, places = read_yaml(_yaml_of(data.decode("utf-8-sig").replace("\r\n", "\n")))
+        text = data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         return None, [Problem(line, "", f"the template is not UTF-8 text (byte {error.start})")]
+    try:
+        return _read(_yaml_of(text))
     except BrokenYaml as error:
-        return None, [Problem(error.line, show_path(error.path), error.problem)]
+        problem = Problem(error.line, show_path(error.path), error.problem)
+    # Steps that can't be read hide no mistake before them.
+    others: list[Problem] = []
+    with suppress(BrokenYaml):
+        others = [it for it in _read(_yaml_of(text, with_steps=False))[1] if it.field != "steps"]
+    return None, sorted([*others, problem])
+
+
+def _read(text: str) -> tuple[Template | None, list[Problem]]:
+    """Raises ``BrokenYaml``."""
+    content, places = read_yaml(text)
     found = list(_check_steps(content)) if isinstance(content, dict) else []
     template: Template | None = None
     try:
@@ -74,7 +87,7 @@ def read_template(data: bytes) -> tuple[Template | None, list[Problem]]:
     return None if problems else template, sorted(problems)
 
 
-def _yaml_of(text: str) -> str:
+def _yaml_of(text: str, *, with_steps: bool = True) -> str:
     """Blank out all but the blocks of YAML. Together they are one mapping, and its lines are the file's.
 
     Raises ``BrokenYaml`` where a block is missing.
@@ -88,7 +101,8 @@ def _yaml_of(text: str) -> str:
         raise BrokenYaml(text.count("\n") + 1, 1, "there is no fenced block ```yaml with steps:")
     blank = re.compile(r"[^\n]+")
     kept, end = "", 0
-    for begin, stop in sorted((front.span("metadata"), front.span("parameters"), steps.span("steps"))):
+    spans = [front.span("metadata"), front.span("parameters"), *([steps.span("steps")] if with_steps else [])]
+    for begin, stop in sorted(spans):
         if begin >= 0:
             kept += blank.sub("", text[end:begin]) + text[begin:stop]
             end = stop
@@ -139,7 +153,8 @@ def _check_step(at: int, steps: list[dict[str, Tree]], ids: list[str]) -> Iterat
         yield ("id",), f"{ids[at]} is the id of another step too; each step needs its own"
     for path, name in _leaves(step, ()):
         if path[0] in {"next", "cases"} and path[-1] == "next" and name not in {*ids, END}:
-            hint = did_you_mean(name, [*ids, END]) or f"steps: {', '.join([*ids, END])}"
+            names = [*filter(None, dict.fromkeys(ids)), END]
+            hint = did_you_mean(name, names) or f"steps: {', '.join(names)}"
             yield path, f"leads nowhere: there is no step {name}; {hint}"
     if step.get("next") in ids[: at + 1]:
         begin = ids.index(str(step["next"]))
@@ -162,11 +177,14 @@ def _check_text(
         found = [text] if key in _EXPRESSIONS else expressions(text) if key in _TEXTS else []
         for expression in found:
             compile_expression(expression, names)
-        if path == ("run",):
-            require_words(text)
     except ExpressionError as error:
         yield str(error)
         return
+    if path == ("run",):
+        try:
+            require_words(text)
+        except ExpressionError as error:
+            yield str(error)
     for expression in found:
         for root, name in members(expression):
             if name not in known.get(root, {name}):

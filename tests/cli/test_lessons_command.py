@@ -223,6 +223,10 @@ def test_import(project: Project) -> None:
     done = project.run("lessons", "import", "other.md", "missing.md", "--format", "json")
     assert (done.returncode, done.stdout) == (1, b"")
     assert b"missing.md" in done.stderr
+    (project.root / "folder").mkdir()
+    done = project.run("lessons", "import", "folder")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert f"{project.root / 'folder'}: Is a directory".encode() in done.stderr
 
 
 def test_people_review_pin_retire_and_edit(project: Project) -> None:

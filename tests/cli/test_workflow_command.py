@@ -41,6 +41,23 @@ def complaint(project: Project, *arguments: str, status: int) -> str:
     return done.stderr.decode()
 
 
+def test_only_what_changes_is_told(project: Project) -> None:
+    def told(*arguments: str) -> list[str]:
+        lines = project.run("workflow", *arguments).stderr.decode().splitlines()
+        return [line.partition(" ")[2] for line in lines if re.match(r"[\d:]{8} ", line)]
+
+    start = ["first: running", "first: completed: one", "ask: waiting: Go on?"]
+    assert told("start", "sample") == start
+    assert told("run") == []
+    assert told("approve", "ask", "--by", "Ada")[0] == "ask: completed: Approved by Ada."
+    assert told("run") == []
+    assert told("run", "--retry") == ["last: running", "last: failed: Exit status 1."]
+    (project.root / "allowed").touch()
+    told("run", "--retry")
+    # What ended before is kept, and is no news.
+    assert told("start", "sample") == start
+
+
 def test_from_the_start_to_the_report(project: Project) -> None:
     state = workflow(project, "start", "sample", "--set", "word=a b")
     assert (state["status"], state["current_step"]) == ("waiting", "ask")

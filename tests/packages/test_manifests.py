@@ -503,6 +503,19 @@ PNPM_LOCK = "lockfileVersion: '9.0'\npackages: {pnpm@12.3.4: {}}\n---\npackages:
 YARN_LOCK = 'vue@^2.0.0:\n  version "2.7.16"\n'
 
 
+def test_a_lock_of_pnpm_7_names_peers_behind_the_version(tmp_path: Path) -> None:
+    keys = ("/vue/3.4.21_typescript@5.4.2", "/@vue/test-utils/2.4.5_vue@3.4.21", "/vite/5.1.0")
+    packages = "".join(f"  {key}: {{}}\n" for key in keys)
+    write(
+        tmp_path,
+        {
+            "package.json": '{"dependencies": {"vue": "^3.4.0", "@vue/test-utils": "^2", "vite": "^5"}}',
+            "pnpm-lock.yaml": f"lockfileVersion: 5.4\npackages:\n{packages}",
+        },
+    )
+    assert versions(tmp_path) == {"vue": "3.4.21", "@vue/test-utils": "2.4.5", "vite": "5.1.0"}
+
+
 @pytest.mark.parametrize(
     ("more", "version"),
     [

@@ -107,6 +107,11 @@ class TestDeployment:
         assert "> **Simulated**" in text
         assert "| Approved by simulation. |" in text
 
+    def test_a_simulation_takes_no_value_that_is_not_allowed(self, project: Project) -> None:
+        done = project.run("workflow", "start", "deployment", "--set", "servers=a", "--simulate")
+        assert done.returncode == 2
+        assert b"environment: is required" in done.stderr
+
 
 class TestSprintWarmup:
     @pytest.fixture

@@ -68,6 +68,25 @@ def test_ten_mistakes_are_told_in_one_run_each_with_its_line() -> None:
         assert words in problem.message
 
 
+def test_steps_that_can_not_be_read_hide_no_mistake_before_them() -> None:
+    text = template_text("- {id: a, name: A: B}", "servers: {type: array}")
+    template, problems = read_template(text.encode())
+    assert template is None
+    assert [problem.field for problem in problems] == ["parameters.servers.type", ""]
+
+
+def test_a_value_in_quotes_hides_no_unknown_name() -> None:
+    found = mistakes("- {id: a, name: A, type: action, run: 'echo \"${{ params.x }}\"'}")
+    assert len(found) == 2
+    assert "inside quotes" in found[0] or "inside quotes" in found[1]
+
+
+def test_the_steps_that_there_are_are_named_once() -> None:
+    step = "- {id: a, name: A, type: approval, next: q}\n"
+    found = mistakes(step + step + "- {name: A, type: approval}")
+    assert any("there is no step q; steps: a, end" in message for message in found), found
+
+
 def test_a_template_without_mistakes() -> None:
     template = read(
         """
