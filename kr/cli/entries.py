@@ -41,6 +41,8 @@ def search(app: "App", words: tuple[str, ...], framework: str | None, limit: int
 
     What holds only some of the words comes last. kr entries show ID --report shows a whole report.
     """
+    if not any(map(str.isalnum, "".join(words))):
+        raise click.UsageError("Say at least one word.")
     return app.search_all(" ".join(words), framework=framework, limit=limit)
 
 

@@ -63,7 +63,7 @@ def test_a_hit_is_explained_and_nothing_changes(project: Project) -> None:
     assert second["id"] == "vue-repeatable-arguments"
     assert "repeatable options" in first["summary"]
     assert "repeatable arguments" in second["summary"]
-    assert second["refused"] == "another topic, question and keywords: it is offered"
+    assert second["refused"] == "not the same topic, question or keywords: it is only offered"
     assert project.research()["results"]["cache_entry_id"] == value["entry_id"]
 
 
