@@ -150,6 +150,9 @@ class Miss:
                 lru_evicted=saved.lru_evicted,
                 auto_archived=saved.auto_archived,
             )
+            if saved.is_beside and found.known and found.known.refusal:
+                # Whoever rates this answer would rate the text that was withdrawn, which it never saw.
+                results = replace(results, cache_entry_id=None)
         elif entry is not None and entry.is_written and report.origin == "baseline" and found.report:
             # Nobody's words are overwritten: the stale finding is given as it stands.
             results, text = replace(found.results, sources_consulted=chain.attempts), found.report
@@ -229,7 +232,10 @@ class Miss:
         if saved.is_beside:
             is_kept = saved.revision != saved.entry.revision
             kept = f", and is kept as its revision {saved.revision}" if is_kept else ""
-            run.notes.append(f"{saved.entry.id} is unchanged: what was found now does not replace it{kept}")
+            why = f" ({found.known.refusal})" if found.known and found.known.refusal else ""
+            run.notes.append(
+                f"{saved.entry.id} is unchanged{why}: what was found now does not replace it{kept}"
+            )
         if run.config.auto_export:
             self._export()
         return saved

@@ -515,3 +515,18 @@ def test_a_model_that_finds_no_answer_makes_a_gap_of_one(project: Project) -> No
         assert "question_not_covered: no cached content available" in notes
         assert "No research results available" in project.report(answer)
         assert sorted(project.sql("SELECT origin FROM entries")) == [("excerpt",), ("placeholder",)]
+
+
+def test_what_stands_beside_a_text_that_was_rated_wrong_is_nobodys_to_rate(
+    project: Project, context7: StandIn
+) -> None:
+    query = request()["research_query"]
+    finding = {key: query[key] for key in ("framework", "topic", "question")} | {"answer": "By magic."}
+    with project.app() as app:
+        saved = app.save_finding({**finding, "session_id": "a"}).results
+        assert saved is not None
+        app.rate_report(saved.id, {"outcome": "wrong", "note": "no such thing", "session_id": "b"})
+    answer = project.research()
+    assert (answer["status"], results(answer)["cache_entry_id"]) == ("success", None)
+    assert any("rated wrong: no such thing" in note for note in results(answer)["degradation_notes"])
+    assert context7.calls
