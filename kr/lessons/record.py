@@ -108,7 +108,8 @@ def record(
         given = read_document(data) if isinstance(data, bytes) else data
         request = parse_record(given, phases=settings.knowledge_research.all_phases)
     except InvalidRequest as error:
-        why = mask_secrets(str(error))
+        # Without the name: "session_id: …" reads like a secret by itself.
+        why = "; ".join(f"{it.field}: {mask_secrets(it.message)}" for it in error.fields)
         logger.warning("nothing is recorded: %s", why)
         echoed = {**error.read, **given}
         if isinstance(story := echoed.get("story_key"), str):

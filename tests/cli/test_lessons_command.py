@@ -327,3 +327,9 @@ def test_a_list_says_what_it_left_out_and_which_phases_there_are(project: Projec
     assert (len(yaml.safe_load(whole.stdout)), whole.stderr) == (2, b"")
     wrong = project.run("lessons", "list", "--phase", "lunch")
     assert (wrong.returncode, b"dev-execution" in wrong.stderr) == (2, True)
+
+
+def test_a_missing_session_is_named_although_its_name_reads_like_a_secrets(project: Project) -> None:
+    refused = project.run("lessons", "record", "--request", "-", stdin="lessons: [{symptom: a, fix: b}]")
+    assert "session_id: Validation failed: required" in yaml.safe_load(refused.stdout)["results"]["message"]
+    assert b"<secret>" not in refused.stderr
