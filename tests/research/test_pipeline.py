@@ -529,4 +529,4 @@ def test_what_stands_beside_a_text_that_was_rated_wrong_is_nobodys_to_rate(
     answer = project.research()
     assert (answer["status"], results(answer)["cache_entry_id"]) == ("success", None)
     assert any("rated wrong: no such thing" in note for note in results(answer)["degradation_notes"])
-    assert context7.calls
+    assert context7.calls()
