@@ -63,6 +63,8 @@ class App:
         self._progress = progress
         self.clock = clock
         self._is_index_taken = False
+        self.serves_one = False
+        """Whether one client alone talks to this process (``kr mcp``): its sessions are not independent of each other."""
         self.server_timeout = 60.0
         """Seconds that the server of ``KR_SERVER`` has for whatever is no research."""
 
@@ -195,7 +197,7 @@ class App:
         """Saving findings, and ratings."""
         from kr.research.findings import Findings  # heavy
 
-        return Findings(self.research, export=self._export_after_change)
+        return Findings(self.research, export=self._export_after_change, serves_one=self.serves_one)
 
     def save_finding(self, data: bytes | Mapping[str, Any], writer: "Writer | None" = None) -> "SaveEnvelope":
         """Keep what was found out and proved, of a document or plain data. ``writer`` is a person; None: the agent of the session that ``data`` names."""

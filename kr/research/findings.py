@@ -5,8 +5,8 @@ A finding becomes a report whose header and sections are kr's; the texts stand a
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from kr import report
@@ -28,6 +28,7 @@ from kr.models import (
     validation_problems,
 )
 from kr.requests import MOST_TOKENS, Finding, Rate, parse, read_document
+from kr.research.finding_text import cleaned, render_finding
 from kr.research.run import find_candidates, offers_of
 from kr.store import entries, ledger, lookup, saving
 from kr.store.engine import Transaction
@@ -38,8 +39,6 @@ from kr.text import (
     derive_tags,
     derive_topic,
     digest,
-    fence_after,
-    fenced,
     has_invisible,
     keywords,
     section,
@@ -56,13 +55,20 @@ HELD = "held-"
 
 
 class Findings:
-    """Saves findings, takes ratings, keeps what waits for a person; ``export`` writes the YAML files and returns what went wrong."""
+    """Saves findings, takes ratings, keeps what waits for a person.
 
-    def __init__(self, service: "ResearchService", *, export: Callable[[], list[str]]) -> None:
+    ``export`` writes the YAML files and returns what went wrong; ``serves_one``: all that is handed over comes from one client.
+    """
+
+    def __init__(
+        self, service: "ResearchService", *, export: Callable[[], list[str]], serves_one: bool = False
+    ) -> None:
         self._service = service
         self._store = service.store
         self._clock = service.clock
         self._export = export
+        self._serves_one = serves_one
+        self._saved_here: dict[tuple[str, int], Writer] = {}
 
     def save(self, data: bytes | Mapping[str, Any], writer: Writer | None = None) -> SaveEnvelope:
         """Keep a finding as its entry's new text; what is wrong with it stands in the envelope. Raises a ``StoreError``.
@@ -104,6 +110,7 @@ class Findings:
         )
         saved = saving.save(self._store, draft, render_finding(finding, query, by, confidence, now), now)
         entry, notes = saved.entry, [*notes, *saved.warnings]
+        self._saved_here[entry.id, saved.revision] = by
         if saved.is_beside:
             stays = f"{entry.id} was written by {entry.written_by}, and stays; this text is its revision {saved.revision}"
             is_confirmed = entry.confidence == "high"
@@ -209,7 +216,10 @@ class Findings:
             if entry.origin == "placeholder":
                 why = f"{entry.id} is a placeholder: it says nothing that could work; `kr save` what you find out"
                 raise InvalidRequest(FieldError("id", why))
-            return _rate(tx, entry, replace(given, note=note), by, now), entry.status == "stale"
+            # Whatever session it names, who saved a text through this process can't confirm it: the word is its writer's.
+            saved = self._saved_here.get((entry.id, entry.revision)) if self._serves_one else None
+            results = _rate(tx, entry, replace(given, note=note), saved or by, now, session=by.session)
+            return results, entry.status == "stale"
 
         results, was_stale = self._store.change(write)
         if was_stale:  # nothing else of it is exported
@@ -256,7 +266,10 @@ def _all_texts(finding: Finding) -> str:
     return "\n\n".join(text for it in values for text in (it if isinstance(it, list) else [it]) if text)
 
 
-def _rate(tx: Transaction, entry: Entry, given: Rate, by: Writer, now: datetime) -> RateResults:
+def _rate(
+    tx: Transaction, entry: Entry, given: Rate, by: Writer, now: datetime, *, session: str
+) -> RateResults:
+    """Note a rating as ``by``'s word; the wordings that it proves, or takes away, are those of ``session``."""
     rating = Rating(
         entry_id=entry.id,
         revision=entry.revision,
@@ -268,9 +281,9 @@ def _rate(tx: Transaction, entry: Entry, given: Rate, by: Writer, now: datetime)
     )
     entries.rate(tx, rating)
     if given.outcome == "worked":
-        _confirm(tx, entry, by, now)
+        _confirm(tx, entry, session, now)
     else:
-        entries.forget_wordings(tx, entry, by.session)
+        entries.forget_wordings(tx, entry, session)
     found = lookup.one(tx, entry.id)
     ratings = found[1] if found else NO_RATINGS
     confidence, withdrawn = entry.confidence, ratings.withdraws(entry)
@@ -295,7 +308,7 @@ def _rate(tx: Transaction, entry: Entry, given: Rate, by: Writer, now: datetime)
     )
 
 
-def _confirm(tx: Transaction, entry: Entry, by: Writer, now: datetime) -> None:
+def _confirm(tx: Transaction, entry: Entry, session: str, now: datetime) -> None:
     """Have the session's wordings serve by themselves, also of the offers that it took silently; a stale entry is fresh again.
 
     One that shares no word with the entry takes a second session: else one alone could have any question answered by any text.
@@ -304,9 +317,9 @@ def _confirm(tx: Transaction, entry: Entry, by: Writer, now: datetime) -> None:
     told = (section(text, name) or "" for name in (report.SUMMARY, report.DETAILS))
     words = _words_of(entry.topic, entry.question or "", *entry.tags, *told) - _words_of(entry.framework)
     for it in entries.wordings_of(tx, entry.id):
-        if it.session_id == by.session and _words_of(it.question, it.topic) & words:
+        if it.session_id == session and _words_of(it.question, it.topic) & words:
             entries.prove_wording(tx, entry.id, it.question)
-    for it in ledger.take_offers(tx, by.session, entry.id, at=to_text(now)):
+    for it in ledger.take_offers(tx, session, entry.id, at=to_text(now)):
         is_proved = bool(_words_of(it.question, it.topic) & words)
         entries.keep_wording(tx, entry, replace(it, proved=is_proved))
     end = to_text(now + report.INSTALLED_DOCS_LAST) if entry.is_installed_excerpt else entry.fresh_until
@@ -335,116 +348,3 @@ def _wrong_item(tx: Transaction, entry: Entry, ratings: Ratings) -> dict[str, An
         "wrong": ratings.wrong,
         "notes": [{"by": it.session_id, "at": it.at, "note": it.note} for it in said],
     }
-
-
-# --- a finding as a report
-
-_HEADING = re.compile(r" {0,3}(#{1,6})(?=\s|$)")
-_UNDERLINE = re.compile(r" {0,3}(?:=+|-+)\s*$")
-_HTML = re.compile(
-    r"(?<![`\\])`[^`]+`(?!`)|(\\*)<(?=[A-Za-z/?!])(?![A-Za-z][\w.+-]+:[^\s<>]*>|[\w.+-]+@[\w.-]+>)"
-)
-"""Code in a line, or the beginning of a tag, which may hide what follows from who sees it rendered; links in ``<>`` are none."""
-_CLAIM = re.compile(
-    r"\W*(?:(?:written|verified|confirmed|reviewed|approved|rated)[ \t]+by\b[ \t*_]*:|confirmed in \d+ sessions?\b|source \d+[ \t*_]*:)"
-    r"|.*\(via \w+\)\W*$",
-    re.IGNORECASE,
-)
-"""A line that is kr's to write: who wrote, proved and confirmed a text, and where it is from."""
-_HEADER_LINE = re.compile(rf"\s*\*\*(?:{'|'.join(report.HEADER)}):\*\*")
-
-
-def cleaned(finding: Finding) -> Finding:
-    """Take secrets and hidden characters out of everything that others will read."""
-
-    def clear(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple(map(clear, value))
-        return mask_secrets(clean(value)) if isinstance(value, str) else value
-
-    return replace(finding, **{it.name: clear(getattr(finding, it.name)) for it in fields(finding)})
-
-
-def render_finding(finding: Finding, query: Query, by: Writer, confidence: Confidence, now: datetime) -> str:
-    """Write a finding as a report; an ``answer`` that is a whole report keeps its sections."""
-    sections = _of_report(finding) or _of_parts(finding)
-    named = [f"- Written by: {by.name}"]
-    named += [f"- Verified by: {finding.verified_by}"] if finding.verified_by else []
-    named += [f"- Source: {source}" for source in finding.sources]
-    # It goes along with the file, so that who gets this from git finds it by the words in which it was asked for.
-    named.append(f"- Question: {report.plain_line(finding.question, 300)}")
-    # Who wrote it and what proved it is said here, and by nobody's own words.
-    lines = sections.pop(report.ATTRIBUTION, "").splitlines()
-    given = contained("\n".join(line for line in lines if not _CLAIM.match(line)))
-    header = {
-        "Framework": query.framework,
-        "Version": query.framework_version,
-        "Research Date": now.astimezone(UTC).date().isoformat(),
-        "Confidence": confidence,
-        "Sources": ", ".join(finding.sources) or "the writer's own work",
-    }
-    body = {name: contained(text) or "None." for name, text in sections.items()}
-    body[report.ATTRIBUTION] = "\n".join(filter(None, [*named, given]))
-    title = report.title_of(query.framework, query.topic)
-    return report.render_report(report.ParsedReport(title=title, header=header, sections=body))
-
-
-def _of_parts(finding: Finding) -> dict[str, str]:
-    first, rest = _first_paragraph(finding.answer.strip("\n"))
-    if first.lstrip().startswith(("```", "~~~")):
-        first, rest = finding.question, finding.answer
-    code = fenced(finding.code) if finding.code else ""
-    return {
-        report.SUMMARY: first,
-        report.DETAILS: rest.strip("\n"),
-        report.CODE: code,
-        report.CAVEATS: finding.caveats or "",
-    }
-
-
-def _first_paragraph(text: str) -> tuple[str, str]:
-    """Split behind the first paragraph; a block of code in it goes along as a whole."""
-    fence, lines = "", text.splitlines()
-    for at, line in enumerate(lines):
-        fence = fence_after(line, fence)
-        if not fence and not line.strip():
-            return "\n".join(lines[:at]), "\n".join(lines[at + 1 :])
-    return text, ""
-
-
-def _of_report(finding: Finding) -> dict[str, str] | None:
-    """Return the sections of an answer that is a whole report; what ``code`` and ``caveats`` hold goes along."""
-    parsed = report.parse_report(finding.answer.rstrip("\n") + "\n")
-    if parsed is None:
-        return None
-    more, sections = _of_parts(finding), dict(parsed.sections)
-    for name in (report.CODE, report.CAVEATS):
-        sections[name] = "\n\n".join(filter(None, (sections[name], more[name])))
-    return sections
-
-
-def contained(text: str) -> str:
-    """Return a text that can't be taken for a part of a report that is kr's.
-
-    Outside of code, headings are of the third level at most, lines like those of the header and of the attribution are quoted, and HTML is shown as text,
-    comments too; an open fence is closed.
-    """
-    lines: list[str] = []
-    fence, indent = "", 0
-    for line in text.splitlines():
-        open_before, fence = fence, fence_after(line, fence)
-        if open_before or fence:
-            indent = indent if open_before else len(line) - len(line.lstrip(" "))
-            # A line of code that stands further left than its block would end the list that the block is in.
-            missing = indent - (len(line) - len(line.lstrip(" "))) if line.strip() else 0
-            lines.append(" " * missing + line)
-            continue
-        if _UNDERLINE.match(line) and lines and lines[-1].strip():
-            lines.append("")  # a rule, no heading
-        # A tag's beginning is escaped, unless it is; code stays.
-        shown = _HTML.sub(lambda it: it[0] if it[1] is None or len(it[1]) % 2 else f"{it[1]}\\<", line)
-        if heading := _HEADING.match(shown):
-            shown = f"{'#' * max(3, len(heading[1]))}{shown[heading.end() :]}"
-        is_ours = _HEADER_LINE.match(shown) or _CLAIM.match(shown)
-        lines.append(f"> {shown.lstrip()}" if is_ours else shown)
-    return "\n".join([*lines, *([" " * indent + fence] if fence else [])]).strip("\n")

@@ -244,6 +244,7 @@ def _result(written: str, content: Content | None = None, *, is_error: bool) -> 
 
 def serve_stdio(app: App) -> int:
     """Serve until the client closes standard input or hangs up (0), or a signal arrives (128 and its number)."""
+    app.serves_one = True
     try:
         anyio.run(_serve, app)
     except* BrokenPipeError:  # nobody reads any more

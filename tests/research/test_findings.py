@@ -16,7 +16,7 @@ from kr.guard import clean
 from kr.models import Writer, agent, person, to_plain
 from kr.report import HEADER, SECTIONS, parse_report
 from kr.requests import Finding
-from kr.research.findings import contained, render_finding
+from kr.research.finding_text import contained, render_finding
 from kr.text import section, tokens_of
 from tests.support.program import Project
 
@@ -188,6 +188,20 @@ class TestRatings:
         assert (told["worked"], told["wrong"], told["confidence"]) == (2, 0, "high")
         answer = ask(app)["results"]
         assert (answer["confidence"], answer["match"]["worked"]) == ("high", 2)
+
+    def test_a_client_that_is_alone_cannot_confirm_itself_under_another_name(self, app: App) -> None:
+        app.serves_one = True
+        saved(app)
+        told = rate(app, "worked", "b")
+        assert (told["worked"], told["confidence"]) == (1, "low")
+
+    def test_an_agent_beside_the_writer_in_one_process_makes_its_own_words_a_hit(self, app: App) -> None:
+        app.serves_one = True
+        saved(app)
+        words = "What refuses keys that the schema does not know?"
+        assert ask(app, words, session="b", use=ID)["status"] == "cache-hit"
+        rate(app, "worked", "b")
+        assert ask(app, words, session="c")["results"]["match"]["tier"] == "framework+wording"
 
     def test_a_text_that_nothing_proves_does_not_replace_one_that_another_session_confirmed(
         self, app: App
