@@ -63,6 +63,10 @@ class Section:
     def __init__(self, **values: Any) -> None:
         vars(self).update({name: key.default for name, key in self.keys.items()} | values)
 
+    def but(self, **values: Any) -> Self:
+        """Return the section with other values."""
+        return type(self)(**{**vars(self), **values})
+
     @classmethod
     def read(cls, value: Tree) -> Self:
         """Read what was written; unknown keys are ignored. Raises ``Invalid``."""
