@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
-from kr.models import CHAIN, DEFAULT_SERVERS, PHASES, SOURCES, TIERS, Tier
+from kr.models import CHAIN, DEFAULT_SERVERS, LOCAL_DOCS, PHASES, TIERS, Tier
 from kr.text import KeyPath, Tree
 
 
@@ -231,7 +231,12 @@ class CustomSource(Section):
         """Raise ``Invalid`` where the keys don't go together."""
         super().__init__(**values)
         is_tool, is_folder = bool(self.server and self.tool), self.folder is not None
-        if is_tool == is_folder or not self.name or self.name in SOURCES or (is_folder and self.server):
+        if (
+            is_tool == is_folder
+            or not self.name
+            or self.name in {*CHAIN, LOCAL_DOCS}
+            or (is_folder and self.server)
+        ):
             raise Invalid(f"must be {_OWN}, with a name that is not taken")
 
 
