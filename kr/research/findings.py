@@ -18,17 +18,23 @@ from kr.models import (
     Confidence,
     Entry,
     Query,
-    RateResults,
     Ratings,
-    SaveEnvelope,
-    SaveResults,
     Writer,
     agent,
     to_plain,
     validation_problems,
 )
-from kr.requests import MOST_TOKENS, Finding, Rate, parse, read_document
-from kr.research.finding_text import cleaned, render_finding
+from kr.requests import parse, read_document
+from kr.research.finding_text import (
+    MOST_TOKENS,
+    Finding,
+    Rate,
+    RateResults,
+    SaveEnvelope,
+    SaveResults,
+    cleaned,
+    render_finding,
+)
 from kr.research.run import find_candidates, offers_of
 from kr.store import entries, ledger, lookup, saving
 from kr.store.engine import Transaction
@@ -117,7 +123,7 @@ class Findings:
             notes.append(f"{stays}{'. Others confirmed it: say what verified yours' if is_confirmed else ''}")
         config = self._service.settings.knowledge_research
         with self._store.read() as tx:
-            ranked = find_candidates(tx, query, config, config.aliases, now)
+            ranked = find_candidates(tx, query, config, now)
             alike = [it for it in ranked if it.may_say_the_same and it.entry.id != entry.id]
             related = [it for it, _ in offers_of(tx, alike)]
         self._log(finding, by, now, status="saved", entry_id=entry.id, topic=query.topic)
