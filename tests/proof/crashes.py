@@ -164,6 +164,7 @@ def digest(path: Path) -> str:
 
 def examined(project: Project, tally: Tally) -> Iterator[str]:
     """Have the doctor look, and name what is left of what it finds when it has repaired it."""
+    problems: list[dict[str, str]] = []
     for command in ("doctor", "doctor --repair"):
         status, out, err = run(project, command)
         if "Traceback" in err or not is_answer(out):
