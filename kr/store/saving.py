@@ -101,8 +101,8 @@ def _put(tx: Transaction, entry: Entry, text: str, now: datetime) -> Saved:
     """Write a row, have its file made, and run the guard, whose failure is undone alone (F1, error row 15)."""
     entries.put(tx, entry)
     tx.write_report(entry.path, text)
-    # A placeholder takes nobody's place: where there is no room it is the first to go itself.
-    keep = "" if entry.origin == "placeholder" else entry.id
+    # What goes before all others takes nobody's place: where there is no room it goes itself.
+    keep = "" if entry.origin == "placeholder" or entry.is_installed_excerpt else entry.id
     aged, evicted, warnings = 0, -1, tuple[str, ...]()
     tx.execute("SAVEPOINT guard")
     try:
