@@ -23,9 +23,9 @@ def make(store: Store) -> None:
 def revisions(store: Store, entry_id: str) -> list[str | None]:
     with store.read() as tx:
         kept = reports.revisions(tx, entry_id)
-        numbers = [revision.revision for revision in kept]
+        numbers = [revision["revision"] for revision in kept]
         assert numbers == sorted({*numbers})
-        return [lookup.text_of(tx, revision.sha256) for revision in kept]
+        return [lookup.text_of(tx, revision["sha256"]) for revision in kept]
 
 
 def disk(base: Path) -> dict[str, bytes]:
