@@ -25,7 +25,7 @@ from kr.models import (
 )
 from kr.report import split
 from kr.research.llm import Author
-from kr.research.run import LEAVE_SECONDS, Run
+from kr.research.run import LEAVE_SECONDS, ResearchRun
 from kr.sources.base import Ask, Source
 from kr.store import ledger, lookup
 from kr.store.engine import Transaction
@@ -44,7 +44,7 @@ _MOST_JUDGED = 200_000
 
 
 @contextmanager
-def lease(run: Run) -> Iterator[bool]:
+def lease(run: ResearchRun) -> Iterator[bool]:
     """Hold the right to research a question; yields whether another held it before. Without a database there is none.
 
     While the block runs, the lease and what the request has reserved are renewed.
@@ -84,7 +84,7 @@ def lease(run: Run) -> Iterator[bool]:
         run.write(lambda tx: ledger.release_lease(tx, key, run.id), otherwise=False, timeout=patience)
 
 
-def lease_key(run: Run) -> str:
+def lease_key(run: ResearchRun) -> str:
     """Name the report that a query would make: framework, topic and major version, as a digest."""
     query = run.query
     parts = (framework_key(query.framework), fold(query.topic), major_key(query.framework_version))
@@ -98,7 +98,7 @@ class Chain:
     cover the question, ``ended`` what stopped the chain.
     """
 
-    def __init__(self, run: Run, author: Author) -> None:
+    def __init__(self, run: ResearchRun, author: Author) -> None:
         self.author = author
         self.answer: Answer | None = None
         self.gap: Answer | None = None
@@ -205,7 +205,7 @@ class Chain:
     def give_back(self) -> None:
         """Give back what is held: the call was interrupted, perhaps before its reservation was noted here."""
         self._held = None
-        self._run.write(lambda tx: ledger.release_all(tx, self._run.id), None, timeout=LEAVE_SECONDS)
+        self._run.write(lambda tx: ledger.release_all(tx, self._run.id), 0, timeout=LEAVE_SECONDS)
 
     def _record_call(
         self,
@@ -248,8 +248,10 @@ class Chain:
             run.unrecorded += is_charged
         self._held = None
 
+    # --- the circuit breaker
+
     def _note(self, name: str, failure: SourceFailure) -> None:
-        """Remember a failure for the circuit breaker; only the source's own fault counts. That it was not asked says nothing."""
+        """Remember a failure; only the source's own fault counts. That it was not asked says nothing."""
         run, limits, now = self._run, self._run.config.circuit_breaker, self._run.clock()
         if failure.is_fault:
             run.write(
