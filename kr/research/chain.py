@@ -16,9 +16,8 @@ from typing import Literal
 from kr import cancellation
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.frameworks import framework_key
-from kr.guard import GIVES_ORDERS, reasons_to_hold
+from kr.guard import gives_orders
 from kr.models import (
-    Answer,
     Learned,
     SourceAttempt,
     SourceOutcome,
@@ -26,7 +25,7 @@ from kr.models import (
 from kr.report import split
 from kr.research.llm import Author
 from kr.research.run import LEAVE_SECONDS, ResearchRun
-from kr.sources.base import Ask, Source
+from kr.sources.base import Answer, Ask, Source
 from kr.store import ledger, lookup
 from kr.store.engine import Transaction
 from kr.store.ledger import Outcome
@@ -279,7 +278,7 @@ def _cleaned(answer: Answer) -> Answer:
 
 
 def _without_orders(text: str) -> str:
-    if GIVES_ORDERS not in reasons_to_hold(text[:_MOST_JUDGED]):
+    if not gives_orders(text[:_MOST_JUDGED]):
         return text
-    kept = [it for it in text.split("\n\n") if GIVES_ORDERS not in reasons_to_hold(it[:_MOST_JUDGED])]
+    kept = [it for it in text.split("\n\n") if not gives_orders(it[:_MOST_JUDGED])]
     return "\n\n".join(kept)

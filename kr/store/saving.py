@@ -287,8 +287,8 @@ def _put(tx: Transaction, entry: Entry, text: str, now: datetime) -> Saved:
         log.warning("the capacity guard failed: %s", exc)
         warnings = (f"the capacity guard failed: {exc}",)
         tx.execute("ROLLBACK TO guard")
-    counted = {"index_count": entries.count(tx), "auto_archived": aged, "lru_evicted": evicted}
-    return Saved(entry=entry, revision=entry.revision, warnings=warnings, **counted)
+    saved = Saved(entry=entry, index_count=entries.count(tx), revision=entry.revision, warnings=warnings)
+    return replace(saved, auto_archived=aged, lru_evicted=evicted)
 
 
 def _keep_beside(tx: Transaction, live: Entry, draft: Entry, sha256: str, at: str) -> Saved:
