@@ -108,12 +108,12 @@ def step(store: Store, app: Any, number: int, chance: random.Random, told: Ackno
         told["saved"].append(saving.save(store, draft(topic), text_of(topic), now).entry.id)
     elif kind < 0.9:
         story = f"1-{chance.randrange(STORIES)}"
-        won = store.change(
+        _, held = store.change(
             lambda tx: ledger.reserve(tx, "load", story, limit=CALLS, owner=str(number), now=now), scope=None
         )
-        if won.id is not None:
+        if held is not None:
             made = call(at=to_text(now), session_id="load", story_key=story, charged=True)
-            store.change(lambda tx: ledger.record_call(tx, won.id, made), scope=None)
+            store.change(lambda tx: ledger.record_call(tx, held, made), scope=None)
             told["charged"][story] += 1
     else:
         store.change(lambda tx: tx.note("counter", str(int(tx.fact("counter") or 0) + 1)), scope="counter")
