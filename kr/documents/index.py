@@ -102,9 +102,10 @@ def _fingerprint(files: Files) -> str:
 
 def _is_made(connection: sqlite3.Connection, fingerprint: str) -> bool:
     try:
-        return connection.execute("SELECT fingerprint FROM about").fetchone() == (fingerprint,)
+        row = connection.execute("SELECT fingerprint FROM about").fetchone()
     except sqlite3.OperationalError:  # there is no such table
         return False
+    return bool(row == (fingerprint,))
 
 
 def _bound(folder: Path) -> None:

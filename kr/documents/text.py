@@ -235,10 +235,10 @@ def _from_html(page: str) -> tuple[str, str | None]:
     title = " ".join(root.findtext(".//title", "")[:4000].split())[:200]
     for element in cast("list[HtmlElement]", _NO_CONTENT(root)):
         element.drop_tree()
-    marked = (root.xpath(path) for path in _MAIN)
+    marked = (cast("list[HtmlElement]", root.xpath(path)) for path in _MAIN)
     alone = (found[0] for found in marked if len(found) == 1 and len(found[0].text_content()) >= 200)
-    main = next(alone, next(root.iter("body"), root))
-    for pre in main.xpath(".//pre"):
+    main: HtmlElement = next(alone, next(root.iter("body"), root))
+    for pre in list(main.iter("pre")):
         _flatten(pre)
     for element in main.iter():
         if element.tag != "pre":
