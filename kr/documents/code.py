@@ -78,10 +78,13 @@ def _read_module(place: str, text: str) -> _Module | None:
 def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield statements, those under a condition or ``try`` too."""
     for node in body:
-        if isinstance(node, ast.If | ast.Try):
-            yield from _statements([*node.body, *node.orelse])
-        else:
-            yield node
+        match node:
+            case ast.If():
+                yield from _statements([*node.body, *node.orelse])
+            case ast.Try():
+                yield from _statements(node.body)
+            case _:
+                yield node
 
 
 def _read_body(module: _Module, body: Sequence[ast.stmt], prefix: str, depth: int) -> None:

@@ -34,6 +34,7 @@ _UNTELLING = re.compile(
     r"|top_level)[^/]*",
     re.IGNORECASE,
 )
+_TESTS = re.compile(r"(?:^|/)tests?/")
 _OF_MAJOR = re.compile(r"/v(\d{1,3})(?=/)")
 
 
@@ -61,14 +62,14 @@ def folder_index(folder: Path, cache: Path | None) -> sqlite3.Connection:
 
 def package_files(package: InstalledPackage) -> list[str]:
     """Choose a package's documents and sources, by their names."""
-    files = [*_walk(package.root)] if package.files is None else package.files
+    found = _walk(package.root) if package.files is None else package.files
+    files = [file for file in found if not _TESTS.search(file)]
     documents = [file for file in files if _is_document(file.lower())]
     # A licence is better than nothing.
     telling = [file for file in documents if not _UNTELLING.fullmatch(file)]
     is_python = package.ecosystem == "python"
     sources = _python_sources(files) if is_python else _declaration_files(files, package.version)
-    own = (file for file in sources if not code.SKIPPED.search(file))
-    return [*(telling or documents), *islice(own, _MAX_SOURCES)]
+    return [*(telling or documents), *sources[:_MAX_SOURCES]]
 
 
 def _is_document(file: str) -> bool:
@@ -81,7 +82,7 @@ def _is_document(file: str) -> bool:
 
 def _python_sources(files: Iterable[str]) -> list[str]:
     """Choose the sources, public ones first; of a source with a stub the source, which has the docstrings."""
-    known = frozenset(files)
+    known = frozenset(file for file in files if not code.SKIPPED.search(file))
     chosen = [it for it in known if it.endswith(".py") or (it.endswith(".pyi") and it[:-1] not in known)]
     return sorted(chosen, key=lambda it: ("/_" in f"/{it}".replace("/__init__", ""), it.count("/"), it))
 
@@ -91,7 +92,7 @@ def _declaration_files(files: Iterable[str], version: str) -> list[str]:
     majors = set(re.findall(r"\d+", version)[:1])
     of_own = [it for it in files if it.endswith(_DECLARATIONS) and {*_OF_MAJOR.findall(f"/{it}")} <= majors]
     # Of twins for two module systems one is enough.
-    twins = {re.sub(r"\.d\.[mc]?ts$", "", file): file for file in sorted(of_own, reverse=True)}
+    twins = {re.sub(r"\.d\.[mc]?ts$", "", file): file for file in sorted(of_own)}
     return sorted(twins.values(), key=lambda file: (file.count("/"), file))
 
 
