@@ -21,11 +21,12 @@ from pydantic import TypeAdapter, ValidationError
 from kr.app import App
 from kr.cancellation import sleep
 from kr.errors import ConfigError, KrError, SourceTimeout, UnknownEntry
-from kr.models import Envelope, Problem, RateResults, SaveEnvelope, Writer, failure
+from kr.models import Envelope, Problem, Writer, failure
 from kr.requests import Mode
+from kr.research.finding_text import RateResults, SaveEnvelope
 from kr.research.service import ResearchService
 from kr.sources.network import run
-from kr.store.lookup import RequestRow
+from kr.store.engine import Row
 
 if TYPE_CHECKING:
     from kr.lessons.record import RecordEnvelope
@@ -167,7 +168,7 @@ class SharedResearch(ResearchService):
         except ServerGone as gone:
             return failure(data, Problem(type=gone.code, message=str(gone)), mode=default_mode)
 
-    def keep_row(self, row: RequestRow) -> None:
+    def keep_row(self, row: Row) -> None:
         """Keep none: the server keeps its own."""
 
 

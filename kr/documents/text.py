@@ -8,14 +8,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from textwrap import dedent
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from lxml import html
 from lxml.etree import LxmlError, XPath
 from lxml.html import HtmlElement
 from markdownify import ATX, MarkdownConverter
 
-from kr.models import Passage
 from kr.text import fenced, strip_invisible
 
 Form = Literal["section", "python", "typescript"]
@@ -205,10 +204,18 @@ _FILLING = re.compile(r"[ \t\r\n]{3,}")
 """Of white space one is enough, and markdownify's time grows with the square of it."""
 
 
-def to_markdown(text: str, *, media_type: str = "text/html") -> Passage:
+class Page(NamedTuple):
+    """A page as Markdown. ``is_cut``: there was more than is kept of one."""
+
+    text: str
+    title: str | None
+    is_cut: bool
+
+
+def to_markdown(text: str, *, media_type: str = "text/html") -> Page:
     """Convert a page: Markdown and plain text stay, JSON and other text become a code block. Never raises.
 
-    The passage's title is the page's own. Control and invisible characters and escapes go, also those that are written as references.
+    Control and invisible characters and escapes go, also those that are written as references.
     """
     text, title = strip_invisible(text), None
     if "html" in media_type:
@@ -217,7 +224,7 @@ def to_markdown(text: str, *, media_type: str = "text/html") -> Passage:
     text = text[:MAX_TEXT].strip("\n")
     if not media_type.endswith(("html+xml", "html", "plain", "markdown")) and text.strip():
         text = fenced(text, "json" if media_type.endswith("json") else "")
-    return Passage(text=text, title=title, is_cut=is_cut)
+    return Page(text, title, is_cut)
 
 
 def _from_html(page: str) -> tuple[str, str | None]:

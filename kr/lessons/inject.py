@@ -5,6 +5,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -21,14 +22,13 @@ from kr.lessons.line import (
     split_tags,
     split_text,
 )
-from kr.models import PHASES, Envelope, InjectResults, Lesson, Problem, to_plain
+from kr.models import PHASES, Envelope, Lesson, Problem, to_plain
 from kr.requests import LessonsInject, LessonsInjectRequest
 from kr.store import lessons as lesson_rows
 from kr.store import lookup
 from kr.store.engine import LESSONS
 from kr.store.files import new_id
 from kr.store.lessons import SUNK_AFTER, LessonRow
-from kr.store.lookup import RequestRow
 from kr.text import columns, keywords, one_line, tokens
 from kr.times import to_text
 
@@ -63,6 +63,22 @@ _LANGUAGES = {
 _LANGUAGE_OF = {word: name for name, words in _LANGUAGES.items() for word in (name, *words.split())}
 _FORGED_TITLE = r"(?i)[\[［【〔]\s*LESSONS\s*[\]］】〕]"
 _FORGED_NUMBER = r"^(?:(?:\(?[0-9]{1,2}[.)、．]|[-*+•])\s+)+"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InjectResults:
+    """The ``results`` of mode ``lessons-inject``.
+
+    ``lessons`` are those of the block with where they come from: ``{id, summary, ref, tags, date, source, story_key, session_id}``;
+    ``source`` says who worded one.
+    """
+
+    phase: str
+    total_lessons_found: int
+    phase_filtered_count: int
+    injected_count: int
+    injection_block: str
+    lessons: Sequence[dict[str, Any]] = ()
 
 
 def inject(
@@ -112,14 +128,14 @@ def inject(
         "story_key": request.story_key,
         "mode": request.mode,
     }
-    row = RequestRow(
+    row = {
         **given,
-        id=new_id(),
-        at=to_text(now),
-        session_id=session_name(request.session_id),
-        framework=asked.framework or None,
-        duration_ms=round((time.monotonic() - began) * 1000),
-    )
+        "id": new_id(),
+        "at": to_text(now),
+        "session_id": session_name(request.session_id),
+        "framework": asked.framework or None,
+        "duration_ms": round((time.monotonic() - began) * 1000),
+    }
     try:
         if chosen or file.store.exists():  # no database is made for a project that has no lessons
             with file.store.write(scope=LESSONS) as tx:

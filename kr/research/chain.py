@@ -8,7 +8,7 @@ import hashlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Literal
@@ -16,20 +16,19 @@ from typing import Literal
 from kr import cancellation
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.frameworks import framework_key
-from kr.guard import GIVES_ORDERS, reasons_to_hold
+from kr.guard import gives_orders
 from kr.models import (
-    Answer,
     Learned,
     SourceAttempt,
     SourceOutcome,
 )
 from kr.report import split
 from kr.research.llm import Author
-from kr.research.run import LEAVE_SECONDS, Run
-from kr.sources.base import Ask, Source
+from kr.research.run import LEAVE_SECONDS, ResearchRun
+from kr.sources.base import Answer, Ask, Source
 from kr.store import ledger, lookup
 from kr.store.engine import Transaction
-from kr.store.ledger import Reservation, SourceCall
+from kr.store.ledger import Outcome
 from kr.text import fold, tokens_of
 from kr.times import major_key, to_text
 
@@ -39,14 +38,12 @@ _LEASE_SECONDS = 8.0
 """How long a lease outlives its holder: the others take over after it."""
 _BEAT_SECONDS = 2.0
 _POLL_SECONDS = 0.1
-_AROUND_A_CALL = 15.0
-"""Seconds that a probe may take beyond the call itself: for its imports, and for ending its session."""
 _MOST_JUDGED = 200_000
 """Characters of a source's text that are judged: an excerpt shows a few thousand."""
 
 
 @contextmanager
-def lease(run: Run) -> Iterator[bool]:
+def lease(run: ResearchRun) -> Iterator[bool]:
     """Hold the right to research a question; yields whether another held it before. Without a database there is none.
 
     While the block runs, the lease and what the request has reserved are renewed.
@@ -86,7 +83,7 @@ def lease(run: Run) -> Iterator[bool]:
         run.write(lambda tx: ledger.release_lease(tx, key, run.id), otherwise=False, timeout=patience)
 
 
-def lease_key(run: Run) -> str:
+def lease_key(run: ResearchRun) -> str:
     """Name the report that a query would make: framework, topic and major version, as a digest."""
     query = run.query
     parts = (framework_key(query.framework), fold(query.topic), major_key(query.framework_version))
@@ -100,7 +97,7 @@ class Chain:
     cover the question, ``ended`` what stopped the chain.
     """
 
-    def __init__(self, run: Run, author: Author) -> None:
+    def __init__(self, run: ResearchRun, author: Author) -> None:
         self.author = author
         self.answer: Answer | None = None
         self.gap: Answer | None = None
@@ -121,7 +118,7 @@ class Chain:
             try:
                 is_asked = self.answer is None and not is_out and self._ask(source, ask, share)
             except BaseException:
-                self.give_back(source.name)
+                self.give_back()
                 raise
             if not is_asked and at < len(sources):
                 self.attempts.append(SourceAttempt(source=source.name, status="skipped"))
@@ -137,9 +134,9 @@ class Chain:
         if source.is_charged and not self.reserve():
             self.ended = "budget"
             return False
-        circuit = run.read(lambda tx: ledger.circuit(tx, name), ledger.Circuit(source=name))
-        is_open = run.config.circuit_breaker.failures and circuit.open_until
-        if is_open and not run.write(self._admit(name), otherwise=True):
+        circuit = run.read(lambda tx: ledger.circuit(tx, name), None)
+        until = circuit and circuit["open_until"]
+        if until and run.config.circuit_breaker.failures and to_text(run.clock()) < until:
             self._record_call(source, "unavailable", started, reason="circuit open")
             return True
         logger.info("asking %s", name)
@@ -150,11 +147,12 @@ class Chain:
             cancellation.check()  # then it was broken off, and is not to blame
             if isinstance(failure, SourceNotAsked) and not source.is_charged:
                 return False  # a folder that is about another framework
-            self._note(circuit, failure)
+            self._note(name, failure)
             is_late = isinstance(failure, SourceTimeout)
             self._record_call(source, "timeout" if is_late else "unavailable", started, reason=failure.reason)
         else:
-            self._note(circuit, None)
+            if circuit is not None:  # it works: that it does not know a framework is no failure of the source
+                run.write(lambda tx: ledger.record_success(tx, name), None)
             self._take(source, answer, started)
         finally:
             run.service.progress("")
@@ -182,7 +180,7 @@ class Chain:
         run, story = self._run, self._run.request
         is_own = run.overrides.max_calls is not None
 
-        def reserve(tx: Transaction) -> Reservation:
+        def reserve(tx: Transaction) -> tuple[Outcome, str | None]:
             lookup.begin_request(tx, run.row("failure"))
             limit = None if is_own else run.call_limit
             return ledger.reserve(
@@ -190,28 +188,23 @@ class Chain:
             )
 
         while not is_own or run.charged < run.call_limit:
-            reserved = run.write(reserve, None)
-            if reserved is None:
+            answer = run.write(reserve, None)
+            if answer is None:
                 here = run.charged - run.unrecorded
-                spent = run.read(lambda tx: ledger.spent(tx, story.session_id, story.story_key), here)
+                spent = run.read(lambda tx: lookup.spent(tx, story.session_id, story.story_key), here)
                 return run.calls_left(spent) > 0
-            if reserved.outcome == "granted":
-                self._held = reserved.id
+            outcome, self._held = answer
+            if outcome == "granted":
                 return True
-            if reserved.outcome == "exhausted" or run.time_left() <= 0:
+            if outcome == "exhausted" or run.time_left() <= 0:
                 return False
             cancellation.sleep(_POLL_SECONDS)
         return False
 
-    def give_back(self, source: str) -> None:
+    def give_back(self) -> None:
         """Give back what is held: the call was interrupted, perhaps before its reservation was noted here."""
-
-        def release(tx: Transaction) -> None:
-            ledger.release_all(tx, self._run.id)
-            ledger.release_probe(tx, source)
-
         self._held = None
-        self._run.write(release, None, timeout=LEAVE_SECONDS)
+        self._run.write(lambda tx: ledger.release_all(tx, self._run.id), 0, timeout=LEAVE_SECONDS)
 
     def _record_call(
         self,
@@ -231,19 +224,19 @@ class Chain:
             run.notes.append(f"{source.name}: {reason}")
         is_charged = answer is not None and source.is_charged
         run.charged += is_charged
-        call = SourceCall(
-            request_id=run.id,
-            at=to_text(run.clock()),
-            source=source.name,
-            outcome=outcome,
-            session_id=run.request.session_id,
-            story_key=run.request.story_key,
-            duration_ms=round(took * 1000),
-            url=url,
-            reason=reason,
-            charged=is_charged,
-            answer_tokens=sum(tokens_of(it.text) for it in answer.passages) if answer else None,
-        )
+        call = {
+            "request_id": run.id,
+            "at": to_text(run.clock()),
+            "source": source.name,
+            "outcome": outcome,
+            "session_id": run.request.session_id,
+            "story_key": run.request.story_key,
+            "duration_ms": round(took * 1000),
+            "url": url,
+            "reason": reason,
+            "charged": is_charged,
+            "answer_tokens": sum(tokens_of(it.text) for it in answer.passages) if answer else None,
+        }
 
         def record(tx: Transaction) -> bool:
             lookup.begin_request(tx, run.row("failure"))
@@ -256,18 +249,14 @@ class Chain:
 
     # --- the circuit breaker
 
-    def _admit(self, name: str) -> Callable[[Transaction], bool]:
-        now, seconds = self._run.clock(), self._run.timeout + _AROUND_A_CALL
-        return lambda tx: ledger.admit(tx, name, now=now, probe_seconds=seconds)
-
-    def _note(self, circuit: ledger.Circuit, failure: SourceFailure | None) -> None:
-        """Remember an answer (``None``) or a failure; only the source's own fault counts."""
+    def _note(self, name: str, failure: SourceFailure) -> None:
+        """Remember a failure; only the source's own fault counts. That it was not asked says nothing."""
         run, limits, now = self._run, self._run.config.circuit_breaker, self._run.clock()
-        if failure is not None and failure.is_fault:
+        if failure.is_fault:
             run.write(
                 lambda tx: ledger.record_failure(
                     tx,
-                    circuit.source,
+                    name,
                     failure.reason,
                     now=now,
                     failures=limits.failures,
@@ -276,11 +265,8 @@ class Chain:
                 ),
                 None,
             )
-        elif isinstance(failure, SourceNotAsked):  # another process may probe
-            run.write(lambda tx: ledger.release_probe(tx, circuit.source), None)
-        elif circuit.failures:
-            # It works: that it does not know a framework is no failure of the source.
-            run.write(lambda tx: ledger.record_success(tx, circuit.source), None)
+        elif not isinstance(failure, SourceNotAsked):  # it answered
+            run.write(lambda tx: ledger.record_success(tx, name), None)
 
 
 def _cleaned(answer: Answer) -> Answer:
@@ -292,7 +278,7 @@ def _cleaned(answer: Answer) -> Answer:
 
 
 def _without_orders(text: str) -> str:
-    if GIVES_ORDERS not in reasons_to_hold(text[:_MOST_JUDGED]):
+    if not gives_orders(text[:_MOST_JUDGED]):
         return text
-    kept = [it for it in text.split("\n\n") if GIVES_ORDERS not in reasons_to_hold(it[:_MOST_JUDGED])]
+    kept = [it for it in text.split("\n\n") if not gives_orders(it[:_MOST_JUDGED])]
     return "\n\n".join(kept)

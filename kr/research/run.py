@@ -3,7 +3,7 @@
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
@@ -34,11 +34,10 @@ from kr.requests import ResearchRequest
 from kr.research import decide
 from kr.research.decide import Candidate, Lookup
 from kr.settings.model import KnowledgeResearch
-from kr.store import entries, ledger, lookup, reports
-from kr.store.engine import Transaction
-from kr.store.entries import Wording
+from kr.store import lookup
+from kr.store.engine import Row, Transaction
 from kr.store.files import new_id
-from kr.store.lookup import EntryRow, RequestRow, keywords_key, question_key, topic_key
+from kr.store.lookup import EntryRow, keywords_key, question_key, topic_key
 from kr.text import fit, search_words, tokens, tokens_of
 from kr.times import parse_time, to_text
 
@@ -51,15 +50,10 @@ LEAVE_SECONDS = 0.5
 """How long an interrupted run waits for a writer: what it held and can't give back expires by itself."""
 
 T = TypeVar("T")
-Aliases = Mapping[str, str]
-"""Other name of a framework: its name."""
-
 SAVE_HINT = (
     "found the answer elsewhere, and it worked? Save it for the next agent with `kr save` (MCP: save_finding)"
 )
 """What an answer says that holds no report."""
-_FEW_FINDINGS = 10
-"""So few findings of a framework are named where none shares a word with the need."""
 OFFERED = "candidates: use: ID takes one of results.related, if_unsure: research has it researched; rate what worked"
 """What an answer says that offers candidates."""
 HIT_TIMEOUT = 0.2
@@ -73,47 +67,40 @@ _MOST_LESSONS = 3
 
 
 def find_served(
-    tx: Transaction, query: Query, config: KnowledgeResearch, aliases: Aliases, now: datetime
+    tx: Transaction, query: Query, config: KnowledgeResearch, now: datetime
 ) -> tuple[Candidate, Tier] | None:
     """Return the entry that is served, or that a new research stands on, and by what it matches."""
-    keys, asked = lookup_keys(query.framework, aliases), question_key(query.question)
+    keys, asked = lookup_keys(query.framework, config.aliases), question_key(query.question)
     if config.cache_match == "seed":
         rows = lookup.framework(tx, keys, question=asked)
     else:
         topic, keywords = topic_key(query.topic), keywords_key(query.topic)
         rows = lookup.served(tx, keys, topic=topic, question=asked, keywords=keywords)
-    return decide.choose(query, _judged(rows, query, config, aliases, now), config)
+    return decide.choose(query, _judged(rows, query, config, now), config)
 
 
 def find_candidates(
-    tx: Transaction, query: Query, config: KnowledgeResearch, aliases: Aliases, now: datetime
+    tx: Transaction, query: Query, config: KnowledgeResearch, now: datetime
 ) -> list[Candidate]:
     """Return the entries that may answer, best first."""
     if not config.cache_fuzzy_match:
         return []
-    keys, name = lookup_keys(query.framework, aliases), frozenset(tokens(query.framework))
+    keys, name = lookup_keys(query.framework, config.aliases), frozenset(tokens(query.framework))
     words = search_words(query.topic, " ".join(query.tags), query.question, but=name)
     found = lookup.candidates(tx, keys, words)
     scores = {row[0].id: bm25 for row, bm25 in found}
-    known = _judged([row for row, _ in found], query, config, aliases, now)
+    known = _judged([row for row, _ in found], query, config, now)
     ranked = decide.rank(query, [(it, scores[it.entry.id]) for it in known])
     is_large = bool(ranked) and lookup.count(tx, keys) > decide.MANY
     return decide.offered(ranked, most=decide.MORE if is_large else decide.FEW)
 
 
-def known_findings(
-    tx: Transaction, query: Query, config: KnowledgeResearch, aliases: Aliases, now: datetime
-) -> list[Related]:
-    """Return the framework's findings for a need that shares no word with them, the last accessed first; none where they are many.
-
-    Whoever asks knows what other words mean. Of many findings the words have to choose.
-    """
-    rows = lookup.framework(tx, lookup_keys(query.framework, aliases), question="")
-    known = _judged([row for row in rows if row[0].is_written], query, config, aliases, now)
-    if len(known) > _FEW_FINDINGS:
-        return []
-    latest = sorted(known, key=lambda it: it.entry.last_accessed, reverse=True)
-    return [it for it, _ in offers_of(tx, [it for it in latest if it.refusal is None][: decide.MORE])]
+def few_findings(tx: Transaction, query: Query, config: KnowledgeResearch, now: datetime) -> list[Related]:
+    """Return a framework's findings as they are offered, where they are few: whoever asks knows what other words mean."""
+    rows = lookup.framework(tx, lookup_keys(query.framework, config.aliases), question="")
+    found = [it for it in _judged(rows, query, config, now) if it.entry.is_written and it.refusal is None]
+    latest = sorted(found, key=lambda it: it.entry.last_accessed, reverse=True)
+    return [it for it, _ in offers_of(tx, latest)] if len(found) <= decide.MORE else []
 
 
 def offers_of(tx: Transaction, ranked: Sequence[Candidate]) -> list[tuple[Related, str]]:
@@ -124,14 +111,14 @@ def offers_of(tx: Transaction, ranked: Sequence[Candidate]) -> list[tuple[Relate
 
 
 def _judged(
-    rows: Sequence[EntryRow], query: Query, config: KnowledgeResearch, aliases: Aliases, now: datetime
+    rows: Sequence[EntryRow], query: Query, config: KnowledgeResearch, now: datetime
 ) -> list[Candidate]:
     # Aliases may part what the shipped table joins.
-    own = [row for row in rows if same_framework(row[0].framework, query.framework, aliases)]
+    own = [row for row in rows if same_framework(row[0].framework, query.framework, config.aliases)]
     return decide.judge_all(own, query.framework_version, config, now)
 
 
-class Run:
+class ResearchRun:
     """One research request under way: what the cache holds for it, what it may spend, and its answer (F1, steps 2, 3 and 9).
 
     The database is never in the way (error rows 3, 4 and 14): a request goes on without what could not be had, and names it.
@@ -229,26 +216,22 @@ class Run:
 
     # --- step 2
 
-    def look_up(self, aliases: Aliases | None = None) -> Lookup:
+    def look_up(self) -> Lookup:
         """Find the entry that is served, and the candidates where none is. One whose report is nowhere is removed."""
-        return self.attempt(
-            lambda: self._look_up(self.config.aliases if aliases is None else aliases), Lookup()
-        )
+        return self.attempt(self._look_up, Lookup())
 
-    def _look_up(self, aliases: Aliases) -> Lookup:
+    def _look_up(self) -> Lookup:
         now = self.clock()
         with self.store.read() as tx:
-            chosen = find_served(tx, self.query, self.config, aliases, now)
+            chosen = find_served(tx, self.query, self.config, now)
             served = chosen[0] if chosen and chosen[0].is_servable else None
             ranked = list[Candidate]()
             if served is None or served.entry.is_installed_excerpt:
-                ranked = find_candidates(tx, self.query, self.config, aliases, now)
+                ranked = find_candidates(tx, self.query, self.config, now)
             # Beside an excerpt of installed documentation stand the findings.
             offers = offers_of(tx, [it for it in ranked if served is None or it.entry.is_written])
         if chosen is not None:
             logger.info("%s matches by %s and is %s", chosen[0].entry.id, chosen[1], chosen[0].entry.status)
-        else:
-            logger.info("nothing is served of %s; %d may answer", self.query.framework, len(offers))
         near = {it.entry.id for it in ranked if it.is_near}
         offer = next((text for it, text in offers[:1] if it.id in near), None)
         found = self._with_report(*chosen, is_hit=served is not None) if chosen else Lookup()
@@ -262,6 +245,8 @@ class Run:
         with self.store.read() as tx:
             found = lookup.one(tx, entry_id)
             if found is None:
+                from kr.store import entries  # heavy
+
                 why = str(entries.unknown_entry(tx, entry_id))
                 if entries.quarantined(tx, entry_id):
                     why = f"{entry_id} waits for a person; `kr review` shows it"
@@ -277,6 +262,8 @@ class Run:
         """Return an entry with its report, marked where it is stale; nothing where that is nowhere, and the entry was removed."""
         entry, verdict = known.entry, known.verdict
         if verdict.needs_marking:
+            from kr.store import entries  # heavy
+
             reasons = ", ".join(verdict.reasons)
             self.write(
                 lambda tx: entries.mark_stale(tx, entry.id, reasons, major=verdict.for_major),
@@ -285,12 +272,13 @@ class Run:
             )
         report = self.read(lambda tx: lookup.text_in_file(tx, entry), None)
         if report is None:  # its file is gone, or somebody wrote into it
-            report = reports.read_report(self.store, entry)
+            from kr.store import entries, saving  # heavy
+
+            report = saving.read_report(self.store, entry)
+            if report is None:
+                saving.drop_lost(self.store, entry)
+                return Lookup()
             known = replace(known, entry=self.read(lambda tx: entries.get(tx, entry.id), None) or entry)
-        if report is None:
-            logger.info("%s has no report any more", entry.id)
-            reports.drop_lost(self.store, entry)
-            return Lookup()
         match = decide.match_of(self.query, known, tier, score)
         return Lookup(known=known, match=match, report=report, is_hit=is_hit)
 
@@ -335,18 +323,19 @@ class Run:
         if lookup.touch(tx, entry.id, now) is None:
             return False
         if is_chosen:
-            query, at = self.query, to_text(now)
-            ledger.close_alike(tx, query.framework, query.question, entry.id, at=at)
             from kr.guard import reasons_to_hold  # heavy: its patterns, for a wording that is kept
+            from kr.store import entries, ledger  # heavy
 
+            query, at = self.query, to_text(now)
+            ledger.close_offers(tx, query.framework, query.question, entry.id, at=at)
             if self.config.cache_fuzzy_match and not reasons_to_hold(f"{query.question}\n{query.topic}"):
-                wording = Wording(
-                    at=at,
-                    topic=query.topic,
-                    tags=query.tags,
-                    question=query.question,
-                    session_id=self.request.session_id,
-                )
+                wording = {
+                    "at": at,
+                    "topic": query.topic,
+                    "tags": query.tags,
+                    "question": query.question,
+                    "session_id": self.request.session_id,
+                }
                 entries.keep_wording(tx, entry, wording)
         return True
 
@@ -411,39 +400,39 @@ class Run:
         results: ResearchResults | None = None,
         text: str | None = None,
         error: str | None = None,
-    ) -> RequestRow:
+    ) -> Row:
         """Make the row of ``requests``; ``results`` and the report's ``text`` are those of its answer."""
         ended, query = results or ResearchResults(), self.query
         match, offered = ended.match, [{"id": it.id, "score": it.score} for it in ended.related if it.score]
-        return RequestRow(
-            id=self.id,
-            at=to_text(self.started),
-            mode="research",
-            status=status,
-            story_key=self.request.story_key,
-            session_id=self.request.session_id,
-            framework=self.request.research_query.framework,
-            framework_version=query.framework_version,
-            topic=query.topic,
-            question=query.question,
-            tags=json.dumps(query.tags, ensure_ascii=False),
-            tier=match.tier if match else None,
-            entry_id=ended.cache_entry_id,
-            persona=self.persona,
-            project=str(self.service.cwd),
-            duration_ms=round((time.monotonic() - self._began) * 1000),
-            budget_remaining=results.budget_remaining if results else None,
-            answer_tokens=tokens_of(text or "") if results else None,
-            score=match.score if match else ended.related[0].score if offered else None,
-            candidates=json.dumps(offered) if offered and not ended.cache_hit else None,
-            error=error or in_one_line(self.errors),
-        )
+        return {
+            "id": self.id,
+            "at": to_text(self.started),
+            "mode": "research",
+            "status": status,
+            "story_key": self.request.story_key,
+            "session_id": self.request.session_id,
+            "framework": self.request.research_query.framework,
+            "framework_version": query.framework_version,
+            "topic": query.topic,
+            "question": query.question,
+            "tags": json.dumps(query.tags, ensure_ascii=False),
+            "tier": match.tier if match else None,
+            "entry_id": ended.cache_entry_id,
+            "persona": self.persona,
+            "project": str(self.service.cwd),
+            "duration_ms": round((time.monotonic() - self._began) * 1000),
+            "budget_remaining": results.budget_remaining if results else None,
+            "answer_tokens": tokens_of(text or "") if results else None,
+            "score": match.score if match else ended.related[0].score if offered else None,
+            "candidates": json.dumps(offered) if offered and not ended.cache_hit else None,
+            "error": error or in_one_line(self.errors),
+        }
 
     def note_interrupt(self, error: BaseException) -> None:
         """Keep the row of a request that ends without an answer."""
         row = self.row("failure", error=f"interrupted: {type(error).__name__}")
         self.write(
-            lambda tx: None if lookup.has_ended(tx, row.id) else lookup.log_request(tx, row),
+            lambda tx: None if lookup.has_ended(tx, row["id"]) else lookup.log_request(tx, row),
             None,
             timeout=LEAVE_SECONDS,
         )

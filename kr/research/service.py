@@ -31,12 +31,11 @@ from kr.requests import (
     with_overrides,
 )
 from kr.research.decide import Lookup, related_of
-from kr.research.run import Run, find_candidates, find_served
+from kr.research.run import ResearchRun, find_candidates, find_served
 from kr.settings import Settings
 from kr.store import lookup
-from kr.store.engine import Store
+from kr.store.engine import Row, Store
 from kr.store.files import new_id
-from kr.store.lookup import RequestRow
 from kr.text import derive_tags, derive_topic
 from kr.times import UNKNOWN_VERSION, to_text
 
@@ -48,9 +47,10 @@ DISABLED = "Knowledge research disabled in config"
 """The error of F1, "State Preconditions"."""
 _MOST_LOOKED_AT = 5_000
 """Files of a folder of one's own that are looked at, whether they changed."""
-_WORDS_ALONE = re.compile(r"[A-Za-z ,.;?!()'/-]*")
+_WORDS_ALONE = re.compile(r"[A-Za-z0-9 ,.;?!()'/-]*")
 _OF_SECRETS = re.compile(
-    r"pass|pwd|secret|token|key|cred|cookie|auth|basic|sess|login|identified|clave|wort|[a-z]{20}|//|(?<![a-z])['-]",
+    r"pass|pwd|secret|token|key|cred|cookie|auth|basic|sess|login|identified|clave|wort|recover|otp|psk|dsn|senha|\b(?:pin|sas|sig)\b|"
+    r"[a-z0-9]{16}|[0-9](?:[ -]?[0-9]){7}|//|(?<![a-z])['-]",
     re.IGNORECASE,
 )
 """A text of ``_WORDS_ALONE`` in which this finds nothing holds no secret: the patterns of ``kr.guard``, a tenth of a hit, are not asked."""
@@ -118,7 +118,8 @@ class ResearchService:
         is_flat = "research_query" not in data and ("framework" in data or "question" in data)
         if not is_flat or data.get("mode") not in (None, "research"):
             return data
-        query = {name: _masked(data[name]) for name in _QUERY_FIELDS if data.get(name)}
+        query = {name: data[name] for name in _QUERY_FIELDS if data.get(name)}
+        query |= {name: _masked(query[name]) for name in _ASKED_FIELDS if name in query}
         overrides = {name: data[name] for name in _OVERRIDE_FIELDS if name in data}
         moved = {*_QUERY_FIELDS, *_OVERRIDE_FIELDS, "mode"}
         rest = {name: value for name, value in data.items() if name not in moved and value is not None}
@@ -203,13 +204,13 @@ class ResearchService:
                 return self._refuse(data, [Problem(type="disabled", message=DISABLED)], mode=default_mode)
             if isinstance(request, LessonsInjectRequest):
                 return self._inject(request)
-            run = Run(self, request, include_report=include_report, max_tokens=max_tokens)
+            run = ResearchRun(self, request, include_report=include_report, max_tokens=max_tokens)
             return self._research(run)
         except InvalidRequest as error:
             return self._refuse(data, validation_problems(error.fields), mode=default_mode)
 
     @staticmethod
-    def _research(run: Run) -> Envelope:
+    def _research(run: ResearchRun) -> Envelope:
         """Answer from the cache, else from what is to be found out. Raises ``InvalidRequest`` for a named entry that can't be served."""
         found, wanted = Lookup(), run.overrides.use
         try:
@@ -237,21 +238,21 @@ class ResearchService:
         query = data.get("research_query")
         given: Mapping[str, Any] = query if isinstance(query, Mapping) else {}
         known: dict[str, Any] = {name: _masked(_text(given.get(name))) for name in _LOGGED_FIELDS}
-        row = RequestRow(
-            id=new_id(),
-            at=to_text(self.clock()),
-            mode=_text(envelope.mode),
-            status="failure",
-            story_key=_text(envelope.story_key),
-            session_id=_text(envelope.session_id),
-            duration_ms=0,
-            error=in_one_line(problems),
+        row = {
+            "id": new_id(),
+            "at": to_text(self.clock()),
+            "mode": _text(envelope.mode),
+            "status": "failure",
+            "story_key": _text(envelope.story_key),
+            "session_id": _text(envelope.session_id),
+            "duration_ms": 0,
+            "error": in_one_line(problems),
             **known,
-        )
+        }
         self.keep_row(row)
         return envelope
 
-    def keep_row(self, row: RequestRow) -> None:
+    def keep_row(self, row: Row) -> None:
         """Keep the row of a request that was refused."""
         try:
             self.store.change(lambda tx: lookup.log_request(tx, row), scope=None)
@@ -278,8 +279,8 @@ class ResearchService:
             raise InvalidRequest(FieldError("mode", "only a research request can be explained"))
         query, config = request.research_query, self.settings.knowledge_research
         with self.store.read() as tx:
-            first, tier = find_served(tx, query, config, config.aliases, self.clock()) or (None, None)
-            offered = find_candidates(tx, query, config, config.aliases, self.clock())
+            first, tier = find_served(tx, query, config, self.clock()) or (None, None)
+            offered = find_candidates(tx, query, config, self.clock())
             hashes = [it.entry.sha256 for it in [*filter(None, [first]), *offered]]
             texts = lookup.texts(tx, hashes) if hashes else {}
         if first is not None:  # with the score that it has among the others

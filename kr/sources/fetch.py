@@ -16,8 +16,8 @@ import httpx2
 
 from kr.documents.text import to_markdown
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
-from kr.models import Passage
 from kr.settings.model import ModelServer
+from kr.sources.base import Passage
 from kr.sources.network import (
     CheckedTransport,
     FetchRefused,
@@ -203,7 +203,7 @@ def _page(reply: httpx2.Response, data: bytes) -> Passage:
     page = to_markdown(_decode(data, content_type), media_type=media_type)
     if not page.text.strip():
         raise SourceFailure("the page has no text")
-    return page
+    return Passage(text=page.text, title=page.title, is_cut=page.is_cut)
 
 
 def _decode(data: bytes, content_type: str) -> str:
