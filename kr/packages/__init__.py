@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from kr.frameworks import framework_key, is_usual_name, packages_named
@@ -24,6 +24,7 @@ from kr.packages.model import (
     is_language_or_product,
     names_in,
     stamp,
+    upwards,
 )
 from kr.text import fold
 
@@ -127,6 +128,7 @@ def version_of(folder: Path, framework: str, environ: Mapping[str, str]) -> str 
 
 
 def _installed_version(folder: Path, framework: str, environ: Mapping[str, str]) -> str | None:
+    """Return the version that is installed: of node's and Python's packages first that of the nearest manifest's kind."""
     name = framework.strip()
     environment = python_environment((folder,), environ)
     if framework_key(name) in _LANGUAGES:
@@ -134,10 +136,20 @@ def _installed_version(folder: Path, framework: str, environ: Mapping[str, str])
     if not name or ("/" in name and not name.startswith("@")):
         return None
     names = [name, *([] if is_language_or_product(name) else packages_named(name))]
-    if package := next(filter(None, (find_node_package(one, folder) for one in names)), None):
-        return package.version
-    found = next(filter(None, map(environment.find, names)), None)
-    return found[0] if found else None
+    node = (package.version for one in names if (package := find_node_package(one, folder)))
+    python = (found[0] for one in names if (found := environment.find(one)))
+    return next(chain(python, node) if _is_of_python(folder) else chain(node, python), None)
+
+
+def _is_of_python(folder: Path) -> bool:
+    """Tell whether the nearest folder upwards with a manifest of node or Python has one of Python alone."""
+    for place in upwards(folder.resolve()):
+        names = names_in(place)
+        if "package.json" in names:
+            return False
+        if any(name in {"pyproject.toml", "setup.cfg"} or "requirements" in name for name in names):
+            return True
+    return False
 
 
 def _projects(places: Sequence[Path], environ: Mapping[str, str]) -> Iterator[tuple[_Project, str]]:
@@ -207,32 +219,33 @@ def fitting(dependencies: Iterable[Dependency], framework: str) -> list[Dependen
 
     The better name before the lesser one, direct before indirect, exact before a range; see ``version_of``.
     """
+    wanted, key = fold(framework), framework_key(framework)
+    is_product = is_language_or_product(framework)
     rows = [
         (fit, not one.direct, re.fullmatch(r"v?\d[\w.+-]*", one.version) is None, one)
         for one in dependencies
-        if one.version != UNKNOWN and (fit := _fit(one, framework)) is not None
+        if one.version != UNKNOWN and (fit := _fit(one, wanted, key, is_product=is_product)) is not None
     ]
     return [row[3] for row in sorted(rows, key=lambda row: row[:3])]
 
 
-def _fit(dependency: Dependency, framework: str) -> int | None:
+def _fit(dependency: Dependency, wanted: str, key: str, *, is_product: bool) -> int | None:
     """Return how well the dependency's name fits: 0 is best, None not at all."""
-    key, package = framework_key(framework), dependency.package
     if dependency.ecosystem == "language" or key in _LANGUAGES:
-        is_same = dependency.ecosystem == "language" and framework_key(package) == key
+        is_same = dependency.ecosystem == "language" and framework_key(dependency.package) == key
         return 0 if is_same and key in _LANGUAGES else None
-    wanted, name = fold(framework), fold(dependency.framework)
-    if wanted in {fold(package), name}:
+    package, name = fold(dependency.package), fold(dependency.framework)
+    if wanted in {package, name}:
         return 0
-    if is_language_or_product(framework):
+    if is_product:
         return None
-    artifact = fold(package.rpartition(":")[2])
+    artifact = package.rpartition(":")[2]
     if artifact == wanted:
         return 1
     starter_of = re.sub(r"-(?:spring-)?boot\d?-starter$", "", artifact)
     # What has a mark in its name is a part of a framework.
     whole = [one for one in (name, artifact) if not re.search("[/:@]", one)]
-    is_whole = any(framework_key(one) == key for one in whole)
+    is_whole = any(framework_key(one) == key for one in dict.fromkeys(whole))
     return 2 if is_whole or wanted in {starter_of, name.removeprefix("@").removesuffix("/core")} else None
 
 

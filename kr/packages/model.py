@@ -6,15 +6,12 @@ import operator
 import os
 import re
 import stat
-import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeVar
-
-import yaml
 
 from kr.frameworks import framework_key, named_by_group
 from kr.text import one_line
@@ -163,6 +160,17 @@ class Lock:
                     yield Dependency(self.ecosystem, package, version, self.file, direct=False)
 
 
+def choose(
+    locks: Mapping[str, Lock | None], named: Iterable[str], declared: Iterable[Dependency], none: Lock
+) -> Lock:
+    """Return the lock of the package manager that a manifest names, else of several the one that fits best."""
+    there = {manager: lock for manager, lock in locks.items() if lock is not None}
+    wanted = [there[manager] for manager in named if manager in there]
+    return max(
+        wanted if len(wanted) == 1 else there.values(), key=lambda lock: lock.fitness(declared), default=none
+    )
+
+
 _PART = re.compile(r"(\^|~>|~=|~|>=|<=|===?|!=|=|>|<)?\s*v?(\d[\w.*+!-]*|[*xX])")
 _COMPARED = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt, "!=": operator.ne}
 _MOST_NUMBERS = 8
@@ -237,6 +245,24 @@ def decode(data: bytes) -> str:
     return data.decode(next((name for mark, name in _MARKS.items() if data.startswith(mark)), "utf-8"))
 
 
+def _parse_toml(text: str) -> object:
+    import tomllib  # heavy: a hit mostly has no such file to read
+
+    return tomllib.loads(text)
+
+
+def _parse_yaml(text: str) -> object:
+    import yaml  # heavy: as above
+
+    try:
+        return [None, *yaml.load_all(text, Loader=yaml.CBaseLoader)][-1]
+    except yaml.YAMLError as exc:
+        raise ValueError(str(exc)) from exc
+
+
+_PARSERS: dict[str, Callable[[str], object]] = {"json": json.loads, "toml": _parse_toml, "yaml": _parse_yaml}
+
+
 def parse(kind: str, text: str) -> dict[str, Any]:
     """Return the mapping that JSON, TOML or YAML holds. Raises ``ValueError``.
 
@@ -244,13 +270,8 @@ def parse(kind: str, text: str) -> dict[str, Any]:
     a first one into its lock file.
     """
     try:
-        if kind == "json":
-            parsed = json.loads(text)
-        elif kind == "toml":
-            parsed = tomllib.loads(text)
-        else:
-            parsed = [None, *yaml.load_all(text, Loader=yaml.CBaseLoader)][-1]
-    except (yaml.YAMLError, ValueError, RecursionError) as exc:
+        parsed = _PARSERS[kind](text)
+    except (ValueError, RecursionError) as exc:
         raise ValueError(f"it is not valid {kind.upper()}: {exc}") from exc
     if not isinstance(parsed, dict):
         raise ValueError("its top level is no mapping")  # noqa: TRY004 -- a fault of the file
