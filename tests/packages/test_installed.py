@@ -60,7 +60,7 @@ def test_repository_of_a_node_package(tmp_path: Path, repository: object, expect
     ("urls", "expected"),
     [
         (["Source, https://github.com/o/r"], "o/r"),
-        (["Homepage, https://github.com/o/home", "source-code, https://github.com/o/r/"], "o/r"),
+        (["Homepage, https://example.org/o", "Issues, https://github.com/o/r/issues"], "o/r"),
         (["Homepage, https://example.org", "Funding, https://github.com/sponsors/o"], None),
     ],
 )
