@@ -83,7 +83,7 @@ def needs(
 ) -> list[Row]:
     """List the direct dependencies, or ``names``, with what the cache holds for each: ``{framework, version, fresh, stale, state}``.
 
-    ``fresh`` and ``stale`` count entries that have a report. Those without any come first, then the stale, then the fresh; among these
+    ``fresh`` and ``stale`` count entries. Those without any come first, then the stale, then the fresh; among these
     what has a usual name, and tools of development last.
     """
     dependencies = find_dependencies(project, environ)
@@ -99,9 +99,7 @@ def needs(
     for entry in entries:
         names_of = [entry.framework, *(one.framework for one in fitting(used, entry.framework))]
         need = next((wanted[name] for name in map(fold, names_of) if name in wanted), None)
-        # Without a text a look-up would find nothing to serve, and remove it.
-        is_lost = entry.sha256 is None and not store.files.read(entry.path)
-        if need is not None and entry.origin != "placeholder" and not is_lost:
+        if need is not None and entry.origin != "placeholder":
             is_fresh = judge(entry, need["version"], config, now).status == "fresh"
             need["fresh" if is_fresh else "stale"] += 1
     for need in wanted.values():

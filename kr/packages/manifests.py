@@ -128,12 +128,9 @@ def _installed(folder: Folder, one: Dependency) -> tuple[str, str] | None:
 
 
 def _real(name: str, spec: str) -> tuple[str, str]:
-    """Return the package behind an alias, and the range; a git URL gives one by ``#semver:`` or a tag."""
+    """Return the package behind an alias, and the range; a URL gives none."""
     if alias := re.fullmatch(r"npm:(@?[^@]+)(?:@(.*))?", spec[:_LONGEST_SPEC]):
         return alias[1], alias[2] or ""
-    tag = re.search(r"#(?:semver:)?([v^~<>=]*\d+(?:\.\w+)+.*)$", spec[-_LONGEST_SPEC:])
-    if tag:
-        return name, tag[1]
     return name, "" if "/" in spec or ":" in spec else spec
 
 
@@ -173,8 +170,7 @@ def _pnpm_lock(folder: Folder) -> Lock | None:
     lock = Lock("npm", "pnpm-lock.yaml")
     data = folder.document(lock.file)
     for key in table(data, "packages"):
-        now, earlier = r"/?((?:@[^@/]+/)?[^@/]+)@([^(]+)", r"/((?:@[^/]+/)?[^/]+)/([^/_(]+)"
-        if found := re.match(now, key) or re.match(earlier, key):
+        if found := re.match(r"/?((?:@[^@/]+/)?[^@/]+)@([^(]+)", key):
             lock.add(found[1], found[2])
     return lock if data else None
 

