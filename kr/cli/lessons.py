@@ -269,7 +269,7 @@ def hook(ctx: click.Context, /, phase: str | None, story_key: str) -> None:
 def _read_event() -> dict[str, Any]:
     try:
         data = json.loads(b"" if sys.stdin is None else sys.stdin.buffer.read())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"standard input is no JSON: {error}") from error
     if not isinstance(data, dict):
         raise ValueError("standard input is no JSON object")  # noqa: TRY004 - like one that is broken
