@@ -103,9 +103,7 @@ class Miss:
 
     def _research(self, found: Lookup) -> Envelope:
         run = self._run
-        author = Author(run)
-        author.prepare()  # step 4
-        chain = Chain(run, author)
+        chain = Chain(run, Author(run))  # step 4
         self._ask_sources(found, chain)  # step 5
         again = run.look_up() if chain.answer is None else None
         if again and again.is_hit:
@@ -122,10 +120,8 @@ class Miss:
             answer=chain.answer or chain.gap,
             baseline=found.baseline,
             today=run.clock().date(),
-            notes=run.notes,
             synthesis=chain.author.written,
             max_tokens=run.config.report_max_tokens,
-            sources={attempt.source for attempt in chain.attempts},
         )
         return self._answer(found, chain, report, self._save(found, report))  # steps 7 and 8
 
