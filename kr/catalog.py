@@ -16,8 +16,8 @@ from kr.research.decide import MARKED, judge
 from kr.settings.model import KnowledgeResearch
 from kr.store import entries as entry_rows
 from kr.store import lookup, reports, saving
-from kr.store.engine import Store, Transaction
-from kr.store.entries import Archived, ArchiveReason, Wording, unknown_entry
+from kr.store.engine import Row, Store, Transaction
+from kr.store.entries import Archived, ArchiveReason, unknown_entry
 from kr.store.lookup import passage_of
 from kr.store.saving import Saved
 from kr.text import search_words
@@ -82,7 +82,7 @@ class Catalog:
             for entry, report in found
         ]
 
-    def wordings(self, entry_id: str) -> list[Wording]:
+    def wordings(self, entry_id: str) -> list[Row]:
         """Return how requests worded the need of an entry, the newest first."""
         with self.store.read() as tx:
             return entry_rows.wordings_of(tx, entry_id)[::-1]
@@ -124,7 +124,7 @@ class Catalog:
             "worked": ratings.worked,
             "wrong": ratings.wrong,
             "is_withdrawn": ratings.withdraws(entry),
-            "said": [_fields(rating, "session_id outcome note at") for rating in said],
+            "said": [_columns(rating, "session_id outcome note at") for rating in said],
         }
 
     def history(self, entry_id: str) -> list[dict[str, Any]]:
@@ -134,7 +134,7 @@ class Catalog:
             is_known = entry_rows.get(tx, entry_id) or entry_rows.archived(tx, id=entry_id)
             if not revisions and not is_known:
                 raise unknown_entry(tx, entry_id)
-        return [_fields(revision, _REVISION) for revision in revisions]
+        return [_columns(revision, _REVISION) for revision in revisions]
 
     def revision(self, entry_id: str, number: int) -> dict[str, Any]:
         revision = next((it for it in self.history(entry_id) if it["revision"] == number), None)
@@ -246,6 +246,10 @@ _REVISION = "revision framework_version confidence origin written_by researched_
 
 def _fields(record: object, names: str) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names.split()}
+
+
+def _columns(row: Row, names: str) -> dict[str, Any]:
+    return {name: row[name] for name in names.split()}
 
 
 def entry_item(entry: Entry) -> dict[str, Any]:

@@ -11,7 +11,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-R = TypeVar("R")
 T = TypeVar("T")
 Row = dict[str, Any]
 """A row by the names of its columns."""
@@ -45,12 +43,6 @@ def insert_into(table: str, names: Iterable[str]) -> str:
     """Return the statement that inserts a row, each column a parameter of its name."""
     names = [*names]
     return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})"
-
-
-def record_of(kind: type[R], row: Row, **read: Any) -> R:
-    """Make a dataclass of a row's columns but for those that are ``read`` already."""
-    names = [field.name for field in fields(kind) if field.name not in read]  # type: ignore[arg-type]
-    return kind(**{name: row[name] for name in names}, **read)
 
 
 def named(name: str, values: Iterable[object]) -> tuple[str, dict[str, Any]]:
@@ -88,15 +80,14 @@ class Transaction:
         changed: int = self.connection.execute(statement, parameters).rowcount
         return changed
 
-    def insert(self, table: str, record: object, *key: str, **more: Any) -> None:
-        """Write a dataclass, and ``more`` columns, as a new row, or over the one that has its ``key``. A tuple becomes a list in JSON."""
-        values = {field.name: getattr(record, field.name) for field in fields(record)} | more  # type: ignore[arg-type]
-        statement = insert_into(table, values)
+    def insert(self, table: str, row: Row, *key: str) -> None:
+        """Write a row, by the names of its columns, as a new one or over the one that has its ``key``. A tuple becomes a list in JSON."""
+        statement = insert_into(table, row)
         if key:
-            changes = ", ".join(f"{name} = excluded.{name}" for name in values if name not in key)
+            changes = ", ".join(f"{name} = excluded.{name}" for name in row if name not in key)
             statement = f"{statement} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
         self.execute(
-            statement, **{k: json_list(it) if isinstance(it, tuple) else it for k, it in values.items()}
+            statement, **{k: json_list(it) if isinstance(it, tuple) else it for k, it in row.items()}
         )
 
     def execute_many(self, statement: str, rows: list[dict[str, Any]]) -> None:
@@ -149,10 +140,7 @@ class Transaction:
         return found
 
     def note(self, key: str, value: str) -> None:
-        noted = (
-            f"{insert_into('meta', ('key', 'value'))} ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-        )
-        self.execute(noted, key=key, value=value)
+        self.insert("meta", {"key": key, "value": value}, "key")
 
 
 class Store:

@@ -7,13 +7,13 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from kr.errors import UnknownEntry
 from kr.frameworks import framework_key
-from kr.models import Entry, Outcome
+from kr.models import Entry
 from kr.store import lookup
-from kr.store.engine import Transaction, named, record_of, texts_of
+from kr.store.engine import Row, Transaction, named, texts_of
 from kr.store.lookup import COLUMNS, KEYS, keywords_key, question_key, to_entry, topic_key
 from kr.text import nearest, one_line
 from kr.times import from_text, major_key, oldest_live, same_major, to_text
@@ -82,7 +82,7 @@ def count(tx: Transaction) -> int:
 
 def put(tx: Transaction, entry: Entry) -> None:
     """Insert an entry, or overwrite the one with its id."""
-    tx.insert("entries", entry, "id", **_keys_of(entry))
+    tx.insert("entries", _row_of(entry), "id")
     lookup.index_entry(tx, entry)
 
 
@@ -168,7 +168,7 @@ def unarchive(tx: Transaction, archive_id: int) -> bool:
 def add_archived(tx: Transaction, entry: Entry, reason: ArchiveReason, at: str) -> None:
     """Put an entry into the archive that was archived elsewhere; ``at`` is stored text."""
     more = {"status": "archived", "prior_status": entry.status, "archived_at": at, "reason": reason}
-    tx.insert("archived_entries", entry, **_keys_of(entry), **more)
+    tx.insert("archived_entries", _row_of(entry) | more)
 
 
 def archive(tx: Transaction, entry_id: str, reason: ArchiveReason, now: datetime) -> bool:
@@ -226,32 +226,18 @@ def unknown_entry(tx: Transaction, entry_id: str, *, in_archive: bool = False) -
 # --- what is said of entries: it belongs to the id, and so stays with it through the archive and back
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wording:
-    """How a request that an entry answers worded its need. One that is ``proved`` serves by itself. ``at`` is stored text."""
-
-    at: str
-    topic: str
-    tags: tuple[str, ...]
-    question: str
-    session_id: str | None = None
-    proved: bool = False
+def wordings_of(tx: Transaction, entry_id: str) -> list[Row]:
+    """Return the rows of ``wordings`` of an id, oldest first. One that is ``proved`` serves by itself."""
+    rows = tx.rows("SELECT * FROM wordings WHERE entry_id = :id ORDER BY id", id=entry_id)
+    return [row | {"tags": texts_of(row["tags"]), "proved": bool(row["proved"])} for row in rows]
 
 
-def wordings_of(tx: Transaction, entry_id: str) -> list[Wording]:
-    """Return the wordings of an id, oldest first."""
-    return [
-        record_of(Wording, row, tags=texts_of(row["tags"]), proved=bool(row["proved"]))
-        for row in tx.rows("SELECT * FROM wordings WHERE entry_id = :id ORDER BY id", id=entry_id)
-    ]
-
-
-def keep_wording(tx: Transaction, entry: Entry, wording: Wording) -> None:
-    """Keep how a request worded an entry's need, and have the entry found by it.
+def keep_wording(tx: Transaction, entry: Entry, wording: Row) -> None:
+    """Keep how a request worded an entry's need (``at, topic, tags, question, session_id, proved``), and have the entry found by it.
 
     It is proved where the caller says so, or once two sessions used the entry for it.
     """
-    key = question_key(wording.question)
+    key = question_key(wording["question"])
     if key == question_key(entry.question or ""):
         return
     known = tx.row(
@@ -259,11 +245,12 @@ def keep_wording(tx: Transaction, entry: Entry, wording: Wording) -> None:
         id=entry.id,
         key=key,
     )
+    is_proved = wording.get("proved", False)
     if known is not None:
-        if not known["proved"] and (wording.proved or known["session_id"] != wording.session_id):
+        if not known["proved"] and (is_proved or known["session_id"] != wording.get("session_id")):
             tx.execute("UPDATE wordings SET proved = true WHERE id = :id", id=known["id"])
         return
-    tx.insert("wordings", wording, entry_id=entry.id, question_key=key)
+    tx.insert("wordings", wording | {"entry_id": entry.id, "question_key": key, "proved": is_proved})
     tx.execute(
         "DELETE FROM wordings WHERE entry_id = :id AND id NOT IN "
         "(SELECT id FROM wordings WHERE entry_id = :id ORDER BY id DESC LIMIT :most)",
@@ -291,32 +278,15 @@ def forget_wordings(tx: Transaction, entry: Entry, session_id: str) -> None:
         index_again(tx, entry.id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rating:
-    """One row of ``ratings``: what a session says of an entry's text. ``revision`` is the text's number."""
-
-    entry_id: str
-    revision: int
-    session_id: str
-    story_key: str | None
-    outcome: Outcome
-    note: str | None
-    at: str
-
-
-def rate(tx: Transaction, rating: Rating) -> None:
-    """Keep a rating. A session counts once for a text, by its last word."""
+def rate(tx: Transaction, rating: Row) -> None:
+    """Keep a row of ``ratings``. A session counts once for a text, by its last word."""
     tx.insert("ratings", rating, "entry_id", "revision", "session_id")
 
 
-def ratings_of(tx: Transaction, entry: Entry) -> list[Rating]:
+def ratings_of(tx: Transaction, entry: Entry) -> list[Row]:
     """Return what was said of an entry's current text, oldest first."""
-    rows = tx.rows(
-        "SELECT * FROM ratings WHERE entry_id = :id AND revision = :revision ORDER BY at",
-        id=entry.id,
-        revision=entry.revision,
-    )
-    return [record_of(Rating, row) for row in rows]
+    said = "SELECT * FROM ratings WHERE entry_id = :id AND revision = :revision ORDER BY at"
+    return tx.rows(said, id=entry.id, revision=entry.revision)
 
 
 def rated_wrong(tx: Transaction) -> list[str]:
@@ -328,35 +298,22 @@ def rated_wrong(tx: Transaction) -> list[str]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Quarantined:
-    """A finding that waits for a person, served to nobody.
+def quarantine(tx: Transaction, finding: Row) -> None:
+    """Have a finding wait for a person, served to nobody; one that waits already stays as it is.
 
     ``request`` is the finding as it was handed over, without its secrets; ``reasons`` say why it waits.
     """
-
-    id: str
-    at: str
-    framework: str
-    question: str
-    reasons: tuple[str, ...]
-    request: dict[str, Any]
-    written_by: str
+    if not quarantined(tx, finding["id"]):
+        request = json.dumps(finding["request"], ensure_ascii=False)
+        tx.insert("quarantine", finding | {"request": request})
 
 
-def quarantine(tx: Transaction, finding: Quarantined) -> None:
-    """Have a finding wait; one that waits already stays as it is."""
-    if not quarantined(tx, finding.id):
-        tx.insert("quarantine", finding, request=json.dumps(finding.request, ensure_ascii=False))
-
-
-def quarantined(tx: Transaction, finding_id: str | None = None) -> list[Quarantined]:
+def quarantined(tx: Transaction, finding_id: str | None = None) -> list[Row]:
     """Return what waits under an id, or all that waits, the oldest first."""
     where = "" if finding_id is None else "WHERE id = :id"
     rows = tx.rows(f"SELECT * FROM quarantine {where} ORDER BY at, id", id=finding_id)
     return [
-        record_of(Quarantined, row, reasons=texts_of(row["reasons"]), request=json.loads(row["request"]))
-        for row in rows
+        row | {"reasons": texts_of(row["reasons"]), "request": json.loads(row["request"])} for row in rows
     ]
 
 
@@ -386,9 +343,10 @@ def _archived(tx: Transaction, rest: str, **parameters: object) -> list[Archived
     ]
 
 
-def _keys_of(entry: Entry) -> dict[str, Any]:
-    """Return the columns by which rows are compared."""
+def _row_of(entry: Entry) -> Row:
+    """Return an entry's columns, with those by which rows are compared."""
     return {
+        **{name: getattr(entry, name) for name in COLUMNS},
         "framework_key": framework_key(entry.framework),
         "topic_key": topic_key(entry.topic),
         "major": major_key(entry.framework_version),

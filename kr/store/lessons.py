@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from kr.models import Lesson
 from kr.store.engine import Row, Transaction, insert_into, json_list, named
-from kr.store.lookup import IS_GIVEN, RequestRow
+from kr.store.lookup import IS_GIVEN
 
 LessonMark = Literal["retired_at", "pinned_at", "approved_at"]
 """What people decide of a lesson, by its column."""
@@ -138,9 +138,9 @@ def sharing(tx: Transaction, words: Sequence[str], some: Sequence[str], *, least
     )
 
 
-def injected(tx: Transaction, ids: Sequence[str], phase: str, request: RequestRow) -> None:
+def injected(tx: Transaction, ids: Sequence[str], phase: str, request: Row) -> None:
     """Count that the lessons were given to a session."""
-    given = {name: getattr(request, name) for name in ("story_key", "session_id", "at")} | {"phase": phase}
+    given = {name: request[name] for name in ("story_key", "session_id", "at")} | {"phase": phase}
     rows = [{"lesson_id": lesson, **given} for lesson in ids]
     tx.execute_many(insert_into("lesson_injections", ("lesson_id", *given)), rows)
     tx.execute_many("UPDATE lessons SET injected = injected + 1 WHERE id = :lesson_id", rows)

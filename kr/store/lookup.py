@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields
 from datetime import datetime
 from typing import Any, get_args
 
@@ -57,42 +57,6 @@ _FOUND = (
 
 EntryRow = tuple[Entry, Ratings, bool]
 """A live entry, its ratings, and whether the question is a known wording of it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestRow:
-    """One row of ``requests``. ``id`` is made by the caller (32 hexadecimal digits); fields that a bad request lacks are None."""
-
-    id: str
-    at: str
-    mode: str | None
-    status: str
-    story_key: str | None = None
-    session_id: str | None = None
-    framework: str | None = None
-    framework_version: str | None = None
-    topic: str | None = None
-    question: str | None = None
-    tags: str | None = None
-    """A JSON list."""
-    tier: str | None = None
-    entry_id: str | None = None
-    persona: str | None = None
-    project: str | None = None
-    duration_ms: int | None = None
-    budget_remaining: int | None = None
-    answer_tokens: int | None = None
-    """How much the caller was given to read (characters / 4)."""
-    score: float | None = None
-    candidates: str | None = None
-    """The entries that were offered, best first, as a JSON list of ``{id, score}``."""
-    error: str | None = None
-    """What went wrong, or what interrupted it."""
-
-    @property
-    def offered(self) -> list[str]:
-        """The ids of ``candidates``."""
-        return [it["id"] for it in json.loads(self.candidates or "[]")]
 
 
 def topic_key(topic: str) -> str:
@@ -196,17 +160,17 @@ def text_in_file(tx: Transaction, entry: Entry) -> str | None:
     return text if text is not None and tx.files.read(entry.path) == text.encode() else None
 
 
-def counts(tx: Transaction, session_id: str, story_key: str) -> tuple[int, int]:
-    """Return how many live entries there are, and the calls charged to a story: what every answer says."""
+def spent(tx: Transaction, session_id: str, story_key: str) -> int:
+    """Return how many calls are charged to a story."""
     charged = (
         "SELECT count(*) FROM source_calls WHERE session_id = :session AND story_key = :story AND charged"
     )
-    [row] = tx.rows(
-        f"SELECT (SELECT count(*) FROM entries) AS live, ({charged}) AS spent",
-        session=session_id,
-        story=story_key,
-    )
-    return row["live"], row["spent"]
+    return int(tx.value(charged, session=session_id, story=story_key))
+
+
+def counts(tx: Transaction, session_id: str, story_key: str) -> tuple[int, int]:
+    """Return how many live entries there are, and the calls charged to a story: what every answer says."""
+    return int(tx.value("SELECT count(*) FROM entries")), spent(tx, session_id, story_key)
 
 
 def to_entry(row: Row, *, status: str | None = None) -> Entry:
@@ -235,15 +199,20 @@ def touch(tx: Transaction, entry_id: str, now: datetime) -> str | None:
     return accessed if changed else None
 
 
-def begin_request(tx: Transaction, row: RequestRow) -> None:
+def begin_request(tx: Transaction, row: Row) -> None:
     """Note that a request asks a source, so that it leaves a row even when its process is killed."""
-    if tx.row("SELECT 1 FROM requests WHERE id = :id", id=row.id) is None:
-        tx.insert("requests", replace(row, status="failure", error=UNDER_WAY))
+    if tx.row("SELECT 1 FROM requests WHERE id = :id", id=row["id"]) is None:
+        tx.insert("requests", row | {"status": "failure", "error": UNDER_WAY})
 
 
-def log_request(tx: Transaction, row: RequestRow) -> None:
-    """Write a request down, over what was noted when it began."""
-    tx.insert("requests", row, "id", best_candidate=next(iter(row.offered), None))
+def log_request(tx: Transaction, row: Row) -> None:
+    """Write a row of ``requests`` down, over what was noted when it began. ``candidates`` are a JSON list of ``{id, score}``, best first."""
+    tx.insert("requests", row | {"best_candidate": next(iter(offered(row)), None)}, "id")
+
+
+def offered(row: Row) -> list[str]:
+    """Return the ids of the entries that a request was offered, best first."""
+    return [it["id"] for it in json.loads(row.get("candidates") or "[]")]
 
 
 def has_ended(tx: Transaction, request_id: str) -> bool:

@@ -7,17 +7,17 @@ a path, live, archived or in the history: see ``free_name``.
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Literal
 
 from kr import slugs
 from kr.errors import ReportUnwritable, StoreError
 from kr.frameworks import framework_key
-from kr.models import Confidence, Entry, Origin
+from kr.models import Entry
 from kr.slugs import Name
 from kr.store import entries, lookup
-from kr.store.engine import Store, Transaction, record_of
+from kr.store.engine import Row, Store, Transaction
 from kr.store.lookup import text_in_file, text_of
 from kr.text import digest
 from kr.times import major_key, same_major, to_text
@@ -32,26 +32,17 @@ HELD_FILE = "file-"
 _MOST_SUFFIXES = 100
 _SYNC_TIMEOUT = 0.2
 """Seconds that a reader waits for writers, to bring file and row together; the next reader tries again."""
-_KEPT = ("revision", "sha256", "framework_version", "confidence", "origin", "written_by", "fresh_until")
+_KEPT = (
+    "revision",
+    "sha256",
+    "path",
+    "framework_version",
+    "confidence",
+    "origin",
+    "written_by",
+    "fresh_until",
+)
 """What a revision has of the entry."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Revision:
-    """An earlier text of an entry, or one that was kept beside its current one. What came from elsewhere may lack what is None."""
-
-    entry_id: str
-    revision: int
-    sha256: str
-    framework_version: str | None
-    confidence: Confidence | None
-    origin: Origin | None
-    written_by: str | None
-    researched_at: str | None
-    fresh_until: str | None
-    status: str | None
-    """``stale`` for a report on a stale baseline."""
-    replaced_at: str
 
 
 def keep(tx: Transaction, text: str) -> str:
@@ -65,10 +56,9 @@ def keep(tx: Transaction, text: str) -> str:
     return hashed
 
 
-def revisions(tx: Transaction, entry_id: str) -> list[Revision]:
-    """Return an entry's revisions, oldest first; those of an entry that is gone too."""
-    rows = tx.rows("SELECT * FROM revisions WHERE entry_id = :id ORDER BY revision", id=entry_id)
-    return [record_of(Revision, row) for row in rows]
+def revisions(tx: Transaction, entry_id: str) -> list[Row]:
+    """Return an entry's revisions, oldest first; those of an entry that is gone too. What came from elsewhere may lack much."""
+    return tx.rows("SELECT * FROM revisions WHERE entry_id = :id ORDER BY revision", id=entry_id)
 
 
 def next_revision(tx: Transaction, entry_id: str) -> int:
@@ -90,15 +80,16 @@ def add_revision(tx: Transaction, entry: Entry, at: str) -> None:
     if text_of(tx, entry.sha256) is None:
         return
     is_baseline = entry.status == "stale" and entry.stale_reason == entries.STALE_BASELINE
-    kept = Revision(
-        entry_id=entry.id,
-        **{name: getattr(entry, name) for name in _KEPT},
-        researched_at=entry.researched_at or entry.created,
-        status="stale" if is_baseline else None,
-        replaced_at=at,
-    )
-    keys = dict(zip(("framework_key", "topic_key"), pair_of(entry.framework, entry.topic), strict=True))
-    tx.insert("revisions", kept, "entry_id", "revision", path=entry.path, **keys)
+    framework, topic = pair_of(entry.framework, entry.topic)
+    kept = {name: getattr(entry, name) for name in _KEPT} | {
+        "entry_id": entry.id,
+        "framework_key": framework,
+        "topic_key": topic,
+        "researched_at": entry.researched_at or entry.created,
+        "status": "stale" if is_baseline else None,
+        "replaced_at": at,
+    }
+    tx.insert("revisions", kept, "entry_id", "revision")
 
 
 def read_report(store: Store, entry: Entry) -> str | None:
@@ -211,20 +202,25 @@ def ingest_edit(tx: Transaction, entry: Entry) -> Entry:
 
 
 def _hold(tx: Transaction, entry: Entry, text: str, reasons: tuple[str, ...], at: str) -> None:
-    question = entry.question or entry.topic
     request = {
         "framework": entry.framework,
         "framework_version": entry.framework_version,
         "topic": entry.topic,
         "tags": list(entry.tags),
-        "question": question,
+        "question": entry.question or entry.topic,
         "entry": entry.id,
         "answer": text,
     }
-    held_id = f"{HELD_FILE}{digest(text)[:12]}"
-    entries.quarantine(
-        tx, entries.Quarantined(held_id, at, entry.framework, question, reasons, request, "file")
-    )
+    held = {
+        "id": f"{HELD_FILE}{digest(text)[:12]}",
+        "at": at,
+        "framework": entry.framework,
+        "question": request["question"],
+        "reasons": reasons,
+        "request": request,
+        "written_by": "file",
+    }
+    entries.quarantine(tx, held)
 
 
 def pair_of(framework: str, topic: str) -> Pair:

@@ -12,7 +12,7 @@ from kr.models import PLACEHOLDER, Entry
 from kr.slugs import Name
 from kr.store import entries, lookup, reports
 from kr.store.engine import Store, Transaction
-from kr.store.entries import STALE_BASELINE, Archived, Wording
+from kr.store.entries import STALE_BASELINE, Archived
 from kr.store.reports import pair_of
 from kr.text import tag_key
 from kr.times import major_key, parse_time, same_major, to_text
@@ -101,8 +101,8 @@ def _put(tx: Transaction, entry: Entry, text: str, now: datetime) -> Saved:
     """Write a row, have its file made, and run the guard, whose failure is undone alone (F1, error row 15)."""
     entries.put(tx, entry)
     tx.write_report(entry.path, text)
-    # A placeholder takes nobody's place: where there is no room it is the first to go itself.
-    keep = "" if entry.origin == "placeholder" else entry.id
+    # What goes before all others takes nobody's place: where there is no room it goes itself.
+    keep = "" if entry.origin == "placeholder" or entry.is_installed_excerpt else entry.id
     aged, evicted, warnings = 0, -1, tuple[str, ...]()
     tx.execute("SAVEPOINT guard")
     try:
@@ -126,7 +126,7 @@ def _keep_beside(tx: Transaction, live: Entry, draft: Entry, sha256: str, at: st
     """Keep a text that does not take the place of the entry's own as a revision beside it; of a placeholder nothing is kept."""
     number = live.revision
     if draft.origin != "placeholder" and sha256 != live.sha256:
-        known = {it.sha256: it.revision for it in reports.revisions(tx, live.id)}
+        known = {it["sha256"]: it["revision"] for it in reports.revisions(tx, live.id)}
         number = known.get(sha256) or reports.next_revision(tx, live.id)
         if sha256 not in known:
             place: dict[str, Any] = {
@@ -142,8 +142,8 @@ def _keep_wordings(tx: Transaction, old: Entry, entry: Entry, draft: Entry, at: 
     before = old.researched_at or old.created
     for of, when, is_proved in ((old, before, True), (draft, at, draft.origin == "finding")):
         if of.question is not None:
-            wording = Wording(at=when, topic=of.topic, tags=of.tags, question=of.question, proved=is_proved)
-            entries.keep_wording(tx, entry, wording)
+            asked = {"at": when, "topic": of.topic, "tags": of.tags, "question": of.question}
+            entries.keep_wording(tx, entry, asked | {"proved": is_proved})
 
 
 def _entry(
@@ -249,25 +249,22 @@ def restore_revision(store: Store, entry_id: str, number: int, now: datetime) ->
 
     def write(tx: Transaction) -> Saved:
         current = reports.ingest_edit(tx, _live(tx, entry_id))
-        found = next((it for it in reports.revisions(tx, entry_id) if it.revision == number), None)
-        text = lookup.text_of(tx, found.sha256) if found is not None else None
+        found = next((it for it in reports.revisions(tx, entry_id) if it["revision"] == number), None)
+        text = lookup.text_of(tx, found["sha256"]) if found is not None else None
         if found is None or text is None:
             raise unknown_revision(entry_id, number)
         entry = replace(
             current,
             path=name_of(tx, current).path,
-            framework_version=found.framework_version or current.framework_version,
-            confidence=found.confidence or "low",
-            researched_at=found.researched_at,
-            origin=found.origin or "imported",
-            written_by=found.written_by,
-            revision=found.revision,
-            fresh_until=found.fresh_until,
+            framework_version=found["framework_version"] or current.framework_version,
+            confidence=found["confidence"] or "low",
+            origin=found["origin"] or "imported",
+            **{name: found[name] for name in ("researched_at", "written_by", "revision", "fresh_until")},
         )
         _refuse_other(tx, entry)
         reports.add_revision(tx, current, to_text(now))
         entries.doubt_wordings(tx, entry_id)  # somebody confirmed them for the other text
-        restored = _put_back(tx, entry, text, now, is_baseline=found.status == "stale")
+        restored = _put_back(tx, entry, text, now, is_baseline=found["status"] == "stale")
         return replace(restored, replaced=current.revision)
 
     return store.change(write)

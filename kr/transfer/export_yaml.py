@@ -287,8 +287,8 @@ def _wordings(tx: Transaction, live: list[Entry], archived: list[Archived]) -> I
             at = entry.researched_at or entry.created
             yield _of(entry, "question", topic=entry.topic, tags=entry.tags, question=entry.question, at=at)
         for it in entry_rows.wordings_of(tx, entry.id):
-            of_whom = {"at": it.at, "session_id": it.session_id, "proved": "true" if it.proved else None}
-            yield _of(entry, "wording", topic=it.topic, tags=it.tags, question=it.question, **of_whom)
+            told = {name: it[name] for name in ("topic", "tags", "question", "at", "session_id")}
+            yield _of(entry, "wording", **told, proved="true" if it["proved"] else None)
 
 
 def _of(entry: Entry, kind: str, **told: str | tuple[str, ...] | None) -> Item:

@@ -27,7 +27,7 @@ def live(store: Store) -> Entry:
 
 def earlier_texts(store: Store, entry: Entry) -> list[str | None]:
     with store.read() as tx:
-        return [lookup.text_of(tx, row.sha256) for row in reports.revisions(tx, entry.id)]
+        return [lookup.text_of(tx, row["sha256"]) for row in reports.revisions(tx, entry.id)]
 
 
 @pytest.fixture
@@ -93,8 +93,12 @@ def test_what_gives_its_reader_orders_waits_and_the_file_is_written_again(
     assert (live(store), earlier_texts(store, entry)) == (entry, [])
     with store.read() as tx:
         (held,) = entries.quarantined(tx)
-    assert (held.written_by, held.request["answer"], held.request["entry"]) == ("file", ORDER, entry.id)
-    assert held.reasons
+    assert (held["written_by"], held["request"]["answer"], held["request"]["entry"]) == (
+        "file",
+        ORDER,
+        entry.id,
+    )
+    assert held["reasons"]
 
 
 def test_an_order_in_the_file_is_held_whatever_meets_it_first(store: Store, base: Path, entry: Entry) -> None:

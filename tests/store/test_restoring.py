@@ -35,7 +35,7 @@ def live(store: Store, entry_id: str) -> Entry | None:
 
 def texts(store: Store, entry_id: str) -> list[str]:
     with store.read() as tx:
-        return [lookup.text_of(tx, revision.sha256) or "" for revision in reports.revisions(tx, entry_id)]
+        return [lookup.text_of(tx, revision["sha256"]) or "" for revision in reports.revisions(tx, entry_id)]
 
 
 def hidden(base: Path) -> list[str]:

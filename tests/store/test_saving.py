@@ -1,4 +1,6 @@
 import hashlib
+import os
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -21,9 +23,9 @@ def make(store: Store) -> None:
 def revisions(store: Store, entry_id: str) -> list[str | None]:
     with store.read() as tx:
         kept = reports.revisions(tx, entry_id)
-        numbers = [revision.revision for revision in kept]
+        numbers = [revision["revision"] for revision in kept]
         assert numbers == sorted({*numbers})
-        return [lookup.text_of(tx, revision.sha256) for revision in kept]
+        return [lookup.text_of(tx, revision["sha256"]) for revision in kept]
 
 
 def disk(base: Path) -> dict[str, bytes]:
@@ -62,6 +64,15 @@ def test_the_same_question_renews_its_entry(store: Store, base: Path) -> None:
     assert second.entry.last_accessed > first.last_accessed
     assert disk(base) == {first.path: b"# two\n"}
     assert revisions(store, first.id) == ["# one\n"]
+
+
+def test_what_a_killed_process_left_is_swept_after_an_hour(store: Store, base: Path) -> None:
+    base.mkdir()
+    for name, age in ((".kr-tmp-old", 3700), (".kr-tmp-new", 3500)):
+        (base / name).touch()
+        os.utime(base / name, times=(time.time() - age,) * 2)
+    saving.save(store, draft(), "# text\n", NOW)
+    assert [path.name for path in base.glob(".kr-tmp-*")] == [".kr-tmp-new"]
 
 
 def test_an_aged_entry_is_renewed_not_archived(store: Store) -> None:
