@@ -30,7 +30,7 @@ _MOST_MATERIAL = 60_000
 """Characters of sources that a prompt holds at most."""
 _TAG = re.compile(r"<(?=/?source\b)", re.IGNORECASE)
 _THOUGHT = re.compile(r"\A.*</think>|\A\s*<think>.*", re.DOTALL)
-_NO_ANSWER = re.compile(r"[\W_]*(?:summary[\W_]+)?no[ _]answer\b", re.IGNORECASE)
+_NO_ANSWER = re.compile(r"[\W_]*(?:summary[\W_]+)?no[ _]answer(?![^\W_])", re.IGNORECASE)
 _CHOICE = re.compile(r'(?:```(?:json)?\s*)?\{\s*"entry"\s*:\s*(\d{1,3}|null)\s*\}(?:\s*```)?')
 
 _WRITE = """\

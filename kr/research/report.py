@@ -149,7 +149,10 @@ class _Excerpt:
     def _quoted(self, room: int) -> dict[str, str]:
         """Make Summary of the best passage's first lines, Code Examples of whole examples, Details of the other lines."""
         best = self._pieces[0]
-        first, rest = _cut(best.blocks, _SUMMARY)
+        prose = next((at for at, block in enumerate(best.blocks) if not block.is_code), 0)
+        start = 0 if best.is_symbol else prose  # a symbol begins with its declaration
+        first, left = _cut(best.blocks[start : prose + 1], _SUMMARY)
+        rest = [*best.blocks[:start], *left, *best.blocks[prose + 1 :]]
         summary = f"{best.line}\n\n{render(first)}"
         examples = self._examples(int(room * _EXAMPLES), but=first)
         code = _rendered(examples)

@@ -183,7 +183,7 @@ def test_an_empty_reply_is_a_failure(reply: str) -> None:
         parse_reply(reply, "m-1")
 
 
-@pytest.mark.parametrize("reply", ["NO ANSWER is what it returns then.\n---\nIt does.", "Sum it."])
+@pytest.mark.parametrize("reply", ["It does.\n---\nNO ANSWER is what it returns then.", "Sum it."])
 def test_what_answers_has_a_summary(reply: str) -> None:
     found = parse_reply(reply, "m-1")
     assert found is not None
