@@ -16,10 +16,11 @@ from typing import Any
 
 from kr import cancellation
 from kr.errors import SourceFailure, SourceTimeout
-from kr.models import Answer, Query, Related, kind_of, to_plain
+from kr.models import Query, Related, to_plain
 from kr.research.decide import Lookup
 from kr.research.report import Synthesis, address_of
 from kr.research.run import ResearchRun
+from kr.sources.base import Answer, kind_of
 from kr.text import one_line, sections, strip_invisible
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from datetime import date
 from itertools import accumulate, groupby
 from operator import itemgetter
 
-from kr.models import LOCAL_DOCS, PLACEHOLDER_MARK, Answer, Confidence, Passage, Query, ReportKind, kind_of
+from kr.models import LOCAL_DOCS, PLACEHOLDER_MARK, Confidence, Query, ReportKind
 from kr.report import (
     ATTRIBUTION,
     CAVEATS,
@@ -33,6 +33,7 @@ from kr.report import (
     split,
     title_of,
 )
+from kr.sources.base import Answer, Passage, kind_of
 from kr.text import beginning, search_words, strip_invisible, tokens_of
 
 # How the room is shared was measured: two passages at length and many in a few lines hold more answers than all alike.
