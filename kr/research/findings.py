@@ -308,6 +308,7 @@ def _rate(
         confidence=confidence,
         origin=entry.origin,
         withdrawn=withdrawn,
+        note=given.note,
     )
 
 
