@@ -15,7 +15,7 @@ from kr.models import Entry, ShownStatus
 from kr.research.decide import MARKED, judge
 from kr.settings.model import KnowledgeResearch
 from kr.store import entries as entry_rows
-from kr.store import lookup, reports, saving
+from kr.store import lookup, saving
 from kr.store.engine import Row, Store, Transaction
 from kr.store.entries import Archived, ArchiveReason, unknown_entry
 from kr.store.lookup import passage_of
@@ -101,7 +101,7 @@ class Catalog:
             if stored is None:
                 raise unknown_entry(tx, entry_id)
             wrong = set(entry_rows.rated_wrong(tx))
-            revisions = len(reports.revisions(tx, entry_id))
+            revisions = len(saving.revisions(tx, entry_id))
             archived = len(entry_rows.archived(tx, id=entry_id))
         status, reasons = self._judged(stored, self.clock(), wrong)
         if (marked := stored.stale_reason) is not None:
@@ -109,7 +109,7 @@ class Catalog:
         judged = {"status": status, "stale_because": list(reasons)}
         item = entry_item(stored) | judged | _fields(stored, _DETAILS)
         item |= {"revisions": revisions, "archived": archived}
-        return {**item, "report": reports.read_report(self.store, stored)} if report else item
+        return {**item, "report": saving.read_report(self.store, stored)} if report else item
 
     def ratings(self, entry_id: str) -> dict[str, Any]:
         """Give what was said of an entry's current text: ``{worked, wrong, is_withdrawn, said: [{session_id, outcome, note, at}]}``."""
@@ -130,7 +130,7 @@ class Catalog:
     def history(self, entry_id: str) -> list[dict[str, Any]]:
         entry_id = self._key(entry_id)
         with self.store.read() as tx:
-            revisions = reports.revisions(tx, entry_id)
+            revisions = saving.revisions(tx, entry_id)
             is_known = entry_rows.get(tx, entry_id) or entry_rows.archived(tx, id=entry_id)
             if not revisions and not is_known:
                 raise unknown_entry(tx, entry_id)

@@ -15,7 +15,6 @@ from kr.store import entries, ledger
 from kr.store.engine import Store, Transaction, texts_of
 from kr.store.entries import unknown_entry
 from kr.store.lookup import offered
-from kr.text import fold
 from kr.times import to_text
 
 Row = dict[str, Any]
@@ -149,18 +148,10 @@ def open_needs(store: Store, *, limit: int, offset: int = 0) -> tuple[list[Row],
 
 
 def _grouped(requests: Iterable[Row]) -> list[list[Row]]:
-    groups: dict[tuple[str, ...], list[Row]] = {}
+    groups: dict[tuple[str | None, str | None], list[Row]] = {}
     for request in requests:
-        groups.setdefault(_need_key(request), []).append(request)
+        groups.setdefault((request["framework"], request["question"]), []).append(request)
     return sorted(groups.values(), key=len, reverse=True)
-
-
-def _need_key(request: Row) -> tuple[str, ...]:
-    return (
-        fold(request["framework"] or ""),
-        fold(request["topic"] or ""),
-        " ".join(fold(request["question"] or "").split()),
-    )
 
 
 def close_request(store: Store, request_id: str, entry_id: str | None, now: datetime) -> int:
@@ -184,9 +175,7 @@ def close_request(store: Store, request_id: str, entry_id: str | None, now: date
                 "proved": True,
             }
             entries.keep_wording(tx, entry, wording)
-        alike = {it["id"] for it in ledger.open_offers(tx) if _need_key(it) == _need_key(request)}
-        settled = [*(alike | {request_id})]
-        ledger.close_offers(tx, settled, entry_id, at=to_text(now))
-        return len(settled)
+        framework, question = request["framework"] or "", request["question"] or ""
+        return ledger.close_offers(tx, framework, question, entry_id, at=to_text(now))
 
     return store.change(write)

@@ -16,7 +16,7 @@ from typing import Literal
 from kr import cancellation
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.frameworks import framework_key
-from kr.guard import GIVES_ORDERS, reasons_to_hold
+from kr.guard import gives_orders
 from kr.models import LOCAL_DOCS, Learned, SourceAttempt, SourceOutcome
 from kr.report import split
 from kr.research.llm import Author
@@ -200,7 +200,7 @@ class Chain:
     def give_back(self) -> None:
         """Give back what is held: the call was interrupted, perhaps before its reservation was noted here."""
         self._held = None
-        self._run.write(lambda tx: ledger.release_all(tx, self._run.id), None, timeout=LEAVE_SECONDS)
+        self._run.write(lambda tx: ledger.release_all(tx, self._run.id), 0, timeout=LEAVE_SECONDS)
 
     def _record_call(
         self,
@@ -244,7 +244,7 @@ class Chain:
         self._held = None
 
     def _note(self, name: str, failure: SourceFailure) -> None:
-        """Remember a failure for the circuit breaker; only the source's own fault counts. That it was not asked says nothing."""
+        """Remember a failure; only the source's own fault counts. That it was not asked says nothing."""
         run, limits, now = self._run, self._run.config.circuit_breaker, self._run.clock()
         if failure.is_fault:
             run.write(
@@ -272,7 +272,7 @@ def _cleaned(answer: Answer) -> Answer:
 
 
 def _without_orders(text: str) -> str:
-    if GIVES_ORDERS not in reasons_to_hold(text[:_MOST_JUDGED]):
+    if not gives_orders(text[:_MOST_JUDGED]):
         return text
-    kept = [it for it in text.split("\n\n") if GIVES_ORDERS not in reasons_to_hold(it[:_MOST_JUDGED])]
+    kept = [it for it in text.split("\n\n") if not gives_orders(it[:_MOST_JUDGED])]
     return "\n\n".join(kept)

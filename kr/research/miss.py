@@ -88,7 +88,7 @@ def _look_further(run: ResearchRun, found: Lookup) -> Lookup:
         aliases |= package_aliases(find_dependencies(folder, run.service.environ).dependencies)
     if not aliases:
         return found
-    run.config = replace(run.config, aliases={**aliases, **run.config.aliases})
+    run.config = run.config.but(aliases={**aliases, **run.config.aliases})
     return run.look_up()
 
 

@@ -272,11 +272,11 @@ class ResearchRun:
             )
         report = self.read(lambda tx: lookup.text_in_file(tx, entry), None)
         if report is None:  # its file is gone, or somebody wrote into it
-            from kr.store import entries, reports  # heavy
+            from kr.store import entries, saving  # heavy
 
-            report = reports.read_report(self.store, entry)
+            report = saving.read_report(self.store, entry)
             if report is None:
-                reports.drop_lost(self.store, entry)
+                saving.drop_lost(self.store, entry)
                 return Lookup()
             known = replace(known, entry=self.read(lambda tx: entries.get(tx, entry.id), None) or entry)
         match = decide.match_of(self.query, known, tier, score)
@@ -326,7 +326,7 @@ class ResearchRun:
             from kr.store import entries, ledger  # heavy
 
             query, at = self.query, to_text(now)
-            ledger.close_alike(tx, query.framework, query.question, entry.id, at=at)
+            ledger.close_offers(tx, query.framework, query.question, entry.id, at=at)
             if self.config.cache_fuzzy_match and not reasons_to_hold(f"{query.question}\n{query.topic}"):
                 wording = {
                     "at": at,

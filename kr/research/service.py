@@ -235,9 +235,10 @@ class ResearchService:
             "session_id": _text(envelope.session_id),
             "duration_ms": 0,
             "error": in_one_line(problems),
+            **known,
         }
         try:
-            self.store.change(lambda tx: lookup.log_request(tx, row | known), scope=None)
+            self.store.change(lambda tx: lookup.log_request(tx, row), scope=None)
         except StoreError as error:
             logger.warning("%s", error)
         return envelope

@@ -73,7 +73,8 @@ class Transaction:
         self.store = store
         self.files = store.files
         self.is_postgresql = connection.dialect == "postgresql"
-        self._staged: list[tuple[Path, Path]] = []
+        self.staged: list[tuple[Path, Path]] = []
+        """Report files that are written and get their names once this is committed."""
 
     def execute(self, statement: str, **parameters: Any) -> int:
         """Run a statement; return how many rows it changed."""
@@ -102,7 +103,7 @@ class Transaction:
 
     def column(self, statement: str, **parameters: Any) -> list[Any]:
         """Return the first column of a query's rows."""
-        return [next(iter(row.values())) for row in self.rows(statement, **parameters)]
+        return [row[0] for row in self.connection.execute(statement, parameters)]
 
     def row(self, statement: str, **parameters: Any) -> Row | None:
         return next(iter(self.rows(statement, **parameters)), None)
@@ -118,21 +119,7 @@ class Transaction:
 
     def write_report(self, path: str, text: str) -> None:
         """Have a report file written once this is committed. Raises ``ReportUnwritable`` at once where that will not do."""
-        self._staged.append(self.files.stage(path, text))
-
-    def publish(self) -> None:
-        """Give the files that are written their names; what does not succeed is done by the next one who reads the report."""
-        for staged, target in self._staged:
-            try:
-                publish(staged, target)
-            except ReportUnwritable as exc:
-                log.warning("%s; its text is in the database", exc)
-
-    def discard(self) -> None:
-        """Remove the files that were written and have no name."""
-        for staged, _ in self._staged:
-            with suppress(OSError):
-                staged.unlink(missing_ok=True)
+        self.staged.append(self.files.stage(path, text))
 
     def fact(self, key: str) -> str | None:
         """Return a single fact about the knowledge base (table ``meta``)."""
@@ -245,9 +232,12 @@ class Store:
             try:
                 yield tx
                 connection.commit()
-                tx.publish()
+                for staged, target in tx.staged:
+                    _publish(staged, target)
             finally:
-                tx.discard()
+                for staged, _ in tx.staged:
+                    with suppress(OSError):
+                        staged.unlink(missing_ok=True)
 
     def change(
         self,
@@ -283,6 +273,14 @@ class Store:
             why = "KR_DATABASE_URL names PostgreSQL, and the package psycopg is not installed"
             raise StoreError(why, f"this installs it: {how_to_install('postgresql')}") from exc
         return PostgresqlDatabase(self.url or "", timeout=self._timeout)
+
+
+def _publish(staged: Path, target: Path) -> None:
+    """Give a file that is written its name; what does not succeed is done by the next one who reads the report."""
+    try:
+        publish(staged, target)
+    except ReportUnwritable as exc:
+        log.warning("%s; its text is in the database", exc)
 
 
 def store_of(database: str, folder: Path) -> Store:

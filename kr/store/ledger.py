@@ -3,7 +3,6 @@
 Leases and reservations expire by time alone: their holder renews them while it works.
 """
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -65,14 +64,9 @@ def renew(tx: Transaction, owner: str, *, now: datetime) -> int:
 def acquire_lease(tx: Transaction, key: str, owner: str, *, now: datetime, ttl: float) -> bool:
     """Take or prolong a lease for ``ttl`` seconds. False while another owner holds it."""
     tx.execute("DELETE FROM leases WHERE expires_at <= :now", now=to_text(now))
-    taken = tx.execute(
-        f"{insert_into('leases', ('key', 'owner', 'expires_at'))} ON CONFLICT (key) DO UPDATE "
-        "SET expires_at = excluded.expires_at WHERE leases.owner = excluded.owner",
-        key=key,
-        owner=owner,
-        expires_at=_end(now, ttl),
-    )
-    return bool(taken)
+    row = {"key": key, "owner": owner, "expires_at": _end(now, ttl)}
+    prolonged = "DO UPDATE SET expires_at = excluded.expires_at WHERE leases.owner = excluded.owner"
+    return bool(tx.execute(f"{insert_into('leases', row)} ON CONFLICT (key) {prolonged}", **row))
 
 
 def release_lease(tx: Transaction, key: str, owner: str) -> bool:
@@ -203,32 +197,19 @@ def take_offers(tx: Transaction, session_id: str, entry_id: str, *, at: str) -> 
         entry=entry_id,
     )
     ids, parameters = named("id", [row["id"] for row in rows])
-    tx.execute(
-        "UPDATE requests SET answered_by = :entry, entry_id = :entry, tier = 'use', settled_at = :at "
-        f"WHERE id IN {ids}",
-        entry=entry_id,
-        at=at,
-        **parameters,
+    taken = "UPDATE requests SET answered_by = :entry, entry_id = :entry, tier = 'use', settled_at = :at"
+    tx.execute(f"{taken} WHERE id IN {ids}", entry=entry_id, at=at, **parameters)
+    own = {"at": at, "session_id": session_id}
+    return [own | {name: row[name] for name in ("topic", "tags", "question")} for row in rows]
+
+
+def close_offers(tx: Transaction, framework: str, question: str, answered_by: str | None, *, at: str) -> int:
+    """Note which entry answers every open request of a question, or that none of those offered does; return how many."""
+    closed = (
+        f"UPDATE requests SET answered_by = :answered_by, settled_at = :at WHERE {_IS_OPEN} "
+        "AND framework = :framework AND coalesce(question, '') = :question"
     )
-    asked = ("topic", "tags", "question")
-    return [{**{name: row[name] for name in asked}, "at": at, "session_id": session_id} for row in rows]
-
-
-def close_alike(tx: Transaction, framework: str, question: str, answered_by: str, *, at: str) -> None:
-    """Note which entry answers every open request of this very question: somebody took it."""
-    alike = f"SELECT id FROM requests WHERE {_IS_OPEN} AND framework = :framework AND question = :question"
-    close_offers(tx, tx.column(alike, framework=framework, question=question), answered_by, at=at)
-
-
-def close_offers(tx: Transaction, request_ids: Sequence[str], answered_by: str | None, *, at: str) -> None:
-    """Note which entry answers these requests, or that none of those offered does. ``at`` is stored text."""
-    ids, parameters = named("id", request_ids)
-    tx.execute(
-        f"UPDATE requests SET answered_by = :answered_by, settled_at = :at WHERE {_IS_OPEN} AND id IN {ids}",
-        answered_by=answered_by,
-        at=at,
-        **parameters,
-    )
+    return tx.execute(closed, framework=framework, question=question, answered_by=answered_by, at=at)
 
 
 # What finding out had cost, each time that somebody did: of a research its sources' answers and its time, of a finding what its

@@ -15,8 +15,8 @@ from kr.errors import BrokenYaml
 from kr.models import Entry
 from kr.store import entries
 from kr.store.engine import Store, Transaction
+from kr.store.entries import pair_of
 from kr.store.files import file_lock
-from kr.store.reports import pair_of
 from kr.text import Tree
 from kr.times import to_text
 from kr.transfer import ARCHIVE, INDEX, WORDINGS

@@ -325,8 +325,8 @@ class TestForgery:
     def test_whatever_the_text_header_and_sections_are_krs(self, written: str) -> None:
         """Each word of the writer's stands in a section, and a comment is text that everybody sees."""
         written = clean(written)
-        parts = {"answer": f"Word.\n\n{written}", "code": written, "caveats": written}
-        finding = Finding(framework="zod", question="How?", **parts)
+        answer = f"Word.\n\n{written}"
+        finding = Finding(framework="zod", question="How?", answer=answer, code=written, caveats=written)
         query = Query(framework="zod", framework_version="4", topic="how", tags=("how",), question="How?")
         report = render_finding(finding, query, agent("a"), "low", datetime(2026, 11, 27, tzinfo=UTC))
         shape = parse_report(report)

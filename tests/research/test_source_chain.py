@@ -177,7 +177,7 @@ def test_a_fallback_that_was_in_the_chain_is_not_asked_twice(world: World) -> No
     assert sum(seen.path == "/search" for seen in web.requests()) == 1
 
 
-def test_a_source_that_keeps_failing_is_left_alone_until_its_pause_ends(world: World) -> None:
+def test_a_source_that_keeps_failing_is_left_alone_and_asked_again_after_its_pause(world: World) -> None:
     world.project.env["KR_SOURCES"] = "[context7]"
     failing = world.context7(Scenario(raw=Raw(status=500)))
     for number in range(3):

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.store import entries, reports, saving
+from kr.store import entries, saving
 from kr.store.engine import Store
 from tests.support.stores import NOW, PUBLIC_COLUMNS, allow, draft, insert_entry, refuse, sql
 
@@ -101,7 +101,7 @@ def test_a_guard_that_fails_is_undone_alone(small: Store, event: str) -> None:
         assert (saved.lru_evicted, saved.auto_archived, saved.index_count) == (-1, 0, 6)
         assert "not today" in saved.warnings[0]
         assert archived(small) == []
-        assert reports.read_report(small, saved.entry) == "# text\n"
+        assert saving.read_report(small, saved.entry) == "# text\n"
         allow(small, event)
         again = saving.save(small, draft(), "# new\n", NOW)
         assert (again.lru_evicted, again.auto_archived, again.index_count) == (2, 1, 3)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kr.models import Entry
 from kr.store import entries as entry_rows
-from kr.store import lookup, reports, saving
+from kr.store import lookup, saving
 from kr.store.engine import Store
 from kr.times import to_text
 from tests.support.stores import NOW, draft, sql
@@ -75,7 +75,7 @@ class Life:
             (self.written if who["origin"] == "finding" else self.made).add(text)
 
     def read_(self, entry: Entry) -> Entry:
-        reports.read_report(self.store, entry)
+        saving.read_report(self.store, entry)
         with self.store.read() as tx:
             found = entry_rows.get(tx, entry.id)
         assert found is not None
@@ -118,7 +118,7 @@ class Life:
         if entry is None:
             return
         with self.store.read() as tx:
-            kept = next((it for it in reports.revisions(tx, entry.id) if it["revision"] == number), None)
+            kept = next((it for it in saving.revisions(tx, entry.id) if it["revision"] == number), None)
         if kept is not None:
             back = saving.restore_revision(self.store, entry.id, number, self.now)
             assert (back.entry.revision, back.entry.sha256) == (number, kept["sha256"])

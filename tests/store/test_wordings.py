@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kr.models import Entry
-from kr.store import entries, lookup, reports, saving
+from kr.store import entries, lookup, saving
 from kr.store.engine import Store
 from kr.times import to_text
 from tests.support.stores import NOW, draft, sql
@@ -90,5 +90,5 @@ def test_an_entry_whose_report_is_gone_takes_its_wordings_along(
     keep(store, entry, "How else?")
     (base / entry.path).unlink()
     sql(store, "UPDATE entries SET sha256 = NULL")
-    reports.drop_lost(store, entry)
+    saving.drop_lost(store, entry)
     assert questions(store, entry.id) == []
