@@ -101,7 +101,7 @@ class SaveEnvelope:
 class RateResults:
     """How many sessions say of an entry's text that it worked or is wrong; ``withdrawn``: it is served to nobody.
 
-    ``note`` is the one that was kept with this rating.
+    ``note`` says why a rating confirms nothing.
     """
 
     id: str
