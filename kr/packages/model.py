@@ -36,6 +36,8 @@ _PRODUCTS = (
     "nats neo4j nginx nomad opensearch oracle podman postgis postgresql prometheus pulsar qdrant rabbitmq redis "
     "redshift rocketmq s3 snowflake solr spark sqlite sqlserver terraform timescaledb trino valkey vault weaviate"
 )
+REQUIREMENTS = r".*requirements.*\.(?:txt|in|lock)"
+"""How pip's files are named."""
 _LONGEST_NAME = 300
 _LONGEST_VERSION = 200
 MOST_DEPENDENCIES = 20_000
@@ -171,7 +173,7 @@ def choose(
     )
 
 
-_PART = re.compile(r"(\^|~>|~=|~|>=|<=|===?|!=|=|>|<)?\s*v?(\d[\w.*+!-]*|[*xX])")
+_PART = r"(\^|~>|~=|~|>=|<=|===?|!=|=|>|<)?\s*v?(\d[\w.*+!-]*|[*xX])"
 _COMPARED = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt, "!=": operator.ne}
 _MOST_NUMBERS = 8
 
@@ -182,7 +184,7 @@ def satisfies(version: str, spec: str) -> bool:
     A version without an operator is itself and what is below it.
     """
     text = re.sub(r"(\d[\w.]*)\s+-\s+v?(\d)", r">=\1 <=\2", spec[:_LONGEST_VERSION])
-    alternatives = [_PART.findall(part) for part in re.split(r"\|\|?", text)]
+    alternatives = [re.findall(_PART, part) for part in re.split(r"\|\|?", text)]
     return any(
         parts and all(_holds(version, sign, wanted) for sign, wanted in parts) for parts in alternatives
     )

@@ -13,12 +13,11 @@ from packaging.markers import InvalidMarker, Marker
 from packaging.requirements import InvalidRequirement, Requirement
 
 from kr.packages.installed import PythonEnvironment, normalised
-from kr.packages.model import Dependency, Folder, Lock, choose, items, satisfies, table
+from kr.packages.model import REQUIREMENTS, Dependency, Folder, Lock, choose, items, satisfies, table
 
 _MANIFEST = "pyproject.toml"
 _OWN_SOURCES = frozenset({"editable", "virtual", "workspace", "directory", "path"})
 _DEVELOPMENT = re.compile(r"(?:^|[-_/.])(?:dev|test|lint|doc|typing|check)", re.IGNORECASE)
-_REQUIREMENTS = re.compile(r".*requirements.*\.(?:txt|in|lock)")
 _MOST_LINES = 20_000
 _LONGEST_REQUIREMENT = 2_000
 _IS_PATH = re.compile(r"\s*(?:[./~]|file:)|[^:\s]+\.(?:whl|zip|tar\.gz)$")
@@ -172,7 +171,7 @@ class _Project:
     def _requirements(self) -> Iterator[Dependency]:
         """Read the requirements files of the folder and of its folder ``requirements``; what else they include is named."""
         names = self.folder.names()
-        files = [name for name in names if _REQUIREMENTS.fullmatch(name)]
+        files = [name for name in names if re.fullmatch(REQUIREMENTS, name)]
         if "requirements" in names:
             inner = self.folder.names("requirements")
             files += [f"requirements/{name}" for name in inner if name.endswith((".txt", ".in"))]
