@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 
-from kr.frameworks import framework_key, is_usual_name, packages_named
+from kr.frameworks import framework_key, is_language_or_product, is_usual_name, packages_named
 from kr.packages.installed import find_node_package, python_environment
 from kr.packages.model import (
     MOST_DEPENDENCIES,
@@ -22,7 +22,6 @@ from kr.packages.model import (
     Dependency,
     Folder,
     checked,
-    is_language_or_product,
     names_in,
     stamp,
     upwards,

@@ -8,12 +8,12 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeVar
 
-from kr.frameworks import framework_key, named_by_group
+from kr.frameworks import is_language_or_product, named_by_group
 from kr.text import one_line
 
 T = TypeVar("T")
@@ -25,17 +25,6 @@ is no package but what a manifest says of its language: ``go 1.22`` of a go.mod.
 UNKNOWN = "unknown"
 """The version of a dependency whose file gives none (managed elsewhere, a branch, no specifier)."""
 
-_LANGUAGES = (
-    "c c++ c# clojure dart elixir erlang f# go haskell java javascript julia kotlin lua node perl php "
-    "python r ruby rust scala sql swift zig"
-)
-_PRODUCTS = (
-    "activemq ansible aws azure bigquery cassandra chroma clickhouse cockroachdb consul couchbase couchdb docker "
-    "dynamodb elasticsearch envoy firebase firestore flink gcp git github gitlab grafana hadoop haproxy hive "
-    "influxdb istio jenkins kafka keycloak kibana kubernetes linux loki mariadb memcached milvus mongodb mysql "
-    "nats neo4j nginx nomad opensearch oracle podman postgis postgresql prometheus pulsar qdrant rabbitmq redis "
-    "redshift rocketmq s3 snowflake solr spark sqlite sqlserver terraform timescaledb trino valkey vault weaviate"
-)
 REQUIREMENTS = r".*requirements.*\.(?:txt|in|lock)"
 """How pip's files are named."""
 _LONGEST_NAME = 300
@@ -76,16 +65,6 @@ class Dependency:
     @property
     def framework(self) -> str:
         return short_name(self.ecosystem, self.package)
-
-
-@cache
-def _no_packages() -> frozenset[str]:
-    return frozenset(map(framework_key, f"{_LANGUAGES} {_PRODUCTS}".split()))
-
-
-def is_language_or_product(name: str) -> bool:
-    """Tell whether a name is never meant for a package whose full name only ends with it (``go``, ``postgresql``)."""
-    return framework_key(name) in _no_packages()
 
 
 @lru_cache(maxsize=MOST_DEPENDENCIES)
