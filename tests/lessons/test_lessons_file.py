@@ -140,26 +140,6 @@ for number in range(count):
 
 
 @pytest.mark.processes
-def test_many_processes_lose_tear_and_repeat_nothing(path: Path) -> None:
-    writers = [start(_WRITER, path, name, 25) for name in range(4)]
-    try:
-        for writer in writers:
-            assert writer.stdin is not None
-            writer.stdin.write("go\n")
-            writer.stdin.flush()
-        for writer in writers:
-            _, err = writer.communicate(timeout=100)
-            assert writer.returncode == 0, err
-    finally:
-        for writer in writers:
-            writer.kill()
-            writer.wait()
-    found = summaries(path)
-    assert len(found) == len(set(found)) == 4 * 25 + 25
-    assert read(path).unread == 0
-
-
-@pytest.mark.processes
 def test_killed_writers_leave_whole_lines(path: Path) -> None:
     acknowledged: set[str] = set()
     for attempt in range(6):

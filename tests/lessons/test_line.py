@@ -94,27 +94,6 @@ def test_a_clean_lesson_survives_the_file(summary: str, ref: str | None, tags: l
     line.encode()
 
 
-_PIECES = st.sampled_from(
-    [
-        *"- # > [ ] [x] [a,b] [，] 设置 . 。 Ref: Ref：a \0 \r \x85 \udc80".split(" "),
-        "\n",
-        " ",
-        "- [2026-02-07] [dev] ",
-        "[2026-13-07]",
-    ]
-)
-
-
-@given(st.lists(_PIECES | _ANY, max_size=30).map("".join))
-def test_a_file_is_read_as_its_lines_are_one_by_one(text: str) -> None:
-    raw = text.replace("\ufeff", "").encode(errors="surrogatepass").split(b"\n")
-    alone = [parse_lines(line) for line in raw]
-    parsed = parse_lines(b"\n".join(raw))
-    assert [replace(one, position=0) for one in parsed.lessons] == [it for one in alone for it in one.lessons]
-    assert parsed.unread == sum(one.unread for one in alone)
-    assert all(one.unread + len(one) <= 1 for one in alone)
-
-
 @given(_ANY, _ANY, st.integers(30, 200))
 def test_any_words_fit_two_lines(symptom: str, fix: str, limit: int) -> None:
     assert columns(word_lesson(symptom, fix, limit)) <= limit
