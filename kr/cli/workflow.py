@@ -13,6 +13,7 @@ from kr.cli.readable import readable
 from kr.models import person
 from kr.text import one_line
 from kr.workflows.model import Instance, template_schema
+from kr.workflows.report import masked
 from kr.workflows.runner import OnChange
 from kr.workflows.service import Workflows
 from kr.workflows.template import Problem
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from kr.app import App
 
 _LISTED = "workflow_id status current_step updated_at state_file"
+_SHOWN = ("name", "status", "details", "started_at", "completed_at")
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _STATE = click.option("--state", type=_FILE, metavar="FILE", help="Default: workflow_state.json, here.")
@@ -32,6 +34,7 @@ def command() -> None:
 
     A template is named (deployment, sprint-warmup and retrospective are shipped) or given as a file. An instance is
     one state file; killed at any moment, `kr workflow run` goes on with it and repeats nothing that completed.
+    Secrets in it are masked in what is printed and in the report, not in the file.
     Exit status: 0 completed or waiting for an approval, 1 failed, 2 a wrong command line.
     """
 
@@ -44,24 +47,31 @@ def validate(app: "App", template: str) -> common.Output:
     return common.Output(value=value, view=_problems, status=int(bool(value["problems"])))
 
 
+def _assigned(_: click.Context, __: click.Parameter, assignments: tuple[str, ...]) -> dict[str, str]:
+    given = {}
+    for assignment in assignments:
+        name, sign, value = assignment.partition("=")
+        if not (name and sign):
+            raise click.BadParameter(f"{assignment}: must be NAME=VALUE.")
+        given[name] = value
+    return given
+
+
+_SET_HELP = "A parameter's value, read by its type: lists and objects as JSON. Repeatable."
+
+
 @common.operation("start", "kr workflow start release --set version=2 --simulate", group=command)
 @click.argument("template")
-@click.option(
-    "--set",
-    "assignments",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A parameter's value, read by its type: lists and objects as JSON. Repeatable.",
-)
+@click.option("--set", "given", multiple=True, metavar="NAME=VALUE", callback=_assigned, help=_SET_HELP)
 @_STATE
 @click.option("--no-run", "run", flag_value=False, default=True, help="Only write the state file.")
 @click.option("--simulate", is_flag=True, help="Run no command, and approve every approval.")
-def start(app: "App", template: str, assignments: tuple[str, ...], **how: Any) -> common.Output:
+def start(app: "App", template: str, given: dict[str, str], **how: Any) -> common.Output:
     """Make an instance of a template, write its state file, and run it.
 
     An instance that has not ended is never overwritten; an ended one is kept beside it under its workflow_id.
     """
-    return _shown(_watched(app).start(template, _given(assignments), **how), how["state"])
+    return _shown(_watched(app).start(template, given, **how), how["state"])
 
 
 @common.operation("run", "kr workflow run", "kr workflow run --retry --state release.json", group=command)
@@ -83,7 +93,7 @@ _deciding = common.together(
 @common.operation("approve", 'kr workflow approve approve_deployment --note "change 4711"', group=command)
 @_deciding
 def approve(app: "App", **decision: Any) -> common.Output:
-    """Approve the step that waits, and continue."""
+    """Approve the step that waits, and continue. Without --by it is noted where it came from a pipe, not a terminal."""
     return _decide(app, is_approved=True, **decision)
 
 
@@ -101,10 +111,11 @@ def status(app: "App", state: Path | None) -> common.Output:
     return replace(_shown(Workflows(app).instance(state), state), status=0)
 
 
+_REPORT_HELP = "Default: beside the state, <template_id>_report.md, or named as a --state of one's own."
+
+
 @common.operation("report", "kr workflow report --output release.md", group=command)
-@click.option(
-    "--output", type=_FILE, metavar="FILE", help="Default: <template_id>_report.md beside the state."
-)
+@click.option("--output", type=_FILE, metavar="FILE", help=_REPORT_HELP)
 @_STATE
 def report(app: "App", **where: Path | None) -> dict[str, str]:
     """Write the Markdown report: timeline, durations, approvals, sub-tasks and results."""
@@ -130,7 +141,8 @@ def _watched(app: "App") -> Workflows:
 
 
 def _decide(app: "App", *, by: str | None, **decision: Any) -> common.Output:
-    who = by or person().session.removeprefix("person:")
+    user = person().session.removeprefix("person:")
+    who = by or (user if common.is_person() else f"{user} (not at a terminal)")
     return _shown(_watched(app).decide(by=who, **decision), decision["state"])
 
 
@@ -138,27 +150,14 @@ def _shown(instance: Instance, state: Path | None) -> common.Output:
     named = f" --state {shlex.quote(str(state))}" if state else ""
     after = {
         "waiting": f"approve {instance.current_step}{named}, or reject it",
-        "failed": f"run --retry{named}, unless it was rejected",
+        "failed": f"run --retry{named}",
         "completed": f"report{named}",
     }
     hint = f"Go on: kr workflow {after.get(instance.status, f'run{named}')}"
-    is_failed = instance.status == "failed"
-    return common.Output(
-        value=instance.model_dump(exclude={"steps": {"__all__": {"definition"}}}),
-        view=_view,
-        hint=hint,
-        status=int(is_failed),
-    )
-
-
-def _given(assignments: tuple[str, ...]) -> dict[str, str]:
-    given: dict[str, str] = {}
-    for assignment in assignments:
-        name, sign, value = assignment.partition("=")
-        if not sign or not name:
-            raise click.BadParameter(f"{assignment}: must be NAME=VALUE.", param_hint="--set")
-        given[name] = value
-    return given
+    if any(step.type == "approval" and step.status == "failed" for step in instance.steps):
+        hint = "It was rejected, and stays failed: kr workflow start makes a new one."
+    value = masked(instance.model_dump(exclude={"steps": {"__all__": {"definition"}}}))
+    return common.Output(value=value, view=_view, hint=hint, status=int(instance.status == "failed"))
 
 
 def _problems(value: dict[str, Any]) -> list[str]:
@@ -167,21 +166,19 @@ def _problems(value: dict[str, Any]) -> list[str]:
 
 
 def _watcher() -> OnChange:
-    """Tell on standard error how steps and sub-tasks change from how they first stand; what was interrupted runs again."""
-    told: dict[tuple[str, ...], str] = {}
+    """Tell on standard error how steps and sub-tasks change from how they first stand."""
+    told: dict[tuple[str, str], str] = {}
     is_first = True
 
     def changed(instance: Instance) -> None:
         nonlocal is_first
         for step in instance.steps:
-            tasks = ((f"{step.id}: {task.name}", task) for task in step.sub_tasks)
-            for name, run in (*tasks, (step.id, step)):
-                key, line = (
-                    (step.id, run.id),
-                    f"{name}: {run.status}" + (f": {run.details}" if run.details else ""),
-                )
+            runs = [(f"{step.id}: {task.name}", task) for task in step.sub_tasks]
+            for name, run in [*runs, (step.id, step)]:
+                key = step.id, run.id
+                line = f"{name}: {run.status}" + (f": {run.details}" if run.details else "")
                 if not is_first and run.status != "pending" and line != told.get(key):
-                    click.echo(f"{time.strftime('%H:%M:%S')} {one_line(line, 200)}", err=True)
+                    click.echo(f"{time.strftime('%H:%M:%S')} {one_line(masked(line), 200)}", err=True)
                 told[key] = "" if is_first and run.status == "running" else line
         is_first = False
 
@@ -189,11 +186,10 @@ def _watcher() -> OnChange:
 
 
 def _view(value: dict[str, Any]) -> list[str]:
-    names = ("name", "status", "details", "started_at", "completed_at")
     simulated = " (simulated)" if value["is_simulated"] else ""
     lines = [f"{value['workflow_id']}  {value['status']}{simulated}"]
     for step in value["steps"]:
-        lines += readable([{name: step[name] for name in names}], "  ")
-        tasks = [{name: task[name] for name in names} for task in step["sub_tasks"]]
+        lines += readable([{name: step[name] for name in _SHOWN}], "  ")
+        tasks = [{name: task[name] for name in _SHOWN} for task in step["sub_tasks"]]
         lines += readable(tasks, "    ") if step["status"] != "completed" else []
     return lines

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from kr.guard import mask_secrets
 from kr.text import fenced, one_line, strip_invisible
 from kr.times import parse_time
 from kr.workflows.expressions import as_text
@@ -34,6 +35,17 @@ def render_report(instance: Instance) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
+def masked(value: Any, name: str = "") -> Any:
+    """Return nested plain data with ``<secret>`` in place of secrets: what is named like one, and what looks like one."""
+    if isinstance(value, dict):
+        return {key: masked(it, key) for key, it in value.items()}
+    if isinstance(value, list):
+        return [masked(it, name) for it in value]
+    if not isinstance(value, str):
+        return value
+    return mask_secrets(f"{name}: {value}").removeprefix(f"{name}: ")
+
+
 def duration(started: str | None, ended: str | None) -> str:
     """Say how long something took; a dash where it has not ended."""
     begin, end = parse_time(started or ""), parse_time(ended or "")
@@ -49,6 +61,7 @@ def duration(started: str | None, ended: str | None) -> str:
 
 def _header(instance: Instance) -> list[str]:
     numbers = Counter[str](step.status for step in instance.steps)
+    params = masked(instance.params)
     facts = {
         "Workflow": instance.workflow_id,
         "Template": instance.template_ref,
@@ -60,7 +73,7 @@ def _header(instance: Instance) -> list[str]:
         "Duration": duration(instance.started_at, instance.completed_at),
         "Steps": ", ".join(f"{numbers[status]} {status}" for status in _MARKS if status in numbers),
         "Path": " → ".join(instance.path) or None,
-        **{f"Parameter {name}": value for name, value in instance.params.items()},
+        **{f"Parameter {name}": value for name, value in params.items()},
     }
     return [
         f"# Workflow report: {_cell(instance.template_id)}",
@@ -84,7 +97,7 @@ def _status(run: Run) -> str:
 
 def _row(run: Run, name: str) -> Sequence[object]:
     took = duration(run.started_at, run.completed_at)
-    return name, run.type, _status(run), run.started_at, took, run.details
+    return name, run.type, _status(run), run.started_at, took, masked(run.details)
 
 
 def _results(instance: Instance) -> Iterator[str]:
@@ -98,7 +111,7 @@ def _results(instance: Instance) -> Iterator[str]:
 
 def _block(value: Any) -> str:
     """Show a value as JSON in a fence that nothing in it can close."""
-    text = strip_invisible(json.dumps(value, ensure_ascii=False, indent=2))
+    text = strip_invisible(json.dumps(masked(value), ensure_ascii=False, indent=2))
     if len(text) > _LONGEST_RESULT:
         text = f"{text[:_LONGEST_RESULT]}\n… cut: the state file has {len(text):,} characters of it"
     return fenced(text, "json")

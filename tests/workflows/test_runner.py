@@ -14,9 +14,8 @@ import pytest
 
 from kr import cancellation
 from kr.errors import WorkflowError
-from kr.workflows.files import read_state, write_state
 from kr.workflows.model import Begin, Event, Finished, Instance, Job, StepState
-from kr.workflows.runner import KEPT, Runner
+from kr.workflows.runner import KEPT, Runner, read_state, write_state
 from tests.support.stores import ROOT
 from tests.support.workflows import action, make, parallel, statuses
 
@@ -198,7 +197,7 @@ RUNNER = """
 import sys
 from pathlib import Path
 from tests.workflows.test_runner import run
-from kr.workflows.files import read_state
+from kr.workflows.runner import read_state
 run(Path(sys.argv[1]), read_state(Path(sys.argv[1]) / "workflow_state.json"))
 """
 

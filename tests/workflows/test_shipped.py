@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kr.workflows.files import shipped_folder, shipped_names
+from kr.workflows.service import shipped_folder, shipped_names
 from kr.workflows.template import read_template
 from tests.support.mcp_servers import context7_server
 from tests.support.program import Project

@@ -64,17 +64,6 @@ def test_each_step_says_when_it_began_and_ended_and_what_came_of_it() -> None:
     assert course.instance.path == ["a", "b"]
 
 
-def test_what_ended_is_not_taken_twice_and_what_is_unknown_is_nothing() -> None:
-    course = Course(action("a"), parallel("p", "params.items"), action("b"), items=[1]).take(Begin())
-    for name, task in (("b", None), ("p", 0), ("p", None), ("a", 3), ("z", None)):
-        before = course.instance
-        assert course.end(name, task=task, ok=False).instance == before
-    course.end("a").end("p", task=0)
-    before = course.instance
-    for name, task in (("a", None), ("p", 0), ("p", -1)):
-        assert course.end(name, task=task, ok=False).instance == before
-
-
 def test_events_that_come_together_are_taken_in_turn() -> None:
     course = Course(parallel("p", "params.items"), action("b"), items=[1, 2]).take(Begin())
     ended = [Finished(job.target, is_success=True) for job in course.jobs]
