@@ -8,7 +8,7 @@ import hashlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Literal
@@ -25,7 +25,7 @@ from kr.models import (
 )
 from kr.report import split
 from kr.research.llm import Author
-from kr.research.run import LEAVE_SECONDS, Run
+from kr.research.run import LEAVE_SECONDS, ResearchRun
 from kr.sources.base import Ask, Source
 from kr.store import ledger, lookup
 from kr.store.engine import Transaction
@@ -39,14 +39,12 @@ _LEASE_SECONDS = 8.0
 """How long a lease outlives its holder: the others take over after it."""
 _BEAT_SECONDS = 2.0
 _POLL_SECONDS = 0.1
-_AROUND_A_CALL = 15.0
-"""Seconds that a probe may take beyond the call itself: for its imports, and for ending its session."""
 _MOST_JUDGED = 200_000
 """Characters of a source's text that are judged: an excerpt shows a few thousand."""
 
 
 @contextmanager
-def lease(run: Run) -> Iterator[bool]:
+def lease(run: ResearchRun) -> Iterator[bool]:
     """Hold the right to research a question; yields whether another held it before. Without a database there is none.
 
     While the block runs, the lease and what the request has reserved are renewed.
@@ -86,7 +84,7 @@ def lease(run: Run) -> Iterator[bool]:
         run.write(lambda tx: ledger.release_lease(tx, key, run.id), otherwise=False, timeout=patience)
 
 
-def lease_key(run: Run) -> str:
+def lease_key(run: ResearchRun) -> str:
     """Name the report that a query would make: framework, topic and major version, as a digest."""
     query = run.query
     parts = (framework_key(query.framework), fold(query.topic), major_key(query.framework_version))
@@ -100,7 +98,7 @@ class Chain:
     cover the question, ``ended`` what stopped the chain.
     """
 
-    def __init__(self, run: Run, author: Author) -> None:
+    def __init__(self, run: ResearchRun, author: Author) -> None:
         self.author = author
         self.answer: Answer | None = None
         self.gap: Answer | None = None
@@ -121,7 +119,7 @@ class Chain:
             try:
                 is_asked = self.answer is None and not is_out and self._ask(source, ask, share)
             except BaseException:
-                self.give_back(source.name)
+                self.give_back()
                 raise
             if not is_asked and at < len(sources):
                 self.attempts.append(SourceAttempt(source=source.name, status="skipped"))
@@ -138,8 +136,7 @@ class Chain:
             self.ended = "budget"
             return False
         circuit = run.read(lambda tx: ledger.circuit(tx, name), ledger.Circuit(source=name))
-        is_open = run.config.circuit_breaker.failures and circuit.open_until
-        if is_open and not run.write(self._admit(name), otherwise=True):
+        if run.config.circuit_breaker.failures and to_text(run.clock()) < (circuit.open_until or ""):
             self._record_call(source, "unavailable", started, reason="circuit open")
             return True
         logger.info("asking %s", name)
@@ -203,15 +200,10 @@ class Chain:
             cancellation.sleep(_POLL_SECONDS)
         return False
 
-    def give_back(self, source: str) -> None:
+    def give_back(self) -> None:
         """Give back what is held: the call was interrupted, perhaps before its reservation was noted here."""
-
-        def release(tx: Transaction) -> None:
-            ledger.release_all(tx, self._run.id)
-            ledger.release_probe(tx, source)
-
         self._held = None
-        self._run.write(release, None, timeout=LEAVE_SECONDS)
+        self._run.write(lambda tx: ledger.release_all(tx, self._run.id), 0, timeout=LEAVE_SECONDS)
 
     def _record_call(
         self,
@@ -256,10 +248,6 @@ class Chain:
 
     # --- the circuit breaker
 
-    def _admit(self, name: str) -> Callable[[Transaction], bool]:
-        now, seconds = self._run.clock(), self._run.timeout + _AROUND_A_CALL
-        return lambda tx: ledger.admit(tx, name, now=now, probe_seconds=seconds)
-
     def _note(self, circuit: ledger.Circuit, failure: SourceFailure | None) -> None:
         """Remember an answer (``None``) or a failure; only the source's own fault counts."""
         run, limits, now = self._run, self._run.config.circuit_breaker, self._run.clock()
@@ -276,9 +264,7 @@ class Chain:
                 ),
                 None,
             )
-        elif isinstance(failure, SourceNotAsked):  # another process may probe
-            run.write(lambda tx: ledger.release_probe(tx, circuit.source), None)
-        elif circuit.failures:
+        elif circuit.failures and not isinstance(failure, SourceNotAsked):
             # It works: that it does not know a framework is no failure of the source.
             run.write(lambda tx: ledger.record_success(tx, circuit.source), None)
 

@@ -117,7 +117,7 @@ class Findings:
             notes.append(f"{stays}{'. Others confirmed it: say what verified yours' if is_confirmed else ''}")
         config = self._service.settings.knowledge_research
         with self._store.read() as tx:
-            ranked = find_candidates(tx, query, config, config.aliases, now)
+            ranked = find_candidates(tx, query, config, now)
             alike = [it for it in ranked if it.may_say_the_same and it.entry.id != entry.id]
             related = [it for it, _ in offers_of(tx, alike)]
         self._log(finding, by, now, status="saved", entry_id=entry.id, topic=query.topic)

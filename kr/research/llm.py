@@ -18,7 +18,7 @@ from kr.errors import SourceFailure, SourceTimeout
 from kr.models import Answer, Query, Related, kind_of
 from kr.research.decide import Lookup
 from kr.research.report import Synthesis, address_of
-from kr.research.run import Run
+from kr.research.run import ResearchRun
 from kr.text import one_line, strip_invisible
 
 logger = logging.getLogger(__name__)
@@ -181,7 +181,7 @@ def _read(path: Path) -> str:
 # --- the model
 
 
-def _complete(run: Run, system: str, user: str, *, timeout: float, temperature: float) -> str:
+def _complete(run: ResearchRun, system: str, user: str, *, timeout: float, temperature: float) -> str:
     from kr.sources.fetch import complete  # heavy
 
     config, environ = run.config.llm, run.service.environ
@@ -189,7 +189,7 @@ def _complete(run: Run, system: str, user: str, *, timeout: float, temperature: 
     return _THOUGHT.sub("", reply).strip()
 
 
-def choose(run: Run, related: Sequence[Related]) -> Lookup | None:
+def choose(run: ResearchRun, related: Sequence[Related]) -> Lookup | None:
     """Return the candidate that the model takes; None where it takes none, fails, or is not to be asked."""
     candidates = [it for it in related if it.note is None]
     asks_nobody = run.overrides.refresh or run.overrides.max_calls == 0
@@ -245,7 +245,7 @@ class Author:
     leaves an excerpt.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: ResearchRun) -> None:
         self.written: Synthesis | None = None
         self._run = run
         self._may_write = run.config.synthesis == "llm" and run.overrides.max_calls != 0

@@ -24,7 +24,7 @@ from kr.research.chain import Chain, lease
 from kr.research.decide import Lookup
 from kr.research.llm import Author, choose
 from kr.research.report import Report, build_report
-from kr.research.run import Run, known_findings
+from kr.research.run import ResearchRun, few_findings
 from kr.settings import Settings
 from kr.sources import build_source
 from kr.sources.base import Ask, Source
@@ -46,7 +46,7 @@ OTHER_WORDS = "related: what others found out about it, in other words; use: ID 
 class Miss:
     """Researches what one request wants."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: ResearchRun) -> None:
         self._run = run
         self._settings = run.service.settings
         self._environ = run.service.environ
@@ -96,7 +96,10 @@ class Miss:
         # What the working directory's files say goes before what the configuration's do.
         for folder in reversed(run.service.folders):
             aliases |= package_aliases(find_dependencies(folder, self._environ).dependencies)
-        return run.look_up({**aliases, **run.config.aliases}) if aliases else found
+        if not aliases:
+            return found
+        run.config = replace(run.config, aliases={**aliases, **run.config.aliases})
+        return run.look_up()
 
     def _research(self, found: Lookup) -> Envelope:
         run = self._run
@@ -156,16 +159,14 @@ class Miss:
         elif entry is not None and entry.is_written and report.origin == "baseline" and found.report:
             # Nobody's words are overwritten: the stale finding is given as it stands.
             results, text = replace(found.results, sources_consulted=chain.attempts), found.report
-        if status in ("degraded", "budget-exhausted") and not results.related and (others := self._others()):
-            self._run.notes.append(OTHER_WORDS)
+        if status in ("degraded", "budget-exhausted") and not results.related:
+            run = self._run
+            others = run.read(
+                lambda tx: few_findings(tx, run.query, run.config, run.clock()), list[Related]()
+            )
             results = replace(results, related=others)
+            run.notes += [OTHER_WORDS] if others else []
         return self._run.answer(status, results, text)
-
-    def _others(self) -> list[Related]:
-        run = self._run
-        return run.read(
-            lambda tx: known_findings(tx, run.query, run.config, run.config.aliases, run.clock()), []
-        )
 
     # --- step 5
 
@@ -247,7 +248,7 @@ class Miss:
             self._run.notes.append(f"export_failed: {error}")
 
 
-def _draft(run: Run, found: Lookup, report: Report, now: datetime) -> Entry:
+def _draft(run: ResearchRun, found: Lookup, report: Report, now: datetime) -> Entry:
     # A report that was carried over keeps the version and the time that its text is of; one of another major
     # version stands in for the one that was asked for, and must not take the place of its own entry.
     old = found.entry if report.origin == "baseline" else None

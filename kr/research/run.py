@@ -3,7 +3,7 @@
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
@@ -51,15 +51,10 @@ LEAVE_SECONDS = 0.5
 """How long an interrupted run waits for a writer: what it held and can't give back expires by itself."""
 
 T = TypeVar("T")
-Aliases = Mapping[str, str]
-"""Other name of a framework: its name."""
-
 SAVE_HINT = (
     "found the answer elsewhere, and it worked? Save it for the next agent with `kr save` (MCP: save_finding)"
 )
 """What an answer says that holds no report."""
-_FEW_FINDINGS = 10
-"""So few findings of a framework are named where none shares a word with the need."""
 OFFERED = "candidates: use: ID takes one of results.related, if_unsure: research has it researched; rate what worked"
 """What an answer says that offers candidates."""
 HIT_TIMEOUT = 0.2
@@ -73,47 +68,40 @@ _MOST_LESSONS = 3
 
 
 def find_served(
-    tx: Transaction, query: Query, config: KnowledgeResearch, aliases: Aliases, now: datetime
+    tx: Transaction, query: Query, config: KnowledgeResearch, now: datetime
 ) -> tuple[Candidate, Tier] | None:
     """Return the entry that is served, or that a new research stands on, and by what it matches."""
-    keys, asked = lookup_keys(query.framework, aliases), question_key(query.question)
+    keys, asked = lookup_keys(query.framework, config.aliases), question_key(query.question)
     if config.cache_match == "seed":
         rows = lookup.framework(tx, keys, question=asked)
     else:
         topic, keywords = topic_key(query.topic), keywords_key(query.topic)
         rows = lookup.served(tx, keys, topic=topic, question=asked, keywords=keywords)
-    return decide.choose(query, _judged(rows, query, config, aliases, now), config)
+    return decide.choose(query, _judged(rows, query, config, now), config)
 
 
 def find_candidates(
-    tx: Transaction, query: Query, config: KnowledgeResearch, aliases: Aliases, now: datetime
+    tx: Transaction, query: Query, config: KnowledgeResearch, now: datetime
 ) -> list[Candidate]:
     """Return the entries that may answer, best first."""
     if not config.cache_fuzzy_match:
         return []
-    keys, name = lookup_keys(query.framework, aliases), frozenset(tokens(query.framework))
+    keys, name = lookup_keys(query.framework, config.aliases), frozenset(tokens(query.framework))
     words = search_words(query.topic, " ".join(query.tags), query.question, but=name)
     found = lookup.candidates(tx, keys, words)
     scores = {row[0].id: bm25 for row, bm25 in found}
-    known = _judged([row for row, _ in found], query, config, aliases, now)
+    known = _judged([row for row, _ in found], query, config, now)
     ranked = decide.rank(query, [(it, scores[it.entry.id]) for it in known])
     is_large = bool(ranked) and lookup.count(tx, keys) > decide.MANY
     return decide.offered(ranked, most=decide.MORE if is_large else decide.FEW)
 
 
-def known_findings(
-    tx: Transaction, query: Query, config: KnowledgeResearch, aliases: Aliases, now: datetime
-) -> list[Related]:
-    """Return the framework's findings for a need that shares no word with them, the last accessed first; none where they are many.
-
-    Whoever asks knows what other words mean. Of many findings the words have to choose.
-    """
-    rows = lookup.framework(tx, lookup_keys(query.framework, aliases), question="")
-    known = _judged([row for row in rows if row[0].is_written], query, config, aliases, now)
-    if len(known) > _FEW_FINDINGS:
-        return []
-    latest = sorted(known, key=lambda it: it.entry.last_accessed, reverse=True)
-    return [it for it, _ in offers_of(tx, [it for it in latest if it.refusal is None][: decide.MORE])]
+def few_findings(tx: Transaction, query: Query, config: KnowledgeResearch, now: datetime) -> list[Related]:
+    """Return a framework's findings as they are offered, where they are few: whoever asks knows what other words mean."""
+    rows = lookup.framework(tx, lookup_keys(query.framework, config.aliases), question="")
+    found = [it for it in _judged(rows, query, config, now) if it.entry.is_written and it.refusal is None]
+    latest = sorted(found, key=lambda it: it.entry.last_accessed, reverse=True)
+    return [it for it, _ in offers_of(tx, latest)] if len(found) <= decide.MORE else []
 
 
 def offers_of(tx: Transaction, ranked: Sequence[Candidate]) -> list[tuple[Related, str]]:
@@ -124,14 +112,14 @@ def offers_of(tx: Transaction, ranked: Sequence[Candidate]) -> list[tuple[Relate
 
 
 def _judged(
-    rows: Sequence[EntryRow], query: Query, config: KnowledgeResearch, aliases: Aliases, now: datetime
+    rows: Sequence[EntryRow], query: Query, config: KnowledgeResearch, now: datetime
 ) -> list[Candidate]:
     # Aliases may part what the shipped table joins.
-    own = [row for row in rows if same_framework(row[0].framework, query.framework, aliases)]
+    own = [row for row in rows if same_framework(row[0].framework, query.framework, config.aliases)]
     return decide.judge_all(own, query.framework_version, config, now)
 
 
-class Run:
+class ResearchRun:
     """One research request under way: what the cache holds for it, what it may spend, and its answer (F1, steps 2, 3 and 9).
 
     The database is never in the way (error rows 3, 4 and 14): a request goes on without what could not be had, and names it.
@@ -229,26 +217,22 @@ class Run:
 
     # --- step 2
 
-    def look_up(self, aliases: Aliases | None = None) -> Lookup:
+    def look_up(self) -> Lookup:
         """Find the entry that is served, and the candidates where none is. One whose report is nowhere is removed."""
-        return self.attempt(
-            lambda: self._look_up(self.config.aliases if aliases is None else aliases), Lookup()
-        )
+        return self.attempt(self._look_up, Lookup())
 
-    def _look_up(self, aliases: Aliases) -> Lookup:
+    def _look_up(self) -> Lookup:
         now = self.clock()
         with self.store.read() as tx:
-            chosen = find_served(tx, self.query, self.config, aliases, now)
+            chosen = find_served(tx, self.query, self.config, now)
             served = chosen[0] if chosen and chosen[0].is_servable else None
             ranked = list[Candidate]()
             if served is None or served.entry.is_installed_excerpt:
-                ranked = find_candidates(tx, self.query, self.config, aliases, now)
+                ranked = find_candidates(tx, self.query, self.config, now)
             # Beside an excerpt of installed documentation stand the findings.
             offers = offers_of(tx, [it for it in ranked if served is None or it.entry.is_written])
         if chosen is not None:
             logger.info("%s matches by %s and is %s", chosen[0].entry.id, chosen[1], chosen[0].entry.status)
-        else:
-            logger.info("nothing is served of %s; %d may answer", self.query.framework, len(offers))
         near = {it.entry.id for it in ranked if it.is_near}
         offer = next((text for it, text in offers[:1] if it.id in near), None)
         found = self._with_report(*chosen, is_hit=served is not None) if chosen else Lookup()
@@ -288,7 +272,6 @@ class Run:
             report = reports.read_report(self.store, entry)
             known = replace(known, entry=self.read(lambda tx: entries.get(tx, entry.id), None) or entry)
         if report is None:
-            logger.info("%s has no report any more", entry.id)
             reports.drop_lost(self.store, entry)
             return Lookup()
         match = decide.match_of(self.query, known, tier, score)

@@ -31,7 +31,7 @@ from kr.requests import (
     with_overrides,
 )
 from kr.research.decide import Lookup, related_of
-from kr.research.run import Run, find_candidates, find_served
+from kr.research.run import ResearchRun, find_candidates, find_served
 from kr.settings import Settings
 from kr.store import lookup
 from kr.store.engine import Store
@@ -203,13 +203,13 @@ class ResearchService:
                 return self._refuse(data, [Problem(type="disabled", message=DISABLED)], mode=default_mode)
             if isinstance(request, LessonsInjectRequest):
                 return self._inject(request)
-            run = Run(self, request, include_report=include_report, max_tokens=max_tokens)
+            run = ResearchRun(self, request, include_report=include_report, max_tokens=max_tokens)
             return self._research(run)
         except InvalidRequest as error:
             return self._refuse(data, validation_problems(error.fields), mode=default_mode)
 
     @staticmethod
-    def _research(run: Run) -> Envelope:
+    def _research(run: ResearchRun) -> Envelope:
         """Answer from the cache, else from what is to be found out. Raises ``InvalidRequest`` for a named entry that can't be served."""
         found, wanted = Lookup(), run.overrides.use
         try:
@@ -248,15 +248,11 @@ class ResearchService:
             error=in_one_line(problems),
             **known,
         )
-        self.keep_row(row)
-        return envelope
-
-    def keep_row(self, row: RequestRow) -> None:
-        """Keep the row of a request that was refused."""
         try:
             self.store.change(lambda tx: lookup.log_request(tx, row), scope=None)
         except StoreError as error:
             logger.warning("%s", error)
+        return envelope
 
     def _inject(self, request: LessonsInjectRequest) -> Envelope:
         from kr.lessons.file import open_lessons  # heavy
@@ -278,8 +274,8 @@ class ResearchService:
             raise InvalidRequest(FieldError("mode", "only a research request can be explained"))
         query, config = request.research_query, self.settings.knowledge_research
         with self.store.read() as tx:
-            first, tier = find_served(tx, query, config, config.aliases, self.clock()) or (None, None)
-            offered = find_candidates(tx, query, config, config.aliases, self.clock())
+            first, tier = find_served(tx, query, config, self.clock()) or (None, None)
+            offered = find_candidates(tx, query, config, self.clock())
             hashes = [it.entry.sha256 for it in [*filter(None, [first]), *offered]]
             texts = lookup.texts(tx, hashes) if hashes else {}
         if first is not None:  # with the score that it has among the others

@@ -175,11 +175,7 @@ def test_verbose_tells_what_is_done(project: Project, context7: StandIn) -> None
 
     miss, hit = told("-v"), told("-v")
     assert [line.split(":")[0] for line in miss] == ["info"] * len(miss)
-    for part in (
-        "nothing is served of vue; 0 may answer",
-        "asking context7",
-        "context7: success after ",
-    ):
+    for part in ("asking context7", "context7: success after "):
         assert any(part in line for line in miss), (part, miss)
     assert hit == ["info: vue-repeatable-options matches by framework+topic+tags and is fresh"]
     assert told() == []

@@ -28,7 +28,7 @@ def test_what_an_interrupted_call_reserved_is_given_back(tmp_path: Path) -> None
             interrupter = Interrupter(number)
             with suppress(KeyboardInterrupt), interrupter.watching():
                 chain.reserve()
-            chain.give_back("context7")
+            chain.give_back()
             with app.store.read() as tx:
                 assert ledger.reserved(tx, "s-1", "3-1") == 0
             if interrupter.left > 0:

@@ -229,14 +229,14 @@ def test_junk_takes_nobodys_place(project: Project) -> None:
 def test_few_findings_are_named_where_no_source_answers_and_no_word_is_shared(project: Project) -> None:
     other = {"topic": "sigterm hang", "tags": ["sigterm"], "question": "Why does SIGTERM hang?"}
     assert ask(project, **other)["results"]["related"] == []
-    for number in range(10):
+    for number in range(5):
         keep(project, f"graceful end number {number}", origin="finding", written_by="agent:a")
         project.clock.pass_days(0.01)
     answer = ask(project, **other, refresh=True)
     assert answer["status"] == "degraded"
     named = [row["id"] for row in answer["results"]["related"]]
-    assert named == [f"vue-graceful-end-number-{number}" for number in (9, 8, 7, 6, 5)]
+    assert named == [f"vue-graceful-end-number-{number}" for number in (4, 3, 2, 1, 0)]
     assert OTHER_WORDS in answer["results"]["degradation_notes"]
     assert project.sql("SELECT candidates FROM requests WHERE candidates IS NOT NULL") == []
-    keep(project, "graceful end number 10", origin="finding", written_by="agent:a")
+    keep(project, "graceful end number 5", origin="finding", written_by="agent:a")
     assert ask(project, **other, refresh=True)["results"]["related"] == []

@@ -178,7 +178,7 @@ def test_a_fallback_that_was_in_the_chain_is_not_asked_twice(world: World) -> No
     assert sum(seen.path == "/search" for seen in web.requests()) == 1
 
 
-def test_a_source_that_keeps_failing_is_left_alone_and_probed_later(world: World) -> None:
+def test_a_source_that_keeps_failing_is_left_alone_and_asked_again_after_its_pause(world: World) -> None:
     world.project.env["KR_SOURCES"] = "[context7]"
     failing = world.context7(Scenario(raw=Raw(status=500)))
     for number in range(3):
@@ -274,19 +274,6 @@ def test_secrets_stay_out_of_answer_report_log_and_database(
     assert secret not in world.project.report(answer)
     world.project.sql("PRAGMA wal_checkpoint(TRUNCATE)")
     assert secret.encode() not in world.project.database.read_bytes()
-
-
-def test_an_interrupted_or_unmade_probe_is_given_back(world: World) -> None:
-    world.project.env["KR_SOURCES"] = "[context7]"
-    world.context7(Scenario(raw=Raw(status=429, headers={"retry-after": "60"})))
-    world.ask()
-    world.project.clock.pass_days(61 / 86400)
-    world.context7()
-    assert (
-        world.ask(topic="slots", tags=["slots"], config_overrides={"max_calls": 0})["status"]
-        == "budget-exhausted"
-    )
-    assert world.ask(topic="watchers", tags=["watchers"])["status"] == "success"
 
 
 def test_what_gives_orders_to_its_reader_is_left_out_of_a_sources_answer(world: World) -> None:

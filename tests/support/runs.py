@@ -2,12 +2,12 @@
 
 from kr.app import App
 from kr.requests import ResearchRequest, parse_request
-from kr.research.run import Run
+from kr.research.run import ResearchRun
 from tests.support.program import request
 
 
-def run_of(app: App) -> Run:
+def run_of(app: App) -> ResearchRun:
     """Make a run of ``request()``."""
     parsed = parse_request(request())
     assert isinstance(parsed, ResearchRequest)
-    return Run(app.research, parsed)
+    return ResearchRun(app.research, parsed)

@@ -22,42 +22,6 @@ from kr.report import (
 )
 
 MARK = "[Based on stale cache, re-research recommended]"
-TODAY = date(2026, 10, 1)
-REPORT = """\
-# vue - slots
-
-**Framework:** vue
-**Version:** 3.5
-**Research Date:** 2026-02-07
-**Confidence:** high
-**Sources:** https://vuejs.org/
-
-## Summary
-
-> A slot is a place.
-
-## Details
-
-```sh
-## not a heading
-```
-
-## Code Examples
-
-None.
-
-## Caveats & Version-Specific Notes
-
-Notes by kr:
-
-- Question: What is a slot?
-- Confidence: high, from Context7.
-
-## Source Attribution
-
-- Source 1: https://vuejs.org/ (via context7)
-"""
-QUERY = Query(framework="vue", framework_version="4", topic="named slots", tags=(), question="What?")
 HEADER = {
     "Framework": "vue",
     "Version": "3.5",
@@ -65,7 +29,19 @@ HEADER = {
     "Confidence": "high",
     "Sources": "https://vuejs.org/",
 }
-NAMES = ("Summary", "Details", "Code Examples", "Caveats & Version-Specific Notes", "Source Attribution")
+SECTIONS = {
+    "Summary": "> A slot is a place.",
+    "Details": "```sh\n## not a heading\n```",
+    "Code Examples": "None.",
+    "Caveats & Version-Specific Notes": "Notes by kr:\n\n- Question: What is a slot?\n- Confidence: high, from Context7.",
+    "Source Attribution": "- Source 1: https://vuejs.org/ (via context7)",
+}
+CAVEATS = "Caveats & Version-Specific Notes"
+LINES = [*(f"**{name}:** {value}" for name, value in HEADER.items())]
+REPORT = "\n\n".join(
+    ["# vue - slots", "\n".join(LINES), *(f"## {name}\n\n{body}" for name, body in SECTIONS.items())]
+)
+REPORT += "\n"
 BODIES = st.lists(st.sampled_from(["a", "", "> b", "```\n## c\n```", "# d", "~~~\n## e\n~~~"]), max_size=4)
 
 
@@ -75,8 +51,9 @@ def parsed(text: str = REPORT) -> ParsedReport:
     return found
 
 
-def carry(old: str, *notes: str, query: Query = QUERY) -> str:
-    return carried_over(old, query, TODAY, notes)
+def carry(old: str, *notes: str) -> str:
+    query = Query(framework="vue", framework_version="4", topic="named slots", tags=(), question="What?")
+    return carried_over(old, query, date(2026, 10, 1), notes)
 
 
 # --- the template
@@ -84,44 +61,35 @@ def carry(old: str, *notes: str, query: Query = QUERY) -> str:
 
 def test_a_report_has_the_seeds_header_and_sections() -> None:
     found = parsed()
-    assert (found.title, dict(found.header)) == ("# vue - slots", HEADER)
-    assert tuple(found.sections) == NAMES
-    assert found.sections["Details"] == "```sh\n## not a heading\n```"
+    assert (found.title, dict(found.header), dict(found.sections)) == ("# vue - slots", HEADER, SECTIONS)
+    assert [*found.sections] == [*SECTIONS]
     assert render_report(found) == REPORT
 
 
 @given(st.tuples(*[BODIES.map("\n".join)] * 5))
 def test_what_is_written_is_read_again(bodies: tuple[str, ...]) -> None:
-    sections = {name: body.strip("\n") for name, body in zip(NAMES, bodies, strict=True)}
+    sections = {name: body.strip("\n") for name, body in zip(SECTIONS, bodies, strict=True)}
     report = ParsedReport(title="# a - b", header=HEADER, sections=sections)
     assert parse_report(render_report(report)) == report
+
+
+@pytest.mark.parametrize("line", [*LINES, *(f"## {name}" for name in SECTIONS)])
+def test_a_line_that_is_missing_twice_there_or_another_makes_it_none(line: str) -> None:
+    assert REPORT.count(line) == 1
+    for other in ("", f"{line}\n\n{line}", line.replace(line[2:6], "other")):
+        assert parse_report(REPORT.replace(line, other)) is None
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("# vue - slots", "## vue - slots"),
-        ("# vue - slots", "# "),
         ("# vue - slots", "#vue - slots"),
-        ("**Version:** 3.5\n", ""),
-        ("**Version:** 3.5\n", "**Version:** 3.5\n**Version:** 3.5\n"),
-        ("**Version:** 3.5\n", "**Version:** 3.5\n\n"),
-        ("**Version:** 3.5\n", "**Versions:** 3.5\n"),
-        ("**Version:** 3.5\n", "**Version:** 3.5\nmore\n"),
-        ("**Framework:** vue\n**Version:** 3.5\n", "**Version:** 3.5\n**Framework:** vue\n"),
-        ("## Details\n", ""),
-        ("## Details\n", "## Detail\n"),
-        ("## Details\n", "## Details\n\n## Details\n"),
-        ("## Code Examples\n\nNone.\n\n", ""),
         ("```\n\n## Code", "\n\n## Code"),
-        ("## Source Attribution", "## Sources"),
-        ("## Caveats & Version-Specific Notes", "## Caveats"),
         ("\n\n**Framework", "\n**Framework"),
     ],
 )
 def test_what_differs_from_the_template_is_none(old: str, new: str) -> None:
-    assert old in REPORT
-    assert parse_report(REPORT.replace(old, new, 1)) is None
+    assert parse_report(REPORT.replace(old, new)) is None
 
 
 def test_a_title_is_one_harmless_line() -> None:
@@ -138,9 +106,7 @@ def test_a_title_is_one_harmless_line() -> None:
         *((f"**Confidence:** {level}", level) for level in ("high", "medium", "low")),
         ("**confidence**: HIGH", "high"),
         ("- Confidence: *Medium*", "medium"),
-        ("Confidence low", "low"),
         ("**Confidence:** lower", None),
-        ("**Confidence:** good", None),
         ("", None),
     ],
 )
@@ -158,7 +124,6 @@ def test_who_wrote_a_text_is_told_by_its_attribution() -> None:
     finding = REPORT.replace("- Source 1:", "- Written by: agent:s-1\n- Source 1:")
     assert is_finding(finding)
     assert is_by_hand(finding)
-    assert not is_finding(REPORT)
     assert not is_by_hand(REPORT)
     assert not is_finding(REPORT.replace("None.", "- Written by: me"))
     assert is_by_hand("just a note")
@@ -168,7 +133,6 @@ def test_who_wrote_a_text_is_told_by_its_attribution() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "origin"),
     [
-        ("> A slot", "> A slot", "researched"),
         ("> A slot is a place.", PLACEHOLDER_MARK, "placeholder"),
         ("> A slot", f"{MARK}\n\n> A slot", "baseline"),
         ("> A slot", f"> {MARK}\n> A slot", "researched"),
@@ -179,55 +143,39 @@ def test_who_wrote_a_text_is_told_by_its_attribution() -> None:
     ],
 )
 def test_a_reports_words_say_what_it_was_made_from(old: str, new: str, origin: str) -> None:
-    assert origin_of(REPORT.replace(old, new, 1)) == origin
+    assert origin_of(REPORT.replace(old, new)) == origin
 
 
 def test_an_excerpt_of_installed_documentation_is_fresh_for_a_day() -> None:
-    at = datetime.fromisoformat("2026-10-01T12:00:00+00:00")
-    assert fresh_until("installed", "2026-10-01T12:00:00.000000Z") == at + timedelta(days=1)
-    for kind, when in (("installed", None), ("installed", "soon"), ("researched", "2026-10-01")):
-        assert fresh_until(kind, when) is None  # type: ignore[arg-type]
+    when = "2026-10-01T12:00:00.000000Z"
+    assert fresh_until("installed", when) == datetime.fromisoformat(when) + timedelta(days=1)
+    assert fresh_until("installed", "soon") is fresh_until("researched", when) is None
 
 
 # --- a stale report that stands in
 
 
 def test_an_older_report_stands_in_with_its_version_date_and_sources() -> None:
-    carried = parsed(carry(REPORT, "context7: timeout"))
+    text = carry(REPORT, "context7: timeout")
+    carried = parsed(text)
     assert carried.title == "# vue - named slots"
     assert dict(carried.header) == {**HEADER, "Confidence": "low"}
-    for name in ("Details", "Code Examples", "Source Attribution"):
-        assert carried.sections[name] == parsed().sections[name]
-    assert carried.sections["Summary"] == f"{MARK}\n\n> A slot is a place."
-    assert carried.sections["Caveats & Version-Specific Notes"] == (
+    changed = {"Summary": f"{MARK}\n\n> A slot is a place.", CAVEATS: carried.sections[CAVEATS]}
+    assert dict(carried.sections) == SECTIONS | changed
+    assert carried.sections[CAVEATS] == (
         "Notes on this copy:\n\n"
         "- Confidence: low, since no source answered and an older report stands in.\n"
         "- The text was researched on 2026-02-07 for version 3.5; on 2026-10-01 version 4 was asked for.\n"
         "- context7: timeout\n\n"
         "Notes by kr:\n\n- Question: What is a slot?"
     )
-
-
-def test_carried_over_twice_it_is_as_it_was() -> None:
-    once = carry(REPORT, "context7: timeout")
-    assert carry(once, "deepwiki: refused") == once
-    bare = parsed(
-        carry(
-            REPORT.replace(
-                "Notes by kr:\n\n- Question: What is a slot?\n- Confidence: high, from Context7.", ""
-            )
-        )
-    )
-    assert bare.sections["Caveats & Version-Specific Notes"].startswith(
-        "Notes on this copy:\n\n- Confidence: low"
-    )
+    assert carry(text, "deepwiki: refused") == text
 
 
 @pytest.mark.parametrize(
     ("old", "kept"),
     [
         ("# by hand\n\nSet it.\n", "> **by hand**"),
-        (f"{MARK}\n\nSet it.\n", "> Set it."),
         (f"> > {MARK}  \n\nSet it.\n", "> Set it."),
         (REPORT.replace("## Details", "## More <b>details</b>"), "> **More details**"),
     ],
@@ -238,26 +186,17 @@ def test_a_text_that_kr_would_not_have_written_is_quoted_whole(old: str, kept: s
     assert told.startswith("From the earlier report:\n\n")
     assert kept in told
     assert MARK not in told
-    assert "<b>" not in told
     assert carried.sections["Summary"].startswith(MARK)
-    assert carried.header["Sources"] == "none"
-    is_report = "3.5" in old
-    assert carried.header["Version"] == "unknown"
-    assert carried.header["Research Date"] == ("2026-02-07" if is_report else "unknown")
-    when = "on 2026-02-07" if is_report else "at an unknown date"
-    assert (
-        f"- The text was researched {when} for version unknown; "
-        in carried.sections["Caveats & Version-Specific Notes"]
-    )
+    date_of = "2026-02-07" if "3.5" in old else "unknown"
+    header = {"Version": "unknown", "Research Date": date_of, "Sources": "none"}
+    assert {name: carried.header[name] for name in header} == header
+    when = "at an unknown date" if date_of == "unknown" else f"on {date_of}"
+    assert f"- The text was researched {when} for version unknown; " in carried.sections[CAVEATS]
 
 
-@given(
-    st.sampled_from(["word " * 200, "行" * 300, "<" * 500, "`" * 99, "```\nx = 1\n```", "", "> > a"]),
-    st.integers(1, 4_000),
-    st.booleans(),
-)
-def test_what_stands_in_takes_at_most_256_kib(line: str, lines: int, is_of_template: bool) -> None:
-    body = "\n".join([line] * lines)
+@given(st.sampled_from(["word " * 200, "行" * 300, "<" * 500, "`" * 99, "```\nx = 1\n```"]), st.booleans())
+def test_what_stands_in_takes_at_most_256_kib(line: str, is_of_template: bool) -> None:
+    body = "\n".join([line] * 4_000)
     carried = carry(REPORT.replace("None.", body) if is_of_template else f"# by hand\n\n{body}")
     assert len(carried.encode()) <= 256 * 1024
     assert parsed(carried).sections["Summary"].startswith(MARK)

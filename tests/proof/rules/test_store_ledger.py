@@ -12,20 +12,11 @@ from kr.store import ledger
 from kr.store.engine import Store
 from tests.support.stores import NOW, call, sql
 
-SOME = settings(
-    max_examples=20,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+SOME = settings(max_examples=20, suppress_health_check=list(HealthCheck))
 OWNERS = st.sampled_from(["a", "b", "c"])
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from(["reserve", "reserve", "reserve", "settle", "fail", "release", "renew"]),
-        OWNERS,
-        st.sampled_from([0, 0, 1, 7, 15]),
-    ),
-    max_size=14,
-)
+DEEDS = st.sampled_from(["reserve", "reserve", "reserve", "settle", "fail", "release", "renew"])
+STEPS = st.lists(st.tuples(DEEDS, OWNERS, st.sampled_from([0, 0, 1, 7, 15])), max_size=14)
+TURNS = st.tuples(st.sampled_from(["acquire", "acquire", "release"]), OWNERS, st.sampled_from([0, 4, 10]))
 
 
 def later(seconds: float) -> datetime:
@@ -73,14 +64,11 @@ def test_a_story_is_charged_what_was_reserved_and_never_more_than_its_limit(
             assert ledger.reserved(tx, "s", "1-1") == len(held)
             assert ledger.spent(tx, "s", "1-1") == charged
             assert ledger.spent(tx, "s", "1-2") == ledger.spent(tx, "t", "1-1") == 0
-    if limit is not None and not is_late:
-        assert charged <= limit
+    assert limit is None or is_late or charged <= limit
 
 
 def test_a_call_is_written_down_with_all_that_is_known_of_it(store: Store) -> None:
-    told = call(
-        outcome="success", duration_ms=12, url="https://a.example/", reason="r", charged=True, answer_tokens=7
-    )
+    told = call(duration_ms=12, url="https://a.example/", reason="r", charged=True, answer_tokens=7)
     with store.write() as tx:
         ledger.record_call(tx, None, told)
         ledger.record_call(tx, None, call(outcome="timeout"))
@@ -93,55 +81,34 @@ def test_a_call_is_written_down_with_all_that_is_known_of_it(store: Store) -> No
     ]
 
 
-# --- a lease
-
-
 @SOME
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["acquire", "renew", "release"]),
-            st.sampled_from("kl"),
-            OWNERS,
-            st.sampled_from([0, 4, 10]),
-        ),
-        max_size=12,
-    )
-)
+@given(st.lists(TURNS, max_size=12))
 def test_one_owner_at_a_time_has_a_lease_until_it_lets_go_or_its_time_is_over(
-    store: Store, steps: list[tuple[str, str, str, int]]
+    store: Store, turns: list[tuple[str, str, int]]
 ) -> None:
     with store.write() as tx:
         tx.execute("DELETE FROM leases")
-    held: dict[str, tuple[str, float]] = {}
-    seconds = 0.0
-    for what, key, owner, pause in steps:
+        assert ledger.acquire_lease(tx, "another question", "d", now=NOW, ttl=1000)
+    who, end, seconds = "", 0.0, 0.0
+    for what, owner, pause in turns:
         seconds += pause
-        who, end = held.get(key, ("", 0.0))
-        is_alive = end > seconds
         with store.write() as tx:
-            if what == "acquire":
-                assert ledger.acquire_lease(tx, key, owner, now=later(seconds), ttl=10) == (
-                    not is_alive or who == owner
-                )
-                held = {it: row for it, row in held.items() if row[1] > seconds}
-                held.setdefault(key, (owner, 0.0))
-                if held[key][0] == owner:
-                    held[key] = (owner, seconds + 10)
-            else:
-                assert ledger.release_lease(tx, key, owner) == (who == owner)
-                if who == owner:
-                    del held[key]
+            if what == "release":
+                assert ledger.release_lease(tx, "k", owner) == (who == owner)
+                who = "" if who == owner else who
+                continue
+            is_won = not who or who == owner or end <= seconds
+            assert ledger.acquire_lease(tx, "k", owner, now=later(seconds), ttl=10) == is_won
+            if is_won:
+                who, end = owner, seconds + 10
 
 
 # --- a breaker
 
 
-def fail(store: Store, at: datetime, **given: Any) -> ledger.Circuit:
+def fail(store: Store, at: datetime, failures: int = 1, **given: Any) -> ledger.Circuit:
     with store.write() as tx:
-        return ledger.record_failure(
-            tx, "a", "no", now=at, failures=given.pop("failures", 1), pause_seconds=60, **given
-        )
+        return ledger.record_failure(tx, "a", "no", now=at, failures=failures, pause_seconds=60, **given)
 
 
 def admits(store: Store, at: datetime, source: str = "a") -> bool:
@@ -156,7 +123,7 @@ def test_a_pause_is_what_the_source_asks_for_from_a_second_to_an_hour(
     store: Store, retry_after: float | None, seconds: int
 ) -> None:
     opened = fail(store, NOW, retry_after=retry_after)
-    assert opened.open_until == f"{NOW + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S.%fZ}"
+    assert opened.open_until == f"{later(seconds):%Y-%m-%dT%H:%M:%S.%fZ}"
     assert not admits(store, later(seconds - 0.001))
     assert admits(store, later(seconds))
 
@@ -172,7 +139,7 @@ def test_a_pause_doubles_with_each_opening_to_a_quarter_of_an_hour(store: Store)
     assert pauses == [60, 120, 240, 480, *[900] * 36]
 
 
-@pytest.mark.parametrize("failures", [1, 2, 3, 5])
+@pytest.mark.parametrize("failures", [1, 3])
 def test_so_many_failures_in_a_row_open_it_and_a_success_begins_anew(store: Store, failures: int) -> None:
     for _ in range(2):
         for number in range(1, failures + 1):
@@ -182,8 +149,7 @@ def test_so_many_failures_in_a_row_open_it_and_a_success_begins_anew(store: Stor
         assert not admits(store, NOW)
         assert admits(store, NOW, source="b")
         with store.write() as tx:
-            assert [it.source for it in ledger.circuits(tx)] == ["a"]
-            assert ledger.circuit(tx, "a").last_error == "no"
+            assert [(it.source, it.last_error) for it in ledger.circuits(tx)] == [("a", "no")]
             ledger.record_success(tx, "a")
             assert ledger.circuits(tx) == []
 
@@ -193,22 +159,16 @@ def test_after_a_pause_one_asks_and_the_others_wait_for_what_becomes_of_it(store
     assert admits(store, later(60))
     assert not admits(store, later(89.9))
     assert admits(store, later(90))
-    assert not admits(store, later(92))
     with store.write() as tx:
         ledger.release_probe(tx, "a")
-        assert ledger.circuit(tx, "a").probe_until is None
     assert admits(store, later(92))
     assert fail(store, later(93)).probe_until is None
     assert not admits(store, later(93 + 119))
 
 
 def test_a_breaker_that_is_off_never_opens(store: Store) -> None:
-    for retry_after in (None, 60.0):
-        assert fail(store, NOW, failures=0, retry_after=retry_after).open_until is None
+    assert fail(store, NOW, failures=0, retry_after=60.0).open_until is None
     assert admits(store, NOW)
-
-
-# --- what was learned
 
 
 def test_what_was_learned_of_a_framework_is_kept_under_all_of_its_names(store: Store) -> None:
@@ -218,14 +178,11 @@ def test_what_was_learned_of_a_framework_is_kept_under_all_of_its_names(store: S
         ledger.learn_library(tx, "vue", Learned(repository="vuejs/core"), now=later(1))
         ledger.learn_library(tx, "vue", Learned(), now=later(2))
         known = ledger.library(tx, "VUE")
-        assert known == Learned(
-            library_id="/vuejs/core",
-            versions=("v3", "v2"),
-            repository="vuejs/core",
-            learned_at="2026-10-01T12:00:01.000000Z",
+        assert known is not None
+        assert (known.library_id, known.versions, known.repository) == (
+            "/vuejs/core",
+            ("v3", "v2"),
+            "vuejs/core",
         )
-        ledger.learn_library(tx, "vue", Learned(library_id="/vuejs/vue"), now=later(3))
-        renewed = ledger.library(tx, "vue")
-        assert renewed is not None
-        assert (renewed.library_id, renewed.versions, renewed.repository) == ("/vuejs/vue", (), "vuejs/core")
+        assert known.learned_at == "2026-10-01T12:00:01.000000Z"
         assert ledger.library(tx, "react") is None
