@@ -1,8 +1,8 @@
-"""What stands before ``kr serve``: who may call, who signed in on the page, and how much at once.
+"""What stands before ``kr serve``: who may call, and who signed in on the page.
 
 A request is refused, in this order, for a ``Host`` that is no name of this server or an ``Origin`` of another site (403:
 a web page in the user's browser cannot call it, not even under a name of its own that it lets point here), without the
-token (401), for a body that is too large (413), and when too many are at work (429).
+token (401), and for a body that is too large (413).
 
 There are two tokens: ``KR_TOKEN``, which agents have too, lets use a server outside loopback; ``KR_REVIEW_TOKEN``, which people alone
 have, lets review as well, under a name. The cookie of a browser holds a random id; what that allows stands in this process alone, so
@@ -33,7 +33,6 @@ PROBLEM = "application/problem+json"
 """The media type of an error that is no envelope (RFC 9457)."""
 
 MAX_BODY = LIMIT
-RETRY_AFTER = {"Retry-After": "1"}
 SIGN_IN = "/sign-in"
 COOKIE = "kr_session"
 USE_SECONDS = 30 * 24 * 60 * 60
@@ -65,7 +64,6 @@ class Policy:
 
     names: Collection[str]
     token: str | None
-    max_requests: int
     review_token: str | None = None
 
 
@@ -116,7 +114,6 @@ class Access:
         self._policy = policy
         self._sessions = sessions
         self._count = count
-        self._at_work = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -147,25 +144,13 @@ class Access:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer: ASGIApp | None = self._refusal(scope)
-        if answer is None and scope["path"] == _HEALTH:
-            answer = self._app
-        if answer is not None:
-            await answer(scope, receive, send)
-            return
-        # Before the request takes a place: bodies that never come must not keep others out.
-        body = await _read_body(receive)
-        if body is None:
-            too_large = problem(413, f"a body is at most {MAX_BODY} bytes", {"Connection": "close"})
-            await too_large(scope, receive, send)
-        elif self._at_work >= self._policy.max_requests:
-            busy = problem(429, f"{self._at_work} requests are at work; try again", RETRY_AFTER)
-            await busy(scope, receive, send)
-        else:
-            self._at_work += 1
-            try:
-                await self._app(scope, _replay(body, receive), send)
-            finally:
-                self._at_work -= 1
+        if answer is None:
+            body = await _read_body(receive)
+            if body is None:
+                answer = problem(413, f"a body is at most {MAX_BODY} bytes", {"Connection": "close"})
+            else:
+                answer, receive = self._app, _replay(body, receive)
+        await answer(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers, path = Headers(scope=scope), scope["path"]

@@ -25,9 +25,9 @@ from kr import __version__, schemas
 from kr.errors import KrError, Overloaded
 from kr.models import IfUnsure, ShownStatus, to_plain
 from kr.requests import read_document
-from kr.server.access import MAX_BODY, PROBLEM, RETRY_AFTER, Access, Policy, Sessions, problem
+from kr.server.access import MAX_BODY, PROBLEM, Access, Policy, Sessions, problem
 from kr.server.mcp import create_mcp_server
-from kr.server.page.router import page_router
+from kr.server.page import page_router
 from kr.server.worker import Workers
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many.")]
@@ -98,7 +98,7 @@ def create_http_app(workers: Workers, policy: Policy) -> Access:
         totals = _Totals(await workers.run(workers.app.stats))
         return Response(generate_latest(counts) + generate_latest(totals), media_type=_EXPOSITION)
 
-    api.mount("/static", StaticFiles(packages=[("kr.server.page", "static")]))
+    api.mount("/static", StaticFiles(packages=[("kr.server", "static")]))
     api.include_router(page_router(workers, sessions), include_in_schema=False)
     return Access(api, policy, sessions, partial(_count, seconds))
 
@@ -244,7 +244,7 @@ async def _failed(_request: Request, error: Exception) -> Response:
     """Make the answer for an error that is no envelope."""
     match error:
         case KrError():
-            headers = RETRY_AFTER if isinstance(error, Overloaded) else None
+            headers = {"Retry-After": "1"} if isinstance(error, Overloaded) else None
             return problem(error.http_status, str(error), headers)
         case HTTPException():
             return problem(error.status_code, error.detail, error.headers)

@@ -13,10 +13,7 @@ from kr.app import App
 from kr.errors import ConfigError
 from kr.server.access import Policy
 from kr.server.http import create_http_app
-from kr.server.worker import Workers
-
-MAX_REQUESTS = 128
-"""Requests at work at the same time, each in a thread of its own: a hit must not wait behind researches that take minutes."""
+from kr.server.worker import MAX_CALLS, Workers
 
 DRAIN_SECONDS = 20
 """That requests may take after SIGTERM; then they are cancelled."""
@@ -35,7 +32,8 @@ def serve(app: App, host: str, port: int, names: Sequence[str], environ: Mapping
     logging.getLogger("kr.server").setLevel(logging.INFO)  # who was answered what
     with _listen(host, port) as listener:
         config = uvicorn.Config(
-            create_http_app(Workers(app, workers=MAX_REQUESTS), policy),
+            # Each call in a thread of its own: a hit must not wait behind researches that take minutes.
+            create_http_app(Workers(app, workers=MAX_CALLS), policy),
             http="h11",
             ws="none",
             log_config=None,
@@ -83,7 +81,7 @@ def make_policy(
     known = {"localhost", host.lower(), *(name.lower().rstrip(".") for name in names)}
     if not is_private:
         known.add(socket.gethostname().lower())
-    return Policy(names=known, token=token, review_token=review_token, max_requests=MAX_REQUESTS)
+    return Policy(names=known, token=token, review_token=review_token)
 
 
 def is_loopback(host: str) -> bool:

@@ -16,8 +16,8 @@ T = TypeVar("T")
 Notify = Callable[[str], Coroutine[Any, Any, None]]
 """Takes the step that begins, in one line."""
 
-MAX_WAITING = 128
-"""Calls that may wait for a thread. An MCP call outlives the HTTP request that brought it, so these need a bound of their own."""
+MAX_CALLS = 128
+"""Calls that may be at work, or wait for a thread, at the same time."""
 
 _NOTIFY: contextvars.ContextVar[Callable[[str], object] | None] = contextvars.ContextVar(
     "kr_notify", default=None
@@ -35,26 +35,26 @@ def notify_client(step: str) -> None:
 class Workers:
     """One ``App``, and the threads that use it at the same time."""
 
-    def __init__(self, app: App, *, workers: int) -> None:
+    def __init__(self, app: App, *, workers: int, max_calls: int = MAX_CALLS) -> None:
         self.app = app
-        self._max_pending = workers + MAX_WAITING
-        self._pending = 0
+        self._max_calls = max_calls
+        self._calls = 0
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="kr-worker")
 
     async def run(self, work: Callable[[], T], *, notify: Notify | None = None) -> T:
         """Do ``work`` in a thread; what it raises is raised here. ``notify`` gets its steps.
 
         When the caller is cancelled the work is too, and has given back leases and reservations before the caller goes on.
-        Raises ``Overloaded`` where too many wait already.
+        Raises ``Overloaded`` where there are too many calls already.
         """
-        if self._pending >= self._max_pending:
-            raise Overloaded(f"{MAX_WAITING} calls wait for a worker already; try again")
+        if self._calls >= self._max_calls:
+            raise Overloaded(f"{self._calls} requests are at work; try again")
         cancellation = Cancellation()
         context = contextvars.copy_context()
         if notify is not None:
             loop = asyncio.get_running_loop()
             context.run(_NOTIFY.set, lambda step: asyncio.run_coroutine_threadsafe(notify(step), loop))
-        self._pending += 1
+        self._calls += 1
         job = self._threads.submit(context.run, cancellation.run, work)
         ended = asyncio.wrap_future(job)
         try:
@@ -67,4 +67,4 @@ class Workers:
                     ended.exception()  # nobody waits for it: else asyncio would log it
             raise
         finally:
-            self._pending -= 1
+            self._calls -= 1

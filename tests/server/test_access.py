@@ -1,4 +1,4 @@
-"""What ``Access`` does that a whole server shows only after a long wait: bodies that don't come, too much at once."""
+"""What stands before the operations, where a whole server shows it only after a long wait: large bodies, too many calls."""
 
 import threading
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from kr.errors import Overloaded
 from kr.server.access import Access, Policy, Sessions
-from kr.server.worker import MAX_WAITING, Workers
+from kr.server.worker import Workers
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -38,7 +38,7 @@ async def call(
 
 
 def access_to(app: Any, **policy: Any) -> Access:
-    allowed = Policy(names={"localhost"}, **{"token": None, "max_requests": 2, **policy})
+    allowed = Policy(names={"localhost"}, **{"token": None, **policy})
     return Access(app, allowed, Sessions(allowed), lambda *_: None)
 
 
@@ -66,47 +66,6 @@ def test_a_body_is_counted_while_it_comes() -> None:
     assert status(anyio.run(call, access_to(echo), *chunks)) == 413
 
 
-def test_one_request_more_than_is_worked_on_is_told_to_come_again() -> None:
-    release = anyio.Event()
-
-    async def busy(_scope: Scope, _receive: Receive, send: Send) -> None:
-        await release.wait()
-        await echo(_scope, _receive, send)
-
-    async def crowd() -> None:
-        access = access_to(busy)
-        answers: list[list[Message]] = []
-
-        async def one() -> None:
-            answers.append(await call(access, part(b"")))
-
-        async with anyio.create_task_group() as group:
-            for _ in range(3):
-                group.start_soon(one)
-            await anyio.wait_all_tasks_blocked()
-            (refused,) = answers
-            assert status(refused) == 429
-            assert (b"retry-after", b"1") in refused[0]["headers"]
-            release.set()
-        assert [status(answer) for answer in answers[1:]] == [200, 200]
-        assert status(await call(access, part(b""))) == 200
-
-    anyio.run(crowd)
-
-
-def test_bodies_that_do_not_come_keep_nobody_out() -> None:
-    async def crowd() -> None:
-        access = access_to(echo)
-        async with anyio.create_task_group() as group:
-            for _ in range(3):
-                group.start_soon(call, access)
-            await anyio.wait_all_tasks_blocked()
-            assert status(await call(access, part(b""))) == 200
-            group.cancel_scope.cancel()
-
-    anyio.run(crowd)
-
-
 def test_a_credential_that_is_no_text_is_a_wrong_one() -> None:
     async def ask() -> list[Message]:
         access = access_to(echo, token="x" * 16)
@@ -115,14 +74,14 @@ def test_a_credential_that_is_no_text_is_a_wrong_one() -> None:
     assert status(anyio.run(ask)) == 401
 
 
-def test_no_more_calls_wait_for_a_worker_than_a_bounded_number() -> None:
+def test_no_more_calls_are_taken_than_a_bounded_number() -> None:
     no_app: Any = object()
     release = threading.Event()
 
     async def crowd() -> None:
-        workers = Workers(no_app, workers=1)
+        workers = Workers(no_app, workers=1, max_calls=3)
         async with anyio.create_task_group() as group:
-            for _ in range(1 + MAX_WAITING):
+            for _ in range(3):
                 group.start_soon(workers.run, release.wait)
             await anyio.wait_all_tasks_blocked()
             try:

@@ -137,9 +137,11 @@ def listening(app: Access) -> Iterator[Served]:
 def serving_here(project: Project, token: str | None = TOKEN, *, max_requests: int = 16) -> Iterator[Served]:
     """Serve a project from this process: what ``kr serve`` does, without its start."""
     project.clock.now = datetime.now(UTC)
-    policy = Policy(names=("127.0.0.1",), token=token, max_requests=max_requests)
-    with project.app() as app, listening(create_http_app(Workers(app, workers=4), policy)) as served:
-        yield served
+    policy = Policy(names=("127.0.0.1",), token=token)
+    with project.app() as app:
+        workers = Workers(app, workers=4, max_calls=max_requests)
+        with listening(create_http_app(workers, policy)) as served:
+            yield served
 
 
 def _keep_log(server: Server) -> None:

@@ -91,7 +91,7 @@ class site:  # noqa: N801 - a context manager
                 entries=entries,
                 requests=requests,
             )
-        policy = Policy(names=NAMES, token=token, review_token=review_token, max_requests=16)
+        policy = Policy(names=NAMES, token=token, review_token=review_token)
         self._served = create_http_app(Workers(self._app, workers=8), policy)
 
     def __enter__(self) -> Site:

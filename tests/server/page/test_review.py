@@ -8,7 +8,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from kr.errors import ConfigError
-from kr.server.page.router import ACTIONS
+from kr.server.page import ACTIONS
 from kr.server.serve import make_policy
 from tests.server.page.conftest import Site, message, one, post, send, site, soup
 

@@ -60,7 +60,7 @@ def render(template: str, request: Request, **context: Any) -> str:
 @cache
 def environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("kr.server.page"),
+        loader=PackageLoader("kr.server"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

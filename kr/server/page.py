@@ -1,17 +1,38 @@
-"""What each view of the page shows and each form does: the operations of ``kr.app`` made into what templates read."""
+"""The page for people: what each view shows, what each form does, and their addresses.
 
-from collections.abc import Mapping, Sequence
+Every address answers with whole HTML, and needs no script. Views and forms are the operations of ``kr.app`` made into what templates read.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, get_args
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote, urlencode
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+from starlette.exceptions import HTTPException
 
 from kr import stats as numbers
 from kr.app import App
-from kr.errors import FieldError, InvalidRequest, ReviewerNeeded, UnknownEntry
-from kr.models import ShownStatus, Writer
-from kr.server.page.rendering import bar_chart, rate_chart, report_html
+from kr.errors import FieldError, InvalidRequest, KrError, ReviewerNeeded, UnknownEntry
+from kr.models import ShownStatus, Writer, person
+from kr.server.access import COOKIE, REVIEW_SECONDS, SIGN_IN, USE_SECONDS, Session, Sessions
+from kr.server.rendering import bar_chart, rate_chart, render, report_html
+from kr.server.worker import Workers
+from kr.text import one_line
 
 PER_PAGE = 50
 
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+"""Of every page: no script, nothing from elsewhere, no frame around it. ``Access`` adds those of every answer."""
+
+_LONGEST_NAME = 60
 _MOST_FOUND = 200
 _STATUSES: tuple[ShownStatus, ...] = get_args(ShownStatus)
 _REASONS = ("lru", "age", "manual")
@@ -27,6 +48,9 @@ Context = dict[str, Any]
 Form = Mapping[str, str]
 Done = tuple[str, str]
 """What a form did, as ``base.html`` has a message for it, and the address to go on with."""
+Handler = Callable[[Request], Awaitable[Response]]
+View = Callable[[App, "Params"], Context]
+Action = Callable[[App, Form, Writer | None], Done]
 
 
 class Params:
@@ -40,7 +64,7 @@ class Params:
     def text(self, name: str) -> str:
         return self._values.get(name, "").strip()[:200]
 
-    def one_of(self, name: str, allowed: Sequence[str]) -> str:
+    def one_of(self, name: str, allowed: Sequence[str]) -> Any:
         return value if (value := self.text(name)) in allowed else ""
 
     def whole(self, name: str) -> int:
@@ -69,20 +93,19 @@ def overview(app: App, _params: Params) -> Context:
 
 def entries(app: App, params: Params) -> Context:
     """List live entries, found by words or the last used first."""
-    words, framework = params.text("q"), params.text("framework")
-    status = next((it for it in _STATUSES if it == params.text("status")), None)
-    first, catalog = params.offset, app.catalog
+    words, framework, status = params.text("q"), params.text("framework"), params.one_of("status", _STATUSES)
+    first = params.offset
     if words:
-        found = catalog.search(words, framework=framework or None, limit=_MOST_FOUND)
-        kept = [row for row in found if status in {None, row["status"]}]
+        found = app.catalog.search(words, framework=framework or None, limit=_MOST_FOUND)
+        kept = [row for row in found if status in ("", row["status"])]
         rows, total = kept[first : first + PER_PAGE], len(kept)
     else:
-        page = catalog.page(framework=framework or None, status=status, limit=PER_PAGE, offset=first)
+        page = app.entries(framework=framework or None, status=status or None, limit=PER_PAGE, offset=first)
         rows, total = page["entries"], page["total"]
     return {
         "words": words,
         "framework": framework,
-        "status": status or "",
+        "status": status,
         "statuses": _STATUSES,
         "frameworks": sorted(app.stats()["index"]["by_framework"], key=str.casefold),
         "entries": rows,
@@ -124,19 +147,15 @@ def candidates(app: App, params: Params) -> Context:
 
 def archive(app: App, params: Params) -> Context:
     """List the archive, the last archived first."""
-    framework, reason = params.text("framework"), params.one_of("reason", _REASONS)
-    stats, first = app.stats()["archive"], params.offset
-    limit = first + PER_PAGE + 1
-    found = app.catalog.archive(framework=framework or None, reason=reason or None, limit=limit)  # type: ignore[arg-type]
+    reason, stats = params.one_of("reason", _REASONS), app.stats()["archive"]
+    found = app.catalog.archive(reason=reason or None, limit=params.offset + PER_PAGE)
     return {
-        "framework": framework,
         "reason": reason,
         "reasons": _REASONS,
-        "archived": found[first : limit - 1],
+        "archived": found[params.offset :],
         "by_reason": stats["by_reason"],
         "all": stats["entries"],
-        "page": params.page,
-        "has_more": len(found) == limit,
+        **params.paging(stats["by_reason"].get(reason, 0) if reason else stats["entries"]),
     }
 
 
@@ -248,3 +267,144 @@ def save(app: App, form: Form, writer: Writer | None) -> Done:
 
 def _address(entry_id: str) -> str:
     return f"/entries/{quote(entry_id, safe='')}"
+
+
+VIEWS: dict[str, View] = {
+    "/": overview,
+    "/entries": entries,
+    "/review": review,
+    "/candidates": candidates,
+    "/lessons": lessons,
+    "/archive": archive,
+    "/spending": spending,
+    "/sources": sources,
+}
+ACTIONS: dict[str, Action] = {
+    "/candidates": settle,
+    "/restore": restore,
+    "/remove": remove,
+    "/lessons": judge_lesson,
+    "/review/approve": partial(decide, is_approved=True),
+    "/review/reject": partial(decide, is_approved=False),
+    "/review/rate": rate,
+    "/review/save": save,
+}
+"""What forms do. Those below ``/review/`` are for a person who signed in to review, and for nobody else."""
+
+
+def page_router(workers: Workers, sessions: Sessions) -> APIRouter:
+    page, router = _Page(workers, sessions), APIRouter()
+    for path, view in VIEWS.items():
+        template = f"{path.removeprefix('/') or 'overview'}.html"
+        router.add_route(path, page.handler(partial(page.show, view, template)))
+    for path, action in ACTIONS.items():
+        router.add_route(path, page.handler(partial(page.act, path, action)), methods=["POST"])
+    router.add_route("/entries/{entry_id:path}", page.handler(page.show_entry))
+    router.add_route(SIGN_IN, page.handler(page.ask_to_sign_in))
+    router.add_route(SIGN_IN, page.handler(page.sign_in), methods=["POST"])
+    router.add_route("/sign-out", page.handler(page.sign_out), methods=["POST"])
+    return router
+
+
+class _Page:
+    """The handlers of the page's addresses."""
+
+    def __init__(self, workers: Workers, sessions: Sessions) -> None:
+        self._workers = workers
+        self._sessions = sessions
+
+    def handler(self, handle: Handler) -> Handler:
+        """Show errors as a page; a caller of the interface gets them as JSON."""
+
+        async def handled(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except KrError as error:
+                status, why = error.http_status, str(error)
+            except HTTPException as error:
+                status, why = error.status_code, error.detail
+            return self._render(request, "problem.html", {"status": status, "why": why}, status=status)
+
+        return handled
+
+    async def show(self, view: View, template: str, request: Request) -> Response:
+        params = Params(request.query_params)
+        context = await self._workers.run(lambda: view(self._workers.app, params))
+        return self._render(request, template, context)
+
+    async def show_entry(self, request: Request) -> Response:
+        view = partial(entry, entry_id=request.path_params["entry_id"])
+        return await self.show(view, "entry.html", request)
+
+    async def act(self, path: str, action: Action, request: Request) -> Response:
+        form = await _read_form(request)
+        session = self._session(request)
+        reviewer = session.reviewer if session else None
+        if path.startswith("/review/") and reviewer is None:
+            raise ReviewerNeeded("Only a person who signed in to review may do this: see the page Review.")
+        writer = person(reviewer) if reviewer else None
+        app = self._workers.app
+        try:
+            what, address = await self._workers.run(lambda: action(app, form, writer))
+        except InvalidRequest as error:
+            if action is not save:
+                raise
+            context = await self._workers.run(lambda: entry(app, Params({}), form.get("id", "")))
+            again = {**context, "draft": form, "problem": str(error)}
+            return self._render(request, "entry.html", again, status=422)
+        kept = {name: form[name] for name in ("phase", "page") if form.get(name)}
+        return RedirectResponse(f"{address}?{urlencode({**kept, 'done': what})}", status_code=303)
+
+    async def ask_to_sign_in(self, request: Request) -> Response:
+        return self._render(request, "sign_in.html", {"next": request.query_params.get("next", "/")})
+
+    async def sign_in(self, request: Request) -> Response:
+        """Let who knows one of the two tokens go on: to use the server, or under a name to review."""
+        form = await _read_form(request)
+        name = one_line(form["name"], _LONGEST_NAME) if "name" in form else None
+        session_id = self._sessions.sign_in(form.get("token", ""), name)
+        if session_id is None:
+            raise HTTPException(403, "That is not the token. Go back, and try again.")
+        response = RedirectResponse(_local(form.get("next", "/")), status_code=303)
+        response.set_cookie(
+            COOKIE,
+            session_id,
+            max_age=USE_SECONDS if name is None else REVIEW_SECONDS,
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
+        return response
+
+    async def sign_out(self, request: Request) -> Response:
+        await _read_form(request)
+        self._sessions.sign_out(request.cookies.get(COOKIE))
+        response = RedirectResponse("/", status_code=303)
+        response.delete_cookie(COOKIE)
+        return response
+
+    def _session(self, request: Request) -> Session | None:
+        return self._sessions.get(request.cookies.get(COOKIE))
+
+    def _render(self, request: Request, template: str, context: Context, *, status: int = 200) -> Response:
+        session = self._session(request)
+        known = {
+            "is_signed_in": session is not None,
+            "reviewer": session.reviewer if session else None,
+            "can_review": self._sessions.can_review,
+        }
+        html = render(template, request, **known, **context)
+        return HTMLResponse(html, status_code=status, headers=_HEADERS)
+
+
+async def _read_form(request: Request) -> dict[str, str]:
+    """Read a form of this page. A browser says where a form comes from, and ``Access`` has refused other sites."""
+    if "origin" not in request.headers:
+        raise HTTPException(403, "A form is sent by a browser, from this page.")
+    return dict(parse_qsl((await request.body()).decode(errors="replace"), keep_blank_values=True))
+
+
+def _local(address: str) -> str:
+    """Return an address of this server, or its first page: a link must not lead elsewhere after signing in."""
+    is_local = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
+    return address if is_local else "/"
