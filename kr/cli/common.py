@@ -236,6 +236,7 @@ def read_request(source: str) -> bytes:
 
 def given_request(given: dict[str, Any]) -> bytes | dict[str, Any]:
     """Return the request: the ``document`` that is named, or what was typed. Raises ``UsageError`` for a mix, and for half of one."""
+    given["tags"] = tuple(filter(str.strip, given["tags"]))
     typed = {name: it for name, it in given.items() if it is not None and it != () and name != "document"}
     if given["document"] is None:
         if not {"framework", "question"} <= typed.keys():
@@ -320,20 +321,10 @@ def write_out(text: str) -> None:
             raise KrError(f"standard output can't be written: {error.strerror}") from error
 
 
-def is_dumb() -> bool:
-    """Tell whether the terminal can't move its cursor."""
-    return os.environ.get("TERM") == "dumb"
-
-
-def colour() -> bool | None:
-    """Tell click about colours: None lets it see whether a terminal reads; ``NO_COLOR`` and ``TERM=dumb`` forbid them."""
-    return False if os.environ.get("NO_COLOR") or is_dumb() else None
-
-
 # --- progress
 
 
 def show_progress(step: str) -> None:
     """Say on standard error what a research waits for, where a person watches."""
-    if sys.stderr.isatty() and not is_dumb():
+    if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
         click.echo(f"\r\x1b[K{f'{step} …' if step else ''}", err=True, nl=False)

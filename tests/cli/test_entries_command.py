@@ -63,7 +63,7 @@ def test_looking_makes_no_database_where_none_is(tmp_path: Path) -> None:
 def test_every_command_in_every_format(project: Project) -> None:
     rows = answer(project, "entries", "list")
     assert [row["id"] for row in rows] == ["vue-virtual-scrolling", "vue-slots"]
-    assert all("question" in row for row in rows)
+    assert all("question" in row and row["origin"] for row in rows)
     as_json = project.run("--format", "json", "entries", "show", "vue-slots", "--report")
     assert json.loads(as_json.stdout)["report"].startswith("# two")
     between = project.run("--format", "json", "search", "scroll")

@@ -287,7 +287,9 @@ class TestReview:
         assert second["results"]["id"] in seen(project, "review", "reject", second["results"]["id"])
         assert told(project, "review")["quarantined"] == []
         assert "- Written by: agent:a" in report(project)
-        assert "nothing waits" in seen(project, "review", "approve", first["results"]["id"], status=1).lower()
+        for gone in (first["results"]["id"], "wrong"):
+            told_so = seen(project, "review", "approve", gone, status=1)
+            assert f"nothing waits under the id {gone}; `kr review` lists what does" in told_so
 
     def test_what_an_edited_file_had_is_let_through_or_dropped_too(self, project: Project) -> None:
         path = project.base / told(project, *SAVE, "--answer", ANSWER)["results"]["path"]

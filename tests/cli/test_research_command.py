@@ -1,6 +1,7 @@
 """``kr research`` as a process: forms, output, exit status, and what stands on which stream."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -166,6 +167,16 @@ def test_a_terminal_sees_a_readable_view(project: Project, context7: StandIn) ->
     assert "story_key" not in text
     assert "## Details" in seen(project, *question, "--include-report", more={"TERM": "xterm"})
     assert context7.calls()
+
+
+def test_a_person_sees_briefly_why_nothing_was_found(project: Project) -> None:
+    project.know("rows")
+    asked = ("research", "vue", "What are rows?", "--tag", "", "--refresh", "--format", "text")
+    text = project.run(*asked, more={"KR_SOURCES": "[deepwiki, web_search]"}).stdout.decode()
+    assert text.startswith("degraded\n")
+    assert "found by" not in text, "nothing was found, whatever matches"
+    assert re.search(r"\n  asked  deepwiki \(unavailable: .{9,90}\)\n", text)
+    assert "note  deepwiki" not in text
 
 
 def test_verbose_tells_what_is_done(project: Project, context7: StandIn) -> None:
