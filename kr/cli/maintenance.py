@@ -78,7 +78,8 @@ def _file(path: object, *, is_new: bool) -> dict[str, str]:
 def _write_config(project: Project, kb: str | None, environ: Mapping[str, str]) -> bool:
     """Write the file that fits, and trust it; False where another process wrote one meanwhile."""
     path = project.root / CONFIG
-    text = render_config(_chosen_base(project, kb, environ))
+    is_bmad = project.default.startswith("_bmad")
+    text = render_config(_chosen_base(project, kb, environ), is_bmad=is_bmad)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
