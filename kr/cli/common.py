@@ -33,9 +33,6 @@ View = Callable[[Any], list[str]]
 """Makes the lines that a person sees."""
 F = TypeVar("F", bound=Callable[..., Any])
 
-MOST = 1_000_000
-"""The upper bound of options that count rows and calls."""
-
 _FORMATS = ("yaml", "json", "text")
 
 
@@ -162,7 +159,9 @@ question_options = together(
 
 def limit_option(default: int | None = None) -> Callable[[F], F]:
     """Add --limit; ``default`` None is no limit."""
-    return click.option("--limit", type=click.IntRange(1, MOST), default=default, show_default=True)
+    return click.option(
+        "--limit", type=click.IntRange(1), default=default, show_default=True, help="At most."
+    )
 
 
 def options(ctx: click.Context) -> dict[str, Any]:

@@ -174,7 +174,9 @@ def versions(app: "App", project: Path | None, **wanted: bool) -> common.Output:
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("--project", metavar="DIR", type=_FOLDER, callback=_is_there, help="Default: the one here.")
 @click.option("--research", is_flag=True, help="Ask a general question about each framework it lacks.")
-@click.option("--max-calls", type=click.IntRange(min=0), help="Of the run. Default: max_calls_per_story.")
+@click.option(
+    "--max-calls", type=click.IntRange(min=0), help="Of the whole run. Default: max_calls_per_story."
+)
 @common.limit_option()
 def warm(
     app: "App", project: Path | None, *, names: tuple[str, ...], research: bool, **bounds: int | None

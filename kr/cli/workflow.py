@@ -12,7 +12,7 @@ from kr.cli import common
 from kr.cli.readable import readable
 from kr.models import person
 from kr.text import one_line
-from kr.workflows.model import Instance, template_schema
+from kr.workflows.model import Begin, Decided, Instance, template_schema
 from kr.workflows.report import masked
 from kr.workflows.runner import OnChange
 from kr.workflows.service import Workflows
@@ -77,9 +77,9 @@ def start(app: "App", template: str, given: dict[str, str], **how: Any) -> commo
 @common.operation("run", "kr workflow run", "kr workflow run --retry --state release.json", group=command)
 @click.option("--retry", is_flag=True, help="Continue a failed one: what failed runs again.")
 @_STATE
-def run(app: "App", **how: Any) -> common.Output:
+def run(app: "App", *, retry: bool, state: Path | None) -> common.Output:
     """Continue an instance from its first unfinished step, whatever stopped or killed it."""
-    return _shown(_watched(app).run(**how), how["state"])
+    return _shown(_watched(app).take(state, Begin(retry=retry)), state)
 
 
 _deciding = common.together(
@@ -94,14 +94,14 @@ _deciding = common.together(
 @_deciding
 def approve(app: "App", **decision: Any) -> common.Output:
     """Approve the step that waits, and continue. Without --by it is noted where it came from a pipe, not a terminal."""
-    return _decide(app, is_approved=True, **decision)
+    return _decided(app, is_approved=True, **decision)
 
 
 @common.operation("reject", 'kr workflow reject approve_deployment --note "not on a Friday"', group=command)
 @_deciding
 def reject(app: "App", **decision: Any) -> common.Output:
     """Reject the step that waits: the instance fails for good."""
-    return replace(_decide(app, is_approved=False, **decision), status=0)
+    return replace(_decided(app, is_approved=False, **decision), status=0)
 
 
 @common.operation("status", "kr workflow status --state release.json", group=command)
@@ -111,15 +111,14 @@ def status(app: "App", state: Path | None) -> common.Output:
     return replace(_shown(Workflows(app).instance(state), state), status=0)
 
 
-_REPORT_HELP = "Default: beside the state, <template_id>_report.md, or named as a --state of one's own."
-
-
-@common.operation("report", "kr workflow report --output release.md", group=command)
-@click.option("--output", type=_FILE, metavar="FILE", help=_REPORT_HELP)
+@common.operation("report", "kr workflow report --state release.json", group=command)
 @_STATE
-def report(app: "App", **where: Path | None) -> dict[str, str]:
-    """Write the Markdown report: timeline, durations, approvals, sub-tasks and results."""
-    return {"report": str(Workflows(app).report(**where))}
+def report(app: "App", state: Path | None) -> dict[str, str]:
+    """Write the Markdown report: timeline, durations, approvals, sub-tasks and results.
+
+    It stands beside the state as TEMPLATE_ID_report.md; for --state release.json as release_report.md.
+    """
+    return {"report": str(Workflows(app).report(state))}
 
 
 @common.operation("list", "kr workflow list --limit 5", group=command)
@@ -140,10 +139,10 @@ def _watched(app: "App") -> Workflows:
     return Workflows(app, _watcher())
 
 
-def _decide(app: "App", *, by: str | None, **decision: Any) -> common.Output:
+def _decided(app: "App", *, by: str | None, state: Path | None, **decision: Any) -> common.Output:
     user = person().session.removeprefix("person:")
     who = by or (user if common.is_person() else f"{user} (not at a terminal)")
-    return _shown(_watched(app).decide(by=who, **decision), decision["state"])
+    return _shown(_watched(app).take(state, Decided(by=who, **decision)), state)
 
 
 def _shown(instance: Instance, state: Path | None) -> common.Output:

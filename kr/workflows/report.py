@@ -84,9 +84,8 @@ def _header(instance: Instance) -> list[str]:
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Lay out rows; no line where there is no row."""
     lines = [f"| {' | '.join(map(_cell, row))} |" for row in rows]
-    return [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|", *lines] if lines else []
+    return [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|", *lines]
 
 
 def _status(run: Run) -> str:

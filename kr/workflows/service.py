@@ -4,7 +4,6 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from importlib import resources
@@ -22,7 +21,6 @@ from kr.store.ledger import WorkflowRow
 from kr.times import to_text
 from kr.workflows.model import (
     Begin,
-    Decided,
     Event,
     Finished,
     Instance,
@@ -61,7 +59,7 @@ class Workflows:
     """The operations over one project. Paths are relative to the app's working directory."""
 
     app: "App"
-    on_change: OnChange | None = None
+    on_change: OnChange = lambda _: None
     _is_store_away: bool = field(default=False, init=False)
 
     def validate(self, name: str) -> dict[str, Any]:
@@ -74,13 +72,7 @@ class Workflows:
         }
 
     def start(
-        self,
-        name: str,
-        given: Mapping[str, str],
-        *,
-        state: Path | None,
-        simulate: bool = False,
-        run: bool = True,
+        self, name: str, given: Mapping[str, str], *, state: Path | None, simulate: bool, run: bool
     ) -> Instance:
         """Make an instance of a template, and run it. Raises ``WorkflowError``."""
         path, template, mistakes = self._read(name)
@@ -106,42 +98,36 @@ class Workflows:
             self._changed(file, instance)
             return self._run(file, instance, Begin()) if run else instance
 
-    def run(self, *, state: Path | None, retry: bool = False) -> Instance:
-        """Go on with an instance where it ended, was stopped or killed. Raises ``WorkflowError``."""
-        with self._held(state) as (file, instance):
-            return self._run(file, instance, Begin(retry=retry))
-
-    def decide(self, step_id: str, *, is_approved: bool, by: str, note: str, state: Path | None) -> Instance:
-        """Approve the step that waits, and go on; or reject it. Raises ``WorkflowError``."""
-        with self._held(state) as (file, instance):
-            return self._run(file, instance, Decided(step_id, is_approved=is_approved, by=by, note=note))
+    def take(self, state: Path | None, event: Event) -> Instance:
+        """Go on with an instance (``Begin``), or decide on its step that waits (``Decided``). Raises ``WorkflowError``."""
+        file = self._file(state)
+        read_state(file)  # a lock file would be left where there is nothing to lock
+        with only_runner(file):
+            instance = read_state(file)
+            self.on_change(instance)
+            return self._run(file, instance, event)
 
     def instance(self, state: Path | None) -> Instance:
         """Read an instance as it stands. Raises ``WorkflowError``."""
         return read_state(self._file(state))
 
-    def report(self, *, state: Path | None, output: Path | None) -> Path:
-        """Write the report; by default beside the state, named for the template, or for a state file of another name.
+    def report(self, state: Path | None) -> Path:
+        """Write the report beside the state, named for the template, or for a state file of another name.
 
         Raises ``WorkflowError``.
         """
         file = self._file(state)
         instance = read_state(file)
-        content = render_report(instance).encode(errors="replace")
         name = instance.template_id if file.name == DEFAULT_NAME else file.stem
         target = file.with_name(f"{name}_report.md")
         try:
-            if output is None:
-                write_new(target, content)
-            else:
-                target = self.app.cwd / output
-                target.write_bytes(content)
+            write_new(target, render_report(instance).encode(errors="replace"))
         except OSError as exc:
             raise WorkflowError(f"{target}: can't be written: {exc.strerror}") from exc
         self._changed(file, instance)  # who was killed behind the last state has left its row as it was
         return target
 
-    def rows(self, limit: int | None = None) -> list[dict[str, Any]]:
+    def rows(self, limit: int) -> list[dict[str, Any]]:
         """List the instances that the database knows, the newest first."""
         with self.app.store.read() as tx:
             return [asdict(row) for row in ledger.workflows(tx, limit)]
@@ -157,17 +143,6 @@ class Workflows:
         path = self.app.cwd / (state or DEFAULT_NAME)
         return path.parent.resolve() / path.name  # what is written takes the place of a link
 
-    @contextmanager
-    def _held(self, state: Path | None) -> Iterator[tuple[Path, Instance]]:
-        """Be the one that changes an instance."""
-        file = self._file(state)
-        read_state(file)  # a lock file would be left where there is nothing to lock
-        with only_runner(file):
-            instance = read_state(file)
-            if self.on_change is not None:
-                self.on_change(instance)
-            yield file, instance
-
     def _run(self, file: Path, instance: Instance, event: Event) -> Instance:
         runner = Runner(
             file,
@@ -179,8 +154,7 @@ class Workflows:
         return runner.run(instance, event)
 
     def _changed(self, file: Path, instance: Instance) -> None:
-        if self.on_change is not None:
-            self.on_change(instance)
+        self.on_change(instance)
         self._list(file, instance)
 
     def _list(self, file: Path, instance: Instance) -> None:

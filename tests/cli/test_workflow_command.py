@@ -75,7 +75,6 @@ def test_from_the_start_to_the_report(project: Project) -> None:
     assert workflow(project, "run") == ended
     assert workflow(project, "report") == {"report": str(project.root / "sample_report.md")}
     assert "(not at a terminal). |" in (project.root / "sample_report.md").read_text()
-    assert workflow(project, "report", "--output", "r.md") == {"report": str(project.root / "r.md")}
     [row] = workflow(project, "list")
     assert (row["workflow_id"], row["status"]) == (state["workflow_id"], "completed")
     assert project.sql("SELECT status, current_step FROM workflows") == [("completed", None)]

@@ -67,7 +67,7 @@ def upgrade():
     op.execute("UPDATE entries SET added = 'yes'")
 """
 _CHANGES_NOTHING = {"fcntl", "flock", "fsync", "fdatasync"}
-_LATE = ("alembic.command", "rich.table", "sqlalchemy.dialects.sqlite")
+_LATE = ("alembic.command", "sqlalchemy.dialects.sqlite")
 
 
 @dataclass(slots=True)
