@@ -4,7 +4,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib import resources
 from itertools import islice
@@ -17,7 +17,6 @@ from kr.errors import StoreError, WorkflowError
 from kr.models import to_plain
 from kr.store import ledger
 from kr.store.files import write_new
-from kr.store.ledger import WorkflowRow
 from kr.times import to_text
 from kr.workflows.model import (
     Begin,
@@ -45,7 +44,10 @@ _MOST_FOLDERS = 50_000
 _TEMPLATE_ID = re.compile(rb"^template_id\s*:", re.MULTILINE)
 _INJECT = ("phase", "framework", "query", "files")
 _MOST_LESSONS = 100
-_COLUMNS = {field.name for field in fields(WorkflowRow)} - {"state_file", "updated_at"}
+_COLUMNS = {
+    *("workflow_id", "template_id", "template_ref", "type", "status", "current_step"),
+    *("is_simulated", "created_at", "completed_at"),
+}
 
 
 class BadParameters(WorkflowError):
@@ -130,7 +132,7 @@ class Workflows:
     def rows(self, limit: int) -> list[dict[str, Any]]:
         """List the instances that the database knows, the newest first."""
         with self.app.store.read() as tx:
-            return [asdict(row) for row in ledger.workflows(tx, limit)]
+            return ledger.workflows(tx, limit)
 
     def _read(self, name: str) -> tuple[Path, Template | None, list[Problem]]:
         path = find_template(name, self.app.cwd)
@@ -161,7 +163,7 @@ class Workflows:
         if self._is_store_away:
             return
         columns = instance.model_dump(include=_COLUMNS)
-        row = WorkflowRow(**columns, state_file=str(file), updated_at=to_text(self.app.clock()))
+        row = columns | {"state_file": str(file), "updated_at": to_text(self.app.clock())}
         try:
             self.app.store.change(lambda tx: ledger.record_workflow(tx, row), scope=None)
         except StoreError as error:
