@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from kr.errors import UnknownEntry
 from kr.store import saving
 from tests.support.program import Project
 from tests.support.stores import draft
@@ -40,24 +39,6 @@ def test_what_was_rated_wrong_is_listed_as_withdrawn(project: Project) -> None:
     shown = answer(project, "entries", "show", "vue-slots")
     assert (shown["status"], shown["stale_because"]) == ("withdrawn", ["rated wrong"])
     assert [row["status"] for row in answer(project, "search", "slots")["entries"]] == ["withdrawn"]
-
-
-def test_looking_makes_no_database_where_none_is(tmp_path: Path) -> None:
-    project = Project(tmp_path / "nothing")
-    with project.app() as app:
-        assert app.catalog.page()["entries"] == app.catalog.search("slots") == app.catalog.archive() == []
-        assert app.warm() == []
-        for look in (
-            app.catalog.entry,
-            app.catalog.history,
-            app.catalog.restore,
-            lambda name: app.catalog.revision(name, 1),
-            lambda name: app.catalog.restore_revision(name, 1),
-            lambda name: app.catalog.remove([name]),
-        ):
-            with pytest.raises(UnknownEntry, match='no entry has the id "vue-slots"'):
-                look("vue-slots")
-    assert not project.base.exists()
 
 
 def test_every_command_in_every_format(project: Project) -> None:

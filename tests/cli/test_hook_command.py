@@ -70,10 +70,6 @@ def test_a_session_without_a_phase_develops(project: Project) -> None:
         done = hook(project, "SessionStart", **more)
         assert "dev-execution phase warnings" in done.stdout.decode()
         assert (b"no-such-phase" in done.stderr) == ("phase" in more)
-    error = "Exit code 1\nModuleNotFoundError: No module named 'orjson'"
-    hook(project, "PostToolUseFailure", error=error, tool_name="Bash", session_id="a\ud800")
-    assert "[dev-execution, python]" in lessons(project)[-1]
-    assert "orjson" in lessons(project)[-1]
 
 
 @pytest.mark.parametrize(
@@ -154,9 +150,7 @@ def test_an_agent_that_was_asked_words_its_lesson(project: Project) -> None:
     assert line.endswith("[dev-execution] Rows stay blank: set the row height. Ref: src/T.vue:3")
 
 
-@pytest.mark.parametrize(
-    "stdin", [b"", b"[]", b"{", b"\xff\xfe", b"null", b'{"hook_event_name": 3}', b"x" * 100_000]
-)
+@pytest.mark.parametrize("stdin", [b"", b"[]", b"\xff\xfe", b'{"hook_event_name": 3}', b"x" * 100_000])
 def test_it_fails_open(project: Project, stdin: bytes) -> None:
     done = project.run("hook", "session-start", "--unknown", stdin=stdin, more={"KR_PHASE": "code-review"})
     assert (done.returncode, done.stdout) == (0, b"")
@@ -177,7 +171,6 @@ _HEAVY = {"sqlalchemy", "pydantic", "mcp", "httpx", "alembic"}
     "event",
     [
         {"hook_event_name": "PostToolUseFailure", "error": "e", "is_interrupt": True},
-        {"hook_event_name": "PostToolUseFailure", "error": "Exit code 1"},
         {"hook_event_name": "PostToolUseFailure", "error": "Exit code 1\nnothing found there"},
         {"hook_event_name": "SubagentStart", "agent_type": "dev"},
         {"hook_event_name": "SubagentStop", "agent_type": "dev", "last_assistant_message": "Done."},

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.support.program import Project
 from tests.support.workflows import template_text
@@ -168,10 +167,8 @@ def test_wrong_command_lines(project: Project, arguments: list[str], told: str) 
     ("kind", "value", "told"),
     [
         ("integer", "3.5", "word (integer): must be a whole number"),
-        ("number", "many", "must be a number"),
         ("boolean", "maybe", "must be true or false"),
         ("list", "[NaN]", "word (list): expected value at line 1"),
-        ("list", "[" * 300 + "]" * 300, "recursion limit"),
         ("object", "[1]", "must be a mapping"),
         ("string, enum: [a, b]", "c", "must be one of a, b"),
     ],
@@ -186,15 +183,6 @@ def test_a_required_parameter_must_be_given(project: Project) -> None:
         template_text(STEPS, "word: {required: true, description: The word}")
     )
     assert "word: is required (The word); say --set word=…" in complaint(project, "start", "asks", status=2)
-
-
-def test_on_a_pipe_changes_are_told_line_by_line_and_the_answer_is_yaml(project: Project) -> None:
-    done = project.run("workflow", "start", "sample")
-    lines = [line.partition(" ")[2] for line in done.stderr.decode().splitlines()]
-    state = yaml.safe_load(done.stdout)
-    assert lines == ["first: running", "first: completed: one", "ask: waiting: Go on?"]
-    assert state["steps"][0]["result"]["stdout"] == "one"
-    assert "definition" not in state["steps"][0]
 
 
 def test_a_person_sees_the_steps_and_what_to_do_next(project: Project) -> None:

@@ -73,25 +73,17 @@ def test_what_others_noted_in_it_stays(path: Path) -> None:
             '"status": "done",\n  "cur',
             ": status: must be one of 'pending', ",
         ),
-        ('"current_step": "a"', '"current_step": "b"', "current_step: there is no step b"),
         (
             '"current_step": "a"',
             '"current_step": null',
             "current_step must name a step while the status is pending",
         ),
         (
-            '"type": "action",\n      "status": "pending"',
-            '"type": "action",\n      "status": 3',
-            "steps[0].status: must be one of",
-        ),
-        ('"template_id": "sample",\n', "", ": template_id: is required"),
-        (
             '"run": "true"',
             '"run": "true", "foo": 1',
             "steps[0].definition.action.foo: there is no such key here",
         ),
         ('"variables": {}', '"variables": ' + "[" * 100_000, "the state is broken"),
-        ('"template_id": "sample"', '"template_id": "../../x"', ": template_id: must be a name of letters"),
         ('"workflow_id": "sample-1"', '"workflow_id": "../x"', ": workflow_id: must be a name of letters"),
     ],
 )
@@ -105,11 +97,6 @@ def test_what_a_person_broke_is_told(path: Path, old: str, new: str, told: str) 
     assert told in str(error.value)
     assert str(error.value).startswith(f"{path}:")
     assert path.read_text() == text.replace(old, new, 1)
-
-
-def test_a_missing_file_is_told(path: Path) -> None:
-    with pytest.raises(WorkflowError, match="there is no such state file; kr workflow start makes one"):
-        read_state(path)
 
 
 def test_an_ended_instance_makes_room_and_no_other_does(path: Path) -> None:
