@@ -229,4 +229,5 @@ def import_yaml(app: "App", sources: tuple[Path, ...]) -> common.Output:
         logger.warning("refused: %s", item)
     for file in result.unreadable:
         logger.error("%s", file)
-    return common.Output(value=result.plain(), status=int(bool(result.unreadable)))
+    where = {"knowledge_base": str(app.settings.knowledge_base)}
+    return common.Output(value={**where, **result.plain()}, status=int(bool(result.unreadable)))

@@ -75,10 +75,6 @@ _INSTEAD = {
 class LazyGroup(Group):
     """Groups the commands in the help, and imports one only when it is run."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Return the names of the commands."""
-        return [*_MODULES]
-
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
         if cmd_name in _INSTEAD and not ctx.resilient_parsing:
@@ -89,7 +85,7 @@ class LazyGroup(Group):
         command: click.Command = getattr(importlib.import_module(f"kr.cli.{module}"), name)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - the same
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """Write the commands, group by group."""
         width = max(map(len, _MODULES))
         for group, rows in GROUPS.items():

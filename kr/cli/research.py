@@ -9,7 +9,7 @@ import click
 
 from kr.cli import common
 from kr.cli.readable import problem_lines, wrapped
-from kr.errors import InvalidRequest, KrError, UnknownEntry
+from kr.errors import KrError, UnknownEntry
 from kr.models import IfUnsure, Writer, person
 from kr.schemas import finding_request, research_request
 from kr.text import fenced, one_line, section
@@ -124,11 +124,7 @@ def explain(app: "App", **given: Any) -> dict[str, Any]:
     What would be served or offered is listed with its score, whether it is fresh, and why it is served or not. No
     source is asked and nothing is changed.
     """
-    try:
-        return app.explain(common.given_request(given))
-    except InvalidRequest as error:
-        problems = (f"{it.field}: {it.message.removeprefix('Validation failed: ')}" for it in error.fields)
-        raise KrError("; ".join(problems)) from error
+    return app.explain(common.given_request(given))
 
 
 @common.operation(
