@@ -71,7 +71,7 @@ def start(app: "App", template: str, given: dict[str, str], **how: Any) -> commo
 
     An instance that has not ended is never overwritten; an ended one is kept beside it under its workflow_id.
     """
-    return _shown(_watched(app).start(template, given, **how), how["state"])
+    return _shown(Workflows(app, _watcher()).start(template, given, **how), how["state"])
 
 
 @common.operation("run", "kr workflow run", "kr workflow run --retry --state release.json", group=command)
@@ -79,7 +79,7 @@ def start(app: "App", template: str, given: dict[str, str], **how: Any) -> commo
 @_STATE
 def run(app: "App", *, retry: bool, state: Path | None) -> common.Output:
     """Continue an instance from its first unfinished step, whatever stopped or killed it."""
-    return _shown(_watched(app).take(state, Begin(retry=retry)), state)
+    return _shown(Workflows(app, _watcher()).take(state, Begin(retry=retry)), state)
 
 
 _deciding = common.together(
@@ -134,15 +134,10 @@ def schema(_: click.Context) -> None:
     common.write_out(common.to_json(template_schema()))
 
 
-def _watched(app: "App") -> Workflows:
-    """Return the operations, watched on standard error."""
-    return Workflows(app, _watcher())
-
-
 def _decided(app: "App", *, by: str | None, state: Path | None, **decision: Any) -> common.Output:
     user = person().session.removeprefix("person:")
     who = by or (user if common.is_person() else f"{user} (not at a terminal)")
-    return _shown(_watched(app).take(state, Decided(by=who, **decision)), state)
+    return _shown(Workflows(app, _watcher()).take(state, Decided(by=who, **decision)), state)
 
 
 def _shown(instance: Instance, state: Path | None) -> common.Output:

@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
 from typing import Any
 
 from kr.guard import mask_secrets
@@ -46,17 +47,13 @@ def masked(value: Any, name: str = "") -> Any:
     return mask_secrets(f"{name}: {value}").removeprefix(f"{name}: ")
 
 
-def duration(started: str | None, ended: str | None) -> str:
+def _duration(started: str | None, ended: str | None) -> str:
     """Say how long something took; a dash where it has not ended."""
     begin, end = parse_time(started or ""), parse_time(ended or "")
     if begin is None or end is None:
         return "–"
     seconds = max((end - begin).total_seconds(), 0.0)
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+    return f"{seconds:.1f} s" if seconds < 60 else str(timedelta(seconds=round(seconds)))
 
 
 def _header(instance: Instance) -> list[str]:
@@ -70,7 +67,7 @@ def _header(instance: Instance) -> list[str]:
         "Status": instance.status,
         "Started": instance.started_at,
         "Ended": instance.completed_at,
-        "Duration": duration(instance.started_at, instance.completed_at),
+        "Duration": _duration(instance.started_at, instance.completed_at),
         "Steps": ", ".join(f"{numbers[status]} {status}" for status in _MARKS if status in numbers),
         "Path": " → ".join(instance.path) or None,
         **{f"Parameter {name}": value for name, value in params.items()},
@@ -95,7 +92,7 @@ def _status(run: Run) -> str:
 
 
 def _row(run: Run, name: str) -> Sequence[object]:
-    took = duration(run.started_at, run.completed_at)
+    took = _duration(run.started_at, run.completed_at)
     return name, run.type, _status(run), run.started_at, took, masked(run.details)
 
 

@@ -66,16 +66,6 @@ def test_recording_never_stops_its_caller(project: Project, document: str) -> No
     assert b"Traceback" not in done.stderr
 
 
-def test_a_failed_write_exits_0_too(project: Project) -> None:
-    path = write(project, "- [2026-01-01] [x] y")
-    path.unlink()
-    path.mkdir()
-    done = project.run(
-        "lessons", "record", "--request", "-", "--format", "json", stdin=json.dumps(record_data())
-    )
-    assert (done.returncode, json.loads(done.stdout)["status"]) == (0, "failure")
-
-
 def run_obeying(project: Project, *arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
     """Run the program as somebody whom permissions stop."""
     return subprocess.run(
