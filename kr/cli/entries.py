@@ -157,10 +157,8 @@ _FOLDER = click.Path(path_type=Path)
 def versions(app: "App", project: Path | None, **wanted: bool) -> common.Output:
     """List the frameworks and versions that a project's dependency files name.
 
-    The project is the nearest folder upwards with a dependency file, up to the repository's root; where there is none,
-    the projects in the two levels below. Members of its workspace are read too.
-
-    Read are package.json (package-lock.json, npm-shrinkwrap.json, yarn.lock, pnpm-lock.yaml, pnpm-workspace.yaml),
+    The project is the nearest folder upwards with a dependency file, up to the repository's root, with the members of
+    its workspace; where there is none, the projects in the two levels below. Read are package.json (package-lock.json, npm-shrinkwrap.json, yarn.lock, pnpm-lock.yaml, pnpm-workspace.yaml),
     pyproject.toml (uv.lock, poetry.lock), setup.cfg, requirements*.txt, pom.xml, build.gradle and
     settings.gradle (also .kts, with gradle/libs.versions.toml), go.mod, Cargo.toml (Cargo.lock), composer.json
     (composer.lock), Gemfile.lock. What is installed (node_modules, VIRTUAL_ENV, .venv, venv) wins over a lock file, a
@@ -183,9 +181,8 @@ def warm(
 ) -> common.Output:
     """List the frameworks a project depends on, with what the cache holds of each; or those that NAME names.
 
-    What the cache lacks comes first, tools of development last. An entry counts as fresh when it
-    would answer today for the version in use. With --research the frameworks without a fresh entry are asked about,
-    one after another, until the budget of the run is spent.
+    What the cache lacks comes first, tools of development last. An entry is fresh when it would answer today for the
+    version in use. --research asks about the frameworks without a fresh entry, until the budget of the run is spent.
     """
     if not research:
         if any(value is not None for value in bounds.values()):
@@ -201,16 +198,12 @@ def warm(
 @common.operation("export-yaml", "kr export-yaml", "kr export-yaml --output moved/", only_reads=True)
 @click.option("--output", type=_FOLDER, metavar="DIR", help="Default: the knowledge base.")
 def export_yaml(app: "App", output: Path | None) -> dict[str, Any]:
-    """Write index.yaml and _archived-index.yaml.
+    """Write index.yaml and _archived-index.yaml; into another folder the reports and _wordings.yaml too.
 
-    An export into another folder has the reports too, also those of archived entries, and the questions, wordings
-    and writers of the entries (_wordings.yaml): kr import-yaml of that folder makes the same index, archive and
-    reports elsewhere.
-
-    Not exported: times of day; lessons (`kr lessons import` takes their file), which of them are pinned, retired or approved and their
-    counts; earlier texts of reports; ratings; findings that wait for `kr review`; the record of requests, calls and
-    workflows. `kr db backup` has everything. The same state gives the same bytes. Of a file that kr did not
-    write a copy is first kept beside it, its name ending with .bak.
+    kr import-yaml of that folder makes the same index, archive and reports elsewhere. The same state gives the same
+    bytes. Not exported: lessons (`kr lessons import` takes their file), earlier texts, ratings, what waits for
+    `kr review`, times of day, and the record of requests, calls and workflows; `kr db backup` has everything. A file
+    that kr did not write is first copied to a name that ends with .bak.
     """
     return app.export_yaml(output)
 
@@ -220,9 +213,9 @@ def export_yaml(app: "App", output: Path | None) -> dict[str, Any]:
 def import_yaml(app: "App", sources: tuple[Path, ...]) -> common.Output:
     """Import index.yaml and _archived-index.yaml, from folders or as single files, with the _wordings.yaml beside them.
 
-    Reports that stand elsewhere are copied into the knowledge base, never over another. An entry that is here
-    already is updated when the imported one was accessed later; importing twice changes nothing. Bad items are
-    named on standard error with file and line, and skipped. The exit status is 1 only when a file can't be read at all.
+    Reports that stand elsewhere are copied, never over another. An entry that is here already is updated when the
+    imported one was accessed later; importing twice changes nothing. Bad items are named on standard error with file
+    and line, and skipped. The exit status is 1 only when a file can't be read at all.
     """
     result = app.import_yaml(sources)
     for item in result.refused:

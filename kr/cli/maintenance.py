@@ -133,8 +133,8 @@ def _ignore(file: Path, line: str) -> dict[str, str]:
 def trust(ctx: click.Context, /, *, yes: bool) -> int:
     """Let what a project's kr.yaml starts, expands and calls take effect.
 
-    Programs to start, variables to expand, keys, endpoints, private addresses and places outside of the project in a
-    project's configuration are left out until you trust the file: whoever wrote the repository wrote them. This shows them and remembers the file as it
+    The programs, variables, keys, endpoints, private addresses and places outside of the project that it names are left
+    out until you trust the file: whoever wrote the repository wrote them. This shows them and remembers the file as it
     is; after a change it asks again. Your own kr.yaml in ~/.config/kr and a file that --config or KR_CONFIG names need
     no trust. Exit status 1 where you say no.
     """
@@ -280,9 +280,8 @@ def doctor(app: "App", **wanted: bool) -> common.Output:
 def stats(app: "App") -> common.Output:
     """Count hits, tokens spared, spending, source reliability, and what the index holds.
 
-    Tokens spared are what finding out had cost, less what the answer from the cache contained: what a research read, or what the session
-    that saved a finding had been given. Seconds are counted alike. What was not measured counts as nothing.
-    No database is made.
+    Tokens spared are what finding out had cost, less what the answer from the cache contained. What was not measured
+    counts as nothing. No database is made.
     """
     return common.Output(value=app.stats(), view=_sums, hint=_WHOLE)
 

@@ -162,19 +162,16 @@ def _problems(value: dict[str, Any]) -> list[str]:
 def _watcher() -> OnChange:
     """Tell on standard error how steps and sub-tasks change from how they first stand."""
     told: dict[tuple[str, str], str] = {}
-    is_first = True
 
     def changed(instance: Instance) -> None:
-        nonlocal is_first
+        is_first = not told
         for step in instance.steps:
-            runs = [(f"{step.id}: {task.name}", task) for task in step.sub_tasks]
-            for name, run in [*runs, (step.id, step)]:
-                key = step.id, run.id
+            tasks = [(f"{step.id}: {task.name}", task) for task in step.sub_tasks]
+            for name, run in [*tasks, (step.id, step)]:
                 line = f"{name}: {run.status}" + (f": {run.details}" if run.details else "")
-                if not is_first and run.status != "pending" and line != told.get(key):
+                if not is_first and run.status != "pending" and line != told.get((step.id, run.id)):
                     click.echo(f"{time.strftime('%H:%M:%S')} {one_line(masked(line), 200)}", err=True)
-                told[key] = "" if is_first and run.status == "running" else line
-        is_first = False
+                told[step.id, run.id] = line
 
     return changed
 
