@@ -158,7 +158,9 @@ def versions(app: "App", project: Path | None, **wanted: bool) -> common.Output:
     """List the frameworks and versions that a project's dependency files name.
 
     The project is the nearest folder upwards with a dependency file, up to the repository's root, with the members of
-    its workspace; where there is none, the projects in the two levels below. Read are package.json (package-lock.json, npm-shrinkwrap.json, yarn.lock, pnpm-lock.yaml, pnpm-workspace.yaml),
+    its workspace; where there is none, the projects in the two levels below.
+
+    Read are package.json (package-lock.json, npm-shrinkwrap.json, yarn.lock, pnpm-lock.yaml, pnpm-workspace.yaml),
     pyproject.toml (uv.lock, poetry.lock), setup.cfg, requirements*.txt, pom.xml, build.gradle and
     settings.gradle (also .kts, with gradle/libs.versions.toml), go.mod, Cargo.toml (Cargo.lock), composer.json
     (composer.lock), Gemfile.lock. What is installed (node_modules, VIRTUAL_ENV, .venv, venv) wins over a lock file, a

@@ -38,8 +38,8 @@ def render_report(instance: Instance) -> str:
 
 def masked(value: Any, name: str = "") -> Any:
     """Return nested plain data with ``<secret>`` in place of secrets: what is named like one, and what looks like one."""
-    if isinstance(value, dict):
-        return {key: masked(it, key) for key, it in value.items()}
+    if isinstance(value, dict):  # a session_id is named like a secret, and is none
+        return {key: masked(it, "" if key == "session_id" else key) for key, it in value.items()}
     if isinstance(value, list):
         return [masked(it, name) for it in value]
     if not isinstance(value, str):

@@ -177,6 +177,7 @@ def test_a_wide_terminal_shows_lists_as_tables_and_a_narrow_one_as_paragraphs(pr
         "question",
         "framework",
         "version",
+        "origin",
         "status",
         "confidence",
         "last",
