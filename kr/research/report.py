@@ -34,7 +34,7 @@ from kr.report import (
     title_of,
 )
 from kr.sources.base import Answer, Passage, kind_of
-from kr.text import beginning, search_words, strip_invisible, tokens_of
+from kr.text import beginning, fit, search_words, strip_invisible, tokens_of
 
 # How the room is shared was measured: two passages at length and many in a few lines hold more answers than all alike.
 _AT_LENGTH = 2
@@ -152,7 +152,12 @@ class _Excerpt:
         best = self._pieces[0]
         prose = next((at for at, block in enumerate(best.blocks) if not block.is_code), 0)
         start = 0 if best.is_symbol else prose  # a symbol begins with its declaration
-        first, left = _cut(best.blocks[start : prose + 1], _SUMMARY)
+        begun = best.blocks[start : prose + 1]
+        first = [_head(block, _SUMMARY) for block in begun]
+        left = [
+            replace(it, text=it.text[len(head.text) :].strip("\n"))
+            for it, head in zip(begun, first, strict=True)
+        ]
         rest = [*best.blocks[:start], *left, *best.blocks[prose + 1 :]]
         summary = f"{best.line}\n\n{render(first)}"
         examples = self._examples(int(room * _EXAMPLES), but=first)
@@ -163,7 +168,7 @@ class _Excerpt:
         besides: dict[str, None] = {}
         details: list[str] = []
         for at, piece in enumerate(self._pieces):
-            blocks = [block for block in (rest if piece is best else piece.blocks) if block not in done]
+            blocks = [it for it in (rest if piece is best else piece.blocks) if it.text and it not in done]
             if not blocks or room < _LEAST:
                 besides |= {f"`{piece.title}`": None} if blocks and piece.is_symbol else {}
                 continue
@@ -222,8 +227,8 @@ class _Excerpt:
 
     def _written(self, synthesis: Synthesis, room: int) -> dict[str, str]:
         """Put a model's text in place of the passages, beside whole examples of theirs."""
-        summary = render(_cut(split(synthesis.summary), room // 4)[0])
-        details = render(_cut(split(synthesis.details), room // 2)[0])
+        summary = render(split(fit(synthesis.summary, room // 16)[0]))
+        details = render(split(fit(synthesis.details, room // 8)[0]))
         code = _rendered(self._examples(int(0.8 * room) - len(summary) - len(details)))
         note = f"Summary and Details were written by {plain_line(synthesis.model, 100)} from the sources."
         return {
@@ -268,19 +273,14 @@ class _Excerpt:
         ]
 
 
-def _cut(blocks: Sequence[Block], room: int) -> tuple[list[Block], list[Block]]:
-    """Return the first blocks that fit, of the next one its first lines, and what is left."""
-    for at, block in enumerate(blocks):
-        if len(block.text) > room:
-            kept = sum(size <= room for size in accumulate(len(line) + 1 for line in block.text.split("\n")))
-            head = "\n".join(block.text.split("\n")[:kept])
-            if not at and not kept:  # of a line that is longer than the room its first words
-                head = block.text[:room].rpartition(" ")[0] or block.text[:room]
-            rest = block.text[len(head) :].strip("\n")
-            shown = [replace(block, text=head)] if head.strip() else []
-            return [*blocks[:at], *shown], [replace(block, text=rest), *blocks[at + 1 :]]
-        room -= len(block.text) + 2
-    return [*blocks], []
+def _head(block: Block, room: int) -> Block:
+    """Return the first lines of a block that fit; of a line that is longer than the room its first words."""
+    if len(block.text) <= room:
+        return block
+    lines = block.text.split("\n")
+    kept = sum(size <= room for size in accumulate(len(line) + 1 for line in lines))
+    words = block.text[:room].rpartition(" ")[0] or block.text[:room]
+    return replace(block, text="\n".join(lines[:kept]) or words)
 
 
 def address_of(passage: Passage, answer: Answer) -> str:
