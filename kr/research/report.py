@@ -18,7 +18,6 @@ from kr.report import (
     CAVEATS,
     CODE,
     DETAILS,
-    HEADER,
     STALE_MARK,
     SUMMARY,
     Block,
@@ -26,7 +25,6 @@ from kr.report import (
     fence,
     parse_report,
     plain_line,
-    read_date,
     render,
     render_report,
     safe_url,
@@ -34,7 +32,7 @@ from kr.report import (
     title_of,
 )
 from kr.sources.base import Answer, Passage, kind_of
-from kr.text import beginning, fit, search_words, strip_invisible, tokens_of
+from kr.text import beginning, fit, search_words, tokens_of
 
 # How the room is shared was measured: two passages at length and many in a few lines hold more answers than all alike.
 _AT_LENGTH = 2
@@ -45,8 +43,6 @@ _EXAMPLES = 0.25  # of the room, for whole examples
 _EXAMPLES_FROM = 6  # passages
 _LEAST = 120  # characters: a passage that has less room says nothing
 _MOST_NEAREST = 8
-_LONGEST_CARRIED = 64_000
-"""Characters of an older report: quoted and escaped they stay under 256 KiB."""
 _NO_CODE = "No code examples were found."
 _NEAREST = "Nothing that was found has the rare words of the question. The nearest symbols and pages:"
 _NAME = re.compile(r"[\w.@/$:-]+")
@@ -55,7 +51,7 @@ _OLD_CONFIDENCE = re.compile(r"^- Confidence: (?:high|medium|low)\b[^\n]*\n?", r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """``text`` ends with a newline; it is at most 256 KiB in UTF-8 where an older report is carried over."""
+    """What is saved and answered; ``text`` ends with a newline."""
 
     text: str
     confidence: Confidence
@@ -313,13 +309,13 @@ def _placeholder(query: Query, answer: Answer | None, today: date) -> Report:
 
 
 def _carried_over(old: str, query: Query, today: date) -> str:
-    """Return the report of ``query`` whose body is the ``old`` report (F1, step 6.3); what was carried over before comes back as it is.
+    """Return the report of ``query`` whose body is the ``old`` report (F1, step 6.3).
 
-    It keeps version, date and sources of when it was researched. A report that does not follow the template is quoted whole.
+    It keeps version, date and sources of when it was researched. What was carried over before comes back as it is, and so does
+    what somebody wrote in a form of his own.
     """
-    old = strip_invisible(old)[:_LONGEST_CARRIED]
-    report = parse_report(old) or _quoted_whole(old)
-    if report.sections[SUMMARY].startswith(STALE_MARK):
+    report = parse_report(old)
+    if report is None or report.sections[SUMMARY].startswith(STALE_MARK):
         return old
     version, when = report.header["Version"], report.header["Research Date"]
     asked = plain_line(query.framework_version, 100)
@@ -337,21 +333,6 @@ def _carried_over(old: str, query: Query, today: date) -> str:
     header = {**report.header, "Framework": plain_line(query.framework), "Confidence": "low"}
     title = title_of(query.framework, query.topic)
     return render_report(ParsedReport(title=title, header=header, sections=sections))
-
-
-def _quoted_whole(old: str) -> ParsedReport:
-    sections = {
-        SUMMARY: "The earlier report does not follow the template; it is quoted whole under Details.",
-        DETAILS: f"From the earlier report:\n\n{render(split(old.replace(STALE_MARK, '')))}",
-        CODE: "Code of the earlier report stands in its place under Details.",
-        CAVEATS: "",
-        ATTRIBUTION: "No source answered; sources of the earlier report stand in its text under Details.",
-    }
-    header = dict.fromkeys(HEADER, "unknown") | {
-        "Research Date": read_date(old) or "unknown",
-        "Sources": "none",
-    }
-    return ParsedReport(title="", header=header, sections=sections)
 
 
 def _report(
