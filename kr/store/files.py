@@ -63,13 +63,6 @@ class ReportFiles:
         """Return a report's text, empty where ``read`` has none; what is no UTF-8 in it becomes U+FFFD."""
         return (self.read(path) or b"").decode(errors="replace")
 
-    def exists(self, path: str) -> bool:
-        """Tell whether anything stands at a path."""
-        try:
-            return self.folder.joinpath(_relative(path)).exists()
-        except (OSError, ValueError):
-            return False
-
     def state(self, path: str) -> Literal["there", "absent", "unreadable"]:
         """Tell whether a report is at a path, as far as this user can see; an empty one is absent.
 

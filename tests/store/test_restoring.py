@@ -1,9 +1,5 @@
 """Entries that are removed by hand, and archived entries and earlier texts that come back."""
 
-import os
-import random
-import signal
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -16,8 +12,7 @@ from kr.models import Entry
 from kr.store import entries, lookup, saving
 from kr.store.engine import Store
 from kr.store.entries import Archived
-from kr.text import digest
-from tests.support.stores import NOW, draft, insert_entry, refuse_commits, sql, start, together
+from tests.support.stores import NOW, draft, insert_entry, refuse_commits, sql, together
 
 LATER = NOW + timedelta(days=1)
 MUCH_LATER = NOW + timedelta(days=40)
@@ -216,31 +211,3 @@ def test_many_restore_at_once_and_one_wins(store: Store, base: Path, entry: Entr
     back = live(store, entry.id)
     assert back is not None
     assert saving.read_report(store, back) == "# one\n"
-
-
-@pytest.mark.processes
-@pytest.mark.effort(5)
-def test_a_kill_at_any_moment_leaves_one_pair(store: Store, base: Path, entry: Entry, effort: int) -> None:
-    chance = random.Random(11)
-    known = ["# one\n" + "x" * 4096, "# two\n" + "y" * 4096]
-    for text in known:
-        saving.save(store, draft(), text, NOW)
-    store.close()
-    for _ in range(effort):
-        process = start("restore-on", base, entry.id)
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(chance.uniform(0.0, 0.1))
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
-        now = live(store, entry.id)
-        if now is None:
-            now = archived(store, entry.id).entry
-            assert sql(store, "SELECT count(*) FROM archived_entries") == [(1,)]
-            back = saving.restore_archived(store, archived(store, entry.id), LATER)
-            now = back.entry
-        report = saving.read_report(store, now)
-        assert report in {"# one\n", *known}
-        assert digest(report or "") == now.sha256
-        assert sql(store, "SELECT count(*) FROM archived_entries") == [(0,)]
-        store.close()

@@ -273,19 +273,6 @@ def _restore(store: Store, entry_id: str) -> str:
     return str(False)
 
 
-def _restore_on(store: Store, entry_id: str) -> str:
-    """Bring revisions back, remove the entry and restore it, again and again."""
-    for turn in range(10_000):
-        with suppress(UnknownEntry):  # the text that the entry has
-            saving.restore_revision(store, entry_id, turn % 3 + 1, datetime.now(UTC))
-        saving.remove(store, [entry_id], datetime.now(UTC))
-        _restore(store, entry_id)
-        if turn == 0:
-            sys.stdout.write("restoring\n")
-            sys.stdout.flush()
-    return ""
-
-
 def _try_both(store: Store) -> str:
     outcomes = []
     try:
@@ -315,7 +302,6 @@ PROGRAMS: dict[str, Callable[..., str]] = {
     "reserve-and-die": _reserve_and_die,
     "touch-on": _touch_on,
     "restore": _restore,
-    "restore-on": _restore_on,
     "try-both": _try_both,
 }
 
