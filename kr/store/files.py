@@ -101,13 +101,14 @@ class ReportFiles:
                 target /= part
                 refuse_link(target)
                 target.mkdir(exist_ok=True)
+            target /= relative.name
             staged.write_bytes(text.encode())
+            return staged, target  # noqa: TRY300 - an interrupt may strike wherever a call ends
         except BaseException as exc:
             staged.unlink(missing_ok=True)
             if isinstance(exc, OSError | ValueError):
                 raise _unwritable(self.folder / path, exc) from exc
             raise
-        return staged, target / relative.name
 
     def _sweep(self) -> None:
         """Remove, once for a process, what killed ones left before the last hour."""

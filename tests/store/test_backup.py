@@ -12,7 +12,6 @@ import yaml
 from kr.errors import StoreCorrupt, StoreError, StoreTooNew
 from kr.store import SCHEMA_VERSION, backup, saving
 from kr.store.engine import Store
-from tests.support.older import make_unreleased
 from tests.support.program import Project
 from tests.support.stores import NOW, draft, sql, start
 
@@ -175,22 +174,17 @@ def test_a_damaged_database_is_moved_aside(store: Store, tmp_path: Path, content
 
 
 def bad_backups(folder: Path) -> dict[str, Path]:
-    other, newer, empty = folder / "other.db", folder / "newer.db", folder / "empty.db"
+    other, newer = folder / "other.db", folder / "newer.db"
     sql(other, "CREATE TABLE songs (name TEXT)")
     with Store(f"sqlite:///{newer}", folder) as store, store.write() as tx:
         tx.note("key", "value")
     sql(newer, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-    empty.touch()
     (folder / "text.db").write_text("text\n" * 1000)
-    make_unreleased(folder / "unreleased.db")
     return {
         "other": other,
         "newer": newer,
-        "empty": empty,
         "text": folder / "text.db",
         "absent": folder / "absent.db",
-        "folder": folder,
-        "unreleased": folder / "unreleased.db",
     }
 
 
@@ -199,11 +193,8 @@ def bad_backups(folder: Path) -> dict[str, Path]:
     [
         ("other", StoreError, "another program"),
         ("newer", StoreTooNew, "newer kr"),
-        ("empty", StoreCorrupt, "no database of kr"),
         ("text", StoreCorrupt, "not a database"),
         ("absent", StoreError, "no such backup"),
-        ("folder", StoreError, "no such backup"),
-        ("unreleased", StoreError, "export-yaml"),
     ],
 )
 def test_a_bad_backup_changes_nothing(
