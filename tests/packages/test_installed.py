@@ -1,15 +1,20 @@
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from kr.documents.library import contained, package_files
-from kr.packages.installed import find_installed
+from kr.documents.library import package_files, package_index
+from kr.packages.installed import InstalledPackage, find_installed
 from tests.packages.helpers import distribution, environment, node
 
 HERE = Path(sys.prefix)
+
+
+def places(package: InstalledPackage) -> list[str]:
+    """The files of which something is in the package's index."""
+    with closing(package_index(package, None, None)) as index:
+        return [place for (place,) in index.execute("SELECT DISTINCT place FROM passages")]
 
 
 def test_node_package_of_a_folder_above(tmp_path: Path) -> None:
@@ -60,7 +65,7 @@ def test_repository_of_a_node_package(tmp_path: Path, repository: object, expect
     ("urls", "expected"),
     [
         (["Source, https://github.com/o/r"], "o/r"),
-        (["Homepage, https://github.com/o/home", "source-code, https://github.com/o/r/"], "o/r"),
+        (["Homepage, https://example.org/o", "Issues, https://github.com/o/r/issues"], "o/r"),
         (["Homepage, https://example.org", "Funding, https://github.com/sponsors/o"], None),
     ],
 )
@@ -116,15 +121,6 @@ def test_an_environment_is_found_from_a_folder_inside_the_project(tmp_path: Path
     assert find_installed("thing", (inside,), {}) == []
 
 
-def test_no_python_is_started_to_find_a_package(tmp_path: Path) -> None:
-    program, told = tmp_path / "bin" / "python", tmp_path / "started"
-    program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\ntouch {told}\n")
-    program.chmod(0o755)
-    find_installed("click", (tmp_path / "project",), {"PATH": str(program.parent)})
-    assert not told.exists()
-
-
 def test_a_record_cannot_lead_out_of_site_packages(tmp_path: Path) -> None:
     site = environment(tmp_path / ".venv")
     (tmp_path / "secret.py").write_text('"""secret"""')
@@ -143,7 +139,7 @@ def test_a_record_cannot_lead_out_of_site_packages(tmp_path: Path) -> None:
     ]
     distribution(site, "evil", tuple(files))
     (found,) = find_installed("evil", (tmp_path,), {})
-    assert [file for file in package_files(found) if contained(found.root / file, found.root)] == []
+    assert places(found) == []
 
 
 def test_links_out_of_node_modules_are_not_followed(tmp_path: Path) -> None:
@@ -159,7 +155,7 @@ def test_links_out_of_node_modules_are_not_followed(tmp_path: Path) -> None:
     (package / "README.md").symlink_to(outside / "README.md")
     (package / "docs").symlink_to(outside)
     (half,) = find_installed("half", (project,), {})
-    assert [file for file in package_files(half) if contained(half.root / file, half.root)] == []
+    assert places(half) == []
     (package / "package.json").unlink()
     (package / "package.json").symlink_to(outside / "package.json")
     assert find_installed("half", (project,), {}) == []
@@ -197,13 +193,6 @@ def test_hostile_names_find_nothing(tmp_path: Path, name: str) -> None:
     (tmp_path / "x" / "package.json").write_text('{"name": "x", "version": "1"}')
     (project / "package.json").write_text('{"name": "x", "version": "1"}')
     assert find_installed(name, (project,), {}) == []
-
-
-@settings(max_examples=200, deadline=None)
-@given(name=st.one_of(st.text(max_size=40), st.from_regex(r"[@./\\~a-z]{1,12}", fullmatch=True)))
-def test_no_name_raises(name: str) -> None:
-    for found in find_installed(name, (HERE,), {"VIRTUAL_ENV": str(HERE)}):
-        assert all(".." not in file.split("/") for file in found.files or ())
 
 
 def test_owner_and_repository_must_be_those_of_the_package(tmp_path: Path) -> None:
