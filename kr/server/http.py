@@ -120,17 +120,16 @@ class _Totals(Collector):
     def collect(self) -> Iterable[Metric]:
         stats = self._stats
         requests, sources = stats["requests"], stats["sources"]
-        spared = "Tokens that answers from the cache spared: what finding out had cost, less the answer."
-        charged = "Calls to sources that stories paid for."
-        yield CounterMetricFamily("kr_tokens_spared", spared, value=stats["spared"]["tokens"])
-        yield CounterMetricFamily("kr_calls_charged", charged, value=stats["spending"]["charged"])
         results = {"hit": requests["hits"], "miss": requests["misses"]}
         asked = {row["source"]: row["asked"] for row in sources}
         paused = {row["source"]: row["circuit"] == "open" for row in sources}
         entries = {**stats["index"]["by_status"], "archived": stats["archive"]["entries"]}
         lessons = {row["phase"]: row["lessons"] for row in stats["lessons"]["by_phase"]}
+        spared, charged = {"": stats["spared"]["tokens"]}, {"": stats["spending"]["charged"]}
         counter, gauge = CounterMetricFamily, GaugeMetricFamily
         for family, name, label, what, values in (
+            (counter, "kr_tokens_spared", "", "What finding out had cost, less the answers.", spared),
+            (counter, "kr_calls_charged", "", "Calls to sources that stories paid for.", charged),
             (counter, "kr_research_requests", "result", "Research requests answered.", results),
             (counter, "kr_requests", "status", "Requests of any mode.", requests["by_status"]),
             (counter, "kr_source_asked", "source", "How often a source was asked.", asked),
@@ -138,9 +137,9 @@ class _Totals(Collector):
             (gauge, "kr_entries", "status", "Entries.", entries),
             (gauge, "kr_lessons", "phase", "Lessons.", lessons),
         ):
-            metric = family(name, what, labels=[label])
+            metric = family(name, what, labels=[label] if label else [])
             for of, value in values.items():
-                metric.add_metric([of], value)
+                metric.add_metric([of] if label else [], value)
             yield metric
 
 

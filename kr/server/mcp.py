@@ -29,7 +29,7 @@ from mcp_types import (
 
 from kr import __version__
 from kr.app import App
-from kr.errors import KrError
+from kr.errors import FieldError, InvalidRequest, KrError
 from kr.models import EVENT_TYPES, IfUnsure, Outcome, to_plain
 from kr.requests import Reader, bad, checked, count, line, optional, text
 from kr.schemas import FINDING, LESSON, TEXTS, Schema, object_of, text_of
@@ -92,6 +92,8 @@ def _inject(app: App, given: Arguments) -> Content:
 
 
 def _record(app: App, given: Arguments) -> Content:
+    if not (given.get("lesson") or given.get("agent_return")):
+        raise InvalidRequest(FieldError("lesson", "give lesson: {symptom, fix}, or event_type and agent_return"))
     return to_plain(app.record_lessons({**given, **_identity(given)}))
 
 
