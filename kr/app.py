@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from kr.catalog import Catalog
     from kr.lessons.record import RecordEnvelope
     from kr.lessons.review import Lessons
-    from kr.models import RateResults, SaveEnvelope, Writer
+    from kr.models import Writer
+    from kr.research.finding_text import RateResults, SaveEnvelope
     from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported
 

@@ -4,7 +4,7 @@ All are frozen dataclasses. Times are text, ``YYYY-MM-DDTHH:MM:SS.ffffffZ`` in U
 """
 
 import getpass
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, get_args
 
@@ -188,30 +188,6 @@ class Related:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
-    """One piece of Markdown from a source: untrusted, not yet cleaned. ``url`` is where this very piece came from."""
-
-    text: str
-    title: str | None = None
-    url: str | None = None
-    is_cut: bool = False
-    """Whether ``text`` is only the beginning of what stands at ``url``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What a source answered. Never empty: a source with nothing to say raises ``SourceFailure``."""
-
-    source: str
-    passages: tuple[Passage, ...]
-    url: str | None = None
-    version: str | None = None
-    """The version that the documentation is of, where the source knows it."""
-    is_gap: bool = False
-    """The passages are the nearest that there are, but lack the rare words of the question: no answer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
     """What a source learned of a framework, kept to spare a later search: its Context7 id and listed versions, its ``owner/repo``."""
 
@@ -221,37 +197,13 @@ class Learned:
     learned_at: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SourceKind:
-    """A source: ``label`` says what its text is. ``is_answer``: it answers the question itself, and gives no pages of a search.
-
-    ``confidence`` is a report's, ``with_code`` that of one with a code example; ``server`` the default MCP server's address.
-    """
-
-    label: str
-    is_answer: bool
-    confidence: Confidence
-    with_code: Confidence
-    server: str | None = None
-
-
 LOCAL_DOCS = "local_docs"
 """The documentation of installed packages, which is no part of the chain."""
 
-SOURCES = {
-    "context7": SourceKind("official documentation through Context7", True, "medium", "high", "https://mcp.context7.com/mcp"),
-    "deepwiki": SourceKind("an answer of DeepWiki about the framework's own repository", True, "medium", "medium", "https://mcp.deepwiki.com/mcp"),
-    "web_search": SourceKind("web pages", False, "low", "low"),
-    LOCAL_DOCS: SourceKind("the installed package's own documentation alone, no online source", False, "low", "low"),
-}  # fmt: skip
 CHAIN = ("context7", "deepwiki", "web_search")
 """What ``sources`` may name, in the order of F1, step 5."""
-DEFAULT_SERVERS = {name: kind.server for name, kind in SOURCES.items() if kind.server}
-
-
-def kind_of(source: str) -> SourceKind:
-    """Return what is known of a source; one of the configuration's own answers the question itself."""
-    return SOURCES.get(source) or SourceKind(f"{source}, a source of one's own", True, "medium", "medium")
+DEFAULT_SERVERS = {"context7": "https://mcp.context7.com/mcp", "deepwiki": "https://mcp.deepwiki.com/mcp"}
+"""The MCP servers of sources that nobody configured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,61 +315,6 @@ class Lesson:
     def id(self) -> str:
         """Made from the text alone, so that every process finds the same one."""
         return digest("\0".join((self.date, ",".join(self.tags), self.summary, self.ref or "")))[:16]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InjectResults:
-    """The ``results`` of mode ``lessons-inject``.
-
-    ``lessons`` are those of the block with where they come from: ``{id, summary, ref, tags, date, source, story_key, session_id}``;
-    ``source`` says who worded one.
-    """
-
-    phase: str
-    total_lessons_found: int
-    phase_filtered_count: int
-    injected_count: int
-    injection_block: str
-    lessons: Sequence[dict[str, Any]] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaveResults:
-    """``revision`` is the number that ``kr entries restore ID N`` takes, ``replaced`` that of the text it took over from.
-
-    ``id`` of a quarantined finding is what ``kr review`` takes. ``related`` may say the same.
-    """
-
-    id: str
-    path: str | None = None
-    revision: int | None = None
-    replaced: int | None = None
-    confidence: Confidence | None = None
-    index_count: int | None = None
-    related: Sequence[Related] = ()
-    notes: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaveEnvelope:
-    """What saving a finding gives back."""
-
-    status: Literal["saved", "quarantined", "failure"]
-    results: SaveResults | None
-    errors: list[Problem]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateResults:
-    """How many sessions say of an entry's text that it worked or is wrong; ``withdrawn``: it is served to nobody."""
-
-    id: str
-    worked: int
-    wrong: int
-    revision: int
-    confidence: Confidence
-    origin: Origin
-    withdrawn: bool
 
 
 def failure(data: Mapping[str, Any], *problems: Problem, mode: str | None = None) -> Envelope:

@@ -21,8 +21,9 @@ from pydantic import TypeAdapter, ValidationError
 from kr.app import App
 from kr.cancellation import sleep
 from kr.errors import ConfigError, KrError, SourceTimeout, UnknownEntry
-from kr.models import Envelope, Problem, RateResults, SaveEnvelope, Writer, failure
+from kr.models import Envelope, Problem, Writer, failure
 from kr.requests import Mode
+from kr.research.finding_text import RateResults, SaveEnvelope
 from kr.research.service import ResearchService
 from kr.sources.network import run
 from kr.store.lookup import RequestRow

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar, get_args
 from unicodedata import category
 
 from kr.errors import BrokenYaml, FieldError, InvalidRequest
-from kr.models import PHASES, IfUnsure, Outcome, Query
+from kr.models import PHASES, IfUnsure, Query
 from kr.text import DEPTH, Tree, is_blank, show_path
 
 logger = logging.getLogger(__name__)
@@ -411,38 +411,3 @@ def with_overrides(data: Mapping[str, Any], overrides: Mapping[str, Any]) -> dic
     """Put what is given beside a document over its ``config_overrides``."""
     own = decoded(data.get("config_overrides"))
     return {**data, "config_overrides": {**(own if isinstance(own, Mapping) else {}), **overrides}}
-
-
-# --- findings and ratings
-
-MOST_TOKENS = 1200
-"""The longest that a finding may be: others pay for it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """What was found out and proved. ``answer`` may be a whole report that follows the template."""
-
-    framework: str = field_read_by(framework_name)
-    question: str = field_read_by(question)
-    answer: str = field_read_by(block)
-    code: str | None = field_read_by(block, None)
-    caveats: str | None = field_read_by(block, None)
-    sources: tuple[str, ...] = field_read_by(few_lines, ())
-    verified_by: str | None = field_read_by(short_line, None)
-    framework_version: str | None = field_read_by(short_line, None)
-    topic: str | None = field_read_by(short_line, None)
-    tags: tuple[str, ...] = field_read_by(few_lines, ())
-    entry: str | None = field_read_by(short_line, None)
-    story_key: str = field_read_by(story_key, "0-0")
-    session_id: str | None = field_read_by(short_line, None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
-    """A rating of an entry's text: how it went for who used it."""
-
-    outcome: Outcome = field_read_by(one_of("outcome", get_args(Outcome)))  # noqa: RUF009 - a dataclass field
-    note: str | None = field_read_by(short_line, None)
-    session_id: str | None = field_read_by(short_line, None)
-    story_key: str | None = field_read_by(story_key, None)

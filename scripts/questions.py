@@ -19,9 +19,9 @@ import yaml
 
 from kr.documents.index import RARE
 from kr.errors import SourceFailure
-from kr.models import Answer, Query
+from kr.models import Query
 from kr.research.report import build_report
-from kr.sources.base import Ask
+from kr.sources.base import Answer, Ask
 from kr.sources.local_docs import LocalDocs
 
 DATA = Path(__file__).parents[1] / "tests" / "data"

@@ -13,14 +13,13 @@ from kr.errors import InvalidRequest
 from kr.lessons.record import parse_record
 from kr.models import Query
 from kr.requests import (
-    Finding,
-    Rate,
     ResearchOverrides,
     ResearchRequest,
     parse,
     parse_request,
     with_overrides,
 )
+from kr.research.finding_text import Finding, Rate
 
 ANY_TEXT_BAD = [None, "", "   ", "\u3000", "\u200b", " \u202e\u3164", ["x"], {"x": "y"}]
 

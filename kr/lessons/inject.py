@@ -5,6 +5,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -21,7 +22,7 @@ from kr.lessons.line import (
     split_tags,
     split_text,
 )
-from kr.models import PHASES, Envelope, InjectResults, Lesson, Problem, to_plain
+from kr.models import PHASES, Envelope, Lesson, Problem, to_plain
 from kr.requests import LessonsInject, LessonsInjectRequest
 from kr.store import lessons as lesson_rows
 from kr.store import lookup
@@ -63,6 +64,22 @@ _LANGUAGES = {
 _LANGUAGE_OF = {word: name for name, words in _LANGUAGES.items() for word in (name, *words.split())}
 _FORGED_TITLE = r"(?i)[\[［【〔]\s*LESSONS\s*[\]］】〕]"
 _FORGED_NUMBER = r"^(?:(?:\(?[0-9]{1,2}[.)、．]|[-*+•])\s+)+"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InjectResults:
+    """The ``results`` of mode ``lessons-inject``.
+
+    ``lessons`` are those of the block with where they come from: ``{id, summary, ref, tags, date, source, story_key, session_id}``;
+    ``source`` says who worded one.
+    """
+
+    phase: str
+    total_lessons_found: int
+    phase_filtered_count: int
+    injected_count: int
+    injection_block: str
+    lessons: Sequence[dict[str, Any]] = ()
 
 
 def inject(

@@ -18,7 +18,6 @@ from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.frameworks import framework_key
 from kr.guard import GIVES_ORDERS, reasons_to_hold
 from kr.models import (
-    Answer,
     Learned,
     SourceAttempt,
     SourceOutcome,
@@ -26,7 +25,7 @@ from kr.models import (
 from kr.report import split
 from kr.research.llm import Author
 from kr.research.run import LEAVE_SECONDS, ResearchRun
-from kr.sources.base import Ask, Source
+from kr.sources.base import Answer, Ask, Source
 from kr.store import ledger, lookup
 from kr.store.engine import Transaction
 from kr.store.ledger import Reservation, SourceCall

@@ -1,14 +1,27 @@
-"""A finding as a report: header and sections are kr's, the texts stand as they were written (pure)."""
+"""A finding: what is handed over, its text as a report, what saving and rating give back (pure).
+
+Header and sections of the report are kr's; the texts stand as they were written.
+"""
 
 import re
-from dataclasses import fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal, get_args
 
 from kr import report
 from kr.guard import clean, mask_secrets
-from kr.models import Confidence, Query, Writer
-from kr.requests import Finding
+from kr.models import Confidence, Origin, Outcome, Problem, Query, Related, Writer
+from kr.requests import (
+    block,
+    few_lines,
+    field_read_by,
+    framework_name,
+    one_of,
+    question,
+    short_line,
+    story_key,
+)
 from kr.text import fence_after, fenced
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?=\s|$)")
@@ -24,6 +37,77 @@ _CLAIM = re.compile(
 )
 """A line that is kr's to write: who wrote, proved and confirmed a text, and where it is from."""
 _HEADER_LINE = re.compile(rf"\s*\*\*(?:{'|'.join(report.HEADER)}):\*\*")
+
+MOST_TOKENS = 1200
+"""The longest that a finding may be: others pay for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What was found out and proved. ``answer`` may be a whole report that follows the template."""
+
+    framework: str = field_read_by(framework_name)
+    question: str = field_read_by(question)
+    answer: str = field_read_by(block)
+    code: str | None = field_read_by(block, None)
+    caveats: str | None = field_read_by(block, None)
+    sources: tuple[str, ...] = field_read_by(few_lines, ())
+    verified_by: str | None = field_read_by(short_line, None)
+    framework_version: str | None = field_read_by(short_line, None)
+    topic: str | None = field_read_by(short_line, None)
+    tags: tuple[str, ...] = field_read_by(few_lines, ())
+    entry: str | None = field_read_by(short_line, None)
+    story_key: str = field_read_by(story_key, "0-0")
+    session_id: str | None = field_read_by(short_line, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """A rating of an entry's text: how it went for who used it."""
+
+    outcome: Outcome = field_read_by(one_of("outcome", get_args(Outcome)))  # noqa: RUF009 - a dataclass field
+    note: str | None = field_read_by(short_line, None)
+    session_id: str | None = field_read_by(short_line, None)
+    story_key: str | None = field_read_by(story_key, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveResults:
+    """``revision`` is the number that ``kr entries restore ID N`` takes, ``replaced`` that of the text it took over from.
+
+    ``id`` of a quarantined finding is what ``kr review`` takes. ``related`` may say the same.
+    """
+
+    id: str
+    path: str | None = None
+    revision: int | None = None
+    replaced: int | None = None
+    confidence: Confidence | None = None
+    index_count: int | None = None
+    related: Sequence[Related] = ()
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveEnvelope:
+    """What saving a finding gives back."""
+
+    status: Literal["saved", "quarantined", "failure"]
+    results: SaveResults | None
+    errors: list[Problem]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateResults:
+    """How many sessions say of an entry's text that it worked or is wrong; ``withdrawn``: it is served to nobody."""
+
+    id: str
+    worked: int
+    wrong: int
+    revision: int
+    confidence: Confidence
+    origin: Origin
+    withdrawn: bool
 
 
 def cleaned(finding: Finding) -> Finding:

@@ -18,17 +18,23 @@ from kr.models import (
     Confidence,
     Entry,
     Query,
-    RateResults,
     Ratings,
-    SaveEnvelope,
-    SaveResults,
     Writer,
     agent,
     to_plain,
     validation_problems,
 )
-from kr.requests import MOST_TOKENS, Finding, Rate, parse, read_document
-from kr.research.finding_text import cleaned, render_finding
+from kr.requests import parse, read_document
+from kr.research.finding_text import (
+    MOST_TOKENS,
+    Finding,
+    Rate,
+    RateResults,
+    SaveEnvelope,
+    SaveResults,
+    cleaned,
+    render_finding,
+)
 from kr.research.run import find_candidates, offers_of
 from kr.store import entries, ledger, lookup, saving
 from kr.store.engine import Transaction

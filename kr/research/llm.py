@@ -15,10 +15,11 @@ from typing import Any
 
 from kr import cancellation
 from kr.errors import SourceFailure, SourceTimeout
-from kr.models import Answer, Query, Related, kind_of
+from kr.models import Query, Related
 from kr.research.decide import Lookup
 from kr.research.report import Synthesis, address_of
 from kr.research.run import ResearchRun
+from kr.sources.base import Answer, kind_of
 from kr.text import one_line, strip_invisible
 
 logger = logging.getLogger(__name__)

@@ -9,17 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from kr.models import (
-    LOCAL_DOCS,
-    PLACEHOLDER_MARK,
-    SOURCES,
-    Answer,
-    Confidence,
-    Passage,
-    Query,
-    ReportKind,
-    kind_of,
-)
+from kr.models import LOCAL_DOCS, PLACEHOLDER_MARK, Confidence, Query, ReportKind
 from kr.report import (
     ATTRIBUTION,
     CAVEATS,
@@ -37,6 +27,7 @@ from kr.report import (
     split,
     title_of,
 )
+from kr.sources.base import SOURCES, Answer, Passage, kind_of
 from kr.text import beginning, search_words, tokens_of
 
 # How the room is shared was measured: two passages at length and many in a few lines hold more answers than all alike.

@@ -34,9 +34,8 @@ from kr.requests import ResearchRequest
 from kr.research import decide
 from kr.research.decide import Candidate, Lookup
 from kr.settings.model import KnowledgeResearch
-from kr.store import entries, ledger, lookup, reports
+from kr.store import lookup
 from kr.store.engine import Transaction
-from kr.store.entries import Wording
 from kr.store.files import new_id
 from kr.store.lookup import EntryRow, RequestRow, keywords_key, question_key, topic_key
 from kr.text import fit, search_words, tokens, tokens_of
@@ -246,6 +245,8 @@ class ResearchRun:
         with self.store.read() as tx:
             found = lookup.one(tx, entry_id)
             if found is None:
+                from kr.store import entries  # heavy
+
                 why = str(entries.unknown_entry(tx, entry_id))
                 if entries.quarantined(tx, entry_id):
                     why = f"{entry_id} waits for a person; `kr review` shows it"
@@ -261,6 +262,8 @@ class ResearchRun:
         """Return an entry with its report, marked where it is stale; nothing where that is nowhere, and the entry was removed."""
         entry, verdict = known.entry, known.verdict
         if verdict.needs_marking:
+            from kr.store import entries  # heavy
+
             reasons = ", ".join(verdict.reasons)
             self.write(
                 lambda tx: entries.mark_stale(tx, entry.id, reasons, major=verdict.for_major),
@@ -269,11 +272,13 @@ class ResearchRun:
             )
         report = self.read(lambda tx: lookup.text_in_file(tx, entry), None)
         if report is None:  # its file is gone, or somebody wrote into it
+            from kr.store import entries, reports  # heavy
+
             report = reports.read_report(self.store, entry)
+            if report is None:
+                reports.drop_lost(self.store, entry)
+                return Lookup()
             known = replace(known, entry=self.read(lambda tx: entries.get(tx, entry.id), None) or entry)
-        if report is None:
-            reports.drop_lost(self.store, entry)
-            return Lookup()
         match = decide.match_of(self.query, known, tier, score)
         return Lookup(known=known, match=match, report=report, is_hit=is_hit)
 
@@ -318,12 +323,13 @@ class ResearchRun:
         if lookup.touch(tx, entry.id, now) is None:
             return False
         if is_chosen:
+            from kr.guard import reasons_to_hold  # heavy: its patterns, for a wording that is kept
+            from kr.store import entries, ledger  # heavy
+
             query, at = self.query, to_text(now)
             ledger.close_alike(tx, query.framework, query.question, entry.id, at=at)
-            from kr.guard import reasons_to_hold  # heavy: its patterns, for a wording that is kept
-
             if self.config.cache_fuzzy_match and not reasons_to_hold(f"{query.question}\n{query.topic}"):
-                wording = Wording(
+                wording = entries.Wording(
                     at=at,
                     topic=query.topic,
                     tags=query.tags,

@@ -48,9 +48,10 @@ DISABLED = "Knowledge research disabled in config"
 """The error of F1, "State Preconditions"."""
 _MOST_LOOKED_AT = 5_000
 """Files of a folder of one's own that are looked at, whether they changed."""
-_WORDS_ALONE = re.compile(r"[A-Za-z ,.;?!()'/-]*")
+_WORDS_ALONE = re.compile(r"[A-Za-z0-9 ,.;?!()'/-]*")
 _OF_SECRETS = re.compile(
-    r"pass|pwd|secret|token|key|cred|cookie|auth|basic|sess|login|identified|clave|wort|[a-z]{20}|//|(?<![a-z])['-]",
+    r"pass|pwd|secret|token|key|cred|cookie|auth|basic|sess|login|identified|clave|wort|recover|otp|psk|dsn|senha|\b(?:pin|sas|sig)\b|"
+    r"[a-z0-9]{16}|[0-9](?:[ -]?[0-9]){7}|//|(?<![a-z])['-]",
     re.IGNORECASE,
 )
 """A text of ``_WORDS_ALONE`` in which this finds nothing holds no secret: the patterns of ``kr.guard``, a tenth of a hit, are not asked."""
@@ -118,7 +119,8 @@ class ResearchService:
         is_flat = "research_query" not in data and ("framework" in data or "question" in data)
         if not is_flat or data.get("mode") not in (None, "research"):
             return data
-        query = {name: _masked(data[name]) for name in _QUERY_FIELDS if data.get(name)}
+        query = {name: data[name] for name in _QUERY_FIELDS if data.get(name)}
+        query |= {name: _masked(query[name]) for name in _ASKED_FIELDS if name in query}
         overrides = {name: data[name] for name in _OVERRIDE_FIELDS if name in data}
         moved = {*_QUERY_FIELDS, *_OVERRIDE_FIELDS, "mode"}
         rest = {name: value for name, value in data.items() if name not in moved and value is not None}

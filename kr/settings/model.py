@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from kr.models import CHAIN, DEFAULT_SERVERS, PHASES, SOURCES, TIERS, Tier
+from kr.models import CHAIN, DEFAULT_SERVERS, LOCAL_DOCS, PHASES, TIERS, Tier
 from kr.text import KeyPath, Tree
 
 S = TypeVar("S")
@@ -216,7 +216,12 @@ class CustomSource:
     def __post_init__(self) -> None:
         """Raise ``Invalid`` where the keys don't go together."""
         is_tool, is_folder = bool(self.server and self.tool), self.folder is not None
-        if is_tool == is_folder or not self.name or self.name in SOURCES or (is_folder and self.server):
+        if (
+            is_tool == is_folder
+            or not self.name
+            or self.name in {*CHAIN, LOCAL_DOCS}
+            or (is_folder and self.server)
+        ):
             raise Invalid(f"must be {_OWN}, with a name that is not taken")
 
 

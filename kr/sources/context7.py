@@ -12,9 +12,9 @@ from typing import ClassVar
 
 from kr.errors import SourceFailure
 from kr.frameworks import same_framework
-from kr.models import Answer, Learned, Passage
+from kr.models import Learned
 from kr.settings.model import REPOSITORY_NAME, Server
-from kr.sources.base import MAX_QUESTION, Ask
+from kr.sources.base import MAX_QUESTION, Answer, Ask, Passage
 from kr.sources.mcp_client import McpSession, ToolText, converse
 from kr.text import fold
 from kr.times import major

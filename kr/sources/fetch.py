@@ -16,8 +16,8 @@ import httpx2
 
 from kr.documents.text import to_markdown
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
-from kr.models import Passage
 from kr.settings.model import ModelServer
+from kr.sources.base import Passage
 from kr.sources.network import (
     CheckedTransport,
     FetchRefused,

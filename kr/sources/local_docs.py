@@ -13,7 +13,7 @@ from kr.documents.library import folder_index, package_index
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.frameworks import same_framework
 from kr.guard import mask_secrets
-from kr.models import LOCAL_DOCS, Answer, Passage, Query
+from kr.models import LOCAL_DOCS, Query
 from kr.packages.installed import (
     InstalledPackage,
     find_installed,
@@ -21,7 +21,7 @@ from kr.packages.installed import (
     find_python_package,
     types_package,
 )
-from kr.sources.base import Ask
+from kr.sources.base import Answer, Ask, Passage
 
 MAX_PASSAGES = 40
 _MOST_DEPENDENCIES = 8

@@ -7,9 +7,8 @@ from typing import ClassVar
 from kr.documents.text import markdown_sections
 from kr.errors import SourceFailure, SourceNotAsked
 from kr.guard import mask_secrets
-from kr.models import Answer, Passage
 from kr.settings.model import REPOSITORY_NAME, Server
-from kr.sources.base import MAX_QUESTION, Ask
+from kr.sources.base import MAX_QUESTION, Answer, Ask, Passage
 from kr.sources.mcp_client import McpSession, converse
 
 _NAVIGATION = re.compile(

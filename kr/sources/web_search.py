@@ -10,9 +10,9 @@ import httpx2
 
 from kr.documents.index import rank_texts
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout, how_to_install
-from kr.models import Answer, Passage, Query
+from kr.models import Query
 from kr.settings.model import SearchProvider
-from kr.sources.base import Ask
+from kr.sources.base import Answer, Ask, Passage
 from kr.sources.fetch import ask_json, checked_url, fetch_page
 from kr.sources.network import Network, in_thread, run
 from kr.text import one_line

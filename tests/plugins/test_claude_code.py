@@ -24,8 +24,8 @@ from kr.models import (
     Outcome,
     ResearchResults,
     ResearchStatus,
-    SaveEnvelope,
 )
+from kr.research.finding_text import SaveEnvelope
 from kr.server.mcp import INSTRUCTIONS, TOOLS
 from kr.text import tokens_of
 from tests.support.forked import shared

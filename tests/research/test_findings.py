@@ -15,8 +15,7 @@ from kr.errors import InvalidRequest, KrError, UnknownEntry
 from kr.guard import clean
 from kr.models import Writer, agent, person, to_plain
 from kr.report import HEADER, SECTIONS, parse_report
-from kr.requests import Finding
-from kr.research.finding_text import contained, render_finding
+from kr.research.finding_text import Finding, contained, render_finding
 from kr.text import section, tokens_of
 from tests.support.program import Project
 

@@ -3,8 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.errors import SourceFailure
-from kr.models import Answer, Passage, Query
+from kr.models import Query
 from kr.research.llm import LEAN_PERSONA, Persona, parse_persona, parse_reply, writing_prompts
+from kr.sources.base import Answer, Passage
 
 AGENT = """\
 ---

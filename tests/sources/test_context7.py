@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.errors import SourceFailure
-from kr.models import Answer, Learned, Query
+from kr.models import Learned, Query
 from kr.settings.model import Server
-from kr.sources.base import Ask
+from kr.sources.base import Answer, Ask
 from kr.sources.context7 import (
     Context7,
     Library,

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from kr.errors import SourceFailure, SourceTimeout
-from kr.models import Answer
-from kr.sources.base import Source
+from kr.sources.base import Answer, Source
 from kr.sources.network import THREAD
 from tests.support.source_contract import SECRET, SUBJECTS, TIMEOUT, Behaviour, Outcome, Subject
 

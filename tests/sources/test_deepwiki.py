@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.errors import SourceFailure
-from kr.models import Answer, Learned, Query
+from kr.models import Learned, Query
 from kr.settings.model import Server
-from kr.sources.base import Ask
+from kr.sources.base import Answer, Ask
 from kr.sources.mcp_tools import DeepWiki, read_answer, repository_for
 from tests.support.mcp_servers import WIKI, Call, Scenario, deepwiki_server
 

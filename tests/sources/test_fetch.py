@@ -17,7 +17,7 @@ import pytest
 from kr import cancellation
 from kr.documents.text import MAX_TEXT
 from kr.errors import SourceFailure, SourceTimeout
-from kr.models import Passage
+from kr.sources.base import Passage
 from kr.sources.fetch import fetch_page
 from kr.sources.network import FetchRefused, Network, address_refusal, run
 from tests.support.web_servers import Reply, Request, page, redirect, refused_url, web_server

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kr.errors import SourceFailure
-from kr.models import Answer, Query
-from kr.sources.base import Ask, Source
+from kr.models import Query
+from kr.sources.base import Answer, Ask, Source
 from kr.sources.local_docs import MAX_PASSAGES, LocalDocs
 from tests.support.environments import install_click
 

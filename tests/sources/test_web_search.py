@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from kr.errors import SourceFailure, SourceTimeout
-from kr.models import Answer, Query
-from kr.sources.base import Ask
+from kr.models import Query
+from kr.sources.base import Answer, Ask
 from kr.sources.web_search import WebSearch
 from tests.support.web_servers import (
     Reply,

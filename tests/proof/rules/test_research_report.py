@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.models import PLACEHOLDER_MARK, Answer, Passage, Query
+from kr.models import PLACEHOLDER_MARK, Query
 from kr.report import parse_report
 from kr.research.report import Report, Synthesis, build_report
+from kr.sources.base import Answer, Passage
 from kr.text import tokens_of
 
 TODAY = date(2026, 1, 2)
