@@ -43,10 +43,10 @@ _TRIES = 3
 _LONGEST_PAUSE = 5.0
 _ROWS = 1000
 """At most, of a list that the server gives."""
-_BUSY = frozenset({429, 503})
+_BUSY = (429, 503)
+_GONE = (*_BUSY, 500, 502, 504)
 _NO_SUCH_PATH = "Not Found"
 """What a server says of a path that it does not have; of an entry that it does not have it says more."""
-_REFUSED = frozenset({401, 403})
 
 
 class ServerGone(KrError):
@@ -81,17 +81,23 @@ class SharedServer:
             return self._is_no_kr(path)
 
     def _ask(self, path: str, content: bytes | None, seconds: float, query: Mapping[str, Any]) -> Value:
-        reply = self._send(path, content, query, time.monotonic() + seconds)
+        headers = {"Content-Type": "application/json"}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        given = {name: value for name, value in query.items() if value is not None}
+        method = "GET" if content is None else "POST"
+        request = httpx2.Request(method, f"{self.url}{path}", params=given, content=content, headers=headers)
+        reply = self._send(request, time.monotonic() + seconds)
         try:
             value = reply.json()
         except (ValueError, RecursionError):
             value = None
         known = value if isinstance(value, dict) else {}
         status, detail = reply.status_code, known.get("detail")
-        if status in _REFUSED:
+        if status in (401, 403):
             why = detail or f"it answers HTTP {status}"
             raise ConfigError(f"KR_SERVER: {self.url} refuses: {why}; is KR_TOKEN its token?")
-        if status in _BUSY or (reply.is_server_error and status != httpx2.codes.NOT_IMPLEMENTED):
+        if status in _GONE:
             raise ServerGone(f"KR_SERVER: {self.url} answers HTTP {status}: {detail or 'no reason given'}")
         if known and detail is None:
             return known
@@ -104,16 +110,8 @@ class SharedServer:
         why = f"{self.url} is no `kr serve` of this version: its answer to {path} is another one"
         raise ConfigError(f"KR_SERVER: {why}; name another one, or unset it")
 
-    def _send(
-        self, path: str, content: bytes | None, query: Mapping[str, Any], end: float
-    ) -> httpx2.Response:
+    def _send(self, request: httpx2.Request, end: float) -> httpx2.Response:
         """Send a request, again where the server is busy, until ``end`` (of ``time.monotonic``)."""
-        headers = {"Content-Type": "application/json"}
-        if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
-        given = {name: value for name, value in query.items() if value is not None}
-        method = "GET" if content is None else "POST"
-        request = httpx2.Request(method, f"{self.url}{path}", params=given, content=content, headers=headers)
         for _ in range(_TRIES - 1):
             reply = self._exchange(request, end - time.monotonic())
             after = reply.headers.get("Retry-After", "")
@@ -150,19 +148,11 @@ class SharedResearch(ResearchService):
 
     server: SharedServer
 
-    def answer(
-        self,
-        data: Mapping[str, Any],
-        *,
-        include_report: bool = False,
-        max_tokens: int | None = None,
-        default_mode: Mode | None = None,
-    ) -> Envelope:
+    def answer(self, data: Mapping[str, Any], *, default_mode: Mode | None = None, **wanted: Any) -> Envelope:
         """Post a request. A server that is gone is the failure of the request."""
         is_research = default_mode != "lessons-inject"
         path = "/v1/research" if is_research else "/v1/lessons/inject"
         seconds = self.settings.overall_timeout + _MARGIN_SECONDS if is_research else 0
-        wanted = {"include_report": "true" if include_report else None, "max_tokens": max_tokens}
         try:
             return self.server.post(Envelope, path, data, seconds=seconds, **wanted)
         except ServerGone as gone:
@@ -217,7 +207,7 @@ class SharedApp(App):
         return self.server.get("/v1/entries", "total", **page, limit=limit and min(limit, _ROWS))
 
     def entry(self, entry_id: str, *, report: bool = False) -> Value:
-        return self.server.get(_path(entry_id), "id", report=str(report).lower())
+        return self.server.get(_path(entry_id), "id", report=report)
 
 
 def _path(entry_id: str) -> str:

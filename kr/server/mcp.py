@@ -93,7 +93,9 @@ def _inject(app: App, given: Arguments) -> Content:
 
 def _record(app: App, given: Arguments) -> Content:
     if not (given.get("lesson") or given.get("agent_return")):
-        raise InvalidRequest(FieldError("lesson", "give lesson: {symptom, fix}, or event_type and agent_return"))
+        raise InvalidRequest(
+            FieldError("lesson", "give lesson: {symptom, fix}, or event_type and agent_return")
+        )
     return to_plain(app.record_lessons({**given, **_identity(given)}))
 
 
