@@ -1,15 +1,11 @@
 """``KR_SERVER``: the command line on a shared ``kr serve`` says what it says on a knowledge base of its own."""
 
-import http.server
 import json
 import re
 import socket
-import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +13,7 @@ from kr.remote import ServerGone, SharedServer
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.program import Project, request
 from tests.support.servers import TOKEN, Served, serving_here
-from tests.support.web_servers import Reply, as_json, page, web_server
+from tests.support.web_servers import Reply, as_json, page, redirect, web_server
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
 
@@ -208,38 +204,11 @@ def test_a_hook_stops_nobody_when_the_server_does_not_answer(
     assert why in done.stderr
 
 
-@contextmanager
-def redirecting(seen: list[Any]) -> Iterator[str]:
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            seen.append((self.path, self.headers.get("Authorization")))
-            self.send_response(307)
-            self.send_header("Location", f"http://{self.headers['Host']}/elsewhere")
-            self.end_headers()
-
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as listener:
-        thread = threading.Thread(target=listener.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listener.server_port}"
-        finally:
-            listener.shutdown()
-            thread.join()
-
-
 def test_the_token_is_sent_to_no_redirect(client: Project) -> None:
-    seen: list[Any] = []
-    with redirecting(seen) as url:
-        done = client.run(
-            "research",
-            "--request",
-            "-",
-            stdin=json.dumps(request()),
-            more={"KR_SERVER": url, "KR_TOKEN": TOKEN},
-        )
+    with web_server(lambda _: redirect("/elsewhere", 307)) as server:
+        more = {"KR_SERVER": server.url, "KR_TOKEN": TOKEN}
+        done = client.run("research", "--request", "-", stdin=json.dumps(request()), more=more)
+        seen = [(it.target, it.headers["authorization"]) for it in server.requests()]
     assert seen == [("/v1/research", f"Bearer {TOKEN}")]
     assert done.returncode == 2
     assert b"elsewhere" in done.stderr

@@ -155,20 +155,6 @@ def test_an_earlier_text_is_read_where_the_present_one_stands(empty: Site) -> No
         soup(empty, f"/entries/vue-slots?text={number}", status=404)
 
 
-def test_a_live_entry_gives_way_to_one_that_comes_back(sprint: Site) -> None:
-    link = soup(sprint, "/entries").select("#found tbody a")[5]
-    entry_id = str(link["href"]).removeprefix("/entries/")
-    with sprint.project.app() as app:
-        entry = app.catalog.entry(entry_id)
-        app.catalog.remove([entry_id])
-        again = draft(entry["framework"], entry["topic"], framework_version=entry["framework_version"])
-        saving.save(app.store, again, "# anew\n", sprint.project.clock())
-    archived = soup(sprint, "/archive").select("form")
-    form = next(form for form in archived if one(form, f'input[value="{entry_id}"]'))
-    assert "live again" in message(sprint, post(sprint, form))
-    assert "anew" not in soup(sprint, str(link["href"])).get_text()
-
-
 def test_lessons_are_shown_by_phase_and_judged(sprint: Site) -> None:
     page = soup(sprint, "/lessons")
     chips = [chip.get_text(" ", strip=True).split()[0] for chip in page.select(".chips a")]
