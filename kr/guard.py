@@ -16,12 +16,13 @@ Pure. The patterns are data (``guard.yaml``); keys of known shapes are found by 
 
 import html
 import re
+import string
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from importlib.resources import files
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from detect_secrets.plugins.base import RegexBasedDetector
 
 SECRET = "<secret>"  # noqa: S105 - what stands in place of one
-GIVES_ORDERS = "gives orders to the agent that reads it"
 TOO_LONG = "is too long to be judged"
 
 _MOST_JUDGED = 300_000
@@ -56,7 +56,7 @@ _LOOK_ALIKE = str.maketrans(
     "aeopcyxijshdqwbhkmtbaeikvoptuxAEOPCXIJSBHKMTABEZHIKMNOPTYX''\"\"---",
 )
 _LEET = str.maketrans("013457@$", "oieastas")
-_MAY_BE_WARNED_OF = ("hands a download to a shell or an interpreter", "turns off a safeguard")
+_MAY_BE_WARNED_OF = ("downloads", "safeguards")
 _AROUND = 200
 
 
@@ -108,8 +108,8 @@ def _has_long_token(text: str) -> bool:
 def _apply(kind: str, judges: str, text: str) -> str:
     lowered = text.lower()
     for rule in _rules(kind):
-        if rule.may_match(lowered):
-            masked = rule.pattern.sub(partial(_mask, rule.replacement, judges), text)
+        if pattern := rule.pattern_for(lowered):
+            masked = pattern.sub(partial(_mask, rule.replacement, judges), text)
             if masked != text:
                 text, lowered = masked, masked.lower()
     return text
@@ -196,25 +196,33 @@ def reasons_to_hold(text: str) -> tuple[str, ...]:
     """
     if len(text) > _MOST_JUDGED or max(map(len, text.split("\n"))) > _LONG_LINE:
         return (TOO_LONG,)
-    views = list(dict.fromkeys(_views(text)))
-    return tuple(reason for reason in _table()["reasons"] if _holds(reason, views))
+    views = _views(text)
+    return tuple(it["reason"] for kind, it in _table()["reasons"].items() if _holds(kind, views))
 
 
-def _views(text: str) -> Iterable[str]:
-    """Give the text as people read it, and with look-alike letters, spaced letters, entities and emphasis resolved."""
+def gives_orders(text: str) -> bool:
+    """Whether a text gives orders to the agent that reads it: the first of the reasons."""
+    return _holds("orders", _views(text))
+
+
+def _views(text: str) -> set[str]:
+    """Return the text as people read it, and with look-alike letters, spaced letters, entities and emphasis resolved."""
     plain = unicodedata.normalize("NFKC", clean(html.unescape(text)))
-    yield plain
     resolved = _pattern("marks").sub("", plain.translate(_LOOK_ALIKE))
-    yield _pattern("spaced").sub(lambda found: re.sub(r"[ .*_·-]", "", found[0]), resolved)
-    yield _pattern("leet").sub(lambda found: found[0].translate(_LEET), plain)
+    return {
+        plain,
+        _pattern("spaced").sub(lambda found: re.sub(r"[ .*_·-]", "", found[0]), resolved),
+        _pattern("leet").sub(lambda found: found[0].translate(_LEET), plain),
+    }
 
 
-def _holds(reason: str, views: Sequence[str]) -> bool:
-    is_excused = _is_warned_of if reason in _MAY_BE_WARNED_OF else _is_quoted
+def _holds(kind: str, views: Iterable[str]) -> bool:
+    is_excused = _is_warned_of if kind in _MAY_BE_WARNED_OF else _is_quoted
     for view in views:
         lowered = view.lower()
-        for rule in _rules(reason):
-            if rule.may_match(lowered) and not all(map(is_excused, rule.pattern.finditer(view))):
+        for rule in _rules(kind):
+            pattern = rule.pattern_for(lowered)
+            if pattern and not all(map(is_excused, pattern.finditer(view))):
                 return True
     return False
 
@@ -269,51 +277,35 @@ def _is_flagged(text: str) -> bool:
 
 
 @cache
-def _load(name: str) -> dict[str, Any]:
-    text = files("kr").joinpath(name).read_text(encoding="utf-8")
+def _table() -> dict[str, Any]:
+    text = files("kr").joinpath("guard.yaml").read_text(encoding="utf-8")
     table: dict[str, Any] = yaml.load(text, Loader=yaml.CBaseLoader)  # noqa: S506 - makes texts, lists and mappings alone
     return table
-
-
-def _table() -> dict[str, Any]:
-    return _load("guard.yaml")
 
 
 def _pattern(name: str) -> re.Pattern[str]:
     return _compiled(_table()["patterns"][name])
 
 
-def patterns() -> dict[str, list[str]]:
-    """Return all patterns that have hints, with the parts in them, by what they are for."""
-    table = _table()
-    rows = {kind: list(table[kind]) for kind in ("secrets", "named")} | table["reasons"]
-    return {kind: list(map(_expanded, some)) for kind, some in rows.items()}
+class _Rule:
+    """A pattern, compiled once a text holds the texts that it needs: most texts hold those of few."""
 
+    def __init__(self, text: str, replacement: str | None = None) -> None:
+        self.replacement = replacement
+        self._text = text
+        self._required = required_texts(_expanded(text))
 
-class _Rule(NamedTuple):
-    """A pattern, compiled once it is needed: most texts hold none of the hints of most."""
-
-    text: str
-    hints: Sequence[str]
-    replacement: str | None
-
-    def may_match(self, lowered: str) -> bool:
-        for hint in self.hints:  # a generator would take three times as long
-            if hint in lowered:
-                return True
-        return not self.hints
-
-    @property
-    def pattern(self) -> re.Pattern[str]:
-        return _compiled(self.text)
+    def pattern_for(self, lowered: str) -> re.Pattern[str] | None:
+        """Return the compiled pattern where it may match a text in small letters."""
+        return _compiled(self._text) if may_match(lowered, self._required) else None
 
 
 @cache
 def _rules(kind: str) -> list[_Rule]:
-    rows = _table()["reasons"].get(kind) or _table()[kind]
-    given = rows.values() if isinstance(rows, dict) else [None] * len(rows)
-    hints = _load("guard_hints.yaml")[kind]
-    return [_Rule(row, some, put or None) for row, some, put in zip(rows, hints, given, strict=True)]
+    table = _table()
+    if kind in table["reasons"]:
+        return [_Rule(text) for text in table["reasons"][kind]["patterns"]]
+    return [_Rule(text, replacement or None) for text, replacement in table[kind].items()]
 
 
 @cache
@@ -327,3 +319,49 @@ def _expanded(pattern: str) -> str:
     while (whole := re.sub(r"%(\w+)%", lambda part: parts.get(part[1], part[0]), pattern)) != pattern:
         pattern = whole
     return pattern
+
+
+_UNKNOWN = "\0"  # in place of what may match anything
+_KNOWN_FROM = 0xE000  # in place of a group whose texts are known
+_SET_OR_ESCAPE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+_OPTIONAL = re.compile(r"[^\0](?:[?*]|\{0?,\d*\})|\{[\d,]*\}", re.DOTALL)
+_GROUP = re.compile(r"\((\?[:=>]|\?<=|\?[a-zA-Z-]+:|\?P<\w+>)?([^()]*)\)([?*]|\{0?,\d*\})?")
+_RUN = re.compile(r"[^\0.^$+?*\ue000-\uf8ff]+|[\ue000-\uf8ff]")
+_WORDS = re.compile(r"\w[\w |-]*")
+_LETTERS = frozenset(string.printable)
+
+
+def may_match(lowered: str, required: Sequence[Sequence[Sequence[str]]]) -> bool:
+    """Whether a pattern with such ``required_texts`` may match a text in small letters."""
+    return any(all(any(map(lowered.__contains__, texts)) for texts in groups) for groups in required)
+
+
+def required_texts(pattern: str) -> list[list[Sequence[str]]]:
+    """Return for each alternative of a pattern groups of texts in small letters: every match of it holds one of each group."""
+    known: dict[str, Sequence[str]] = {}
+
+    def resolve(group: re.Match[str]) -> str:
+        _kind, body, repeated = group.groups()
+        if repeated or body.startswith("?"):
+            return _UNKNOWN
+        if "|" not in body:
+            return f"{_UNKNOWN}{body}{_UNKNOWN}"
+        sign = chr(_KNOWN_FROM + len(known))
+        known[sign] = any_of(body)
+        return sign
+
+    def all_of(alternative: str) -> list[Sequence[str]]:
+        texts = (known.get(run, (run.lower(),)) for run in _RUN.findall(alternative))
+        return [it for it in texts if it and min(it, key=len) not in _LETTERS]  # a letter is in every text
+
+    def any_of(alternatives: str) -> Sequence[str]:
+        if _WORDS.fullmatch(alternatives):  # most are, and this is quicker
+            return alternatives.lower().split("|")
+        each = map(all_of, _OPTIONAL.sub(_UNKNOWN, alternatives).split("|"))
+        best = [max(groups, key=lambda it: len(min(it, key=len)), default=()) for groups in each]
+        return [] if () in best else [*chain.from_iterable(best)]
+
+    plain = _SET_OR_ESCAPE.sub(_UNKNOWN, re.sub(r"^\(\?[a-z]+\)", "", pattern))
+    while (resolved := _GROUP.sub(resolve, plain)) != plain:
+        plain = resolved
+    return [all_of(alternative) for alternative in _OPTIONAL.sub(_UNKNOWN, plain).split("|")]

@@ -2,11 +2,9 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import MISSING, Field, fields
-from typing import Any
 
 from kr.settings import OWN_NAMES
-from kr.settings.model import Configuration, plain
+from kr.settings.model import Configuration, Section, Setting, plain
 
 VARIABLES = {
     "KR_CONFIG": "The configuration file, where `--config` does not name one.",
@@ -55,7 +53,7 @@ key below `knowledge_research` in capitals, nested keys after `__`: `KR_CIRCUIT_
 `circuit_breaker.failures`. An empty variable counts as not set; a list is words separated by commas, or YAML as a mapping is.
 
 **Paths.** A relative path in the file is relative to the project root: the folder that holds the file, or the folder
-above `_bmad/`. `{project-root}` expands, and `{output_folder}`: the file's own key, else what BMAD's `config.toml` or
+above `_bmad/`. In a BMAD project the knowledge base is `_bmad-output/knowledge-base` by default. `{project-root}` expands, and `{output_folder}`: the file's own key, else what BMAD's `config.toml` or
 `config.yaml` say, else `_bmad-output`.
 
 **Secrets.** `${NAME}` and `${NAME:-default}` expand from the environment in `url`, `base_url`, and in the values of
@@ -66,21 +64,20 @@ status 2). An unknown key of `knowledge_research` is a warning.
 """
 
 
-def keys(section: type, *path: str) -> Iterator[tuple[tuple[str, ...], Field[Any]]]:
+def keys(section: type[Section], *path: str) -> Iterator[tuple[tuple[str, ...], Setting]]:
     """Walk every key of a section, the outer before the inner ones; a server stands for all servers."""
-    for key in fields(section):
-        here = (*path, key.name)
-        yield here, key
-        if (inner := key.metadata["kind"].section) is not None:
-            yield from keys(inner, *here, *(["NAME"] if key.name == "servers" else []))
+    for name, key in section.keys.items():
+        yield (*path, name), key
+        if key.section is not None:
+            yield from keys(key.section, *path, name, *(["NAME"] if name == "servers" else []))
 
 
 def configuration_page() -> str:
     """Make docs/configuration.md."""
     parts = [_HEAD]
-    for outer in fields(Configuration):
-        parts.append(f"## {outer.name}\n\n{outer.metadata['help']}\n")
-        rows = [_row(path[1:], key) for path, key in keys(outer.metadata["kind"].section, outer.name)]
+    for name, outer in Configuration.keys.items():
+        parts.append(f"## {name}\n\n{outer.help}\n")
+        rows = [_row(path, key) for path, key in keys(type(outer.default))]
         parts.append("\n".join(["| key | what it is for | default |", "|---|---|---|", *rows]) + "\n")
     parts.append("## Other variables\n")
     rows = [f"| `{name}` | {text} |" for name, text in {**VARIABLES, **_OTHERS}.items()]
@@ -90,11 +87,11 @@ def configuration_page() -> str:
     return "\n".join(parts)
 
 
-def _row(path: tuple[str, ...], key: Field[Any]) -> str:
-    kind, name = key.metadata["kind"], f"`{'.'.join(path)}`"
-    if kind.section is not None and key.name != "servers":
-        return f"| {name} | {key.metadata['help']} | |"
-    default = key.default if key.default is not MISSING else key.default_factory()  # type: ignore[misc]
-    shown = json.dumps(plain(default), ensure_ascii=False)
-    choice = f" Allowed: {kind.allowed.removeprefix('one of ')}." if kind.allowed.startswith("one of") else ""
-    return f"| {name} | {key.metadata['help']}{choice} | `{shown}` |"
+def _row(path: tuple[str, ...], key: Setting) -> str:
+    name = f"`{'.'.join(path)}`"
+    if isinstance(key.default, Section):
+        return f"| {name} | {key.help} | |"
+    shown = json.dumps(plain(key.default), ensure_ascii=False)
+    allowed = key.kind.allowed
+    choice = f" Allowed: {allowed.removeprefix('one of ')}." if allowed.startswith("one of") else ""
+    return f"| {name} | {key.help}{choice} | `{shown}` |"

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kr.guard import SECRET, clean, mask_secrets, reasons_to_hold
-from scripts import guard_hints
+from kr.guard import SECRET, clean, mask_secrets, may_match, reasons_to_hold, required_texts
 from tests.support.guard_texts import (
     ARTFUL_HOSTILE,
     ARTFUL_ORDINARY,
@@ -275,5 +274,22 @@ def test_twice_the_lines_take_about_twice_as_long(unit: str) -> None:
     assert seconds(60) < 4 * max(seconds(30), 0.05)
 
 
-def test_the_hints_are_those_of_the_patterns() -> None:
-    assert guard_hints.PATH.read_text(encoding="utf-8") == guard_hints.render()
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"(?i)\bfoo(?:bar|baz)?\s+(?:one|two three) [a-c]{2}x",
+        r"(?m)^error: (?P<name>\w+) (?:is|was) not[^\n]{1,4}found$|no such (?:file|table): ",
+        r"a{2,3}b?c*defg(?:h(?:ij|kl)+){0,2}(?:mn){2}",
+        r"(?:[xyz]|secret)key=\d",
+    ],
+)
+def test_every_match_of_a_pattern_holds_the_texts_that_it_needs(pattern: str) -> None:
+    required = required_texts(pattern)
+
+    @given(st.from_regex(pattern))
+    @settings(max_examples=30)
+    def holds(text: str) -> None:
+        assert may_match(text.lower(), required)
+
+    holds()
+    assert not may_match("something else", required) or not all(required)

@@ -73,7 +73,8 @@ def _file(path: object, *, is_new: bool) -> dict[str, str]:
 def _write_config(project: Project, kb: str | None, environ: Mapping[str, str]) -> bool:
     """Write the file that fits, and trust it; False where another process wrote one meanwhile."""
     path = project.root / CONFIG
-    text = render_config(_chosen_base(project, kb, environ))
+    is_bmad = project.default.startswith("_bmad")
+    text = render_config(_chosen_base(project, kb, environ), is_bmad=is_bmad)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -242,4 +243,5 @@ def import_yaml(app: "App", sources: tuple[Path, ...]) -> common.Output:
         logger.warning("refused: %s", item)
     for file in result.unreadable:
         logger.error("%s", file)
-    return common.Output(value=result.plain(), status=int(bool(result.unreadable)))
+    where = {"knowledge_base": str(app.settings.knowledge_base)}
+    return common.Output(value={**where, **result.plain()}, status=int(bool(result.unreadable)))

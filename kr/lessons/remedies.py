@@ -16,6 +16,7 @@ from pathlib import Path
 
 import yaml
 
+from kr.guard import may_match, required_texts
 from kr.lessons.events import Fault
 from kr.lessons.line import FIX_COLUMNS, SUMMARY_COLUMNS, cut, word_lesson
 from kr.requests import scalars
@@ -40,15 +41,15 @@ class Remedy:
     match: str
     fix: str
     tags: tuple[str, ...] = ()
-    literals: tuple[str, ...] = field(default=(), compare=False)
-    """Texts in small letters of which each output that the pattern matches has one; empty where none is sure."""
+    required: Sequence[Sequence[Sequence[str]]] = field(default=((),), compare=False)
+    """What the pattern needs: ``kr.guard.required_texts``."""
 
 
 def find_remedy(output: str, own: Sequence[Remedy] = ()) -> tuple[Remedy, str, list[str]] | None:
     """Return the first row that matches, what it says to do, and the lines that it is about; users' own rows go first."""
     lowered = output.lower()
     for row in (*own, *shipped()):
-        if row.literals and not any(literal in lowered for literal in row.literals):
+        if not may_match(lowered, row.required):
             continue
         for found in islice(re.finditer(row.match, output, re.MULTILINE), _MOST_PLACES):
             if fix := _filled(row.fix, found):
@@ -79,19 +80,8 @@ def shipped() -> tuple[Remedy, ...]:
     for name in sorted(tables, key=lambda name: (_LAST.index(name) if name in _LAST else -1, name)):
         data = yaml.load(tables[name].read_text(encoding="utf-8"), yaml.CBaseLoader)  # noqa: S506 - makes texts, lists and mappings alone
         tags = tuple(data["tags"])
-        rows += (Remedy(it["match"], it["fix"], tags, _literals(it["match"])) for it in data["rows"])
+        rows += (Remedy(it["match"], it["fix"], tags, required_texts(it["match"])) for it in data["rows"])
     return tuple(rows)
-
-
-def _literals(pattern: str) -> tuple[str, ...]:
-    """Find texts of which every match has one, so that most rows need no compiling: the longest of each alternative."""
-    plain = re.sub(r"^\(\?[a-z]+\)|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", "\0", pattern, flags=re.DOTALL)
-    shorter = ""
-    while shorter != plain:
-        shorter, plain = plain, re.sub(r"\([^()]*\)", "\0", plain)
-    plain = re.sub(r".(?:[?*]|\{[\d,]*\})", "\0", plain, flags=re.DOTALL)
-    runs = [max(re.split(r"[\0.^$+?]", part), key=len).lower() for part in plain.split("|")]
-    return tuple(runs) if min(map(len, runs)) > 2 else ()
 
 
 def read_own(path: Path) -> list[Remedy]:

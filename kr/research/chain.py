@@ -16,7 +16,7 @@ from typing import Literal
 from kr import cancellation
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.frameworks import framework_key
-from kr.guard import GIVES_ORDERS, reasons_to_hold
+from kr.guard import gives_orders
 from kr.models import (
     Learned,
     SourceAttempt,
@@ -277,7 +277,7 @@ def _cleaned(answer: Answer) -> Answer:
 
 
 def _without_orders(text: str) -> str:
-    if GIVES_ORDERS not in reasons_to_hold(text[:_MOST_JUDGED]):
+    if not gives_orders(text[:_MOST_JUDGED]):
         return text
-    kept = [it for it in text.split("\n\n") if GIVES_ORDERS not in reasons_to_hold(it[:_MOST_JUDGED])]
+    kept = [it for it in text.split("\n\n") if not gives_orders(it[:_MOST_JUDGED])]
     return "\n\n".join(kept)

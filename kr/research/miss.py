@@ -98,7 +98,7 @@ class Miss:
             aliases |= package_aliases(find_dependencies(folder, self._environ).dependencies)
         if not aliases:
             return found
-        run.config = replace(run.config, aliases={**aliases, **run.config.aliases})
+        run.config = run.config.but(aliases={**aliases, **run.config.aliases})
         return run.look_up()
 
     def _research(self, found: Lookup) -> Envelope:

@@ -7,13 +7,11 @@ overrides all. The first wrong value is a ``ConfigError`` that names file or var
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from operator import eq
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kr.errors import BrokenYaml, ConfigError
-from kr.settings.model import Configuration, Invalid, KnowledgeResearch, kinds_of, read_section
+from kr.settings.model import Configuration, Invalid, KnowledgeResearch
 from kr.settings.project import (
     CONFIG,
     MAIN_SECTION,
@@ -45,18 +43,18 @@ OWN_NAMES = frozenset(
 
 _BASE = (MAIN_SECTION, "knowledge_base_path")
 _PERSONA = ("role_mapping", "knowledge_researcher_persona")
+_SERVERS = (MAIN_SECTION, "servers")
 _VARIABLE = r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}"
 _URLS = frozenset({"url", "base_url"})
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Settings(Configuration):
     """The configuration; paths are absolute. ``database_url`` is as given, None for ``kr.db`` in the knowledge base."""
 
     knowledge_base: Path
     project_root: Path
     config_file: Path | None
-    database_url: str | None = field(default=None, repr=False)
+    database_url: str | None = None
     names_persona: bool = False
     """The persona was chosen, it is not the default."""
     warnings: tuple[str, ...] = ()
@@ -84,9 +82,10 @@ def load_settings(
     here, given = Path(cwd), None if knowledge_base is None else Path(knowledge_base)
     project = find_project(config=None if config is None else Path(config), environ=environ, cwd=here)
     written = _Written(project, environ)
-    persona = mapping_at(written.data, _PERSONA[:1]).get(_PERSONA[1])
+    roles = mapping_at(written.data, _PERSONA[:1])
+    persona = roles.get(_PERSONA[1])
     if isinstance(persona, str):
-        mapping_at(written.data, _PERSONA[:1])[_PERSONA[1]] = written.fill(persona, _PERSONA, project.root)
+        roles[_PERSONA[1]] = written.fill(persona, _PERSONA, project.root)
     url = environ.get("KR_DATABASE_URL", "").strip()
     if not re.match(r"(?:sqlite|postgresql)[:+]|$", url):  # it may hold a password
         raise ConfigError("KR_DATABASE_URL: must begin with sqlite:/// or postgresql://")
@@ -111,13 +110,12 @@ class _Written:
         self.environ = environ
         self.warnings: list[str] = []
         self.data: dict[str, Tree] = {}
-        self._variables: dict[KeyPath, str] = {}
-        self._files: list[ConfigFile] = []
+        self._origins: dict[KeyPath, str] = {}
         self._add_files()
         self._add_variables()
         for name in ("web_search", "llm", "servers"):
             self._expand(mapping_at(self.data, (MAIN_SECTION, name)), (MAIN_SECTION, name))
-        known = kinds_of(KnowledgeResearch)  # beside this section other programs have keys too
+        known = KnowledgeResearch.keys  # beside this section other programs have keys too
         for key in mapping_at(self.data, (MAIN_SECTION,)):
             if key not in known:
                 hint = "".join(f"; did you mean {near}?" for near in nearest(key, known))
@@ -125,43 +123,58 @@ class _Written:
 
     def _add_files(self) -> None:
         """Lay the project's file over the user's own, without what the user does not trust."""
-        folder = user_folder(self.environ, "XDG_CONFIG_HOME", ".config")
+        folder, file = user_folder(self.environ, "XDG_CONFIG_HOME", ".config"), self.project.file
         own = folder / "kr" / CONFIG if folder else None
+        is_own = False
         if own is not None and is_file(own):
-            self._files.append(read_config(own))
-        file = self.project.file
-        if file is not None:
-            is_own = bool(self._files) and file.path.samefile(self._files[0].path)
-            settings = [] if is_own or self.project.is_named else [*guarded(self.project, self.environ)]
-            if settings and not is_trusted(self.project, self.environ):
-                for path, _ in settings:
-                    self.warnings.append(
-                        f"{file.path}: {show_path(path)} is left out until you trust this file: `kr trust` shows it"
-                    )
-                    del mapping_at(file.data, path[:-1])[str(path[-1])]
-            self._files.insert(0, file)
-        for one in reversed(self._files):
-            self.data = _merged(self.data, one.data)
+            is_own = file is not None and file.path.samefile(own)
+            self._add_file(read_config(own))
+        if file is None or is_own:
+            return
+        settings = [] if self.project.is_named else guarded(self.project, self.environ)
+        if settings and not is_trusted(self.project, self.environ):
+            for path, _ in settings:
+                why = "is left out until you trust this file: `kr trust` shows it"
+                self.warnings.append(f"{file.path}: {show_path(path)} {why}")
+                mapping_at(file.data, path[:-1]).pop(str(path[-1]), None)
+        self._add_file(file)
+
+    def _add_file(self, file: ConfigFile) -> None:
+        """Lay a file over what is there; a server is one key, so that no file gets another one's headers."""
+        for name in mapping_at(file.data, _SERVERS):
+            mapping_at(self.data, _SERVERS).pop(name, None)
+        self._lay(str(file.path), file.data, self.data)
 
     def _add_variables(self) -> None:
         """Lay ``KR_*`` over the files; an inner key comes after the outer one that it belongs to."""
         names = (name for name in self.environ if name.startswith("KR_") and name not in OWN_NAMES)
         for name in sorted(names, key=lambda name: (name.count("__"), name)):
-            if not (text := self.environ[name].strip()):
-                continue
-            path = path_of(name)
-            self._variables[path] = name
-            mapping = self.data
-            for step in map(str, path[:-1]):
-                if mapping.get(step) is None:
-                    mapping[step] = {}
-                inner = mapping[step]
-                if not isinstance(inner, dict):
-                    raise self._error(path, f"can't be set, for {step} is not a mapping")
-                mapping = inner
-            mapping[str(path[-1])] = self._value_of(text, path)
+            if text := self.environ[name].strip():
+                path = path_of(name)
+                mapping_at(self.data, path[:-1]).pop(path[-1], None)
+                value: Tree = {path[-1]: self._value_of(text, name)}
+                for step in reversed(path[:-1]):
+                    value = {step: value}
+                self._lay(name, mapping_at(value, ()), self.data)
 
-    def _value_of(self, text: str, path: KeyPath) -> Tree:
+    def _lay(
+        self, origin: str, above: dict[str, Tree], below: dict[str, Tree], path: tuple[str, ...] = ()
+    ) -> None:
+        """Lay one configuration over another, key by key."""
+        for key, value in above.items():
+            here = (*path, key)
+            if isinstance(value, dict):
+                inner = below[key] if below.get(key) is not None else {}
+                if not isinstance(inner, dict):
+                    raise self._error(here, "must be a mapping")
+                below[key] = inner
+                self._origins[here] = origin
+                self._lay(origin, value, inner, here)
+            else:
+                below[key] = value
+                self._origins[here] = origin
+
+    def _value_of(self, text: str, name: str) -> Tree:
         """Read a variable's value: ``null``, a YAML or JSON list or mapping, else the text."""
         if text in {"null", "~"}:
             return None
@@ -173,7 +186,7 @@ class _Written:
             return read_yaml(text)[0]
         except (BrokenYaml, UnicodeError):  # whose words could quote a secret
             wanted = "is not a YAML or JSON value such as [one, two] or {key: value}"
-            raise self._error(path, wanted) from None
+            raise ConfigError(f"{name}: {show_path(path_of(name))} {wanted}") from None
 
     def _expand(self, data: dict[str, Tree], path: KeyPath) -> None:
         """Expand ``${NAME}`` and ``${NAME:-default}`` in URLs, headers and variables for programs.
@@ -223,7 +236,7 @@ class _Written:
         project, environ = self.project, self.environ
         if given is not None:
             return locate(given, environ, cwd).resolve()
-        is_variable = _BASE in self._variables
+        is_variable = self._origins.get(_BASE) == "KR_KNOWLEDGE_BASE_PATH"
         base = cwd if is_variable else project.base
         if base is None:
             raise ConfigError(
@@ -242,7 +255,7 @@ class _Written:
     def checked(self) -> Configuration:
         """Return the sections. Raises ``ConfigError``."""
         try:
-            return read_section(Configuration, self.data)
+            return Configuration.read(self.data)
         except Invalid as invalid:
             raise self._error(invalid.path, invalid.message) from None
 
@@ -251,33 +264,12 @@ class _Written:
 
     def _sentence(self, path: KeyPath, message: str) -> str:
         """Name the variable or the file that a key got its value from, the key, and what is wrong with it."""
-        # A variable's key is around the key, or within it.
-        names = [name for key, name in self._variables.items() if all(map(eq, key, path))]
-        files = [str(file.path) for file in self._files if _holds(file.data, path)]
-        origin = next(iter([*reversed(names), *files]), "the configuration")
+        around = (self._origins.get(path[:end]) for end in range(len(path), 0, -1))
+        origin = next(filter(None, around), "the configuration")
         return f"{origin}: {show_path(path)} {message}"
 
 
-def _holds(data: Tree, path: KeyPath) -> bool:
-    for step in path:
-        if not isinstance(data, dict):  # a list, or what is wrong
-            return True
-        if str(step) not in data:
-            return False
-        data = data[str(step)]
-    return True
-
-
-def _merged(below: Tree, above: Tree, path: KeyPath = ()) -> Any:
-    """Lay one configuration over another, key by key; a server is one key, so that no file gets another one's headers."""
-    is_server = len(path) == 3 and path[:2] == (MAIN_SECTION, "servers")
-    if is_server or not (isinstance(below, dict) and isinstance(above, dict)):
-        return above
-    both = {key: _merged(below[key], above[key], (*path, key)) for key in above if key in below}
-    return {**below, **above, **both}
-
-
-def path_of(name: str) -> KeyPath:
+def path_of(name: str) -> tuple[str, ...]:
     """Return the key that a variable overrides: in small letters, but for the names in a server's ``env``."""
     steps = name.removeprefix("KR_").split("__")
     kept = 3 if steps[0] == "SERVERS" and steps[2:3] == ["ENV"] else len(steps)

@@ -1,19 +1,16 @@
 """The keys of the configuration: what each may hold, what holds without it, and a sentence of explanation.
 
-The sentences make the template of ``kr init`` and docs/configuration.md.
+The sentences make the template of ``kr init`` and docs/configuration.md. Sections are plain classes: each dataclass would
+be compiled anew in every process that answers a hit.
 """
 
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
-from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Self
 
 from kr.models import CHAIN, DEFAULT_SERVERS, LOCAL_DOCS, PHASES, TIERS, Tier
 from kr.text import KeyPath, Tree
-
-S = TypeVar("S")
 
 
 class Invalid(Exception):
@@ -25,13 +22,12 @@ class Invalid(Exception):
         self.path = path
 
 
-@dataclass(frozen=True)
 class Kind:
     """What a key may hold. ``allowed`` follows "must be"; ``read`` raises ``ValueError`` or its like."""
 
-    allowed: str
-    read: Callable[[Any], Any]
-    section: type | None = None
+    def __init__(self, allowed: str, read: Callable[[Any], Any]) -> None:
+        self.allowed = allowed
+        self.read = read
 
     def __call__(self, value: Tree) -> Any:
         """Return the value. Raises ``Invalid``, which does not show the value: it may be a secret."""
@@ -39,6 +35,55 @@ class Kind:
             return self.read(value)
         except (ValueError, TypeError, KeyError, AttributeError):
             raise Invalid(f"must be {self.allowed}") from None
+
+
+class Setting:
+    """A key: what holds without it, what it may hold, and its explanation."""
+
+    def __init__(self, default: Any, kind: Kind, help: str) -> None:  # noqa: A002 - as in click
+        self.default = default
+        self.kind = kind
+        self.help = help
+
+    @property
+    def section(self) -> "type[Section] | None":
+        """What has keys of its own; a server stands for all servers."""
+        one = next(iter(self.default.values()), None) if isinstance(self.default, dict) else self.default
+        return type(one) if isinstance(one, Section) else None
+
+
+class Section:
+    """A mapping of the configuration: its keys are declared with ``setting``, an instance holds their values."""
+
+    keys: ClassVar[dict[str, Setting]] = {}
+
+    def __init_subclass__(cls) -> None:
+        cls.keys = {name: key for name, key in vars(cls).items() if isinstance(key, Setting)} or cls.keys
+
+    def __init__(self, **values: Any) -> None:
+        vars(self).update({name: key.default for name, key in self.keys.items()} | values)
+
+    def but(self, **values: Any) -> Self:
+        """Return the section with other values."""
+        return type(self)(**{**vars(self), **values})
+
+    @classmethod
+    def read(cls, value: Tree) -> Self:
+        """Read what was written; unknown keys are ignored. Raises ``Invalid``."""
+        if value is not None and not isinstance(value, dict):
+            raise Invalid("must be a mapping")
+        written = value or {}
+        kinds = {name: key.kind for name, key in cls.keys.items() if name in written}
+        return cls(**_read_all(kinds, written))
+
+
+def setting(default: Any, kind: Kind, help: str) -> Any:  # noqa: A002
+    """Declare a key; ``Any`` so that it may stand behind the type of its value."""
+    return Setting(default, kind, help)
+
+
+def section(kind: type[Section], help: str) -> Any:  # noqa: A002
+    return Setting(kind(), Kind("a mapping", kind.read), help)
 
 
 def or_null(kind: Kind) -> Kind:
@@ -103,31 +148,6 @@ def _read_all(readers: Mapping[Any, Callable[[Any], Any]], written: Mapping[Any,
     return values
 
 
-def read_section(section: type[S], value: Tree) -> S:
-    """Read a mapping as one of the sections below; unknown keys are ignored. Raises ``Invalid``."""
-    if value is not None and not isinstance(value, dict):
-        raise Invalid("must be a mapping")
-    written = value or {}
-    readers = {key: kind for key, kind in kinds_of(section).items() if key in written}
-    return section(**_read_all(readers, written))
-
-
-def kinds_of(section: type) -> dict[str, Kind]:
-    return {key.name: key.metadata["kind"] for key in fields(section)}
-
-
-def setting(default: Any, kind: Kind, help: str) -> Any:  # noqa: A002 - as in click
-    """Declare a key: what holds without it, what it may hold, and its explanation."""
-    metadata = {"kind": kind, "help": help}
-    if isinstance(default, dict):
-        return field(default_factory=default.copy, metadata=metadata)
-    return field(default=default, metadata=metadata)
-
-
-def section(kind: type, help: str) -> Any:  # noqa: A002
-    return setting(kind(), Kind("a mapping", partial(read_section, kind), section=kind), help)
-
-
 _YES_NO = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 FLAG = Kind("true or false", lambda value: _YES_NO[value.lower()])
 DAYS = whole(0, 100_000)
@@ -137,37 +157,32 @@ URL = or_null(text("an http or https URL", r"https?://[^\s/]\S*"))
 VARIABLE = or_null(text("the name of an environment variable", r"[A-Za-z_]\w*"))
 WORD = text("a word of small letters, digits and dashes", r"[a-z][a-z0-9_-]{0,39}")
 REPOSITORY_NAME = r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}"
-REPOSITORY = text("owner/repo as on GitHub", REPOSITORY_NAME)
+REPOSITORIES = mapping_of(
+    text("owner/repo as on GitHub", REPOSITORY_NAME), "frameworks to owner/repo as on GitHub"
+)
 LINES = text("text without NUL", r"[^\0]*", lines=True)
 TEXTS = mapping_of(LINES, "names to texts")
+NAMES = mapping_of(text(), "other names to frameworks")
+PROVIDER = choice("auto", "searxng", "brave", "tavily", "duckduckgo")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class CircuitBreaker:
+class CircuitBreaker(Section):
     """When a source that keeps failing is left alone, and for how long."""
 
     failures: int = setting(3, whole(0, 1000), "Failures in a row after which a source is skipped; 0: never.")
     pause_seconds: int = setting(60, whole(1, 900), "The first pause; each further one is twice as long.")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class SearchProvider:
+class SearchProvider(Section):
     """The provider of web searches."""
 
-    provider: Literal["auto", "searxng", "brave", "tavily", "duckduckgo"] = setting(
-        "auto",
-        choice("auto", "searxng", "brave", "tavily", "duckduckgo"),
-        "auto takes the one that url or api_key_env configures, else DuckDuckGo.",
-    )
-    url: str | None = setting(
-        None, URL, "Your SearXNG, with json allowed, or another base URL; ${VAR} expands."
-    )
+    provider: str = setting("auto", PROVIDER, "auto: what url or api_key_env configures, else DuckDuckGo.")
+    url: str | None = setting(None, URL, "Your SearXNG, with json allowed, or another; ${VAR} expands.")
     api_key_env: str | None = setting(None, VARIABLE, "The environment variable that holds the key.")
     allow_private_addresses: bool = setting(False, FLAG, "Whether a page on a private address may be read.")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ModelServer:
+class ModelServer(Section):
     """An OpenAI-compatible server."""
 
     base_url: str | None = setting(None, URL, "The server's base URL, Ollama's for example; ${VAR} expands.")
@@ -175,8 +190,7 @@ class ModelServer:
     api_key_env: str | None = setting(None, VARIABLE, "The environment variable that holds its key.")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Server:
+class Server(Section):
     """An MCP server in the ecosystem's ``mcpServers`` form. All but the command may hold secrets, and is not shown."""
 
     url: str | None = setting(None, URL, "Its address, for streamable HTTP; ${VAR} expands.")
@@ -185,8 +199,9 @@ class Server:
     args: tuple[str, ...] = setting((), list_of(LINES, "texts"), "The program's arguments.")
     env: Mapping[str, str] = setting({}, TEXTS, "Added to the program's environment; ${VAR} expands.")
 
-    def __post_init__(self) -> None:
+    def __init__(self, **values: Any) -> None:
         """Raise ``Invalid`` where the keys don't go together."""
+        super().__init__(**values)
         is_mixed = (self.args or self.env) if self.url else self.headers
         if (self.url is None) == (self.command is None) or is_mixed:
             raise Invalid("must have either url (and headers) or command (and args and env)")
@@ -199,11 +214,10 @@ def _read_servers(value: Mapping[str, Any] | None) -> dict[str, Server]:
         has_way = not isinstance(server, dict) or "url" in server or "command" in server
         written[name] = server if has_way else {**server, "url": DEFAULT_SERVERS.get(name)}
     servers = {name: server for name, server in written.items() if server is not None}
-    return _read_all(dict.fromkeys(servers, partial(read_section, Server)), servers)
+    return _read_all(dict.fromkeys(servers, Server.read), servers)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CustomSource:
+class CustomSource(Section):
     """A source of one's own: a ``tool`` of an MCP ``server``, or a ``folder`` of documents about ``framework``."""
 
     name: str = setting("", WORD, "What it is called in answers.")
@@ -213,8 +227,9 @@ class CustomSource:
     folder: str | None = setting(None, TEXT, "A folder of Markdown, reStructuredText, text or HTML.")
     framework: str | None = setting(None, TEXT, "The framework that the folder is about.")
 
-    def __post_init__(self) -> None:
+    def __init__(self, **values: Any) -> None:
         """Raise ``Invalid`` where the keys don't go together."""
+        super().__init__(**values)
         is_tool, is_folder = bool(self.server and self.tool), self.folder is not None
         if (
             is_tool == is_folder
@@ -231,7 +246,7 @@ _SOURCES = f"{', '.join(CHAIN)} or one of your own: {_OWN}"
 
 def _read_sources(value: Tree) -> tuple[str | CustomSource, ...]:
     def read(one: Tree) -> str | CustomSource:
-        return read_section(CustomSource, one) if isinstance(one, dict) else choice(*CHAIN).read(one)
+        return CustomSource.read(one) if isinstance(one, dict) else choice(*CHAIN).read(one)
 
     found: tuple[str | CustomSource, ...] = list_of(Kind(_SOURCES, read), "").read(value)
     if len({one if isinstance(one, str) else one.name for one in found}) < len(found):
@@ -239,43 +254,30 @@ def _read_sources(value: Tree) -> tuple[str | CustomSource, ...]:
     return found
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class KnowledgeResearch:
+class KnowledgeResearch(Section):
     """kr's own section."""
 
     enabled: bool = setting(True, FLAG, "Whether kr answers research requests and injects lessons.")
     knowledge_base_path: str = setting(
-        ".kr",
-        text("the path of a folder"),
-        "The knowledge base; in a BMAD project _bmad-output/knowledge-base, without a project $XDG_DATA_HOME/kr.",
+        ".kr", text("the path of a folder"), "The knowledge base; without a project $XDG_DATA_HOME/kr."
     )
     cache_ttl_days: int = setting(30, DAYS, "An entry that was not read for more days is stale.")
     archive_after_days: int = setting(60, DAYS, "An entry that was not read for more days is archived.")
     max_age_days: int | None = setting(None, or_null(DAYS), "An entry whose text is older is stale.")
     max_entries: int = setting(200, whole(1, 1_000_000), "Live entries at most; then some are archived.")
-    max_calls_per_story: int = setting(
-        3, whole(0, 1000), "Answered calls to sources that one story may cost."
-    )
+    max_calls_per_story: int = setting(3, whole(0, 1000), "Answered calls that one story may cost.")
     timeout_seconds: int = setting(600, whole(1, 86_400), "Seconds that one call to a source may take.")
     cache_fuzzy_match: bool = setting(True, FLAG, "Whether more than an equal topic matches.")
-    cache_match: Literal["sure", "seed"] = setting(
-        "sure",
-        choice("sure", "seed"),
-        "seed: every tier down to cache_match_floor is served without a choice.",
+    cache_match: str = setting(
+        "sure", choice("sure", "seed"), "seed: every tier down to the floor is served."
     )
     cache_match_floor: Tier = setting(
-        "framework+tags",
-        choice(*reversed(TIERS)),
-        "The weakest tier that is served by itself where cache_match is seed.",
+        TIERS[-1], choice(*reversed(TIERS)), "The weakest tier that is served where cache_match is seed."
     )
-    judge: Literal["llm"] | None = setting(
-        None,
-        or_null(choice("llm")),
-        "llm: the configured model chooses among candidates for callers that do not choose themselves.",
+    judge: str | None = setting(
+        None, or_null(choice("llm")), "llm: the model chooses among candidates for who does not choose."
     )
-    aliases: Mapping[str, str] = setting(
-        {}, mapping_of(text(), "other names to frameworks"), "Other names of frameworks: {nuxtjs: nuxt}."
-    )
+    aliases: Mapping[str, str] = setting({}, NAMES, "Other names of frameworks: {nuxtjs: nuxt}.")
     report_max_tokens: int = setting(1500, whole(200, 64_000), "A report at most, in tokens of 4 characters.")
     sources: tuple[str | CustomSource, ...] = setting(
         CHAIN,
@@ -293,20 +295,16 @@ class KnowledgeResearch:
     auto_export: bool = setting(True, FLAG, "Whether index.yaml is written after each change.")
     circuit_breaker: CircuitBreaker = section(CircuitBreaker, "When a failing source is left alone.")
     repositories: Mapping[str, str] = setting(
-        {},
-        mapping_of(REPOSITORY, "frameworks to owner/repo as on GitHub"),
-        "The GitHub repository of a framework, for DeepWiki: {vue: vuejs/core}.",
+        {}, REPOSITORIES, "The GitHub repository of a framework, for DeepWiki: {vue: vuejs/core}."
     )
     servers: Mapping[str, Server] = setting(
         {name: Server(url=url) for name, url in DEFAULT_SERVERS.items()},
-        Kind("a mapping of names to servers", _read_servers, section=Server),
+        Kind("a mapping of names to servers", _read_servers),
         "MCP servers as in mcpServers; one named here replaces the default of that name, null removes it.",
     )
     web_search: SearchProvider = section(SearchProvider, "The provider of web searches.")
-    synthesis: Literal["excerpt", "llm"] = setting(
-        "excerpt",
-        choice("excerpt", "llm"),
-        "Reports are the sources' passages, or what the model of llm writes.",
+    synthesis: str = setting(
+        "excerpt", choice("excerpt", "llm"), "Reports are the sources' passages, or what llm's model writes."
     )
     llm: ModelServer = section(ModelServer, "The OpenAI-compatible server of synthesis and judge.")
 
@@ -316,8 +314,7 @@ class KnowledgeResearch:
         return tuple(dict.fromkeys((*PHASES, *self.phases)))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class RoleMapping:
+class RoleMapping(Section):
     """Which persona plays which role."""
 
     knowledge_researcher_persona: str = setting(
@@ -327,35 +324,29 @@ class RoleMapping:
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class AgentTimeouts:
+class AgentTimeouts(Section):
     """How long agents may work."""
 
     knowledge_research: int = setting(600, whole(1, 86_400), "Seconds that one research may take altogether.")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Defaults:
+class Defaults(Section):
     """Settings of the orchestrator, as far as kr uses or accepts them."""
 
     parallel: int = setting(1, COUNT, "Agents at work at once; read and reported, nothing else.")
     max_review_rounds: int = setting(10, COUNT, "Review rounds after which a lesson is recorded.")
     max_story_review_rounds: int = setting(3, COUNT, "The same, for the review of a story.")
     agent_timeout_seconds: AgentTimeouts = section(AgentTimeouts, "Timeouts in seconds, by agent.")
-    agent_timeout_action: str = setting(
-        "mark_needs_intervention", text(), "What the orchestrator does after a timeout; not used by kr."
-    )
+    agent_timeout_action: str = setting("mark_needs_intervention", text(), "Not used by kr.")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class E2EInspection:
+class E2EInspection(Section):
     """End-to-end inspection."""
 
     enabled: bool = setting(True, FLAG, "Whether failures of end-to-end inspection become lessons.")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Configuration:
+class Configuration(Section):
     """The whole file, as far as it is kr's."""
 
     knowledge_research: KnowledgeResearch = section(KnowledgeResearch, "The knowledge cache.")
@@ -373,17 +364,19 @@ _HEAD = """\
 """
 
 
-def render_config(knowledge_base_path: str | None = None) -> str:
-    """Return the text of ``kr.yaml``: a path that is passed is set, all else stands commented out with its default."""
+def render_config(knowledge_base_path: str | None = None, *, is_bmad: bool = True) -> str:
+    """Return the text of ``kr.yaml``: a path that is passed is set, all else stands commented out with its default.
+
+    Without BMAD the sections that are its orchestrator's are left out.
+    """
     parts = [_HEAD]
-    for outer in fields(Configuration):
-        parts.append(f"\n# {outer.metadata['help']}\n{outer.name}:\n")
-        defaults = plain(outer.default)
-        for key in fields(outer.metadata["kind"].section):
-            parts.append(f"  # {key.metadata['help']}\n")
-            path = knowledge_base_path if key.name == "knowledge_base_path" else None
-            mark, value = ("#", defaults[key.name]) if path is None else ("", path)
-            parts.append(f"  {mark}{key.name}: {json.dumps(value, ensure_ascii=False)}\n")
+    for name, outer in Configuration.keys.items() if is_bmad else [*Configuration.keys.items()][:1]:
+        parts.append(f"\n# {outer.help}\n{name}:\n")
+        for inner, key in outer.default.keys.items():
+            is_set = inner == "knowledge_base_path" and knowledge_base_path is not None
+            value = knowledge_base_path if is_set else plain(key.default)
+            mark = "" if is_set else "#"
+            parts.append(f"  # {key.help}\n  {mark}{inner}: {json.dumps(value, ensure_ascii=False)}\n")
     return "".join(parts)
 
 
@@ -391,8 +384,8 @@ def plain(value: Any) -> Any:
     """Return a default as YAML would hold it: sections as mappings of the keys that matter, tuples as lists."""
     if isinstance(value, Server):
         return {"url": value.url}
-    if is_dataclass(value):
-        return {key.name: plain(getattr(value, key.name)) for key in fields(value)}
+    if isinstance(value, Section):
+        return {name: plain(getattr(value, name)) for name in value.keys}
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     return list(value) if isinstance(value, tuple) else value

@@ -2,11 +2,10 @@
 
 Nothing here makes a folder, and no git process is started.
 
-A cloned repository brings its own ``kr.yaml``. Programs to start, variables to expand, keys, endpoints, private addresses,
-folders and a knowledge base outside of the project are left out of it until ``kr trust``: else opening a folder would run its
-programs, hand out keys, and read and replace what other projects know. The user's own file, and one that ``--config`` or
-``KR_CONFIG`` names, need no trust. Trust is remembered for one path with one content, and for the folders that it leads to: who
-changes the file or a link makes it untrusted again.
+A cloned repository brings its own ``kr.yaml``. Programs to start, variables to expand, keys, endpoints, private addresses and
+folders outside of the project are left out of it until ``kr trust``: else opening a folder would run its programs, hand out
+keys, and replace what other projects know. Trust is remembered for one path with one content, and for the folders that it
+leads to: who changes the file or a link makes it untrusted again.
 """
 
 import json
@@ -57,7 +56,7 @@ def tracked_name(path: Path) -> Path | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ConfigFile:
     """A configuration as it was read: all scalars are the text that was written."""
 
@@ -93,7 +92,7 @@ def _read(path: Path) -> bytes:
     return data
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Project:
     """A project and its configuration file. ``root`` is resolved; it is the working directory where there is no project.
 
@@ -220,6 +219,7 @@ def fill(text: str, root: Path, output: Tree, environ: Mapping[str, str]) -> str
 
 
 def _bmad_setting(file: Path) -> Tree:
+    """Return the output folder that a file of BMAD names: in YAML at its top, in TOML also below ``core``."""
     if not is_file(file):
         return None
     if file.suffix == ".yaml":
@@ -228,7 +228,7 @@ def _bmad_setting(file: Path) -> Tree:
 
     try:
         data = tomllib.loads(_read(file).decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as exc:
+    except (ValueError, RecursionError) as exc:
         raise ConfigError(f"{file}: is not valid TOML: {exc}") from exc
     return {**data, **mapping_at(data, ("core",))}.get("output_folder")
 
@@ -243,46 +243,41 @@ def mapping_at(data: Tree, path: KeyPath) -> dict[str, Tree]:
 # --- trust
 
 
-def guarded(project: Project, environ: Mapping[str, str]) -> Iterator[tuple[KeyPath, Tree]]:
-    """Yield the settings of a project's file that need trust, each with what it says; a server is one. The shipped servers need none."""
-    section = mapping_at(project.file.data if project.file else None, (MAIN_SECTION,))
-    for name in dict.fromkeys(name for name, _ in _outside(project, environ)):
-        yield (MAIN_SECTION, name), section[name]
+def guarded(project: Project, environ: Mapping[str, str]) -> list[tuple[KeyPath, Tree]]:
+    """Return the settings of a project's file that need trust, each with what it says; a server is one. The shipped servers need none.
+
+    Of a folder outside of the project it is the place that it leads to: texts go from there into reports, or are replaced.
+    """
+    data = project.file.data if project.file else {}
+    section = mapping_at(data, (MAIN_SECTION,))
+    sources, base = section.get("sources"), section.get("knowledge_base_path")
+    owned = [mapping_at(one, ()).get("folder") for one in sources] if isinstance(sources, list) else []
+    places = [("sources", _outside(project, folder, project.root, environ)) for folder in owned]
+    start = project.base or project.root
+    text = fill(base, start, data.get("output_folder"), environ) if isinstance(base, str) else None
+    places.append(("knowledge_base_path", _outside(project, text, start, environ)))
+    found: list[tuple[KeyPath, Tree]] = [((MAIN_SECTION, name), place) for name, place in places if place]
     for name, server in mapping_at(section, ("servers",)).items():
-        ways = (
-            {key: one for key, one in server.items() if one and key != "type"}
-            if isinstance(server, dict)
-            else server
-        )
-        if server is not None and ways not in ({}, {"url": DEFAULT_SERVERS.get(name)}):
-            yield (MAIN_SECTION, "servers", name), server
+        ways = {key: one for key, one in mapping_at(server, ()).items() if one and key != "type"}
+        is_shipped = isinstance(server, dict) and ways in ({}, {"url": DEFAULT_SERVERS.get(name)})
+        if server is not None and not is_shipped:
+            found.append(((MAIN_SECTION, "servers", name), server))
     for name, key in _GUARDED:
         value = mapping_at(section, (name,)).get(key)
         if value is not None and str(value).lower() not in {"false", "no", "off"}:
-            yield (MAIN_SECTION, name, key), value
+            found.append(((MAIN_SECTION, name, key), value))
+    return found
 
 
-def _outside(project: Project, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the keys that name a folder outside of the project, and where it is: texts go from there into reports, or are replaced."""
-    data = project.file.data if project.file else {}
-    section = mapping_at(data, (MAIN_SECTION,))
-    sources, start = section.get("sources"), project.base or project.root
-    folders = [
-        ("sources", source.get("folder"), project.root)
-        for source in (sources if isinstance(sources, list) else ())
-        if isinstance(source, dict)
-    ]
-    for key, folder, root in (*folders, ("knowledge_base_path", section.get("knowledge_base_path"), start)):
-        if not isinstance(folder, str) or not folder.strip():
-            continue
-        try:
-            named = folder if key == "sources" else fill(folder, root, data.get("output_folder"), environ)
-            place = locate(Path(named), environ, root).resolve()
-        except (OSError, ValueError, RuntimeError):  # a NUL, a loop of links
-            yield key, folder
-        else:
-            if not project.holds(place):
-                yield key, str(place)
+def _outside(project: Project, folder: Tree, start: Path, environ: Mapping[str, str]) -> str | None:
+    """Return the place that a folder leads to; None where that is in the project, or no folder is named."""
+    if not isinstance(folder, str) or not folder.strip():
+        return None
+    try:
+        place = locate(Path(folder), environ, start).resolve()
+    except (OSError, ValueError, RuntimeError):  # a NUL, a loop of links
+        return folder
+    return None if project.holds(place) else str(place)
 
 
 def shown(path: KeyPath, value: Tree) -> str:
@@ -312,5 +307,5 @@ def _mark(project: Project, environ: Mapping[str, str]) -> Path | None:
     """Return the file that stands for a trusted path with its content and the places that it leads to; None without a home folder."""
     folder = user_folder(environ, "XDG_STATE_HOME", ".local/state")
     told = [str(project.file.path.resolve()), project.file.sha256] if project.file else []
-    places = [place for _, place in _outside(project, environ)]
-    return folder / "kr" / "trust" / digest(os.fsencode("\0".join([*told, *places]))) if folder else None
+    told += [shown(*setting) for setting in guarded(project, environ)]
+    return folder / "kr" / "trust" / digest(os.fsencode("\0".join(told))) if folder else None

@@ -168,10 +168,10 @@ def _write_archive(store: Store, path: Path) -> None:
             return
         last, removals = noted[2:]
         if is_ours and last and removals == rows[1]:
-            with os.fdopen(
-                open_own(path, os.O_WRONLY | os.O_APPEND), "a", encoding="utf-8", newline=""
-            ) as file:
-                file.writelines(_render(map(_archived_item, entry_rows.archived_since(tx, last))))
+            added = "".join(_render(map(_archived_item, entry_rows.archived_since(tx, last))))
+            # One write: a kill leaves all of it or nothing. What is torn all the same is not as it was noted, and written anew.
+            with os.fdopen(open_own(path, os.O_WRONLY | os.O_APPEND), "ab", buffering=0) as file:
+                file.write(added.encode())
         else:
             if not is_ours and path.is_file():
                 _keep_copy(path)

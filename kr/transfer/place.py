@@ -355,7 +355,7 @@ class Placer:
             if is_free(self.tx, Name(entry.id, path), pair, text):
                 break
         else:
-            raise BadItem("path: every name for its report is field_read_by")
+            raise BadItem("path: every name that its report could have is taken")
         try:
             self.tx.write_report(path, text)
         except ReportUnwritable as exc:

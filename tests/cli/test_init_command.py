@@ -48,9 +48,9 @@ def test_init_makes_a_project_of_an_empty_folder(empty: Project) -> None:
         str(empty.root / "kr.yaml"),
         str(empty.root / ".kr/kr.db"),
     ]
-    assert yaml.safe_load((empty.root / "kr.yaml").read_text())["knowledge_research"] == {
-        "knowledge_base_path": ".kr"
-    }
+    text = (empty.root / "kr.yaml").read_text()
+    assert yaml.safe_load(text) == {"knowledge_research": {"knowledge_base_path": ".kr"}}
+    assert "bmad" not in text
     assert made(empty.root) == [".kr", "kr.yaml"]
 
 
@@ -99,8 +99,9 @@ def test_init_says_what_to_commit_of_bmads_output_and_of_another_folder(empty: P
     assert "Commit kr.yaml and _bmad-output/knowledge-base/" in done
     ignored = (empty.root / "_bmad-output/knowledge-base/.gitignore").read_text().splitlines()
     assert {"kr.db*", "*.lock", "*.bak"} < set(ignored)
-    written = yaml.safe_load((empty.root / "kr.yaml").read_text())["knowledge_research"]
-    assert written == {"knowledge_base_path": "_bmad-output/knowledge-base"}
+    written = yaml.safe_load((empty.root / "kr.yaml").read_text())
+    assert written["knowledge_research"] == {"knowledge_base_path": "_bmad-output/knowledge-base"}
+    assert "role_mapping" in written
     (empty.root / "kr.yaml").unlink()
     done = empty.run("init", "--kb", "../shared", "--format", "text").stdout.decode()
     assert "lies outside of the project" in done

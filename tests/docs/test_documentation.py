@@ -12,7 +12,7 @@ import pytest
 
 from kr.cli.main import GROUPS, cli
 from kr.settings import OWN_NAMES, load_settings
-from kr.settings.model import Configuration, kinds_of
+from kr.settings.model import Configuration, Section
 from scripts import docs
 from tests.support.environments import install_click
 from tests.support.forked import shared
@@ -66,11 +66,11 @@ def commands(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ..
             yield from commands(child, *path, name)
 
 
-def keys(section: type, *path: str) -> Iterator[tuple[str, ...]]:
-    for name, kind in kinds_of(section).items():
+def keys(section: type[Section], *path: str) -> Iterator[tuple[str, ...]]:
+    for name, key in section.keys.items():
         yield (*path, name)
-        if kind.section is not None:
-            yield from keys(kind.section, *path, name, *(["NAME"] if name == "servers" else []))
+        if key.section is not None:
+            yield from keys(key.section, *path, name, *(["NAME"] if name == "servers" else []))
 
 
 class TestGeneratedPages:

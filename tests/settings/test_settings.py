@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kr.errors import ConfigError
 from kr.settings import Settings, load_settings
-from kr.settings.model import Configuration, CustomSource, kinds_of, plain, render_config
+from kr.settings.model import Configuration, CustomSource, plain, render_config
 
 CONTEXT7 = "https://mcp.context7.com/mcp"
 KR = "knowledge_research."
@@ -51,8 +51,6 @@ def nested(dotted: str, written: str) -> str:
         (KR + "max_age_days", "~", None),
         (KR + "cache_match_floor", "framework+topic", "framework+topic"),
         (KR + "sources", "[web_search, context7]", ("web_search", "context7")),
-        (KR + "sources", "[{name: acme, server: a, tool: t}, {name: handbook, folder: docs, framework: acme}]",
-         (CustomSource(name="acme", server="a", tool="t"), CustomSource(name="handbook", folder="docs", framework="acme"))),
         (KR + "fallback_if_mcp_unavailable", "null", None),
         (KR + "circuit_breaker.failures", "0", 0),
         (KR + "repositories", "{vue: vuejs/core, 1.0: a/b.js}", {"vue": "vuejs/core", "1.0": "a/b.js"}),
@@ -65,6 +63,15 @@ def nested(dotted: str, written: str) -> str:
 )  # fmt: skip
 def test_what_is_allowed(tmp_path: Path, key: str, written: str, value: object) -> None:
     assert value_at(load(tmp_path, nested(key, written)), key) == value
+
+
+def test_sources_of_ones_own(tmp_path: Path) -> None:
+    text = "[{name: acme, server: a, tool: t}, {name: handbook, folder: docs, framework: acme}]"
+    tool, folder = load(tmp_path, nested(KR + "sources", text)).knowledge_research.sources
+    assert isinstance(tool, CustomSource)
+    assert isinstance(folder, CustomSource)
+    assert (tool.name, tool.server, tool.tool, tool.argument) == ("acme", "a", "t", "query")
+    assert (folder.name, folder.folder, folder.framework) == ("handbook", "docs", "acme")
 
 
 WHOLE = "must be a whole number from"
@@ -222,7 +229,7 @@ class TestVariables:
         assert problem.startswith(f"{name}: knowledge_research.{message}")
 
     def test_one_can_not_go_into_what_is_no_mapping(self, tmp_path: Path) -> None:
-        told = f"KR_LLM__MODEL: {KR}llm.model can't be set, for llm is not a mapping"
+        told = f"{tmp_path / 'kr.yaml'}: {KR}llm must be a mapping"
         assert problems(tmp_path, "knowledge_research:\n  llm: 5\n", KR_LLM__MODEL="m") == [told]
 
 
@@ -275,7 +282,7 @@ class TestTemplate:
     def test_what_init_writes_loads_to_the_defaults(self, tmp_path: Path, is_open: bool) -> None:
         text = uncommented(render_config()) if is_open else render_config()
         settings = load(tmp_path, text)
-        read = {section: plain(getattr(settings, section)) for section in kinds_of(Configuration)}
+        read = {section: plain(getattr(settings, section)) for section in Configuration.keys}
         assert read == plain(Configuration())
         assert (settings.warnings, settings.names_persona) == ((), is_open)
 

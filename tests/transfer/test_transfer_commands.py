@@ -35,8 +35,10 @@ def test_bad_items_are_named_on_standard_error(project: Project) -> None:
     done = project.run("import-yaml", "old", "--format", "json")
     value = json.loads(done.stdout)
     assert done.returncode == 0
-    assert list(value)[:5] == ["imported", "updated", "unchanged", "archived", "refused"]
-    assert [value[name] for name in list(value)[:5]] == [1, 0, 0, 1, 3]
+    counts = ["imported", "updated", "unchanged", "archived", "refused"]
+    assert list(value)[:6] == ["knowledge_base", *counts]
+    assert value["knowledge_base"] == str(project.base)
+    assert [value[name] for name in counts] == [1, 0, 0, 1, 3]
     file = str(project.root / "old" / "index.yaml")
     assert [(item["file"], item["line"]) for item in value["refused_items"]] == [
         (file, 4),
