@@ -34,7 +34,7 @@ Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many.")]
 Offset = Annotated[int, Query(ge=0, le=1_000_000_000, description="Pass over so many.")]
 MaxTokens = Annotated[int | None, Query(ge=1, le=100_000, description="Of a report in the answer.")]
 Unsure = Annotated[
-    IfUnsure | None, Query(description="Where nothing is served by itself; default: what the request says.")
+    IfUnsure | None, Query(description="Where nothing is served; default: as the request says.")
 ]
 Framework = Annotated[str | None, Query(max_length=200, description="Entries of this framework alone.")]
 Words = Annotated[str, Query(max_length=1000)]

@@ -30,7 +30,6 @@ SESSION: Session = (
     (("research", "--request", "-", "--include-report"), json.dumps(request())),
     (("research", "--request", "-"), "story_key: x"),
     (("lessons", "record", "--request", "-"), RETURN),
-    (("hook",), json.dumps(HOOK)),
     (("entries", "list", "--status", "fresh"), ""),
     (("entries", "show", "vue-repeatable-options", "--report"), ""),
     (("entries", "show", "nothing"), ""),
@@ -43,6 +42,7 @@ SESSION: Session = (
     (("lessons", "inject", "--phase", "dev-execution", "--session-id", "s-3"), ""),
     (("lessons", "inject", "--phase", "nonsense", "--session-id", "s-3"), ""),
     (("research", "--request", "-"), ": no yaml ["),  # which the server never hears of
+    (("hook",), json.dumps(HOOK)),
 )
 
 
@@ -86,7 +86,7 @@ def told(session: Session, project: Project, more: Mapping[str, str]) -> list[tu
     return said
 
 
-@pytest.mark.effort(len(SESSION), 9)
+@pytest.mark.effort(len(SESSION), 8)
 def test_every_shared_command_says_the_same(
     tmp_path: Path, context7: StandIn, served: Project, server: Served, effort: int
 ) -> None:
