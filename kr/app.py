@@ -212,7 +212,7 @@ class App:
     def decide(self, waiting_id: str, *, is_approved: bool) -> dict[str, Any]:
         """Let through, or drop, a finding or a lesson that was held back. Raises ``UnknownEntry``."""
         from kr.research.findings import HELD  # heavy
-        from kr.store.reports import HELD_FILE  # heavy
+        from kr.store.saving import HELD_FILE  # heavy
 
         if not waiting_id.startswith((HELD, HELD_FILE)):
             with self.lessons() as lessons:

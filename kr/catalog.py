@@ -15,9 +15,9 @@ from kr.models import Entry, ShownStatus
 from kr.research.decide import MARKED, judge
 from kr.settings.model import KnowledgeResearch
 from kr.store import entries as entry_rows
-from kr.store import lookup, reports, saving
-from kr.store.engine import Store, Transaction
-from kr.store.entries import Archived, ArchiveReason, Wording, unknown_entry
+from kr.store import lookup, saving
+from kr.store.engine import Row, Store, Transaction
+from kr.store.entries import Archived, ArchiveReason, unknown_entry
 from kr.store.lookup import passage_of
 from kr.store.saving import Saved
 from kr.text import search_words
@@ -82,7 +82,7 @@ class Catalog:
             for entry, report in found
         ]
 
-    def wordings(self, entry_id: str) -> list[Wording]:
+    def wordings(self, entry_id: str) -> list[Row]:
         """Return how requests worded the need of an entry, the newest first."""
         with self.store.read() as tx:
             return entry_rows.wordings_of(tx, entry_id)[::-1]
@@ -101,7 +101,7 @@ class Catalog:
             if stored is None:
                 raise unknown_entry(tx, entry_id)
             wrong = set(entry_rows.rated_wrong(tx))
-            revisions = len(reports.revisions(tx, entry_id))
+            revisions = len(saving.revisions(tx, entry_id))
             archived = len(entry_rows.archived(tx, id=entry_id))
         status, reasons = self._judged(stored, self.clock(), wrong)
         if (marked := stored.stale_reason) is not None:
@@ -109,7 +109,7 @@ class Catalog:
         judged = {"status": status, "stale_because": list(reasons)}
         item = entry_item(stored) | judged | _fields(stored, _DETAILS)
         item |= {"revisions": revisions, "archived": archived}
-        return {**item, "report": reports.read_report(self.store, stored)} if report else item
+        return {**item, "report": saving.read_report(self.store, stored)} if report else item
 
     def ratings(self, entry_id: str) -> dict[str, Any]:
         """Give what was said of an entry's current text: ``{worked, wrong, is_withdrawn, said: [{session_id, outcome, note, at}]}``."""
@@ -124,17 +124,17 @@ class Catalog:
             "worked": ratings.worked,
             "wrong": ratings.wrong,
             "is_withdrawn": ratings.withdraws(entry),
-            "said": [_fields(rating, "session_id outcome note at") for rating in said],
+            "said": [_columns(rating, "session_id outcome note at") for rating in said],
         }
 
     def history(self, entry_id: str) -> list[dict[str, Any]]:
         entry_id = self._key(entry_id)
         with self.store.read() as tx:
-            revisions = reports.revisions(tx, entry_id)
+            revisions = saving.revisions(tx, entry_id)
             is_known = entry_rows.get(tx, entry_id) or entry_rows.archived(tx, id=entry_id)
             if not revisions and not is_known:
                 raise unknown_entry(tx, entry_id)
-        return [_fields(revision, _REVISION) for revision in revisions]
+        return [_columns(revision, _REVISION) for revision in revisions]
 
     def revision(self, entry_id: str, number: int) -> dict[str, Any]:
         revision = next((it for it in self.history(entry_id) if it["revision"] == number), None)
@@ -246,6 +246,10 @@ _REVISION = "revision framework_version confidence origin written_by researched_
 
 def _fields(record: object, names: str) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names.split()}
+
+
+def _columns(row: Row, names: str) -> dict[str, Any]:
+    return {name: row[name] for name in names.split()}
 
 
 def entry_item(entry: Entry) -> dict[str, Any]:

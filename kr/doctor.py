@@ -24,10 +24,10 @@ from kr.settings.project import tracked_name
 from kr.sources.base import Ask
 from kr.sources.fetch import complete
 from kr.sources.local_docs import Folder
-from kr.store import backup, lookup, reports
+from kr.store import backup, lookup, saving
 from kr.store import entries as entry_rows
 from kr.store.engine import Store
-from kr.store.reports import edit_at
+from kr.store.entries import edit_at
 from kr.text import counted, one_line
 from kr.times import parse_time, to_text
 from kr.transfer import ARCHIVE, INDEX
@@ -203,7 +203,7 @@ class Doctor:
 
     def _sync_file(self, entry: Entry) -> str:
         """Write a missing file, or take in what somebody wrote into it, as whoever reads the report does."""
-        reports.read_report(self._store, entry)
+        saving.read_report(self._store, entry)
         if self._store.files.state(entry.path) != "there":
             raise ReportUnwritable(f"{entry.path} can't be written")
         return "done"
@@ -217,7 +217,7 @@ class Doctor:
         """Report files that no entry has, live or archived."""
         with self._store.read() as tx:
             for path in self._report_paths():
-                if reports.holders(tx, "path", path):
+                if entry_rows.holders(tx, "path", path):
                     continue
                 about = partial(Diagnosis, "orphan", subject=path)
                 item = self._read_item(path)

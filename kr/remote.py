@@ -26,7 +26,7 @@ from kr.requests import Mode
 from kr.research.finding_text import RateResults, SaveEnvelope
 from kr.research.service import ResearchService
 from kr.sources.network import run
-from kr.store.lookup import RequestRow
+from kr.store.engine import Row
 
 if TYPE_CHECKING:
     from kr.lessons.record import RecordEnvelope
@@ -158,7 +158,7 @@ class SharedResearch(ResearchService):
         except ServerGone as gone:
             return failure(data, Problem(type=gone.code, message=str(gone)), mode=default_mode)
 
-    def keep_row(self, row: RequestRow) -> None:
+    def keep_row(self, row: Row) -> None:
         """Keep none: the server keeps its own."""
 
 

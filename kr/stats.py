@@ -13,9 +13,8 @@ from kr.errors import UnknownEntry
 from kr.settings import Settings
 from kr.store import entries, ledger
 from kr.store.engine import Store, Transaction, texts_of
-from kr.store.entries import Wording, unknown_entry
-from kr.store.lookup import RequestRow
-from kr.text import fold
+from kr.store.entries import unknown_entry
+from kr.store.lookup import offered
 from kr.times import to_text
 
 Row = dict[str, Any]
@@ -85,15 +84,15 @@ def _sources(tx: Transaction, now: datetime) -> list[Row]:
     """Say how reliable each source was, and whether its circuit is open now."""
     empty = {"asked": 0, "success": 0, "timeout": 0, "unavailable": 0, "success_rate": None, "mean_ms": None}
     rows = {row["source"]: row for row in ledger.view(tx, "source_reliability")}
-    circuits = {circuit.source: circuit for circuit in ledger.circuits(tx)}
+    circuits = {circuit["source"]: circuit for circuit in ledger.circuits(tx)}
     found = []
     for source in sorted(rows.keys() | circuits.keys()):
         circuit = circuits.get(source)
-        is_open = circuit is not None and to_text(now) < (circuit.open_until or "")
+        is_open = circuit is not None and to_text(now) < (circuit["open_until"] or "")
         of_circuit = {
             "circuit": "open" if is_open else "closed",
-            "open_until": circuit.open_until if circuit and is_open else None,
-            "last_error": circuit.last_error if circuit else None,
+            "open_until": circuit["open_until"] if circuit and is_open else None,
+            "last_error": circuit["last_error"] if circuit else None,
         }
         found.append({"source": source, **empty, **rows.get(source, {}), **of_circuit})
     return found
@@ -133,34 +132,26 @@ def open_needs(store: Store, *, limit: int, offset: int = 0) -> tuple[list[Row],
     with store.read() as tx:
         groups = _grouped(ledger.open_offers(tx))
         shown = groups[offset : offset + limit]
-        ids = {entry_id for group in shown for entry_id in group[0].offered}
+        ids = {entry_id for group in shown for entry_id in offered(group[0])}
         live = {entry.id: entry for entry in entries.some(tx, ids)}
     needs = [
         {
             "request": group[0],
-            "tags": texts_of(group[0].tags),
+            "tags": texts_of(group[0]["tags"]),
             "asked": len(group),
-            "researched": next((request.entry_id for request in group if request.entry_id is not None), None),
-            "offered": [{"id": entry_id, "entry": live.get(entry_id)} for entry_id in group[0].offered],
+            "researched": next(filter(None, (it["entry_id"] for it in group)), None),
+            "offered": [{"id": entry_id, "entry": live.get(entry_id)} for entry_id in offered(group[0])],
         }
         for group in shown
     ]
     return needs, len(groups)
 
 
-def _grouped(requests: Iterable[RequestRow]) -> list[list[RequestRow]]:
-    groups: dict[tuple[str, ...], list[RequestRow]] = {}
+def _grouped(requests: Iterable[Row]) -> list[list[Row]]:
+    groups: dict[tuple[str | None, str | None], list[Row]] = {}
     for request in requests:
-        groups.setdefault(_need_key(request), []).append(request)
+        groups.setdefault((request["framework"], request["question"]), []).append(request)
     return sorted(groups.values(), key=len, reverse=True)
-
-
-def _need_key(request: RequestRow) -> tuple[str, ...]:
-    return (
-        fold(request.framework or ""),
-        fold(request.topic or ""),
-        " ".join(fold(request.question or "").split()),
-    )
 
 
 def close_request(store: Store, request_id: str, entry_id: str | None, now: datetime) -> int:
@@ -171,22 +162,20 @@ def close_request(store: Store, request_id: str, entry_id: str | None, now: date
         if request is None:
             raise UnknownEntry("there is no such question; somebody may have removed it")
         if entry_id is not None:
-            if entry_id not in request.offered:
+            if entry_id not in offered(request):
                 raise UnknownEntry(f"{entry_id} was not offered for this question")
             entry = entries.get(tx, entry_id)
             if entry is None:
                 raise unknown_entry(tx, entry_id)
-            wording = Wording(
-                at=to_text(now),
-                topic=request.topic or "",
-                tags=texts_of(request.tags),
-                question=request.question or "",
-                proved=True,
-            )
+            wording = {
+                "at": to_text(now),
+                "topic": request["topic"] or "",
+                "tags": texts_of(request["tags"]),
+                "question": request["question"] or "",
+                "proved": True,
+            }
             entries.keep_wording(tx, entry, wording)
-        alike = {it.id for it in ledger.open_offers(tx) if _need_key(it) == _need_key(request)}
-        settled = [*(alike | {request_id})]
-        ledger.close_offers(tx, settled, entry_id, at=to_text(now))
-        return len(settled)
+        framework, question = request["framework"] or "", request["question"] or ""
+        return ledger.close_offers(tx, framework, question, entry_id, at=to_text(now))
 
     return store.change(write)

@@ -30,7 +30,6 @@ from kr.errors import KrError
 from kr.models import Entry
 from kr.store import backup, entries, ledger, saving
 from kr.store.engine import Store
-from kr.store.ledger import SourceCall
 from kr.times import to_text
 from kr.transfer.export_yaml import export_yaml
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
@@ -111,20 +110,20 @@ def step(store: Store, app: Any, number: int, chance: random.Random, told: Ackno
         told["saved"].append(saving.save(store, draft(topic), text_of(topic), now).entry.id)
     elif kind < 0.9:
         story = f"1-{chance.randrange(STORIES)}"
-        won = store.change(
+        _, held = store.change(
             lambda tx: ledger.reserve(tx, "load", story, limit=CALLS, owner=str(number), now=now), scope=None
         )
-        if won.id is not None:
-            call = SourceCall(
-                request_id=None,
-                at=to_text(now),
-                source="x",
-                outcome="success",
-                session_id="load",
-                story_key=story,
-                charged=True,
-            )
-            store.change(lambda tx: ledger.record_call(tx, won.id, call), scope=None)
+        if held is not None:
+            call = {
+                "request_id": None,
+                "at": to_text(now),
+                "source": "x",
+                "outcome": "success",
+                "session_id": "load",
+                "story_key": story,
+                "charged": True,
+            }
+            store.change(lambda tx: ledger.record_call(tx, held, call), scope=None)
             told["charged"][story] += 1
     else:
         store.change(lambda tx: tx.note("counter", str(int(tx.fact("counter") or 0) + 1)), scope="counter")

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from kr.app import App
-from kr.store import SCHEMA_VERSION, backup, entries, reports, saving
+from kr.store import SCHEMA_VERSION, backup, entries, saving
 from kr.store.engine import Store
 from kr.transfer.export_yaml import export_yaml
 from tests.support.program import Project
@@ -191,7 +191,7 @@ def test_an_orphan_report_becomes_an_entry_again(project: Project) -> None:
     with project.app() as app, app.store.read() as tx:
         entry = entries.get(tx, "c-move-semantics")
         assert entry is not None
-        assert reports.read_report(app.store, entry) == REPORT.format(framework="C++", topic="move semantics")
+        assert saving.read_report(app.store, entry) == REPORT.format(framework="C++", topic="move semantics")
 
 
 def research(project: Project, topic: str, **changes: Any) -> Callable[[App], object]:

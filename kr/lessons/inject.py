@@ -29,7 +29,6 @@ from kr.store import lookup
 from kr.store.engine import LESSONS
 from kr.store.files import new_id
 from kr.store.lessons import SUNK_AFTER, LessonRow
-from kr.store.lookup import RequestRow
 from kr.text import columns, keywords, one_line, tokens
 from kr.times import to_text
 
@@ -129,14 +128,14 @@ def inject(
         "story_key": request.story_key,
         "mode": "lessons-inject",
     }
-    row = RequestRow(
+    row = {
         **given,
-        id=new_id(),
-        at=to_text(now),
-        session_id=session_name(request.session_id),
-        framework=asked.framework or None,
-        duration_ms=round((time.monotonic() - began) * 1000),
-    )
+        "id": new_id(),
+        "at": to_text(now),
+        "session_id": session_name(request.session_id),
+        "framework": asked.framework or None,
+        "duration_ms": round((time.monotonic() - began) * 1000),
+    }
     try:
         if chosen or file.store.exists():  # no database is made for a project that has no lessons
             with file.store.write(scope=LESSONS) as tx:

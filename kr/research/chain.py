@@ -28,7 +28,7 @@ from kr.research.run import LEAVE_SECONDS, ResearchRun
 from kr.sources.base import Answer, Ask, Source
 from kr.store import ledger, lookup
 from kr.store.engine import Transaction
-from kr.store.ledger import Reservation, SourceCall
+from kr.store.ledger import Outcome
 from kr.text import fold, tokens_of
 from kr.times import major_key, to_text
 
@@ -134,8 +134,9 @@ class Chain:
         if source.is_charged and not self.reserve():
             self.ended = "budget"
             return False
-        circuit = run.read(lambda tx: ledger.circuit(tx, name), ledger.Circuit(source=name))
-        if run.config.circuit_breaker.failures and to_text(run.clock()) < (circuit.open_until or ""):
+        circuit = run.read(lambda tx: ledger.circuit(tx, name), None)
+        until = circuit and circuit["open_until"]
+        if until and run.config.circuit_breaker.failures and to_text(run.clock()) < until:
             self._record_call(source, "unavailable", started, reason="circuit open")
             return True
         logger.info("asking %s", name)
@@ -146,11 +147,12 @@ class Chain:
             cancellation.check()  # then it was broken off, and is not to blame
             if isinstance(failure, SourceNotAsked) and not source.is_charged:
                 return False  # a folder that is about another framework
-            self._note(circuit, failure)
+            self._note(name, failure)
             is_late = isinstance(failure, SourceTimeout)
             self._record_call(source, "timeout" if is_late else "unavailable", started, reason=failure.reason)
         else:
-            self._note(circuit, None)
+            if circuit is not None:  # it works: that it does not know a framework is no failure of the source
+                run.write(lambda tx: ledger.record_success(tx, name), None)
             self._take(source, answer, started)
         finally:
             run.service.progress("")
@@ -178,7 +180,7 @@ class Chain:
         run, story = self._run, self._run.request
         is_own = run.overrides.max_calls is not None
 
-        def reserve(tx: Transaction) -> Reservation:
+        def reserve(tx: Transaction) -> tuple[Outcome, str | None]:
             lookup.begin_request(tx, run.row("failure"))
             limit = None if is_own else run.call_limit
             return ledger.reserve(
@@ -186,15 +188,15 @@ class Chain:
             )
 
         while not is_own or run.charged < run.call_limit:
-            reserved = run.write(reserve, None)
-            if reserved is None:
+            answer = run.write(reserve, None)
+            if answer is None:
                 here = run.charged - run.unrecorded
-                spent = run.read(lambda tx: ledger.spent(tx, story.session_id, story.story_key), here)
+                spent = run.read(lambda tx: lookup.spent(tx, story.session_id, story.story_key), here)
                 return run.calls_left(spent) > 0
-            if reserved.outcome == "granted":
-                self._held = reserved.id
+            outcome, self._held = answer
+            if outcome == "granted":
                 return True
-            if reserved.outcome == "exhausted" or run.time_left() <= 0:
+            if outcome == "exhausted" or run.time_left() <= 0:
                 return False
             cancellation.sleep(_POLL_SECONDS)
         return False
@@ -222,19 +224,19 @@ class Chain:
             run.notes.append(f"{source.name}: {reason}")
         is_charged = answer is not None and source.is_charged
         run.charged += is_charged
-        call = SourceCall(
-            request_id=run.id,
-            at=to_text(run.clock()),
-            source=source.name,
-            outcome=outcome,
-            session_id=run.request.session_id,
-            story_key=run.request.story_key,
-            duration_ms=round(took * 1000),
-            url=url,
-            reason=reason,
-            charged=is_charged,
-            answer_tokens=sum(tokens_of(it.text) for it in answer.passages) if answer else None,
-        )
+        call = {
+            "request_id": run.id,
+            "at": to_text(run.clock()),
+            "source": source.name,
+            "outcome": outcome,
+            "session_id": run.request.session_id,
+            "story_key": run.request.story_key,
+            "duration_ms": round(took * 1000),
+            "url": url,
+            "reason": reason,
+            "charged": is_charged,
+            "answer_tokens": sum(tokens_of(it.text) for it in answer.passages) if answer else None,
+        }
 
         def record(tx: Transaction) -> bool:
             lookup.begin_request(tx, run.row("failure"))
@@ -247,14 +249,14 @@ class Chain:
 
     # --- the circuit breaker
 
-    def _note(self, circuit: ledger.Circuit, failure: SourceFailure | None) -> None:
-        """Remember an answer (``None``) or a failure; only the source's own fault counts."""
+    def _note(self, name: str, failure: SourceFailure) -> None:
+        """Remember a failure; only the source's own fault counts. That it was not asked says nothing."""
         run, limits, now = self._run, self._run.config.circuit_breaker, self._run.clock()
-        if failure is not None and failure.is_fault:
+        if failure.is_fault:
             run.write(
                 lambda tx: ledger.record_failure(
                     tx,
-                    circuit.source,
+                    name,
                     failure.reason,
                     now=now,
                     failures=limits.failures,
@@ -263,9 +265,8 @@ class Chain:
                 ),
                 None,
             )
-        elif circuit.failures and not isinstance(failure, SourceNotAsked):
-            # It works: that it does not know a framework is no failure of the source.
-            run.write(lambda tx: ledger.record_success(tx, circuit.source), None)
+        elif not isinstance(failure, SourceNotAsked):  # it answered
+            run.write(lambda tx: ledger.record_success(tx, name), None)
 
 
 def _cleaned(answer: Answer) -> Answer:

@@ -37,10 +37,8 @@ from kr.research.finding_text import (
 )
 from kr.research.run import find_candidates, offers_of
 from kr.store import entries, ledger, lookup, saving
-from kr.store.engine import Transaction
-from kr.store.entries import Quarantined, Rating
+from kr.store.engine import Row, Transaction
 from kr.store.files import new_id
-from kr.store.lookup import RequestRow
 from kr.text import (
     derive_tags,
     derive_topic,
@@ -167,15 +165,15 @@ class Findings:
         now = self._clock()
         request = {name: value for name, value in to_plain(finding).items() if value not in (None, [])}
         held_id = f"{HELD}{digest(repr(sorted(request.items())) + by.name)[:12]}"
-        held = Quarantined(
-            id=held_id,
-            at=to_text(now),
-            framework=finding.framework,
-            question=finding.question,
-            reasons=reasons,
-            request=request,
-            written_by=by.name,
-        )
+        held = {
+            "id": held_id,
+            "at": to_text(now),
+            "framework": finding.framework,
+            "question": finding.question,
+            "reasons": reasons,
+            "request": request,
+            "written_by": by.name,
+        }
         self._store.change(lambda tx: entries.quarantine(tx, held))
         self._log(finding, by, now, status="quarantined")
         results = SaveResults(id=held_id, notes=[f"it waits for a person (kr review): {'; '.join(reasons)}"])
@@ -186,21 +184,20 @@ class Findings:
 
         def write(tx: Transaction) -> None:
             tokens, milliseconds = ledger.given_before(tx, by.session, finding.framework)
-            row = RequestRow(
-                id=new_id(),
-                at=to_text(now),
-                mode="save",
-                story_key=finding.story_key,
-                session_id=by.session,
-                framework=finding.framework,
-                framework_version=finding.framework_version,
-                question=finding.question,
-                project=str(self._service.cwd),
-                duration_ms=milliseconds,
-                answer_tokens=tokens,
-                **more,
-            )
-            lookup.log_request(tx, row)
+            row = {
+                "id": new_id(),
+                "at": to_text(now),
+                "mode": "save",
+                "story_key": finding.story_key,
+                "session_id": by.session,
+                "framework": finding.framework,
+                "framework_version": finding.framework_version,
+                "question": finding.question,
+                "project": str(self._service.cwd),
+                "duration_ms": milliseconds,
+                "answer_tokens": tokens,
+            }
+            lookup.log_request(tx, row | more)
 
         self._store.change(write)
 
@@ -248,7 +245,7 @@ class Findings:
             raise UnknownEntry(f"nothing waits under the id {finding_id}; `kr review` lists what does")
         decided = _held_item(waiting[0])
         if is_approved:
-            finding, name = parse(Finding, waiting[0].request), waiting[0].written_by
+            finding, name = parse(Finding, waiting[0]["request"]), waiting[0]["written_by"]
             by = Writer(name, name.removeprefix("agent:"))
             try:
                 decided = to_plain(self._save(finding, by, []))
@@ -276,15 +273,15 @@ def _rate(
     tx: Transaction, entry: Entry, given: Rate, by: Writer, now: datetime, *, session: str
 ) -> RateResults:
     """Note a rating as ``by``'s word; the wordings that it proves, or takes away, are those of ``session``."""
-    rating = Rating(
-        entry_id=entry.id,
-        revision=entry.revision,
-        session_id=by.session,
-        story_key=given.story_key,
-        outcome=given.outcome,
-        note=given.note,
-        at=to_text(now),
-    )
+    rating = {
+        "entry_id": entry.id,
+        "revision": entry.revision,
+        "session_id": by.session,
+        "story_key": given.story_key,
+        "outcome": given.outcome,
+        "note": given.note,
+        "at": to_text(now),
+    }
     entries.rate(tx, rating)
     if given.outcome == "worked":
         _confirm(tx, entry, session, now)
@@ -295,7 +292,7 @@ def _rate(
     confidence, withdrawn = entry.confidence, ratings.withdraws(entry)
     if entry.is_written:
         is_confirmed = any(
-            it.outcome == "worked" and f"agent:{it.session_id}" != entry.written_by != it.session_id
+            it["outcome"] == "worked" and f"agent:{it['session_id']}" != entry.written_by != it["session_id"]
             for it in entries.ratings_of(tx, entry)
         )
         # By itself a text has the confidence that its header says, but never high, which others alone can make it.
@@ -323,11 +320,11 @@ def _confirm(tx: Transaction, entry: Entry, session: str, now: datetime) -> None
     told = (section(text, name) or "" for name in (report.SUMMARY, report.DETAILS))
     words = _words_of(entry.topic, entry.question or "", *entry.tags, *told) - _words_of(entry.framework)
     for it in entries.wordings_of(tx, entry.id):
-        if it.session_id == session and _words_of(it.question, it.topic) & words:
-            entries.prove_wording(tx, entry.id, it.question)
+        if it["session_id"] == session and _words_of(it["question"], it["topic"]) & words:
+            entries.prove_wording(tx, entry.id, it["question"])
     for it in ledger.take_offers(tx, session, entry.id, at=to_text(now)):
-        is_proved = bool(_words_of(it.question, it.topic) & words)
-        entries.keep_wording(tx, entry, replace(it, proved=is_proved))
+        is_proved = bool(_words_of(it["question"], it["topic"]) & words)
+        entries.keep_wording(tx, entry, it | {"proved": is_proved})
     end = to_text(now + report.INSTALLED_DOCS_LAST) if entry.is_installed_excerpt else entry.fresh_until
     fresh = {"status": "fresh", "stale_reason": None, "stale_major": None, "fresh_until": end}
     entries.update(tx, entry.id, **fresh)
@@ -338,13 +335,12 @@ def _words_of(*texts: str) -> set[str]:
     return {word for text in texts for word in keywords(text)}
 
 
-def _held_item(held: Quarantined) -> dict[str, Any]:
-    shown = to_plain(held)
-    return {"finding": shown.pop("request"), **shown}
+def _held_item(held: Row) -> dict[str, Any]:
+    return {"finding": held["request"], **{name: it for name, it in held.items() if name != "request"}}
 
 
 def _wrong_item(tx: Transaction, entry: Entry, ratings: Ratings) -> dict[str, Any]:
-    said = [it for it in entries.ratings_of(tx, entry) if it.outcome == "wrong"]
+    said = [it for it in entries.ratings_of(tx, entry) if it["outcome"] == "wrong"]
     return {
         "id": entry.id,
         "framework": entry.framework,
@@ -352,5 +348,5 @@ def _wrong_item(tx: Transaction, entry: Entry, ratings: Ratings) -> dict[str, An
         "written_by": entry.written_by,
         "worked": ratings.worked,
         "wrong": ratings.wrong,
-        "notes": [{"by": it.session_id, "at": it.at, "note": it.note} for it in said],
+        "notes": [{"by": it["session_id"], "at": it["at"], "note": it["note"]} for it in said],
     }

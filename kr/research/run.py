@@ -35,9 +35,9 @@ from kr.research import decide
 from kr.research.decide import Candidate, Lookup
 from kr.settings.model import KnowledgeResearch
 from kr.store import lookup
-from kr.store.engine import Transaction
+from kr.store.engine import Row, Transaction
 from kr.store.files import new_id
-from kr.store.lookup import EntryRow, RequestRow, keywords_key, question_key, topic_key
+from kr.store.lookup import EntryRow, keywords_key, question_key, topic_key
 from kr.text import fit, search_words, tokens, tokens_of
 from kr.times import parse_time, to_text
 
@@ -272,11 +272,11 @@ class ResearchRun:
             )
         report = self.read(lambda tx: lookup.text_in_file(tx, entry), None)
         if report is None:  # its file is gone, or somebody wrote into it
-            from kr.store import entries, reports  # heavy
+            from kr.store import entries, saving  # heavy
 
-            report = reports.read_report(self.store, entry)
+            report = saving.read_report(self.store, entry)
             if report is None:
-                reports.drop_lost(self.store, entry)
+                saving.drop_lost(self.store, entry)
                 return Lookup()
             known = replace(known, entry=self.read(lambda tx: entries.get(tx, entry.id), None) or entry)
         match = decide.match_of(self.query, known, tier, score)
@@ -327,15 +327,15 @@ class ResearchRun:
             from kr.store import entries, ledger  # heavy
 
             query, at = self.query, to_text(now)
-            ledger.close_alike(tx, query.framework, query.question, entry.id, at=at)
+            ledger.close_offers(tx, query.framework, query.question, entry.id, at=at)
             if self.config.cache_fuzzy_match and not reasons_to_hold(f"{query.question}\n{query.topic}"):
-                wording = entries.Wording(
-                    at=at,
-                    topic=query.topic,
-                    tags=query.tags,
-                    question=query.question,
-                    session_id=self.request.session_id,
-                )
+                wording = {
+                    "at": at,
+                    "topic": query.topic,
+                    "tags": query.tags,
+                    "question": query.question,
+                    "session_id": self.request.session_id,
+                }
                 entries.keep_wording(tx, entry, wording)
         return True
 
@@ -400,39 +400,39 @@ class ResearchRun:
         results: ResearchResults | None = None,
         text: str | None = None,
         error: str | None = None,
-    ) -> RequestRow:
+    ) -> Row:
         """Make the row of ``requests``; ``results`` and the report's ``text`` are those of its answer."""
         ended, query = results or ResearchResults(), self.query
         match, offered = ended.match, [{"id": it.id, "score": it.score} for it in ended.related if it.score]
-        return RequestRow(
-            id=self.id,
-            at=to_text(self.started),
-            mode="research",
-            status=status,
-            story_key=self.request.story_key,
-            session_id=self.request.session_id,
-            framework=self.request.research_query.framework,
-            framework_version=query.framework_version,
-            topic=query.topic,
-            question=query.question,
-            tags=json.dumps(query.tags, ensure_ascii=False),
-            tier=match.tier if match else None,
-            entry_id=ended.cache_entry_id,
-            persona=self.persona,
-            project=str(self.service.cwd),
-            duration_ms=round((time.monotonic() - self._began) * 1000),
-            budget_remaining=results.budget_remaining if results else None,
-            answer_tokens=tokens_of(text or "") if results else None,
-            score=match.score if match else ended.related[0].score if offered else None,
-            candidates=json.dumps(offered) if offered and not ended.cache_hit else None,
-            error=error or in_one_line(self.errors),
-        )
+        return {
+            "id": self.id,
+            "at": to_text(self.started),
+            "mode": "research",
+            "status": status,
+            "story_key": self.request.story_key,
+            "session_id": self.request.session_id,
+            "framework": self.request.research_query.framework,
+            "framework_version": query.framework_version,
+            "topic": query.topic,
+            "question": query.question,
+            "tags": json.dumps(query.tags, ensure_ascii=False),
+            "tier": match.tier if match else None,
+            "entry_id": ended.cache_entry_id,
+            "persona": self.persona,
+            "project": str(self.service.cwd),
+            "duration_ms": round((time.monotonic() - self._began) * 1000),
+            "budget_remaining": results.budget_remaining if results else None,
+            "answer_tokens": tokens_of(text or "") if results else None,
+            "score": match.score if match else ended.related[0].score if offered else None,
+            "candidates": json.dumps(offered) if offered and not ended.cache_hit else None,
+            "error": error or in_one_line(self.errors),
+        }
 
     def note_interrupt(self, error: BaseException) -> None:
         """Keep the row of a request that ends without an answer."""
         row = self.row("failure", error=f"interrupted: {type(error).__name__}")
         self.write(
-            lambda tx: None if lookup.has_ended(tx, row.id) else lookup.log_request(tx, row),
+            lambda tx: None if lookup.has_ended(tx, row["id"]) else lookup.log_request(tx, row),
             None,
             timeout=LEAVE_SECONDS,
         )

@@ -34,9 +34,8 @@ from kr.research.decide import Lookup, related_of
 from kr.research.run import ResearchRun, find_candidates, find_served
 from kr.settings import Settings
 from kr.store import lookup
-from kr.store.engine import Store
+from kr.store.engine import Row, Store
 from kr.store.files import new_id
-from kr.store.lookup import RequestRow
 from kr.text import derive_tags, derive_topic
 from kr.times import UNKNOWN_VERSION, to_text
 
@@ -239,22 +238,26 @@ class ResearchService:
         query = data.get("research_query")
         given: Mapping[str, Any] = query if isinstance(query, Mapping) else {}
         known: dict[str, Any] = {name: _masked(_text(given.get(name))) for name in _LOGGED_FIELDS}
-        row = RequestRow(
-            id=new_id(),
-            at=to_text(self.clock()),
-            mode=_text(envelope.mode),
-            status="failure",
-            story_key=_text(envelope.story_key),
-            session_id=_text(envelope.session_id),
-            duration_ms=0,
-            error=in_one_line(problems),
+        row = {
+            "id": new_id(),
+            "at": to_text(self.clock()),
+            "mode": _text(envelope.mode),
+            "status": "failure",
+            "story_key": _text(envelope.story_key),
+            "session_id": _text(envelope.session_id),
+            "duration_ms": 0,
+            "error": in_one_line(problems),
             **known,
-        )
+        }
+        self.keep_row(row)
+        return envelope
+
+    def keep_row(self, row: Row) -> None:
+        """Keep the row of a request that was refused."""
         try:
             self.store.change(lambda tx: lookup.log_request(tx, row), scope=None)
         except StoreError as error:
             logger.warning("%s", error)
-        return envelope
 
     def _inject(self, request: LessonsInjectRequest) -> Envelope:
         from kr.lessons.file import open_lessons  # heavy

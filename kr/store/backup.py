@@ -6,7 +6,7 @@ and the file can be read without changing a byte of it.
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count, islice
@@ -54,34 +54,31 @@ class Inspection:
 
 def inspect(store: Store) -> Inspection:
     """Tell what a store's database is. Raises ``StoreBusy``."""
-    if store.is_shared:
-        try:
+    try:
+        if store.is_shared:
             return Inspection("current", SCHEMA_VERSION) if store.exists() else Inspection("absent")
-        except StoreError as error:
-            return _unusable(error)
-    with _locked(store.path):
-        return _inspect(store.path)
+        with _locked(store.path):
+            return _inspect(store.path)
+    except StoreBusy:
+        raise
+    except StoreError as error:
+        return _unusable(error)
 
 
 def _inspect(path: Path) -> Inspection:
-    try:
-        if identity(path) is None:
-            return Inspection("absent")
-        with _opened(path) as connection:
-            version = require_ours(path, connection)
-            names = {name for kind, name in connection.execute(_OBJECTS) if kind == "table"}
-    except StoreError as error:
-        return _unusable(error)
+    if identity(path) is None:
+        return Inspection("absent")
+    with _opened(path) as connection:
+        version = require_ours(path, connection)
+        names = {name for kind, name in connection.execute(_OBJECTS) if kind == "table"}
     if not names:
         return Inspection("absent")
     if lacking := sorted({"entries", "archived_entries"} - names):
-        return Inspection("corrupt", version, f"{path}: has no table {' nor '.join(lacking)}")
+        raise StoreCorrupt(f"{path}: has no table {' nor '.join(lacking)}")
     return Inspection("current" if version == SCHEMA_VERSION else "older", version)
 
 
 def _unusable(error: StoreError) -> Inspection:
-    if isinstance(error, StoreBusy):
-        raise error
     state = _STATES.get(type(error), "unreadable")
     return Inspection(state, problem=error.problem if state == "corrupt" else str(error))
 
@@ -97,9 +94,10 @@ def check(store: Store) -> list[str]:
     with store.read() as tx:
         lacking = "SELECT 1 FROM entries WHERE id NOT IN (SELECT entry_id FROM entry_search) LIMIT 1"
         problems = ["entry_search: not every entry is in the search index"] if tx.row(lacking) else []
-        hashes = tx.column("SELECT sha256 FROM report_texts ORDER BY sha256")
-        texts = ((it, tx.value("SELECT text FROM report_texts WHERE sha256 = :it", it=it)) for it in hashes)
-        return [*problems, *islice(_wrong_texts(texts), _MOST_PROBLEMS)]
+        wrong = (
+            "SELECT sha256 FROM report_texts WHERE encode(sha256(convert_to(text, 'UTF8')), 'hex') <> sha256"
+        )
+        return [*problems, *map(_wrong_text, tx.column(f"{wrong} LIMIT {_MOST_PROBLEMS}"))]
 
 
 def _check(path: Path) -> list[str]:
@@ -130,13 +128,13 @@ def _problems(connection: Connection) -> Iterator[str]:
     )
     if connection.execute(lacking).fetchone():
         yield "search_rows: not every entry is in the search index"
-    yield from _wrong_texts(connection.execute("SELECT sha256, text FROM report_texts"))
-
-
-def _wrong_texts(texts: Iterable[tuple[Any, Any]]) -> Iterator[str]:
-    for key, text in texts:
+    for key, text in connection.execute("SELECT sha256, text FROM report_texts"):
         if digest(str(text)) != key:
-            yield f"report_texts: the text {str(key)[:12]} is not the one that was written"
+            yield _wrong_text(key)
+
+
+def _wrong_text(sha256: object) -> str:
+    return f"report_texts: the text {str(sha256)[:12]} is not the one that was written"
 
 
 def backup(path: Path, target: Path | None, moment: str) -> Path:
@@ -183,14 +181,7 @@ def restore(path: Path, source: Path, moment: str) -> Path | None:
     _require_backup(path, source)
     path.parent.mkdir(parents=True, exist_ok=True)
     with file_lock(lock_path(path), timeout=_WAIT_SECONDS):
-        present = _inspect(path)
-        kept = None
-        if present.state == "foreign":
-            raise StoreError(f"{present.problem}; nothing was changed")
-        if present.state == "corrupt":
-            kept = _move_aside(path, moment)
-        elif present.state != "absent":
-            kept = _backup(path, None, moment)
+        kept = _make_room(path, moment)
         path.touch(source.stat().st_mode & 0o777 | 0o600)
         with translated(path), closing(connect(path)) as target, _opened(source) as connection:
             target.execute("PRAGMA journal_mode = WAL")
@@ -205,13 +196,18 @@ def _require_backup(path: Path, source: Path) -> None:
         raise StoreError(f"{source}: there is no such backup")
     if path.exists() and path.samefile(source):
         raise StoreError(f"{source}: is the database itself")
-    found = _inspect(source)
-    if found.state not in {"current", "older"}:
-        why = found.problem or f"{source}: is no database of kr"
-        kind = next((kind for kind, state in _STATES.items() if state == found.state), StoreCorrupt)
-        raise kind(f"{why}; nothing was changed")
+    if _inspect(source).state == "absent":
+        raise StoreCorrupt(f"{source}: is no database of kr")
     if problems := _check(source):
-        raise StoreCorrupt(f"{source}: is not sound ({problems[0]}); nothing was changed")
+        raise StoreCorrupt(f"{source}: is not sound ({problems[0]})")
+
+
+def _make_room(path: Path, moment: str) -> Path | None:
+    """Keep the present database: as a backup, or as it is where it is corrupt. Raises ``StoreForeign``."""
+    try:
+        return None if _inspect(path).state == "absent" else _backup(path, None, moment)
+    except StoreCorrupt:
+        return _move_aside(path, moment)
 
 
 def set_aside(path: Path, moment: str) -> Path:
@@ -275,30 +271,26 @@ def copy(source: Store, target: Store) -> dict[str, int]:
             name = str(table.name)  # SQLAlchemy's is a kind of text that YAML doesn't know
             rows[name] = 0
             for page in _pages(old, table):
-                new.execute_many(insert_into(table.name, table.columns.keys()), page)
+                new.execute_many(insert_into(name, page[0]), page)
                 rows[name] += len(page)
             column = table.autoincrement_column
             if new.is_postgresql and column is not None:  # SQLite goes on with the next number by itself
-                sequence = f"pg_get_serial_sequence('{table.name}', '{column.name}')"
-                new.rows(
-                    f"SELECT setval({sequence}, max({column.name})) FROM {table.name} HAVING count(*) > 0"
-                )
+                sequence = f"pg_get_serial_sequence('{name}', '{column.name}')"
+                new.rows(f"SELECT setval({sequence}, max({column.name})) FROM {name} HAVING count(*) > 0")
         lookup.refill(new, entries.all(new))
     return rows
 
 
 def _pages(tx: Transaction, table: Table) -> Iterator[list[dict[str, Any]]]:
-    """Give the rows of a table in the order of its keys, some hundred at a time; of ``meta`` what is no fact about a database or folder."""
-    keys, names = table.primary_key.columns.keys(), table.columns.keys()
+    """Give the rows of a table, some hundred at a time; of ``meta`` what is no fact about a database or folder."""
+    names = table.columns.keys()
     is_truth = {it.name for it in table.columns if isinstance(it.type, Boolean)}
-    listed, where, after = ", ".join(keys), "", dict[str, Any]()
-    while found := tx.rows(
-        f"SELECT {', '.join(names)} FROM {table.name} {where} ORDER BY {listed} LIMIT {_PAGE}", **after
-    ):
-        rows = [{name: bool(row[name]) if name in is_truth else row[name] for name in names} for row in found]
-        where = f"WHERE ({listed}) > ({', '.join(f':{key}' for key in keys)})"
-        after = {key: rows[-1][key] for key in keys}
+    found = tx.connection.execute(f"SELECT {', '.join(names)} FROM {table.name}")
+    while page := found.fetchmany(_PAGE):
+        rows = [dict(zip(names, row, strict=True)) for row in page]
         if table.name == "meta":
             rows = [it for it in rows if not str(it["key"]).startswith((SCHEMA_KEY, OF_FOLDER))]
+        for row in rows:
+            row |= {name: bool(row[name]) for name in is_truth}
         if rows:
             yield rows

@@ -11,7 +11,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-R = TypeVar("R")
 T = TypeVar("T")
 Row = dict[str, Any]
 """A row by the names of its columns."""
@@ -45,12 +43,6 @@ def insert_into(table: str, names: Iterable[str]) -> str:
     """Return the statement that inserts a row, each column a parameter of its name."""
     names = [*names]
     return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})"
-
-
-def record_of(kind: type[R], row: Row, **read: Any) -> R:
-    """Make a dataclass of a row's columns but for those that are ``read`` already."""
-    names = [field.name for field in fields(kind) if field.name not in read]  # type: ignore[arg-type]
-    return kind(**{name: row[name] for name in names}, **read)
 
 
 def named(name: str, values: Iterable[object]) -> tuple[str, dict[str, Any]]:
@@ -81,22 +73,22 @@ class Transaction:
         self.store = store
         self.files = store.files
         self.is_postgresql = connection.dialect == "postgresql"
-        self._staged: list[tuple[Path, Path]] = []
+        self.staged: list[tuple[Path, Path]] = []
+        """Report files that are written and get their names once this is committed."""
 
     def execute(self, statement: str, **parameters: Any) -> int:
         """Run a statement; return how many rows it changed."""
         changed: int = self.connection.execute(statement, parameters).rowcount
         return changed
 
-    def insert(self, table: str, record: object, *key: str, **more: Any) -> None:
-        """Write a dataclass, and ``more`` columns, as a new row, or over the one that has its ``key``. A tuple becomes a list in JSON."""
-        values = {field.name: getattr(record, field.name) for field in fields(record)} | more  # type: ignore[arg-type]
-        statement = insert_into(table, values)
+    def insert(self, table: str, row: Row, *key: str) -> None:
+        """Write a row, by the names of its columns, as a new one or over the one that has its ``key``. A tuple becomes a list in JSON."""
+        statement = insert_into(table, row)
         if key:
-            changes = ", ".join(f"{name} = excluded.{name}" for name in values if name not in key)
+            changes = ", ".join(f"{name} = excluded.{name}" for name in row if name not in key)
             statement = f"{statement} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
         self.execute(
-            statement, **{k: json_list(it) if isinstance(it, tuple) else it for k, it in values.items()}
+            statement, **{k: json_list(it) if isinstance(it, tuple) else it for k, it in row.items()}
         )
 
     def execute_many(self, statement: str, rows: list[dict[str, Any]]) -> None:
@@ -111,7 +103,7 @@ class Transaction:
 
     def column(self, statement: str, **parameters: Any) -> list[Any]:
         """Return the first column of a query's rows."""
-        return [next(iter(row.values())) for row in self.rows(statement, **parameters)]
+        return [row[0] for row in self.connection.execute(statement, parameters)]
 
     def row(self, statement: str, **parameters: Any) -> Row | None:
         return next(iter(self.rows(statement, **parameters)), None)
@@ -127,21 +119,7 @@ class Transaction:
 
     def write_report(self, path: str, text: str) -> None:
         """Have a report file written once this is committed. Raises ``ReportUnwritable`` at once where that will not do."""
-        self._staged.append(self.files.stage(path, text))
-
-    def publish(self) -> None:
-        """Give the files that are written their names; what does not succeed is done by the next one who reads the report."""
-        for staged, target in self._staged:
-            try:
-                publish(staged, target)
-            except ReportUnwritable as exc:
-                log.warning("%s; its text is in the database", exc)
-
-    def discard(self) -> None:
-        """Remove the files that were written and have no name."""
-        for staged, _ in self._staged:
-            with suppress(OSError):
-                staged.unlink(missing_ok=True)
+        self.staged.append(self.files.stage(path, text))
 
     def fact(self, key: str) -> str | None:
         """Return a single fact about the knowledge base (table ``meta``)."""
@@ -149,10 +127,7 @@ class Transaction:
         return found
 
     def note(self, key: str, value: str) -> None:
-        noted = (
-            f"{insert_into('meta', ('key', 'value'))} ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-        )
-        self.execute(noted, key=key, value=value)
+        self.insert("meta", {"key": key, "value": value}, "key")
 
 
 class Store:
@@ -257,9 +232,12 @@ class Store:
             try:
                 yield tx
                 connection.commit()
-                tx.publish()
+                for staged, target in tx.staged:
+                    _publish(staged, target)
             finally:
-                tx.discard()
+                for staged, _ in tx.staged:
+                    with suppress(OSError):
+                        staged.unlink(missing_ok=True)
 
     def change(
         self,
@@ -295,6 +273,14 @@ class Store:
             why = "KR_DATABASE_URL names PostgreSQL, and the package psycopg is not installed"
             raise StoreError(why, f"this installs it: {how_to_install('postgresql')}") from exc
         return PostgresqlDatabase(self.url or "", timeout=self._timeout)
+
+
+def _publish(staged: Path, target: Path) -> None:
+    """Give a file that is written its name; what does not succeed is done by the next one who reads the report."""
+    try:
+        publish(staged, target)
+    except ReportUnwritable as exc:
+        log.warning("%s; its text is in the database", exc)
 
 
 def store_of(database: str, folder: Path) -> Store:

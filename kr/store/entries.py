@@ -4,18 +4,20 @@ What is said of entries stands with them: wordings, ratings, and findings that w
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
-from kr.errors import UnknownEntry
+from kr import slugs
+from kr.errors import StoreError, UnknownEntry
 from kr.frameworks import framework_key
-from kr.models import Entry, Outcome
+from kr.models import Entry
+from kr.slugs import Name
 from kr.store import lookup
-from kr.store.engine import Transaction, named, record_of, texts_of
+from kr.store.engine import Row, Transaction, named, texts_of
 from kr.store.lookup import COLUMNS, KEYS, keywords_key, question_key, to_entry, topic_key
-from kr.text import nearest, one_line
+from kr.text import digest, nearest, one_line
 from kr.times import from_text, major_key, oldest_live, same_major, to_text
 
 STALE_BASELINE = "an older report stood in: nothing was found then"
@@ -23,13 +25,16 @@ STALE_BASELINE = "an older report stood in: nothing was found then"
 ARCHIVE_CHANGES = "archive_changes"
 """The key of how often archived rows left."""
 _LONGEST_ID = 200
+_MOST_SUFFIXES = 100
 _NAMES = ", ".join(COLUMNS)
 _SHARED = ", ".join((*(name for name in COLUMNS if name != "status"), *KEYS))
 
-MOST_WORDINGS = 20
+_MOST_WORDINGS = 20
 """How many wordings an entry keeps: the newest."""
 
 ArchiveReason = Literal["lru", "age", "manual"]
+Pair = tuple[str, str]
+"""A framework and a topic, by their keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,11 @@ def all(tx: Transaction) -> list[Entry]:  # noqa: A001 - read as entries.all(tx)
     return _select(tx, "ORDER BY id")
 
 
+def pair_of(framework: str, topic: str) -> Pair:
+    """Return the pair by which entries are told apart, majors aside."""
+    return framework_key(framework), topic_key(topic)
+
+
 def of_pair(tx: Transaction, framework: str, topic: str) -> list[Entry]:
     """Return the entries of a framework and topic (equal by their keys): one for each major version."""
     return find(tx, framework_key=framework_key(framework), topic_key=topic_key(topic))
@@ -67,13 +77,9 @@ def of_pair(tx: Transaction, framework: str, topic: str) -> list[Entry]:
 
 def of_major(same: Iterable[Entry], version: str) -> Entry | None:
     """Return the entry of a version's major; best one whose version is known, then the last used."""
-    wanted = major_key(version)
     fitting = [it for it in same if same_major(it.framework_version, version)]
-    return max(
-        fitting,
-        key=lambda it: (major_key(it.framework_version) == wanted, it.last_accessed, it.id),
-        default=None,
-    )
+    known = [it for it in fitting if major_key(it.framework_version) == major_key(version)]
+    return max(known or fitting, key=lambda it: (it.last_accessed, it.id), default=None)
 
 
 def count(tx: Transaction) -> int:
@@ -82,7 +88,7 @@ def count(tx: Transaction) -> int:
 
 def put(tx: Transaction, entry: Entry) -> None:
     """Insert an entry, or overwrite the one with its id."""
-    tx.insert("entries", entry, "id", **_keys_of(entry))
+    tx.insert("entries", _row_of(entry), "id")
     lookup.index_entry(tx, entry)
 
 
@@ -95,27 +101,21 @@ def update(tx: Transaction, entry_id: str, **columns: str | None) -> None:
 def mark_stale(tx: Transaction, entry_id: str, reason: str, *, major: str | None = None) -> bool:
     """Mark an entry for one ``major`` version or for all (None). False when it is gone or marked already."""
     is_new = "status <> 'stale'" if major is not None else "(status <> 'stale' OR stale_major IS NOT NULL)"
-    changed = tx.execute(
-        f"UPDATE entries SET status = 'stale', stale_reason = :reason, stale_major = :major WHERE id = :id AND {is_new}",
-        id=entry_id,
-        reason=reason,
-        major=major,
-    )
-    return bool(changed)
+    marked = f"UPDATE entries SET status = 'stale', stale_reason = :reason, stale_major = :major WHERE id = :id AND {is_new}"
+    return bool(tx.execute(marked, id=entry_id, reason=reason, major=major))
 
 
 def set_question(tx: Transaction, entry_id: str, question: str, *, at: str) -> None:
     """Note what was asked, and when, in every row of the id that doesn't know it: it was researched elsewhere."""
+    # A report's own header names only the day of its research.
+    noted = (
+        "SET question = :question, question_key = :key, researched_at = "
+        "CASE WHEN researched_at IS NULL OR substr(researched_at, 1, 10) = substr(:at, 1, 10) THEN :at "
+        "ELSE researched_at END WHERE id = :id AND coalesce(question, :question) = :question"
+    )
     for table in ("entries", "archived_entries"):
-        # A report's own header names only the day of its research.
         tx.execute(
-            f"UPDATE {table} SET question = :question, question_key = :key, researched_at = "
-            "CASE WHEN researched_at IS NULL OR substr(researched_at, 1, 10) = substr(:at, 1, 10) THEN :at "
-            "ELSE researched_at END WHERE id = :id AND coalesce(question, :question) = :question",
-            id=entry_id,
-            question=question,
-            key=question_key(question),
-            at=at,
+            f"UPDATE {table} {noted}", id=entry_id, question=question, key=question_key(question), at=at
         )
     index_again(tx, entry_id)
 
@@ -125,15 +125,12 @@ def set_writer(tx: Transaction, entry_id: str, sha256: str, **writer: str | None
 
     ``writer`` is origin, confidence and written_by.
     """
+    noted = (
+        "SET origin = :origin, confidence = :confidence, written_by = :written_by WHERE sha256 = :sha256 AND "
+        "(written_by IS NULL AND origin <> 'finding' OR written_by = 'file' AND :written_by <> 'file')"
+    )
     for table, name in (("entries", "id"), ("archived_entries", "id"), ("revisions", "entry_id")):
-        tx.execute(
-            f"UPDATE {table} SET origin = :origin, confidence = :confidence, written_by = :written_by "
-            f"WHERE {name} = :id AND sha256 = :sha256 AND (written_by IS NULL AND origin <> 'finding' "
-            "OR written_by = 'file' AND :written_by <> 'file')",
-            id=entry_id,
-            sha256=sha256,
-            **writer,
-        )
+        tx.execute(f"UPDATE {table} {noted} AND {name} = :id", id=entry_id, sha256=sha256, **writer)
 
 
 def index_again(tx: Transaction, entry_id: str) -> None:
@@ -168,7 +165,7 @@ def unarchive(tx: Transaction, archive_id: int) -> bool:
 def add_archived(tx: Transaction, entry: Entry, reason: ArchiveReason, at: str) -> None:
     """Put an entry into the archive that was archived elsewhere; ``at`` is stored text."""
     more = {"status": "archived", "prior_status": entry.status, "archived_at": at, "reason": reason}
-    tx.insert("archived_entries", entry, **_keys_of(entry), **more)
+    tx.insert("archived_entries", _row_of(entry) | more)
 
 
 def archive(tx: Transaction, entry_id: str, reason: ArchiveReason, now: datetime) -> bool:
@@ -185,21 +182,18 @@ def enforce_capacity(tx: Transaction, now: datetime, *, keep: str = "") -> tuple
     limit = oldest_live(today, tx.store.archive_after_days).isoformat()
     aged = _move(tx, "last_accessed < :limit AND id <> :keep", "age", now, limit=limit, keep=keep)
     too_many = count(tx) - tx.store.max_entries
-    evicted = 0
-    if too_many > 0:
-        oldest = "id IN (SELECT id FROM next_evictions WHERE id <> :keep ORDER BY position LIMIT :most)"
-        evicted = _move(tx, oldest, "lru", now, keep=keep, most=too_many)
-    return aged, evicted
+    if too_many <= 0:
+        return aged, 0
+    oldest = "id IN (SELECT id FROM next_evictions WHERE id <> :keep ORDER BY position LIMIT :most)"
+    return aged, _move(tx, oldest, "lru", now, keep=keep, most=too_many)
 
 
 def _move(tx: Transaction, where: str, reason: ArchiveReason, now: datetime, **parameters: object) -> int:
-    tx.execute(
+    copied = (
         f"INSERT INTO archived_entries ({_SHARED}, status, prior_status, archived_at, reason) "
-        f"SELECT {_SHARED}, 'archived', status, :now, :reason FROM entries WHERE {where} ORDER BY last_accessed, id",
-        now=to_text(now),
-        reason=reason,
-        **parameters,
+        f"SELECT {_SHARED}, 'archived', status, :now, :reason FROM entries WHERE {where} ORDER BY last_accessed, id"
     )
+    tx.execute(copied, now=to_text(now), reason=reason, **parameters)
     moved = tx.execute(f"DELETE FROM entries WHERE {where}", **parameters)
     if moved:
         lookup.prune(tx)
@@ -212,64 +206,109 @@ def unknown_entry(tx: Transaction, entry_id: str, *, in_archive: bool = False) -
     if in_archive and get(tx, entry_id) is not None:
         return UnknownEntry(f"{shown} is not in the archive: it is live; see kr entries show")
     if not in_archive and archived(tx, id=entry_id):
-        return UnknownEntry(
-            f"{shown} is in the archive, not in the index; kr archive restore {entry_id} brings it back"
-        )
+        how = f"kr archive restore {entry_id} brings it back"
+        return UnknownEntry(f"{shown} is in the archive, not in the index; {how}")
     what, table = ("archived entry", "archived_entries") if in_archive else ("entry", "entries")
-    known = tx.column(f"SELECT DISTINCT id FROM {table}")
-    alike = ", ".join(one_line(found, _LONGEST_ID) for found in nearest(entry_id, known, most=3))
-    command = "kr archive list" if in_archive else "kr entries list"
-    hint = f"nearest: {alike}" if alike else f"{command} shows them"
-    return UnknownEntry(f"no {what} has the id {shown}; {hint}")
+    alike = nearest(entry_id, tx.column(f"SELECT DISTINCT id FROM {table}"), most=3)
+    if not alike:
+        return UnknownEntry(
+            f"no {what} has the id {shown}; kr {'archive' if in_archive else 'entries'} list shows them"
+        )
+    nearby = ", ".join(one_line(found, _LONGEST_ID) for found in alike)
+    return UnknownEntry(f"no {what} has the id {shown}; nearest: {nearby}")
+
+
+# --- names: two frameworks or topics never share an id or a path, live, archived or in the history
+
+
+def holders(tx: Transaction, column: Literal["id", "path"], value: str) -> list[tuple[Pair, bool]]:
+    """Return the pairs of the rows of index, archive and history that hold an id, or a path, each with whether it is live."""
+    of_revision = "entry_id" if column == "id" else "path"
+    rows = tx.rows(
+        f"SELECT framework_key, topic_key, 1 AS is_live FROM entries WHERE {column} = :value "
+        f"UNION ALL SELECT framework_key, topic_key, 0 FROM archived_entries WHERE {column} = :value "
+        f"UNION ALL SELECT framework_key, topic_key, 0 FROM revisions WHERE {of_revision} = :value",
+        value=value,
+    )
+    return [((row["framework_key"], row["topic_key"]), bool(row["is_live"])) for row in rows]
+
+
+def free_name(tx: Transaction, framework: str, topic: str, version: str) -> Name:
+    """Return the first free name for a new entry. Raises ``StoreError`` when there is none."""
+    pair = pair_of(framework, topic)
+    others = [*of_pair(tx, framework, topic)]
+    others += [it.entry for it in archived(tx, framework_key=pair[0], topic_key=pair[1])]
+    has_others = any(not same_major(other.framework_version, version) for other in others)
+    for name in wanted_names(framework, topic, version, has_others=has_others):
+        if is_free(tx, name, pair):
+            return name
+    raise StoreError(f"{framework} - {topic}: every name for its report is taken")
+
+
+def is_free(tx: Transaction, name: Name, pair: Pair, text: str | None = None) -> bool:
+    """Tell whether no live entry, and no other framework or topic, has a name.
+
+    A file that kr did not write at its path is in the way as well, unless it holds the ``text`` that is to stand there.
+    """
+    held = (*holders(tx, "id", name.id), *holders(tx, "path", name.path))
+    if any(is_live or it != pair for it, is_live in held) or tx.files.is_blocked(name.path):
+        return False
+    return edit_at(tx, name.path, None) in {None, text}
+
+
+def wanted_names(framework: str, topic: str, version: str, *, has_others: bool) -> Iterator[Name]:
+    """Give the names to try, in order; ``has_others``: other major versions of framework and topic have theirs."""
+    wanted = [slugs.base_name(framework, topic), slugs.suffixed_name(framework, topic)]
+    if has_others:
+        wanted = [slugs.versioned_name(name, major_key(version)) for name in wanted]
+    yield from wanted
+    stem = wanted[-1].path.removesuffix(".md")
+    for number in range(2, _MOST_SUFFIXES):
+        yield Name(f"{wanted[-1].id}-{number}", f"{stem}-{number}.md")
+
+
+def edit_at(tx: Transaction, path: str, sha256: str | None) -> str | None:
+    """Return what somebody wrote into the file at a path, whose own text has this hash; None: nothing that kr doesn't know.
+
+    A torn file (its end is missing, or zeros) and an earlier text of kr's are no edits.
+    """
+    content = tx.files.read(path) or b""
+    text = content.decode(errors="replace")
+    if not text.strip("\0").strip():
+        return None
+    own = (lookup.text_of(tx, sha256) or "").encode()
+    is_torn = own.startswith(content.rstrip(b"\0")) and not content.endswith(b"\n")
+    return None if is_torn or lookup.text_of(tx, digest(text)) is not None else text
 
 
 # --- what is said of entries: it belongs to the id, and so stays with it through the archive and back
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wording:
-    """How a request that an entry answers worded its need. One that is ``proved`` serves by itself. ``at`` is stored text."""
-
-    at: str
-    topic: str
-    tags: tuple[str, ...]
-    question: str
-    session_id: str | None = None
-    proved: bool = False
+def wordings_of(tx: Transaction, entry_id: str) -> list[Row]:
+    """Return the rows of ``wordings`` of an id, oldest first. One that is ``proved`` serves by itself."""
+    rows = tx.rows("SELECT * FROM wordings WHERE entry_id = :id ORDER BY id", id=entry_id)
+    return [row | {"tags": texts_of(row["tags"]), "proved": bool(row["proved"])} for row in rows]
 
 
-def wordings_of(tx: Transaction, entry_id: str) -> list[Wording]:
-    """Return the wordings of an id, oldest first."""
-    return [
-        record_of(Wording, row, tags=texts_of(row["tags"]), proved=bool(row["proved"]))
-        for row in tx.rows("SELECT * FROM wordings WHERE entry_id = :id ORDER BY id", id=entry_id)
-    ]
-
-
-def keep_wording(tx: Transaction, entry: Entry, wording: Wording) -> None:
-    """Keep how a request worded an entry's need, and have the entry found by it.
+def keep_wording(tx: Transaction, entry: Entry, wording: Row) -> None:
+    """Keep how a request worded an entry's need (``at, topic, tags, question, session_id, proved``), and have the entry found by it.
 
     It is proved where the caller says so, or once two sessions used the entry for it.
     """
-    key = question_key(wording.question)
+    key = question_key(wording["question"])
     if key == question_key(entry.question or ""):
         return
     known = tx.row(
-        "SELECT id, session_id, proved FROM wordings WHERE entry_id = :id AND question_key = :key",
-        id=entry.id,
-        key=key,
+        "SELECT * FROM wordings WHERE entry_id = :id AND question_key = :key", id=entry.id, key=key
     )
+    is_proved = wording.get("proved", False)
     if known is not None:
-        if not known["proved"] and (wording.proved or known["session_id"] != wording.session_id):
+        if not known["proved"] and (is_proved or known["session_id"] != wording.get("session_id")):
             tx.execute("UPDATE wordings SET proved = true WHERE id = :id", id=known["id"])
         return
-    tx.insert("wordings", wording, entry_id=entry.id, question_key=key)
-    tx.execute(
-        "DELETE FROM wordings WHERE entry_id = :id AND id NOT IN "
-        "(SELECT id FROM wordings WHERE entry_id = :id ORDER BY id DESC LIMIT :most)",
-        id=entry.id,
-        most=MOST_WORDINGS,
-    )
+    tx.insert("wordings", wording | {"entry_id": entry.id, "question_key": key, "proved": is_proved})
+    newest = f"SELECT id FROM wordings WHERE entry_id = :id ORDER BY id DESC LIMIT {_MOST_WORDINGS}"
+    tx.execute(f"DELETE FROM wordings WHERE entry_id = :id AND id NOT IN ({newest})", id=entry.id)
     index_again(tx, entry.id)
 
 
@@ -291,32 +330,15 @@ def forget_wordings(tx: Transaction, entry: Entry, session_id: str) -> None:
         index_again(tx, entry.id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rating:
-    """One row of ``ratings``: what a session says of an entry's text. ``revision`` is the text's number."""
-
-    entry_id: str
-    revision: int
-    session_id: str
-    story_key: str | None
-    outcome: Outcome
-    note: str | None
-    at: str
-
-
-def rate(tx: Transaction, rating: Rating) -> None:
-    """Keep a rating. A session counts once for a text, by its last word."""
+def rate(tx: Transaction, rating: Row) -> None:
+    """Keep a row of ``ratings``. A session counts once for a text, by its last word."""
     tx.insert("ratings", rating, "entry_id", "revision", "session_id")
 
 
-def ratings_of(tx: Transaction, entry: Entry) -> list[Rating]:
+def ratings_of(tx: Transaction, entry: Entry) -> list[Row]:
     """Return what was said of an entry's current text, oldest first."""
-    rows = tx.rows(
-        "SELECT * FROM ratings WHERE entry_id = :id AND revision = :revision ORDER BY at",
-        id=entry.id,
-        revision=entry.revision,
-    )
-    return [record_of(Rating, row) for row in rows]
+    said = "SELECT * FROM ratings WHERE entry_id = :id AND revision = :revision ORDER BY at"
+    return tx.rows(said, id=entry.id, revision=entry.revision)
 
 
 def rated_wrong(tx: Transaction) -> list[str]:
@@ -328,36 +350,22 @@ def rated_wrong(tx: Transaction) -> list[str]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Quarantined:
-    """A finding that waits for a person, served to nobody.
+def quarantine(tx: Transaction, finding: Row) -> None:
+    """Have a finding wait for a person, served to nobody; one that waits already stays as it is.
 
     ``request`` is the finding as it was handed over, without its secrets; ``reasons`` say why it waits.
     """
-
-    id: str
-    at: str
-    framework: str
-    question: str
-    reasons: tuple[str, ...]
-    request: dict[str, Any]
-    written_by: str
+    if not quarantined(tx, finding["id"]):
+        tx.insert("quarantine", finding | {"request": json.dumps(finding["request"], ensure_ascii=False)})
 
 
-def quarantine(tx: Transaction, finding: Quarantined) -> None:
-    """Have a finding wait; one that waits already stays as it is."""
-    if not quarantined(tx, finding.id):
-        tx.insert("quarantine", finding, request=json.dumps(finding.request, ensure_ascii=False))
-
-
-def quarantined(tx: Transaction, finding_id: str | None = None) -> list[Quarantined]:
+def quarantined(tx: Transaction, finding_id: str | None = None) -> list[Row]:
     """Return what waits under an id, or all that waits, the oldest first."""
     where = "" if finding_id is None else "WHERE id = :id"
     rows = tx.rows(f"SELECT * FROM quarantine {where} ORDER BY at, id", id=finding_id)
-    return [
-        record_of(Quarantined, row, reasons=texts_of(row["reasons"]), request=json.loads(row["request"]))
-        for row in rows
-    ]
+    for row in rows:
+        row |= {"reasons": texts_of(row["reasons"]), "request": json.loads(row["request"])}
+    return rows
 
 
 def end_quarantine(tx: Transaction, finding_id: str) -> None:
@@ -386,9 +394,10 @@ def _archived(tx: Transaction, rest: str, **parameters: object) -> list[Archived
     ]
 
 
-def _keys_of(entry: Entry) -> dict[str, Any]:
-    """Return the columns by which rows are compared."""
+def _row_of(entry: Entry) -> Row:
+    """Return an entry's columns, with those by which rows are compared."""
     return {
+        **{name: getattr(entry, name) for name in COLUMNS},
         "framework_key": framework_key(entry.framework),
         "topic_key": topic_key(entry.topic),
         "major": major_key(entry.framework_version),

@@ -25,6 +25,8 @@ kr-*.db
 *.bak
 .kr-*
 """
+_LEFT_SECONDS = 3600.0
+"""After which nobody publishes a staged file any more."""
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 """What tells that there is no such file."""
 
@@ -44,6 +46,7 @@ def make_base(folder: Path) -> None:
 class ReportFiles:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._is_swept = False
 
     def read(self, path: str) -> bytes | None:
         """Return a report's bytes; None when it is missing, no regular file, outside the folder, or unreadable."""
@@ -100,6 +103,7 @@ class ReportFiles:
         try:
             relative = _relative(path)
             target.mkdir(parents=True, exist_ok=True)
+            self._sweep()
             for part in relative.parent.parts:
                 target /= part
                 refuse_link(target)
@@ -111,6 +115,16 @@ class ReportFiles:
                 raise _unwritable(self.folder / path, exc) from exc
             raise
         return staged, target / relative.name
+
+    def _sweep(self) -> None:
+        """Remove, once for a process, what killed ones left before the last hour."""
+        if self._is_swept:
+            return
+        self._is_swept = True
+        for left in self.folder.glob(".kr-tmp-*"):
+            with suppress(OSError):
+                if left.lstat().st_mtime < time.time() - _LEFT_SECONDS:
+                    left.unlink()
 
     def write(self, path: str, text: str) -> None:
         """Put a text at a path, whole or not at all. Raises ``ReportUnwritable``."""

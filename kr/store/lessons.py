@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from kr.models import Lesson
 from kr.store.engine import Row, Transaction, insert_into, json_list, named
-from kr.store.lookup import IS_GIVEN, RequestRow
+from kr.store.lookup import IS_GIVEN
 
 LessonMark = Literal["retired_at", "pinned_at", "approved_at"]
 """What people decide of a lesson, by its column."""
@@ -67,29 +67,16 @@ _MOST_PARAMETERS = 1000
 
 def add(tx: Transaction, rows: Sequence[LessonRow], keywords_of: Callable[[str], Iterable[str]]) -> None:
     """Add rows, each with the keywords of its summary, by which duplicates are found. Of a known one only whether it is gone."""
-    data = [
-        {name: getattr(row, name) for name in _KNOWN}
-        | {name: getattr(row.lesson, name) for name in _TEXT}
-        | {"tags": json_list(row.lesson.tags)}
-        for row in rows
-    ]
-    tx.execute_many(
-        f"{insert_into('lessons', (*_KNOWN, *_TEXT))} ON CONFLICT (id) DO UPDATE SET gone_at = excluded.gone_at",
-        data,
-    )
-    words = [
-        {"keyword": word, "lesson_id": row.id} for row in rows for word in keywords_of(row.lesson.summary)
-    ]
-    tx.execute_many(
-        f"{insert_into('lesson_keywords', ('keyword', 'lesson_id'))} ON CONFLICT DO NOTHING", words
-    )
+    added = f"{insert_into('lessons', (*_KNOWN, *_TEXT))} ON CONFLICT (id) DO UPDATE SET gone_at = excluded.gone_at"
+    tx.execute_many(added, [_written(row) for row in rows])
+    words = [{"keyword": it, "lesson": row.id} for row in rows for it in keywords_of(row.lesson.summary)]
+    tx.execute_many("INSERT INTO lesson_keywords VALUES (:keyword, :lesson) ON CONFLICT DO NOTHING", words)
 
 
 def bring_back(tx: Transaction, ids: Iterable[str]) -> None:
     """Take off the mark of lessons that the file holds again."""
-    tx.execute_many(
-        "UPDATE lessons SET gone_at = NULL WHERE id = :id AND gone_at IS NOT NULL", [{"id": it} for it in ids]
-    )
+    again = "UPDATE lessons SET gone_at = NULL WHERE id = :id AND gone_at IS NOT NULL"
+    tx.execute_many(again, [{"id": it} for it in ids])
 
 
 def keep_only(tx: Transaction, ids: Iterable[str], at: str) -> None:
@@ -138,9 +125,9 @@ def sharing(tx: Transaction, words: Sequence[str], some: Sequence[str], *, least
     )
 
 
-def injected(tx: Transaction, ids: Sequence[str], phase: str, request: RequestRow) -> None:
+def injected(tx: Transaction, ids: Sequence[str], phase: str, request: Row) -> None:
     """Count that the lessons were given to a session."""
-    given = {name: getattr(request, name) for name in ("story_key", "session_id", "at")} | {"phase": phase}
+    given = {name: request[name] for name in ("story_key", "session_id", "at")} | {"phase": phase}
     rows = [{"lesson_id": lesson, **given} for lesson in ids]
     tx.execute_many(insert_into("lesson_injections", ("lesson_id", *given)), rows)
     tx.execute_many("UPDATE lessons SET injected = injected + 1 WHERE id = :lesson_id", rows)
@@ -158,12 +145,8 @@ def recurred(tx: Transaction, ids: Iterable[str], again: LessonRow) -> None:
 
 def supersede(tx: Transaction, old: str, new: str) -> None:
     """Let a lesson that was added with what is known of an old one take its place: what was counted is counted once."""
-    tx.execute(
-        "UPDATE lessons SET superseded_by = :new, injected = 0, recurred = 0, recurred_after_injection = 0, pinned_at = NULL "
-        "WHERE id = :old",
-        old=old,
-        new=new,
-    )
+    emptied = "injected = 0, recurred = 0, recurred_after_injection = 0, pinned_at = NULL"
+    tx.execute(f"UPDATE lessons SET superseded_by = :new, {emptied} WHERE id = :old", old=old, new=new)
     tx.execute("UPDATE lesson_injections SET lesson_id = :new WHERE lesson_id = :old", old=old, new=new)
 
 
@@ -198,6 +181,11 @@ def mark(tx: Transaction, lesson_id: str, mark: LessonMark, value: str | None) -
 
 def _select(tx: Transaction, condition: str, **parameters: Any) -> list[LessonRow]:
     return [_read(row) for row in tx.rows(f"SELECT * FROM lessons WHERE {condition}", **parameters)]
+
+
+def _written(row: LessonRow) -> Row:
+    texts = {name: getattr(row.lesson, name) for name in _TEXT}
+    return {name: getattr(row, name) for name in _KNOWN} | texts | {"tags": json_list(row.lesson.tags)}
 
 
 def _read(row: Row) -> LessonRow:

@@ -8,13 +8,13 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields
 from datetime import datetime
 from typing import Any, get_args
 
 from kr.frameworks import framework_key
 from kr.models import NO_RATINGS, Confidence, Entry, Origin, Ratings
-from kr.store.engine import Row, Transaction, insert_into, named, texts_of
+from kr.store.engine import Row, Transaction, named, texts_of
 from kr.text import beginning, fold, keywords, one_line, search_words, searchable, stem, tokens
 from kr.times import after
 
@@ -31,6 +31,7 @@ WEIGHTS = "0.0, 2.0, 2.0, 2.0, 2.0, 1.0"
 
 _WORD = re.compile(r"\w+")
 _LONGEST = 1000
+_MOST_CANDIDATES = 20
 _MOST_WORDS = 64
 """Words of a text that are searched: the time grows with their number."""
 _PASSAGE = 200
@@ -57,42 +58,6 @@ _FOUND = (
 
 EntryRow = tuple[Entry, Ratings, bool]
 """A live entry, its ratings, and whether the question is a known wording of it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestRow:
-    """One row of ``requests``. ``id`` is made by the caller (32 hexadecimal digits); fields that a bad request lacks are None."""
-
-    id: str
-    at: str
-    mode: str | None
-    status: str
-    story_key: str | None = None
-    session_id: str | None = None
-    framework: str | None = None
-    framework_version: str | None = None
-    topic: str | None = None
-    question: str | None = None
-    tags: str | None = None
-    """A JSON list."""
-    tier: str | None = None
-    entry_id: str | None = None
-    persona: str | None = None
-    project: str | None = None
-    duration_ms: int | None = None
-    budget_remaining: int | None = None
-    answer_tokens: int | None = None
-    """How much the caller was given to read (characters / 4)."""
-    score: float | None = None
-    candidates: str | None = None
-    """The entries that were offered, best first, as a JSON list of ``{id, score}``."""
-    error: str | None = None
-    """What went wrong, or what interrupted it."""
-
-    @property
-    def offered(self) -> list[str]:
-        """The ids of ``candidates``."""
-        return [it["id"] for it in json.loads(self.candidates or "[]")]
 
 
 def topic_key(topic: str) -> str:
@@ -127,11 +92,9 @@ def framework(tx: Transaction, keys: Sequence[str], *, question: str) -> list[En
     return _found(tx, f"e.framework_key IN {listed}", question=question, **parameters)
 
 
-def candidates(
-    tx: Transaction, keys: Sequence[str], words: Sequence[str], *, most: int = 20
-) -> list[tuple[EntryRow, float]]:
+def candidates(tx: Transaction, keys: Sequence[str], words: Sequence[str]) -> list[tuple[EntryRow, float]]:
     """Return the entries that share words with a request, with their ``bm25`` (higher is better), best first."""
-    scores = rank(tx, keys, words, most=most)
+    scores = rank(tx, keys, words, most=_MOST_CANDIDATES)
     listed, parameters = named("id", scores)
     found = {it[0].id: it for it in _found(tx, f"e.id IN {listed}", **parameters)}
     return [(found[entry_id], score) for entry_id, score in scores.items() if entry_id in found]
@@ -196,17 +159,17 @@ def text_in_file(tx: Transaction, entry: Entry) -> str | None:
     return text if text is not None and tx.files.read(entry.path) == text.encode() else None
 
 
-def counts(tx: Transaction, session_id: str, story_key: str) -> tuple[int, int]:
-    """Return how many live entries there are, and the calls charged to a story: what every answer says."""
+def spent(tx: Transaction, session_id: str, story_key: str) -> int:
+    """Return how many calls are charged to a story."""
     charged = (
         "SELECT count(*) FROM source_calls WHERE session_id = :session AND story_key = :story AND charged"
     )
-    [row] = tx.rows(
-        f"SELECT (SELECT count(*) FROM entries) AS live, ({charged}) AS spent",
-        session=session_id,
-        story=story_key,
-    )
-    return row["live"], row["spent"]
+    return int(tx.value(charged, session=session_id, story=story_key))
+
+
+def counts(tx: Transaction, session_id: str, story_key: str) -> tuple[int, int]:
+    """Return how many live entries there are, and the calls charged to a story: what every answer says."""
+    return int(tx.value("SELECT count(*) FROM entries")), spent(tx, session_id, story_key)
 
 
 def to_entry(row: Row, *, status: str | None = None) -> Entry:
@@ -228,25 +191,28 @@ def next_access(tx: Transaction, now: datetime) -> str:
 
 def touch(tx: Transaction, entry_id: str, now: datetime) -> str | None:
     """Record an access and return its time; None when the entry is gone."""
-    accessed = next_access(tx, now)
-    changed = tx.execute(
-        "UPDATE entries SET last_accessed = :accessed WHERE id = :id", id=entry_id, accessed=accessed
-    )
-    return accessed if changed else None
+    accessed, touched = next_access(tx, now), "UPDATE entries SET last_accessed = :accessed WHERE id = :id"
+    return accessed if tx.execute(touched, id=entry_id, accessed=accessed) else None
 
 
-def begin_request(tx: Transaction, row: RequestRow) -> None:
+def begin_request(tx: Transaction, row: Row) -> None:
     """Note that a request asks a source, so that it leaves a row even when its process is killed."""
-    if tx.row("SELECT 1 FROM requests WHERE id = :id", id=row.id) is None:
-        tx.insert("requests", replace(row, status="failure", error=UNDER_WAY))
+    if tx.row("SELECT 1 FROM requests WHERE id = :id", id=row["id"]) is None:
+        tx.insert("requests", row | {"status": "failure", "error": UNDER_WAY})
 
 
-def log_request(tx: Transaction, row: RequestRow) -> None:
-    """Write a request down, over what was noted when it began."""
-    tx.insert("requests", row, "id", best_candidate=next(iter(row.offered), None))
+def log_request(tx: Transaction, row: Row) -> None:
+    """Write a row of ``requests`` down, over what was noted when it began. ``candidates`` are a JSON list of ``{id, score}``, best first."""
+    tx.insert("requests", row | {"best_candidate": next(iter(offered(row)), None)}, "id")
+
+
+def offered(row: Row) -> list[str]:
+    """Return the ids of the entries that a request was offered, best first."""
+    return [it["id"] for it in json.loads(row.get("candidates") or "[]")]
 
 
 def has_ended(tx: Transaction, request_id: str) -> bool:
+    """Tell whether a request has an answer already."""
     row = tx.row("SELECT error FROM requests WHERE id = :id", id=request_id)
     return row is not None and row["error"] != UNDER_WAY
 
@@ -256,16 +222,13 @@ def has_ended(tx: Transaction, request_id: str) -> bool:
 
 def index_entry(tx: Transaction, entry: Entry) -> None:
     """Write an entry's row in place of the one it has, with its wordings and its report."""
-    wordings = tx.column(
-        "SELECT topic || ' ' || question FROM wordings WHERE entry_id = :id ORDER BY id", id=entry.id
-    )
-    report = tx.value("SELECT text FROM report_texts WHERE sha256 = :sha256", sha256=entry.sha256) or ""
+    worded = "SELECT topic || ' ' || question FROM wordings WHERE entry_id = :id ORDER BY id"
     texts = {
         "topic": searchable(entry.topic),
         "tags": searchable(" ".join(entry.tags)),
         "question": searchable(entry.question or ""),
-        "wordings": searchable(" ".join(wordings)),
-        "report": searchable(_TEMPLATE.sub("", report)),
+        "wordings": searchable(" ".join(tx.column(worded, id=entry.id))),
+        "report": searchable(_TEMPLATE.sub("", text_of(tx, entry.sha256) or "")),
     }
     if tx.is_postgresql:
         _index_terms(tx, entry.id, texts)
@@ -273,36 +236,22 @@ def index_entry(tx: Transaction, entry: Entry) -> None:
     row = tx.value("SELECT row FROM search_rows WHERE entry_id = :id", id=entry.id)
     if row is None:
         row = tx.value("SELECT coalesce(max(row), 0) + 1 FROM search_rows")
-        tx.execute("INSERT INTO search_rows (entry_id, row) VALUES (:id, :row)", id=entry.id, row=row)
+        tx.insert("search_rows", {"entry_id": entry.id, "row": row})
     tx.execute("DELETE FROM entry_search WHERE rowid = :row", row=row)
-    tx.execute(
-        "INSERT INTO entry_search (rowid, framework, topic, tags, question, wordings, report) "
-        "VALUES (:row, :framework, :topic, :tags, :question, :wordings, :report)",
-        row=row,
-        framework=_framework_word(framework_key(entry.framework)),
-        **texts,
-    )
+    word = _framework_word(framework_key(entry.framework))
+    tx.insert("entry_search", {"rowid": row, "framework": word, **texts})
 
 
 def _index_terms(tx: Transaction, entry_id: str, texts: Mapping[str, str]) -> None:
-    terms = {name: _terms(text) for name, text in texts.items()}
-    weights: Counter[str] = Counter()
-    for name, found in terms.items():
-        for term in found:
-            weights[term] += 1 if name == "report" else 2
-    tx.execute(
-        f"{insert_into('entry_search', ('entry_id', 'length'))} ON CONFLICT (entry_id) DO UPDATE SET length = excluded.length",
-        entry_id=entry_id,
-        length=1 + sum(map(len, terms.values())),
-    )
+    terms = [(term, 1 if name == "report" else 2) for name, text in texts.items() for term in _terms(text)]
+    weights = Counter[str]()
+    for term, weight in terms:
+        weights[term] += weight
+    tx.insert("entry_search", {"entry_id": entry_id, "length": 1 + len(terms)}, "entry_id")
     tx.execute("DELETE FROM entry_terms WHERE entry_id = :id", id=entry_id)
-    tx.execute(
-        "INSERT INTO entry_terms (term, entry_id, weight) "
-        "SELECT term, :id, weight FROM unnest(CAST(:terms AS text[]), CAST(:weights AS real[])) AS of (term, weight)",
-        id=entry_id,
-        terms=[*weights],
-        weights=[*weights.values()],
-    )
+    given = "unnest(CAST(:terms AS text[]), CAST(:weights AS real[])) AS of (term, weight)"
+    added = f"INSERT INTO entry_terms (term, entry_id, weight) SELECT term, :id, weight FROM {given}"
+    tx.execute(added, id=entry_id, terms=[*weights], weights=[*weights.values()])
 
 
 def _terms(text: str) -> list[str]:
@@ -379,12 +328,8 @@ FROM found AS f JOIN entry_search AS s ON s.entry_id = f.entry_id CROSS JOIN siz
 def _rank_terms(tx: Transaction, keys: Sequence[str], words: Sequence[str], *, most: int) -> dict[str, float]:
     terms = [*dict.fromkeys(term for word in words for term in _terms(word))]
     where = "JOIN entries AS e ON e.id = f.entry_id WHERE e.framework_key = ANY(:keys)" if keys else ""
-    rows = tx.rows(
-        _RANK.format(where=where),
-        terms=terms,
-        most=most,
-        **({"keys": [*keys]} if keys else {}),
-    )
+    given = {"keys": [*keys]} if keys else {}
+    rows = tx.rows(_RANK.format(where=where), terms=terms, most=most, **given)
     return {row["entry_id"]: row["score"] for row in rows}
 
 

@@ -237,7 +237,7 @@ Table(
     Column("source", Text, primary_key=True),
     Column("failures", Integer, nullable=False, server_default="0"),
     Column("opened_times", Integer, nullable=False, server_default="0"),
-    *_text("open_until", "last_error", "probe_until", nullable=True),
+    *_text("open_until", "last_error", nullable=True),
 )
 
 Table(

@@ -18,7 +18,7 @@ from typing import Any
 
 from kr.errors import KrError
 from kr.models import Entry
-from kr.store import backup, lookup, reports
+from kr.store import backup, lookup, saving
 from kr.store import entries as entry_rows
 from kr.store.engine import Store, Transaction
 from kr.store.entries import ARCHIVE_CHANGES, Archived
@@ -76,7 +76,7 @@ def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) 
     with store.read() as tx:
         edited = [entry for entry in entry_rows.all(tx) if text_in_file(tx, entry) is None]
     for entry in edited:
-        reports.read_report(store, entry)
+        saving.read_report(store, entry)
     files, number = [folder / INDEX, folder / ARCHIVE], 0
     if folder.resolve() == knowledge_base.resolve():
         refresh_exports(store, knowledge_base)
@@ -287,8 +287,8 @@ def _wordings(tx: Transaction, live: list[Entry], archived: list[Archived]) -> I
             at = entry.researched_at or entry.created
             yield _of(entry, "question", topic=entry.topic, tags=entry.tags, question=entry.question, at=at)
         for it in entry_rows.wordings_of(tx, entry.id):
-            of_whom = {"at": it.at, "session_id": it.session_id, "proved": "true" if it.proved else None}
-            yield _of(entry, "wording", topic=it.topic, tags=it.tags, question=it.question, **of_whom)
+            told = {name: it[name] for name in ("topic", "tags", "question", "at", "session_id")}
+            yield _of(entry, "wording", **told, proved="true" if it["proved"] else None)
 
 
 def _of(entry: Entry, kind: str, **told: str | tuple[str, ...] | None) -> Item:

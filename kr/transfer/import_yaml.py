@@ -15,9 +15,8 @@ from kr.errors import BrokenYaml
 from kr.models import Entry
 from kr.store import entries
 from kr.store.engine import Store, Transaction
-from kr.store.entries import Wording
+from kr.store.entries import pair_of
 from kr.store.files import file_lock
-from kr.store.reports import pair_of
 from kr.text import Tree
 from kr.times import to_text
 from kr.transfer import ARCHIVE, INDEX, WORDINGS
@@ -236,8 +235,8 @@ def _take_in(tx: Transaction, told: Mapping[str, Any], now: str, *, adopts: bool
             entries.set_question(tx, entry_id, told["question"], at=min(told["at"] or now, now))
         case "question" | "wording":
             names = ("topic", "tags", "question", "session_id", "proved")
-            wording = Wording(at=min(told["at"] or now, now), **{name: told[name] for name in names})
-            entries.keep_wording(tx, entry, wording)
+            wording = {name: told[name] for name in names}
+            entries.keep_wording(tx, entry, wording | {"at": min(told["at"] or now, now)})
 
 
 def _doubted(told: Mapping[str, Any], entry: Entry) -> dict[str, Any]:

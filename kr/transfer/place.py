@@ -37,12 +37,11 @@ from kr.requests import (
     yes_no,
 )
 from kr.slugs import Name, suffixed_name
-from kr.store import entries, reports
+from kr.store import entries, saving
 from kr.store.engine import Transaction
-from kr.store.entries import ArchiveReason, of_major
+from kr.store.entries import ArchiveReason, holders, is_free, of_major, pair_of, wanted_names
 from kr.store.files import ReportFiles
-from kr.store.reports import holders, ingest_edit, is_free, pair_of, wanted_names
-from kr.store.saving import name_of
+from kr.store.saving import ingest_edit, name_of
 from kr.text import Tree
 from kr.times import UNKNOWN_VERSION, from_text, major_key, parse_time, to_text
 
@@ -254,13 +253,13 @@ class Placer:
             stale_major=None,
             stale_reason=None,
         )
-        if text is not None and reports.keep(self.tx, text) != live.sha256:
+        if text is not None and saving.keep(self.tx, text) != live.sha256:
             at, new = to_text(self.now), self._entry(item, live.id, text)
             if live.is_written:
-                reports.add_revision(self.tx, replace(new, path=live.path), at)
+                saving.add_revision(self.tx, replace(new, path=live.path), at)
                 entry = replace(entry, framework_version=live.framework_version, status=live.status)
             else:
-                reports.add_revision(self.tx, live, at)
+                saving.add_revision(self.tx, live, at)
                 entry = replace(
                     new,
                     framework_version=entry.framework_version,
@@ -326,12 +325,12 @@ class Placer:
             last_accessed=_stored(item.last_accessed) or now,
             status="stale" if origin == "placeholder" else item.status,
             confidence=confidence,
-            sha256=reports.keep(self.tx, text) if text else None,
+            sha256=saving.keep(self.tx, text) if text else None,
             researched_at=researched_at,
             fresh_until=to_text(end) if end is not None else None,
             origin=origin,
             written_by="file" if is_written else None,
-            revision=reports.next_revision(self.tx, entry_id),
+            revision=saving.next_revision(self.tx, entry_id),
         )
 
     def _choose_id(self, item: Item) -> str:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,6 @@ from kr.errors import StoreError, WorkflowError
 from kr.models import to_plain
 from kr.store import ledger
 from kr.store.files import write_new
-from kr.store.ledger import WorkflowRow
 from kr.times import to_text
 from kr.workflows.files import (
     DEFAULT_NAME,
@@ -48,7 +47,10 @@ logger = logging.getLogger(__name__)
 
 _INJECT = ("phase", "framework", "query", "files")
 _MOST_LESSONS = 100
-_COLUMNS = {field.name for field in fields(WorkflowRow)} - {"state_file", "updated_at"}
+_COLUMNS = {
+    *("workflow_id", "template_id", "template_ref", "type", "status", "current_step"),
+    *("is_simulated", "created_at", "completed_at"),
+}
 
 
 class BadParameters(WorkflowError):
@@ -141,7 +143,7 @@ class Workflows:
     def rows(self, limit: int | None = None) -> list[dict[str, Any]]:
         """List the instances that the database knows, the newest first."""
         with self.app.store.read() as tx:
-            return [asdict(row) for row in ledger.workflows(tx, limit)]
+            return ledger.workflows(tx, limit)
 
     def _read(self, name: str) -> tuple[Path, Template | None, list[Problem]]:
         path = find_template(name, self.app.cwd)
@@ -184,7 +186,7 @@ class Workflows:
         if self._is_store_away:
             return
         columns = instance.model_dump(include=_COLUMNS)
-        row = WorkflowRow(**columns, state_file=str(file), updated_at=to_text(self.app.clock()))
+        row = columns | {"state_file": str(file), "updated_at": to_text(self.app.clock())}
         try:
             self.app.store.change(lambda tx: ledger.record_workflow(tx, row), scope=None)
         except StoreError as error:

@@ -81,7 +81,6 @@ def upgrade() -> None:
         sa.Column("opened_times", sa.Integer(), server_default="0", nullable=False),
         sa.Column("open_until", TEXT, nullable=True),
         sa.Column("last_error", TEXT, nullable=True),
-        sa.Column("probe_until", TEXT, nullable=True),
         sa.PrimaryKeyConstraint("source"),
     )
     op.create_table(

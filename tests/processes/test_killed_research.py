@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kr.models import Entry
-from kr.store import entries, lookup, reports
+from kr.store import entries, lookup, saving
 from kr.store.engine import Store
 from tests.support.program import Project
 
@@ -40,7 +40,7 @@ def answer_of(output: bytes) -> dict[str, Any] | None:
 
 def in_order(store: Store, base: Path, entry: Entry) -> None:
     """Hold that the text of the row is there, is the file's once it is read, and is found by its topic."""
-    text = reports.read_report(store, entry)
+    text = saving.read_report(store, entry)
     assert text is not None
     assert hashlib.sha256(text.encode()).hexdigest() == entry.sha256
     assert (base / entry.path).read_text() == text

@@ -90,7 +90,7 @@ def test_what_was_offered_is_kept_until_somebody_says_that_it_answers(project: P
     assert waiting(project) == [(NEAR["tags"], [offered], None, 0)]
     with project.app() as app, app.store.read() as tx:
         (kept,) = ledger.open_offers(tx)
-    assert (kept.topic, kept.question) == (NEAR["topic"], NEAR["question"])
+    assert (kept["topic"], kept["question"]) == (NEAR["topic"], NEAR["question"])
     ask(project, **NEAR, use="vue-repeatable-options")
     assert waiting(project) == [(NEAR["tags"], [offered], "vue-repeatable-options", 1)]
 

@@ -9,9 +9,7 @@ from kr.errors import StoreError
 from kr.models import Lesson
 from kr.store import backup, entries, lessons, lookup, saving
 from kr.store.engine import Store
-from kr.store.entries import Wording
 from kr.store.lessons import LessonRow
-from kr.store.lookup import RequestRow
 from kr.transfer.export_yaml import export_yaml
 from tests.support.postgresql import Databases
 from tests.support.stores import NOW, allow, call, draft, refuse, sql
@@ -31,27 +29,24 @@ def old(tmp_path: Path) -> Store:
         saved = saving.save(store, draft(topic=topic, question=f"{topic}?"), f"# {number}\n\n'\"\\%s\n", NOW)
         with store.write() as tx:
             lookup.touch(tx, saved.entry.id, NOW + timedelta(minutes=number))
-            asked = Wording(
-                at="2026-10-01T12:00:00.000000Z",
-                topic=f"other words {number}",
-                tags=("a",),
-                question=f"Other words {number}?",
-                proved=bool(number % 2),
-            )
+            asked = {
+                "at": "2026-10-01T12:00:00.000000Z",
+                "topic": f"other words {number}",
+                "tags": ("a",),
+                "question": f"Other words {number}?",
+                "proved": bool(number % 2),
+            }
             entries.keep_wording(tx, saved.entry, asked)
-            row = RequestRow(id=f"r{number}", at="2026-10-01", mode="research", status="cache-hit", score=0.1)
+            row = {
+                "id": f"r{number}",
+                "at": "2026-10-01",
+                "mode": "research",
+                "status": "cache-hit",
+                "score": 0.1,
+            }
             lookup.log_request(tx, row)
     with store.write() as tx:
-        columns = "request_id, at, source, outcome, charged, session_id, story_key"
-        given = call("r1", charged=True)
-        tx.execute(
-            f"INSERT INTO source_calls ({columns}) VALUES (:request_id, :at, :source, :outcome, :charged, 's', '1-1')",
-            request_id=given.request_id,
-            at=given.at,
-            source=given.source,
-            outcome=given.outcome,
-            charged=given.charged,
-        )
+        tx.insert("source_calls", call("r1", charged=True))
         lessons.add(tx, [LessonRow(id="l", lesson=Lesson("2026-10-01", ("any",), "a; b"))], str.split)
     return store
 

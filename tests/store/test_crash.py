@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kr.models import Entry
-from kr.store import entries, lookup, reports, saving
+from kr.store import entries, lookup, saving
 from kr.store.engine import Store
 from tests.support.stores import NOW, draft, insert_entry, sql, start
 
@@ -27,7 +27,7 @@ def live(store: Store) -> Entry:
 
 def earlier_texts(store: Store, entry: Entry) -> list[str | None]:
     with store.read() as tx:
-        return [lookup.text_of(tx, row.sha256) for row in reports.revisions(tx, entry.id)]
+        return [lookup.text_of(tx, row["sha256"]) for row in saving.revisions(tx, entry.id)]
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_file_that_is_missing_empty_torn_or_older_is_made_of_the_row(
     file.unlink()
     if left is not None:
         file.write_text(left)
-    assert reports.read_report(store, entry) == "# old\n"
+    assert saving.read_report(store, entry) == "# old\n"
     assert file.read_text() == "# old\n"
     assert earlier_texts(store, entry) == ["# older\n"]
     assert live(store) == entry
@@ -62,20 +62,20 @@ def test_a_file_that_ends_within_a_letter_is_torn_and_no_edit(base: Path, kept: 
     with Store(None, base) as store:
         entry = saving.save(store, draft(), CHINESE, NOW).entry
         (base / entry.path).write_bytes(CHINESE.encode()[:kept] + end)
-        assert reports.read_report(store, entry) == CHINESE
+        assert saving.read_report(store, entry) == CHINESE
         assert (live(store), (base / entry.path).read_text()) == (entry, CHINESE)
 
 
 def test_what_somebody_wrote_is_taken_in_as_a_finding(store: Store, base: Path, entry: Entry) -> None:
     (base / entry.path).write_text("# edited\n")
-    assert reports.read_report(store, entry) == "# edited\n"
+    assert saving.read_report(store, entry) == "# edited\n"
     edited = live(store)
     assert (edited.sha256, edited.origin, edited.written_by) == (sha("# edited\n"), "finding", "file")
     assert (edited.revision, edited.status) == (2, "fresh")
     assert earlier_texts(store, entry) == ["# old\n"]
     assert sql(store, "SELECT text FROM reports") == [("# edited\n",)]
     (base / entry.path).unlink()
-    assert reports.read_report(store, edited) == "# edited\n"
+    assert saving.read_report(store, edited) == "# edited\n"
     with store.read() as tx:
         assert lookup.find(tx, "edited", most=5) == [entry.id]
 
@@ -88,13 +88,17 @@ def test_what_gives_its_reader_orders_waits_and_the_file_is_written_again(
 ) -> None:
     (base / entry.path).write_text(ORDER)
     for _ in range(2):
-        assert reports.read_report(store, entry) == "# old\n"
+        assert saving.read_report(store, entry) == "# old\n"
         assert (base / entry.path).read_text() == "# old\n"
     assert (live(store), earlier_texts(store, entry)) == (entry, [])
     with store.read() as tx:
         (held,) = entries.quarantined(tx)
-    assert (held.written_by, held.request["answer"], held.request["entry"]) == ("file", ORDER, entry.id)
-    assert held.reasons
+    assert (held["written_by"], held["request"]["answer"], held["request"]["entry"]) == (
+        "file",
+        ORDER,
+        entry.id,
+    )
+    assert held["reasons"]
 
 
 def test_an_order_in_the_file_is_held_whatever_meets_it_first(store: Store, base: Path, entry: Entry) -> None:
@@ -123,7 +127,7 @@ def test_secrets_and_hidden_characters_are_taken_out_of_an_edit(
 ) -> None:
     key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     (base / entry.path).write_text(f"# edited\u200b\n\nUse token {key}.\n")
-    assert reports.read_report(store, entry) == "# edited\n\nUse token <secret>\n"
+    assert saving.read_report(store, entry) == "# edited\n\nUse token <secret>\n"
     assert key not in (base / entry.path).read_text()
     assert key not in str(sql(store, "SELECT text FROM report_texts"))
 
@@ -135,10 +139,10 @@ def test_a_row_by_hand_takes_its_file_in(store: Store, base: Path) -> None:
     with store.read() as tx:
         mine = entries.get(tx, "mine")
     assert mine is not None
-    assert reports.read_report(store, mine) == "# mine\n"
+    assert saving.read_report(store, mine) == "# mine\n"
     (base / "frameworks/click/mine.md").unlink()
-    assert reports.read_report(store, mine) == "# mine\n"
-    reports.drop_lost(store, mine)
+    assert saving.read_report(store, mine) == "# mine\n"
+    saving.drop_lost(store, mine)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -147,15 +151,15 @@ def test_an_entry_whose_text_is_nowhere_is_dropped(store: Store, entry: Entry) -
     with store.read() as tx:
         mine = entries.get(tx, "mine")
     assert mine is not None
-    assert reports.read_report(store, mine) is None
-    reports.drop_lost(store, mine)
+    assert saving.read_report(store, mine) is None
+    saving.drop_lost(store, mine)
     assert live(store) == entry
 
 
 def test_a_file_that_cannot_be_made_costs_only_the_file(store: Store, base: Path, entry: Entry) -> None:
     (base / entry.path).unlink()
     (base / entry.path).mkdir()
-    assert reports.read_report(store, entry) == "# old\n"
+    assert saving.read_report(store, entry) == "# old\n"
     assert live(store) == entry
 
 
@@ -180,7 +184,7 @@ def test_an_end_at_any_moment_loses_nothing_that_was_acknowledged(
         acknowledged += [line for line in rest.splitlines(keepends=True) if line.endswith("\n")]
         with Store(None, base) as store:
             entry = live(store)
-            text = reports.read_report(store, entry)
+            text = saving.read_report(store, entry)
             assert text is not None
             assert sha(text) == entry.sha256
             assert (base / entry.path).read_text() == text

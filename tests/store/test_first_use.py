@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from kr.store import entries as entry_rows
-from kr.store import reports
+from kr.store import saving
 from kr.store.engine import Store
 from tests.support.stores import sql, together
 
@@ -25,5 +25,5 @@ def come_first(base: Path, processes: int) -> None:
         entries = entry_rows.all(tx)
         assert len(entries) == processes
         assert len({entry.last_accessed for entry in entries}) == processes
-        assert all(reports.read_report(store, entry) for entry in entries)
+        assert all(saving.read_report(store, entry) for entry in entries)
     assert not list(base.rglob(".kr-*"))

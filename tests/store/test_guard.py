@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.store import entries, reports, saving
+from kr.store import entries, saving
 from kr.store.engine import Store
 from tests.support.stores import NOW, PUBLIC_COLUMNS, allow, draft, insert_entry, refuse, sql
 
@@ -79,6 +79,16 @@ def test_the_entry_just_written_stays_whatever_the_limits(base: Path) -> None:
         assert live(store) == ["click-two"]
 
 
+def test_an_excerpt_of_installed_documentation_takes_no_findings_place(small: Store) -> None:
+    with small:
+        for topic in ("one", "two", "three"):
+            saving.save(small, draft(topic=topic, origin="finding", written_by="agent:s"), "# text\n", NOW)
+        excerpt = draft(topic="new", fresh_until="2026-10-02T12:00:00.000000Z")
+        saved = saving.save(small, excerpt, "# new\n", NOW)
+        assert (saved.lru_evicted, saved.index_count) == (1, 3)
+        assert archived(small) == [("click-new", "lru")]
+
+
 @pytest.mark.parametrize("event", ["INSERT ON archived_entries", "DELETE ON entries"])
 def test_a_guard_that_fails_is_undone_alone(small: Store, event: str) -> None:
     with small:
@@ -91,7 +101,7 @@ def test_a_guard_that_fails_is_undone_alone(small: Store, event: str) -> None:
         assert (saved.lru_evicted, saved.auto_archived, saved.index_count) == (-1, 0, 6)
         assert "not today" in saved.warnings[0]
         assert archived(small) == []
-        assert reports.read_report(small, saved.entry) == "# text\n"
+        assert saving.read_report(small, saved.entry) == "# text\n"
         allow(small, event)
         again = saving.save(small, draft(), "# new\n", NOW)
         assert (again.lru_evicted, again.auto_archived, again.index_count) == (2, 1, 3)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.store import entries, reports, saving
+from kr.store import entries, saving
 from kr.store.engine import Store
 from tests.support.interrupts import Interrupter
 from tests.support.stores import NOW, draft, sql
@@ -77,7 +77,7 @@ def check(base: Path) -> None:
             rows = entries.all(tx)
         assert ENTRY in {entry.id for entry in rows}
         for entry in rows:
-            text = reports.read_report(store, entry)
+            text = saving.read_report(store, entry)
             assert text is not None, entry.path
             assert hashlib.sha256(text.encode()).hexdigest() == entry.sha256
     archived = {path for (path,) in sql(base / "kr.db", "SELECT path FROM archived_entries")}

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kr.models import Entry
-from kr.store import entries, reports, saving
+from kr.store import entries, saving
 from kr.store.engine import Store
 from kr.times import major_key, same_major
 from tests.support.stores import NOW, draft
@@ -24,7 +24,7 @@ def save(store: Store, version: str, text: str = "", **changes: str) -> Entry:
 def texts(store: Store) -> dict[str, str | None]:
     with store.read() as tx:
         live = entries.all(tx)
-    return {entry.id: reports.read_report(store, entry) for entry in live}
+    return {entry.id: saving.read_report(store, entry) for entry in live}
 
 
 def test_another_major_is_an_entry_of_its_own(store: Store, base: Path) -> None:

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from kr.models import Entry
 from kr.store import entries as entry_rows
-from kr.store import lookup, reports, saving
+from kr.store import lookup, saving
 from kr.store.engine import Store
-from kr.store.entries import Wording
 from kr.times import to_text
 from tests.support.stores import NOW, draft, sql
 
@@ -76,7 +75,7 @@ class Life:
             (self.written if who["origin"] == "finding" else self.made).add(text)
 
     def read_(self, entry: Entry) -> Entry:
-        reports.read_report(self.store, entry)
+        saving.read_report(self.store, entry)
         with self.store.read() as tx:
             found = entry_rows.get(tx, entry.id)
         assert found is not None
@@ -119,17 +118,17 @@ class Life:
         if entry is None:
             return
         with self.store.read() as tx:
-            kept = next((it for it in reports.revisions(tx, entry.id) if it.revision == number), None)
+            kept = next((it for it in saving.revisions(tx, entry.id) if it["revision"] == number), None)
         if kept is not None:
             back = saving.restore_revision(self.store, entry.id, number, self.now)
-            assert (back.entry.revision, back.entry.sha256) == (number, kept.sha256)
+            assert (back.entry.revision, back.entry.sha256) == (number, kept["sha256"])
 
     def word(self, topic: str, *_: int) -> None:
         entry = self.live(topic)
         if entry is not None:
             self.turn += 1
             question = f"Wording number{self.turn}?"
-            worded = Wording(at=to_text(self.now), topic=topic, tags=(), question=question, session_id="s")
+            worded = {"at": to_text(self.now), "topic": topic, "tags": (), "question": question}
             with self.store.write() as tx:
                 entry_rows.keep_wording(tx, entry, worded)
 
@@ -145,7 +144,7 @@ def kept_texts(store: Store) -> set[str]:
         "archived_entries UNION SELECT sha256 FROM revisions)"
     )
     with store.read() as tx:
-        held = {str(row.request["answer"]) for row in entry_rows.quarantined(tx)}
+        held = {str(row["request"]["answer"]) for row in entry_rows.quarantined(tx)}
         files = {
             tx.files.read_text(path)
             for path in tx.column("SELECT path FROM entries UNION SELECT path FROM archived_entries")

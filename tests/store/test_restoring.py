@@ -13,7 +13,7 @@ import pytest
 
 from kr.errors import EntryConflict, StoreError, UnknownEntry
 from kr.models import Entry
-from kr.store import entries, lookup, reports, saving
+from kr.store import entries, lookup, saving
 from kr.store.engine import Store
 from kr.store.entries import Archived
 from kr.text import digest
@@ -35,7 +35,7 @@ def live(store: Store, entry_id: str) -> Entry | None:
 
 def texts(store: Store, entry_id: str) -> list[str]:
     with store.read() as tx:
-        return [lookup.text_of(tx, revision.sha256) or "" for revision in reports.revisions(tx, entry_id)]
+        return [lookup.text_of(tx, revision["sha256"]) or "" for revision in saving.revisions(tx, entry_id)]
 
 
 def hidden(base: Path) -> list[str]:
@@ -56,7 +56,7 @@ def test_a_removed_entry_comes_back_whole(store: Store, base: Path, entry: Entry
     back = saving.restore_archived(store, archived(store, entry.id), MUCH_LATER)
     assert back.entry.stale_reason is None
     assert back.entry == replace(entry, last_accessed="2026-11-10T12:00:00.000000Z") == live(store, entry.id)
-    assert reports.read_report(store, back.entry) == "# one\n"
+    assert saving.read_report(store, back.entry) == "# one\n"
     assert sql(store, "SELECT count(*) FROM archived_entries") == [(0,)]
     assert texts(store, entry.id) == []
     assert hidden(base) == []
@@ -95,7 +95,7 @@ def test_a_live_entry_goes_to_the_archive(store: Store, base: Path, entry: Entry
     (base / entry.path).write_text("# two, edited\n")
     old = archived(store, entry.id)
     back = saving.restore_archived(store, old, MUCH_LATER)
-    assert reports.read_report(store, back.entry) == "# one\n"
+    assert saving.read_report(store, back.entry) == "# one\n"
     [replaced] = back.archived
     assert (replaced.reason, replaced.entry.framework_version) == ("manual", "8.9")
     with store.read() as tx:
@@ -104,7 +104,7 @@ def test_a_live_entry_goes_to_the_archive(store: Store, base: Path, entry: Entry
     assert "# two\n" in texts(store, entry.id)
     again = saving.restore_archived(store, replaced, MUCH_LATER)
     assert again is not None
-    assert reports.read_report(store, again.entry) == "# two, edited\n"
+    assert saving.read_report(store, again.entry) == "# two, edited\n"
 
 
 def test_the_same_topic_under_another_id_goes_too(store: Store, entry: Entry) -> None:
@@ -152,7 +152,7 @@ def test_a_removed_entry_keeps_what_a_person_wrote(store: Store, base: Path, ent
     assert texts(store, entry.id) == ["# one\n"]
     (base / entry.path).unlink()
     back = saving.restore_archived(store, archived(store, entry.id), LATER)
-    assert reports.read_report(store, back.entry) == "# edited\n"
+    assert saving.read_report(store, back.entry) == "# edited\n"
 
 
 def test_a_revision_brings_its_text_version_and_confidence_back(
@@ -215,7 +215,7 @@ def test_many_restore_at_once_and_one_wins(store: Store, base: Path, entry: Entr
     assert sql(store, "SELECT count(*) FROM archived_entries") == [(0,)]
     back = live(store, entry.id)
     assert back is not None
-    assert reports.read_report(store, back) == "# one\n"
+    assert saving.read_report(store, back) == "# one\n"
 
 
 @pytest.mark.processes
@@ -239,7 +239,7 @@ def test_a_kill_at_any_moment_leaves_one_pair(store: Store, base: Path, entry: E
             assert sql(store, "SELECT count(*) FROM archived_entries") == [(1,)]
             back = saving.restore_archived(store, archived(store, entry.id), LATER)
             now = back.entry
-        report = reports.read_report(store, now)
+        report = saving.read_report(store, now)
         assert report in {"# one\n", *known}
         assert digest(report or "") == now.sha256
         assert sql(store, "SELECT count(*) FROM archived_entries") == [(0,)]

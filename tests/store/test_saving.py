@@ -1,4 +1,6 @@
 import hashlib
+import os
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -6,7 +8,7 @@ import pytest
 
 from kr.errors import ReportUnwritable, StoreError
 from kr.store import entries as entry_rows
-from kr.store import lookup, reports, saving
+from kr.store import lookup, saving
 from kr.store.engine import Store
 from tests.support.stores import NOW, draft, insert_entry, refuse, sql
 
@@ -20,10 +22,10 @@ def make(store: Store) -> None:
 
 def revisions(store: Store, entry_id: str) -> list[str | None]:
     with store.read() as tx:
-        kept = reports.revisions(tx, entry_id)
-        numbers = [revision.revision for revision in kept]
+        kept = saving.revisions(tx, entry_id)
+        numbers = [revision["revision"] for revision in kept]
         assert numbers == sorted({*numbers})
-        return [lookup.text_of(tx, revision.sha256) for revision in kept]
+        return [lookup.text_of(tx, revision["sha256"]) for revision in kept]
 
 
 def disk(base: Path) -> dict[str, bytes]:
@@ -64,6 +66,15 @@ def test_the_same_question_renews_its_entry(store: Store, base: Path) -> None:
     assert revisions(store, first.id) == ["# one\n"]
 
 
+def test_what_a_killed_process_left_is_swept_after_an_hour(store: Store, base: Path) -> None:
+    base.mkdir()
+    for name, age in ((".kr-tmp-old", 3700), (".kr-tmp-new", 3500)):
+        (base / name).touch()
+        os.utime(base / name, times=(time.time() - age,) * 2)
+    saving.save(store, draft(), "# text\n", NOW)
+    assert [path.name for path in base.glob(".kr-tmp-*")] == [".kr-tmp-new"]
+
+
 def test_an_aged_entry_is_renewed_not_archived(store: Store) -> None:
     first = saving.save(store, draft(), "# one\n", NOW - timedelta(days=500)).entry
     saved = saving.save(store, draft(), "# two\n", NOW)
@@ -100,7 +111,7 @@ def test_different_pairs_never_share_an_id_or_a_path(store: Store, pairs: list[t
         entry.id for entry in entries
     ]
     for pair, entry in zip(pairs, entries, strict=True):
-        assert reports.read_report(store, entry) == f"# {pair} again\n"
+        assert saving.read_report(store, entry) == f"# {pair} again\n"
 
 
 def test_an_archived_pair_keeps_its_name_from_others_and_gets_it_back(base: Path) -> None:
@@ -139,7 +150,7 @@ def test_a_folder_in_the_way_of_a_renewal_moves_the_report_not_the_id(store: Sto
     second = saving.save(store, draft(), "# two\n", NOW)
     assert (second.entry.id, second.index_count) == (first.id, 1)
     assert second.entry.path != first.path
-    assert reports.read_report(store, second.entry) == "# two\n"
+    assert saving.read_report(store, second.entry) == "# two\n"
     assert revisions(store, first.id) == ["# one\n"]
 
 
@@ -154,7 +165,7 @@ def test_a_path_that_leaves_the_base_is_neither_read_nor_written(store: Store, b
     insert_entry(store, "bad", topic="repeatable options", path=path)
     with store.read() as tx:
         [bad] = entry_rows.all(tx)
-    assert reports.read_report(store, bad) is None
+    assert saving.read_report(store, bad) is None
     saved = saving.save(store, draft(), "# new\n", NOW)
     assert (saved.entry.id, saved.entry.path) == ("bad", "frameworks/click/repeatable-options.md")
     assert (base.parent / "outside.md").read_text() == "# secret\n"
@@ -185,7 +196,7 @@ def test_a_symlink_in_place_of_a_report_is_replaced_not_followed(store: Store, b
     assert revisions(store, entry.id) == []
     link.unlink()
     link.symlink_to(outside)
-    assert reports.read_report(store, entry) == "# text\n"
+    assert saving.read_report(store, entry) == "# text\n"
     assert outside.read_text() == "# secret\n"
 
 
@@ -228,7 +239,7 @@ def test_an_empty_report_is_refused(store: Store, base: Path) -> None:
 
 def test_text_of_a_careless_caller_is_written_all_the_same(store: Store) -> None:
     entry = saving.save(store, draft(), "# lone \ud800 surrogate\n", NOW).entry
-    assert reports.read_report(store, entry) == "# lone ? surrogate\n"
+    assert saving.read_report(store, entry) == "# lone ? surrogate\n"
 
 
 def test_tags_that_compare_alike_are_stored_once(store: Store) -> None:

@@ -5,27 +5,26 @@ from pathlib import Path
 import pytest
 
 from kr.models import Entry
-from kr.store import entries, lookup, reports, saving
+from kr.store import entries, lookup, saving
 from kr.store.engine import Store
-from kr.store.entries import Wording
 from kr.times import to_text
 from tests.support.stores import NOW, draft, sql
 
 
 def keep(store: Store, entry: Entry, question: str, *, session: str = "s") -> None:
-    worded = Wording(at=to_text(NOW), topic="any", tags=("a",), question=question, session_id=session)
+    worded = {"at": to_text(NOW), "topic": "any", "tags": ("a",), "question": question, "session_id": session}
     with store.write() as tx:
         entries.keep_wording(tx, entry, worded)
 
 
 def proved(store: Store, entry: Entry) -> list[str]:
     with store.read() as tx:
-        return [it.question for it in entries.wordings_of(tx, entry.id) if it.proved]
+        return [it["question"] for it in entries.wordings_of(tx, entry.id) if it["proved"]]
 
 
 def questions(store: Store, entry_id: str) -> list[str]:
     with store.read() as tx:
-        return [wording.question for wording in entries.wordings_of(tx, entry_id)]
+        return [wording["question"] for wording in entries.wordings_of(tx, entry_id)]
 
 
 @pytest.fixture
@@ -91,5 +90,5 @@ def test_an_entry_whose_report_is_gone_takes_its_wordings_along(
     keep(store, entry, "How else?")
     (base / entry.path).unlink()
     sql(store, "UPDATE entries SET sha256 = NULL")
-    reports.drop_lost(store, entry)
+    saving.drop_lost(store, entry)
     assert questions(store, entry.id) == []

@@ -21,10 +21,7 @@ from kr.store import entries as entry_rows
 from kr.store import ledger, lookup, saving
 from kr.store import lessons as lesson_rows
 from kr.store.engine import Store
-from kr.store.entries import Wording
-from kr.store.ledger import SourceCall
 from kr.store.lessons import LessonRow
-from kr.store.lookup import RequestRow
 from kr.times import to_text
 from tests.support.stores import ROOT, sql
 
@@ -150,7 +147,7 @@ def _save(store: Store, need: Mapping[str, Any], number: int, at: datetime, chan
     if number % 3 == 0:
         with store.write() as tx:
             question = f"How do I set up {saved.topic} in {saved.framework}?"
-            worded = Wording(at=to_text(at), topic=saved.topic, tags=saved.tags, question=question)
+            worded = {"at": to_text(at), "topic": saved.topic, "tags": saved.tags, "question": question}
             entry_rows.keep_wording(tx, saved, worded)
     return saved.id
 
@@ -180,22 +177,22 @@ def _ask(
                 "session_id": f"sprint-{number // 40 + 7}",
                 "story_key": f"{number // 200 + 1}-{number % 9 + 1}",
             }
-            row = RequestRow(
-                id=f"r{number:04}",
-                at=to_text(at),
-                mode="research",
-                status=status,
-                framework=need["framework"],
-                framework_version=need.get("framework_version", "1.4"),
-                topic=need["topic"],
-                question=need.get("question"),
-                entry_id=None if status == "degraded" else ids[picked],
-                duration_ms=chance.randrange(4, 30) if is_hit else chance.randrange(1500, 22_000),
-                session_id=story["session_id"],
-                story_key=story["story_key"],
-                tags=json.dumps(need["tags"]),
-                candidates=_offered(need, ids, picked, chance) if not is_hit and number % 7 == 0 else None,
-            )
+            row = {
+                "id": f"r{number:04}",
+                "at": to_text(at),
+                "mode": "research",
+                "status": status,
+                "framework": need["framework"],
+                "framework_version": need.get("framework_version", "1.4"),
+                "topic": need["topic"],
+                "question": need.get("question"),
+                "entry_id": None if status == "degraded" else ids[picked],
+                "duration_ms": chance.randrange(4, 30) if is_hit else chance.randrange(1500, 22_000),
+                "session_id": story["session_id"],
+                "story_key": story["story_key"],
+                "tags": json.dumps(need["tags"]),
+                "candidates": _offered(need, ids, picked, chance) if not is_hit and number % 7 == 0 else None,
+            }
             lookup.log_request(tx, row)
             if not is_hit:
                 _research(tx, row, status, story, chance)
@@ -217,7 +214,9 @@ def _offered(need: Mapping[str, Any], ids: list[str], picked: int, chance: rando
     return json.dumps([{"id": it, "score": score} for it, score in zip(near, scores, strict=True)])
 
 
-def _research(tx: Any, row: RequestRow, status: str, story: Mapping[str, str], chance: random.Random) -> None:
+def _research(
+    tx: Any, row: Mapping[str, Any], status: str, story: Mapping[str, str], chance: random.Random
+) -> None:
     for source in ("context7", "deepwiki", "web_search"):
         is_answer = status != "degraded" and chance.random() < {"context7": 0.8, "deepwiki": 0.6}.get(
             source, 0.95
@@ -226,18 +225,18 @@ def _research(tx: Any, row: RequestRow, status: str, story: Mapping[str, str], c
         ledger.record_call(
             tx,
             None,
-            SourceCall(
-                request_id=row.id,
-                at=row.at,
-                source=source,
-                outcome=outcome,
-                charged=is_answer,
-                duration_ms=chance.randrange(300, 9000),
-                reason=None if is_answer else "HTTP 503",
-                answer_tokens=chance.randrange(2500, 16_000) if is_answer else None,
-                session_id=story["session_id"],
-                story_key=story["story_key"],
-            ),
+            {
+                "request_id": row["id"],
+                "at": row["at"],
+                "source": source,
+                "outcome": outcome,
+                "charged": is_answer,
+                "duration_ms": chance.randrange(300, 9000),
+                "reason": None if is_answer else "HTTP 503",
+                "answer_tokens": chance.randrange(2500, 16_000) if is_answer else None,
+                "session_id": story["session_id"],
+                "story_key": story["story_key"],
+            },
         )
         if is_answer:
             return
@@ -274,14 +273,14 @@ def _teach(store: Store, lessons_file: Path, now: datetime, chance: random.Rando
             row = LessonRow(id=lesson.id, lesson=lesson, source=source, held=held)
             lesson_rows.add(tx, [row], lesson_keywords)
             for session in range(chance.choice((0, 2, 5, 12)) if number < 37 else 0):
-                request = RequestRow(
-                    id="",
-                    at=to_text(now),
-                    mode=None,
-                    status="success",
-                    story_key="1-1",
-                    session_id=f"sprint-{session}",
-                )
+                request = {
+                    "id": "",
+                    "at": to_text(now),
+                    "mode": None,
+                    "status": "success",
+                    "story_key": "1-1",
+                    "session_id": f"sprint-{session}",
+                }
                 lesson_rows.injected(tx, [lesson.id], lesson.phase, request)
     for lesson in lessons[:37]:
         came_back = chance.choice(((0, 0), (0, 0), (3, 0), (4, 3), (1, 0)))

@@ -24,7 +24,6 @@ from kr.frameworks import framework_key
 from kr.models import Entry
 from kr.store import entries, ledger, lookup, saving
 from kr.store.engine import Store
-from kr.store.ledger import SourceCall
 from kr.store.lookup import keywords_key, topic_key
 from kr.times import major_key
 
@@ -225,22 +224,22 @@ def _spend(store: Store, owner: str, limit: str) -> str:
     for turn in range(6):
         now = datetime.now(UTC)
         with store.write() as tx:
-            won = ledger.reserve(tx, "s", "1-1", limit=int(limit), owner=owner, now=now)
-        if won.id is None:
+            _, held = ledger.reserve(tx, "s", "1-1", limit=int(limit), owner=owner, now=now)
+        if held is None:
             continue
         with store.write() as tx:
             if (turn + int(owner)) % 3 == 0:
                 ledger.release_all(tx, owner)
             else:
-                ledger.record_call(tx, won.id, call(charged=True))
+                ledger.record_call(tx, held, call(charged=True))
                 charged += 1
     return str(charged)
 
 
-def call(request_id: str | None = None, **changes: Any) -> SourceCall:
+def call(request_id: str | None = None, **changes: Any) -> dict[str, Any]:
     values: dict[str, Any] = {"at": "2026-10-01T12:00:00.000000Z", "source": "context7", "outcome": "success"}
-    values |= {"session_id": "s", "story_key": "1-1"}
-    return SourceCall(request_id=request_id, **(values | changes))
+    values |= {"session_id": "s", "story_key": "1-1", "charged": False}
+    return {"request_id": request_id, **values, **changes}
 
 
 def _save_on(store: Store, seed: str) -> str:

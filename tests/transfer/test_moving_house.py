@@ -10,9 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.models import PLACEHOLDER_MARK
-from kr.store import entries, lookup, reports, saving
+from kr.store import entries, lookup, saving
 from kr.store.engine import Store
-from kr.store.entries import Wording
 from kr.times import to_text
 from kr.transfer import ARCHIVE, INDEX, WORDINGS
 from kr.transfer.export_yaml import export_yaml, refresh_exports
@@ -106,14 +105,14 @@ def test_an_export_that_is_imported_makes_the_same_knowledge_base(
             entry = saving.save(here, about, f"{head}\n## Summary\n\n{mark} {number}\n", now).entry
             with here.write() as tx:
                 for question, proved in it["wordings"]:
-                    worded = Wording(
-                        at=to_text(now),
-                        topic=it["topic"],
-                        tags=("a",),
-                        question=question,
-                        session_id="s",
-                        proved=proved,
-                    )
+                    worded = {
+                        "at": to_text(now),
+                        "topic": it["topic"],
+                        "tags": ("a",),
+                        "question": question,
+                        "session_id": "s",
+                        "proved": proved,
+                    }
                     entries.keep_wording(tx, entry, worded)
             if it["is_removed"]:
                 saving.remove(here, [entry.id], now)
@@ -167,11 +166,13 @@ def test_an_import_takes_nobodys_words(tmp_path: Path) -> None:
         assert result.counts["updated"] == 1
         with there.read() as tx:
             (entry,) = entries.all(tx)
-            kept = [(it.revision, lookup.text_of(tx, it.sha256)) for it in reports.revisions(tx, mine.id)]
+            kept = [
+                (it["revision"], lookup.text_of(tx, it["sha256"])) for it in saving.revisions(tx, mine.id)
+            ]
         assert (entry.sha256, entry.origin, entry.written_by) == (mine.sha256, "finding", "agent:s")
         assert entry.framework_version == "8.2"  # of the text that it has
         assert kept == [(2, "# theirs\n")]
-        assert reports.read_report(there, entry) == "# mine\n"
+        assert saving.read_report(there, entry) == "# mine\n"
 
 
 def test_an_order_in_the_file_of_an_entry_is_held_when_the_index_is_imported_in_place(tmp_path: Path) -> None:
@@ -183,9 +184,9 @@ def test_an_order_in_the_file_of_an_entry_is_held_when_the_index_is_imported_in_
         index.write_text(index.read_text().replace("2026-10-01", "2026-10-02"))
         (tmp_path / "here" / entry.path).write_text(order)
         import_yaml(here, tmp_path / "here", [tmp_path / "here"], now=LATER)
-        assert reports.read_report(here, entry) == "# one\n"
+        assert saving.read_report(here, entry) == "# one\n"
         with here.read() as tx:
-            assert [it.request["answer"] for it in entries.quarantined(tx)] == [order]
+            assert [it["request"]["answer"] for it in entries.quarantined(tx)] == [order]
             assert entries.all(tx)[0].sha256 == entry.sha256
 
 
