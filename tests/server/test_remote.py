@@ -208,7 +208,7 @@ def test_the_token_is_sent_to_no_redirect(client: Project) -> None:
     with web_server(lambda _: redirect("/elsewhere", 307)) as server:
         more = {"KR_SERVER": server.url, "KR_TOKEN": TOKEN}
         done = client.run("research", "--request", "-", stdin=json.dumps(request()), more=more)
-        seen = [(it.target, it.headers["authorization"]) for it in server.requests()]
+        seen = [(it.path, it.headers["authorization"]) for it in server.requests()]
     assert seen == [("/v1/research", f"Bearer {TOKEN}")]
     assert done.returncode == 2
     assert b"elsewhere" in done.stderr
