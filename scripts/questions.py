@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from kr.documents.index import RARE
+from kr.documents.index import RARE_SHARE
 from kr.errors import SourceFailure
 from kr.models import Query
 from kr.research.report import build_report
@@ -26,7 +26,7 @@ from kr.sources.local_docs import LocalDocs
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 FILES = {"usual": DATA / "installed-questions.yaml", "natural": DATA / "natural-questions.yaml"}
-SHARES = (0.25, 0.4, 0.5, 0.6, 0.67, 0.75, 0.8, RARE, 1.0)
+SHARES = (0.25, 0.4, 0.5, 0.6, 0.67, 0.75, 0.8, RARE_SHARE, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,12 +115,12 @@ def table(found: Sequence[Row]) -> Iterator[str]:
             own = [row for row in of_kind if not row.is_foreign]
             foreign = [row for row in of_kind if row.is_foreign]
             if own:
-                grades = ["refused" if row.rarest > RARE else row.grade for row in own]
+                grades = ["refused" if row.rarest > RARE_SHARE else row.grade for row in own]
                 shares = " | ".join(
                     f"{grades.count(one) / len(own):.2f}" for one in ("all", "half", "useless", "refused")
                 )
                 among = sum(row.is_among for row in own) / len(own)
-                refused = f"{sum(row.rarest > RARE for row in foreign)} of {len(foreign)}"
+                refused = f"{sum(row.rarest > RARE_SHARE for row in foreign)} of {len(foreign)}"
                 tokens = round(median(row.tokens for row in own))
                 yield f"| {ecosystem} | {kind} | {len(own)} | {shares} | {among:.2f} | {refused} | {tokens} |"
 

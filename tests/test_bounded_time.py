@@ -12,6 +12,7 @@ from kr import report as markdown
 from kr.documents.text import sections, to_markdown
 from kr.errors import SourceFailure
 from kr.sources import context7, mcp_tools
+from kr.sources.mcp_client import ToolText
 from kr.text import strip_invisible
 
 SIGNS = (
@@ -35,7 +36,7 @@ def page_without_a_tree(text: str) -> None:
 
 
 def answer_of_deepwiki(text: str) -> None:
-    mcp_tools.read_answer(f"x\n{text}", "a/b", is_error=False)
+    mcp_tools.read_answer(ToolText(f"x\n{text}", is_error=False), "a/b")
 
 
 READERS: tuple[Callable[[str], object], ...] = (

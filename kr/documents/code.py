@@ -52,12 +52,6 @@ def python_sections(sources: Iterable[tuple[str, str]]) -> Iterator[Section]:
             yield replace(section, name=name, is_secondary=_is_secondary(name))
 
 
-def module_name(place: str) -> str:
-    """Return the dotted name of the module in a file: ``click/core.py`` is ``click.core``."""
-    parts = re.sub(r"\.pyi?$", "", place).split("/")
-    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
-
-
 def _is_secondary(name: str) -> bool:
     return _SECONDARY.search(name) is not None
 
@@ -66,7 +60,9 @@ def _is_secondary(name: str) -> bool:
 
 
 def _read_module(place: str, text: str) -> _Module | None:
-    module = _Module(module_name(place), place, is_package="__init__.py" in place)
+    path = re.sub(r"\.pyi?$", "", place)
+    is_package = path.endswith("/__init__")
+    module = _Module(path.removesuffix("/__init__").replace("/", "."), place, is_package)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of escapes in a stranger's strings
@@ -106,14 +102,16 @@ def _read_body(module: _Module, body: Sequence[ast.stmt], prefix: str, depth: in
                 constants = (one.value for one in ast.walk(node) if isinstance(one, ast.Constant))
                 module.listed |= {one for one in constants if isinstance(one, str)}
     for name, definition in named.items():
-        if not name.startswith("_"):
-            _add_definition(module, f"{prefix}.{name}", definition, depth)
-
-
-def _add_definition(module: _Module, name: str, node: _Named, depth: int) -> None:
-    _put(module, name, _signature(node), ast.get_docstring(node) or "")
-    if isinstance(node, ast.ClassDef) and depth < _MOST_DEPTH:
-        _read_body(module, node.body, name, depth + 1)
+        if name.startswith("_"):
+            continue
+        whole = f"{prefix}.{name}"
+        signature = _signature(definition)
+        module.sections += [
+            Section(name=whole, text=piece, place=module.place, signature=signature, form="python")
+            for piece in list(pieces(ast.get_docstring(definition) or "")) or [""]
+        ]
+        if isinstance(definition, ast.ClassDef) and depth < _MOST_DEPTH:
+            _read_body(module, definition.body, whole, depth + 1)
 
 
 def _add_imports(module: _Module, node: ast.ImportFrom) -> None:
@@ -125,13 +123,6 @@ def _add_imports(module: _Module, node: ast.ImportFrom) -> None:
             module.stars.append(source)
         else:
             module.imports.setdefault(alias.asname or alias.name, f"{source}.{alias.name}")
-
-
-def _put(module: _Module, name: str, signature: str, doc: str) -> None:
-    module.sections += [
-        Section(name=name, text=piece, place=module.place, signature=signature, form="python")
-        for piece in list(pieces(doc)) or [""]
-    ]
 
 
 def _signature(node: _Named) -> str:
@@ -157,34 +148,24 @@ def _with(node: _Named, body: Sequence[ast.stmt] = ()) -> _Named:
 
 
 def _public_paths(modules: Sequence[_Module]) -> dict[str, str]:
-    """Return by the whole name of a definition the shortest public path that leads to it.
-
-    A path is one by which the name can be imported and is meant to be: a package's ``__init__`` hands it on, or ``__all__`` lists it.
-    """
+    """Return by the whole name of a definition the shortest path by which a package hands it on, or ``__all__`` lists it."""
     known = {module.name: module for module in modules}
-    defined = {section.name for module in modules for section in module.sections}
     for module in modules:
         for star in (known[name] for name in module.stars if name in known):
             names = (one.name.removeprefix(f"{star.name}.") for one in star.sections)
             module.imports |= {name: f"{star.name}.{name}" for name in names if name not in module.imports}
     found: dict[str, str] = {}
     for module in modules:
-        for name, target in () if _is_secondary(module.name) else module.imports.items():
+        for name, target in module.imports.items():
             is_meant = name in module.listed if module.listed else module.is_package
-            if is_meant and not name.startswith("_") and "." not in name:
-                origin, path = _origin(target, known, defined), f"{module.name}.{name}"
+            if is_meant and not name.startswith("_"):
+                origin = target
+                for _ in range(_MOST_HOPS):
+                    above, _, last = origin.rpartition(".")
+                    origin = known[above].imports.get(last, origin) if above in known else origin
+                path = f"{module.name}.{name}"
                 found[origin] = min(found.get(origin, origin), path, key=_order)
     return found
-
-
-def _origin(name: str, known: Mapping[str, _Module], defined: set[str]) -> str:
-    """Return the whole name under which a name that is handed on is defined, as far as that can be followed."""
-    for _ in range(_MOST_HOPS):
-        module, _, last = name.rpartition(".")
-        if name in defined or module not in known or last not in known[module].imports:
-            break
-        name = known[module].imports[last]
-    return name
 
 
 def _order(name: str) -> tuple[bool, int, int]:
@@ -193,19 +174,18 @@ def _order(name: str) -> tuple[bool, int, int]:
 
 def _public_name(name: str, public: Mapping[str, str]) -> str:
     """Return a name by its public path, a member by its class's."""
-    head, tail = name, ""
-    while head:
-        if head in public:
-            return public[head] + tail
-        head, dot, last = head.rpartition(".")
-        tail = f"{dot}{last}{tail}"
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        if path := public.get(".".join(parts[:count])):
+            return ".".join([path, *parts[count:]])
     return name
 
 
 # --- TypeScript
 
 _MOST = 20_000
-_MAX_PIECE, _MAX_COMMENT = 3_000, 2_000
+_MAX_PIECE = 3_000
+_MAX_COMMENT = 2_000
 _SPELLED = re.compile(
     r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`", re.DOTALL
 )
@@ -230,19 +210,16 @@ def declarations(text: str, *, place: str, prefix: str) -> Iterator[Section]:
         told_at = text.rfind("/**", at, one.start()) if is_told else -1
         begins.append(one.start() if told_at < 0 else told_at)
     for one, (begin, end) in zip(found, pairwise([*begins, len(text)]), strict=True):
-        comment = text[begin : one.start()].strip()
-        is_secondary = _DEPRECATED.search(comment) is not None
-        for piece in (
-            () if _INTERNAL.search(comment) else _ts_pieces(comment, text[one.start() : end].strip())
-        ):
-            yield Section(
-                f"{prefix}.{one['name']}", "", place, piece, "typescript", is_secondary=is_secondary
-            )
+        comment, name = text[begin : one.start()].strip(), f"{prefix}.{one['name']}"
+        if _INTERNAL.search(comment):
+            continue
+        is_old = _DEPRECATED.search(comment) is not None
+        for piece in _ts_pieces(f"{comment[:_MAX_COMMENT]}\n{text[one.start() : end]}".strip()):
+            yield Section(name, "", place, piece, "typescript", is_secondary=is_old)
 
 
-def _ts_pieces(comment: str, text: str) -> Iterator[str]:
+def _ts_pieces(text: str) -> Iterator[str]:
     """Yield a declaration with its comment, a long one in pieces between its members, which are indented alike."""
     first = re.search(r"\{\n([ \t]+)", text)
     between = rf"(?<=\n)(?<!\*/\n)(?={first[1]}[^\s*}}\])])" if first else "(?!)"
-    members = re.split(between, f"{comment[:_MAX_COMMENT]}\n{text}".strip())
-    return joined_up((member[:_MAX_PIECE] for member in members), joint="")
+    return joined_up((member[:_MAX_PIECE] for member in re.split(between, text)), joint="")

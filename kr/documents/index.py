@@ -1,15 +1,13 @@
 """The index of documentation: a SQLite file with full-text search for a package at a version, or for a folder; and how it is asked.
 
-It is made in one transaction: eight processes make it once, and one that is killed leaves nothing half. It is made anew when the files
-that it was made of changed. Asked, it gives the passages that fit a question best, by ``bm25``, and tells whether they leave the question
-open.
+It is made in one transaction: eight processes make it once, and one that is killed leaves nothing half. Asked, it gives the passages that
+fit a question best, by ``bm25``, and tells whether they leave the question open.
 """
 
 import math
 import os
 import re
 import sqlite3
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -21,8 +19,7 @@ from kr.text import digest, fenced, identifiers, search_words, searchable
 
 MAX_BYTES = 512 * 1024 * 1024
 """Of all indexes together; the least recently used go first."""
-
-_FORMAT = 9
+_FORMAT = 10
 """Of the files: another one is made anew."""
 
 _WAIT = 120.0  # seconds for another process that makes the same index
@@ -49,7 +46,7 @@ def cache_folder(environ: Mapping[str, str]) -> Path | None:
 def open_index(
     key: str, files: Files, make: Callable[[], Iterable[Section]], folder: Path | None
 ) -> sqlite3.Connection:
-    """Return a connection to the index of files, made of the sections of ``make`` where there is none that is as new as they are.
+    """Return a connection to the index of files, made of the sections of ``make`` where there is none of the files as they are.
 
     The caller closes it. ``folder`` None, or one that can't be written, keeps it in memory.
     """
@@ -57,35 +54,34 @@ def open_index(
         # A full disk, a torn file, a folder of somebody else's: the answer matters more than the file.
         with suppress(OSError, sqlite3.DatabaseError):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            return _kept(key, files, make, folder)
+            return _kept(key, _fingerprint(files), make, folder)
     connection = sqlite3.connect(":memory:")
     fill(connection, make())
     return connection
 
 
-def _kept(key: str, files: Files, make: Callable[[], Iterable[Section]], folder: Path) -> sqlite3.Connection:
+def _kept(
+    key: str, fingerprint: str, make: Callable[[], Iterable[Section]], folder: Path
+) -> sqlite3.Connection:
     """Return the index that the folder keeps. Using it makes it the most recently used."""
-    fingerprint, changed_at = _state(files)
     plain = re.sub(r"[^A-Za-z0-9.@_-]+", "_", key)[:100]
     path = folder / f"{plain}-{digest(f'{_FORMAT} {key}')[:20]}.db"
     connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None)
     try:
-        if not _is_new(connection, fingerprint, changed_at):
+        if not _is_made(connection, fingerprint):
             connection.execute("PRAGMA synchronous = OFF")
             connection.execute("BEGIN IMMEDIATE")
             # Another process may have made it while this one waited.
-            if not _is_new(connection, fingerprint, changed_at):
-                # It is as new as the moment in which the reading of its files began.
-                made_at = max(time.time(), changed_at)
-                for name in ("about", "passages"):
-                    connection.execute(f"DROP TABLE IF EXISTS {name}")
-                connection.execute("CREATE TABLE about (made_at REAL NOT NULL, fingerprint TEXT NOT NULL)")
-                connection.execute("INSERT INTO about VALUES (?, ?)", (made_at, fingerprint))
+            if not _is_made(connection, fingerprint):
+                connection.execute("DROP TABLE IF EXISTS about")
+                connection.execute("DROP TABLE IF EXISTS passages")
+                connection.execute("CREATE TABLE about (fingerprint TEXT NOT NULL)")
+                connection.execute("INSERT INTO about VALUES (?)", (fingerprint,))
                 fill(connection, make())
             connection.execute("COMMIT")
         with suppress(OSError):  # of another user's: it can be read all the same
             os.utime(path)
-            bound(folder)
+            _bound(folder)
     except BaseException:
         connection.close()
         path.unlink(missing_ok=True)  # what is half or torn is made anew the next time
@@ -93,34 +89,31 @@ def _kept(key: str, files: Files, make: Callable[[], Iterable[Section]], folder:
     return connection
 
 
-def _state(files: Files) -> tuple[str, float]:
-    """Return a fingerprint of the files' names and sizes, and when the newest was changed; what is gone does not count."""
+def _fingerprint(files: Files) -> str:
+    """Return a digest of the files' names, sizes and times; what is gone does not count."""
     lines: list[str] = []
-    newest = 0.0
     for root, names in files:
         for name in names:
             with suppress(OSError, ValueError):
                 status = os.stat(f"{root}/{name}")  # noqa: PTH116 - hundreds of files at each question
-                lines.append(f"{name}\0{status.st_size}")
-                newest = max(newest, status.st_mtime)
-    return digest("\n".join(lines)), newest
+                lines.append(f"{name}\0{status.st_size}\0{status.st_mtime_ns}")
+    return digest("\n".join(lines))
 
 
-def _is_new(connection: sqlite3.Connection, fingerprint: str, changed_at: float) -> bool:
-    """Tell whether an index is there, as new as its files."""
+def _is_made(connection: sqlite3.Connection, fingerprint: str) -> bool:
     try:
-        row = connection.execute("SELECT made_at, fingerprint FROM about").fetchone()
+        row = connection.execute("SELECT fingerprint FROM about").fetchone()
     except sqlite3.OperationalError:  # there is no such table
         return False
-    return bool(row) and row[0] >= changed_at and row[1] == fingerprint
+    return bool(row == (fingerprint,))
 
 
-def bound(folder: Path, *, most: int = MAX_BYTES) -> None:
-    """Remove the least recently used indexes until the others have at most ``most`` bytes. Raises ``OSError``."""
+def _bound(folder: Path) -> None:
+    """Remove the least recently used indexes until the others have at most ``MAX_BYTES``. Raises ``OSError``."""
     held = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in folder.glob("*.db"))
     size = sum(own for _, own, _ in held)
     for _, own, path in held:
-        if size > most:
+        if size > MAX_BYTES:
             path.unlink()
             size -= own
 
@@ -167,7 +160,7 @@ _LEAST_OF_DEPENDENCY = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class RankedPassage:
     """A passage of an index. ``held`` are the words of the question that it holds; ``score`` orders, and is no probability."""
 
     section: Section
@@ -184,7 +177,7 @@ class Ranking:
     rarest of all, 1 for the commonest, infinite where they hold none.
     """
 
-    passages: tuple[Found, ...]
+    passages: tuple[RankedPassage, ...]
     rarest: float
 
     @property
@@ -217,7 +210,7 @@ class Index:
 
     def weighed(
         self, holders: Mapping[str, frozenset[int]], rarity: Mapping[str, float], limit: int
-    ) -> Iterator[Found]:
+    ) -> Iterator[RankedPassage]:
         """Yield the passages that hold any of the words, by their ``bm25``, with a score of what else tells for them."""
         rank = f"bm25(passages, {_WEIGHTS})"
         rows = self._connection.execute(
@@ -230,7 +223,7 @@ class Index:
             held = frozenset(word for word, passages in holders.items() if rowid in passages)
             factor = (1.0 + _COVERAGE * _share(held, rarity)) * (_SECONDARY if section.is_secondary else 1.0)
             # The lower the bm25 the better.
-            yield Found(section=section, package=self._package, score=-score * factor, held=held)
+            yield RankedPassage(section=section, package=self._package, score=-score * factor, held=held)
 
 
 def ask(own: Index, query: Query, dependencies: Iterable[Index] = ()) -> Ranking:
@@ -253,7 +246,7 @@ def ask(own: Index, query: Query, dependencies: Iterable[Index] = ()) -> Ranking
     # What the question writes as an identifier is what it is about.
     spelled = {name.removesuffix("()").rpartition(".")[2] for text in texts for name in identifiers(text)}
 
-    def order(one: Found) -> float:
+    def order(one: RankedPassage) -> float:
         is_spelled = one.section.name.rpartition(".")[2].casefold() in spelled
         return -one.score * (_SPELLED if is_spelled else 1.0)
 
@@ -261,7 +254,7 @@ def ask(own: Index, query: Query, dependencies: Iterable[Index] = ()) -> Ranking
     return Ranking(passages=best, rarest=_rarest(best, rarity))
 
 
-def _rarest(best: Sequence[Found], rarity: Mapping[str, float]) -> float:
+def _rarest(best: Sequence[RankedPassage], rarity: Mapping[str, float]) -> float:
     """Return ``Ranking.rarest``; the rarest of all is always among the rare ones."""
     held = frozenset[str]().union(*(one.held for one in best[:_BEST]))
     ordered = sorted(rarity, key=lambda word: -rarity[word])
@@ -274,7 +267,7 @@ def _share(held: Iterable[str], rarity: Mapping[str, float]) -> float:
     return sum(rarity.get(word, 0.0) for word in held) / (sum(rarity.values()) or 1.0)
 
 
-def _once(found: Iterable[Found]) -> Iterator[Found]:
+def _once(found: Iterable[RankedPassage]) -> Iterator[RankedPassage]:
     """Yield each text once: of what a package hands on under two names the better one stays."""
     seen: set[tuple[str, str]] = set()
     for one in found:

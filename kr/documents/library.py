@@ -4,7 +4,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, filterfalse, starmap
+from itertools import chain, islice, starmap
 from pathlib import Path
 
 from kr.documents import code
@@ -15,14 +15,12 @@ from kr.text import digest
 
 MAX_DOCUMENT = 1024 * 1024
 """Bytes of one document that are read."""
-
 MAX_SOURCE = 1_500_000
 """Bytes of a source; a longer one is none that somebody wrote, and is not read: its tree would take hundreds of megabytes."""
-
-_MOST_ENTRIES = 20_000
-MAX_SOURCES = 1_500
 MAX_BYTES = 48 * 1024 * 1024
 """Of the files that are read for one index."""
+_MAX_SOURCES = 1_500
+_MOST_ENTRIES = 20_000
 
 _MARKED = (".md", ".markdown", ".rst", ".mdx")
 _DOCUMENTS = (*_MARKED, ".txt")
@@ -36,24 +34,24 @@ _UNTELLING = re.compile(
     r"|top_level)[^/]*",
     re.IGNORECASE,
 )
+_TESTS = re.compile(r"(?:^|/)tests?/")
 _OF_MAJOR = re.compile(r"/v(\d{1,3})(?=/)")
 
 
 def package_index(
     package: InstalledPackage, types: InstalledPackage | None, cache: Path | None
 ) -> sqlite3.Connection:
-    """Return the index of an installed package, with that of ``types`` in it; it is made where there is none that is new enough."""
+    """Return the index of an installed package, with that of ``types`` in it; it is made where there is none of its files."""
     chosen = [(one, package_files(one)) for one in (package, types) if one is not None]
     key = f"{package.ecosystem}-{package.name}-{package.version}"
     files = [(one.root, names) for one, names in chosen]
-    return open_index(key, files, lambda: chain.from_iterable(starmap(package_sections, chosen)), cache)
+    return open_index(key, files, lambda: chain.from_iterable(starmap(_package_sections, chosen)), cache)
 
 
 def folder_index(folder: Path, cache: Path | None) -> sqlite3.Connection:
     """Return the index of a folder of documents. Raises ``OSError`` where there is no such folder."""
     root = folder.resolve(strict=True)
-    found = walk(root, skipped=_SKIPPED_FOLDERS)
-    files = [it for it in found if it.lower().endswith(_IN_FOLDERS) and not f"/{it}".rpartition("/.")[1]]
+    files = [file for file in _walk(root) if file.lower().endswith(_IN_FOLDERS) and "/." not in f"/{file}"]
     return open_index(
         f"folder-{root.name}-{digest(str(root))[:20]}",
         [(root, files)],
@@ -64,17 +62,41 @@ def folder_index(folder: Path, cache: Path | None) -> sqlite3.Connection:
 
 def package_files(package: InstalledPackage) -> list[str]:
     """Choose a package's documents and sources, by their names."""
-    skipped = frozenset({"node_modules", "test", "tests"})
-    files = [*walk(package.root, skipped=skipped)] if package.files is None else package.files
+    found = _walk(package.root) if package.files is None else package.files
+    files = [file for file in found if not _TESTS.search(file)]
     documents = [file for file in files if _is_document(file.lower())]
     # A licence is better than nothing.
     telling = [file for file in documents if not _UNTELLING.fullmatch(file)]
     is_python = package.ecosystem == "python"
     sources = _python_sources(files) if is_python else _declaration_files(files, package.version)
-    return [*(telling or documents), *sources[:MAX_SOURCES]]
+    return [*(telling or documents), *sources[:_MAX_SOURCES]]
 
 
-def package_sections(package: InstalledPackage, files: Sequence[str]) -> Iterator[Section]:
+def _is_document(file: str) -> bool:
+    """Tell whether a file is a README, or lies in a folder of documentation or at the top (``SFTP.md`` of ssh2)."""
+    name = file.rpartition("/")[2]
+    if name.partition(".")[0] == "readme":
+        return name == "readme" or name.endswith(_DOCUMENTS)
+    return file.endswith(_DOCUMENTS if _IN_DOCS.search(file) else () if "/" in file else _MARKED)
+
+
+def _python_sources(files: Iterable[str]) -> list[str]:
+    """Choose the sources, public ones first; of a source with a stub the source, which has the docstrings."""
+    known = frozenset(file for file in files if not code.SKIPPED.search(file))
+    chosen = [it for it in known if it.endswith(".py") or (it.endswith(".pyi") and it[:-1] not in known)]
+    return sorted(chosen, key=lambda it: ("/_" in f"/{it}".replace("/__init__", ""), it.count("/"), it))
+
+
+def _declaration_files(files: Iterable[str], version: str) -> list[str]:
+    """Choose the declarations of a package's own major version; what it keeps of another one (``v3/`` in zod 4) would mislead."""
+    majors = set(re.findall(r"\d+", version)[:1])
+    of_own = [it for it in files if it.endswith(_DECLARATIONS) and {*_OF_MAJOR.findall(f"/{it}")} <= majors]
+    # Of twins for two module systems one is enough.
+    twins = {re.sub(r"\.d\.[mc]?ts$", "", file): file for file in sorted(of_own)}
+    return sorted(twins.values(), key=lambda file: (file.count("/"), file))
+
+
+def _package_sections(package: InstalledPackage, files: Sequence[str]) -> Iterator[Section]:
     """Yield all sections of a package: what it says of itself, its documents, its public names."""
     sources: list[tuple[str, str]] = []
     about = "METADATA.md" if package.is_markdown else "METADATA.rst"
@@ -88,55 +110,16 @@ def package_sections(package: InstalledPackage, files: Sequence[str]) -> Iterato
     yield from code.python_sections(sources)
 
 
-def _is_document(file: str) -> bool:
-    """Tell whether a file is a README, or lies in a folder of documentation or at the top (``SFTP.md`` of ssh2)."""
-    name = file.rpartition("/")[2]
-    if name.partition(".")[0] == "readme":
-        return name == "readme" or name.endswith(_DOCUMENTS)
-    return file.endswith(_DOCUMENTS if _IN_DOCS.search(file) else () if "/" in file else _MARKED)
-
-
-def _python_sources(files: Iterable[str]) -> list[str]:
-    chosen = _without_twins(filterfalse(code.SKIPPED.search, files), (".py", ".pyi"))
-    return sorted(
-        chosen, key=lambda file: ("/_" in f"/{file}".replace("/__init__", ""), file.count("/"), file)
-    )
-
-
-def _declaration_files(files: Iterable[str], version: str) -> list[str]:
-    """Choose the declarations of a package's own major version; what it keeps of another one (``v3/`` in zod 4) would mislead."""
-    majors = set(re.findall(r"\d+", version)[:1])
-    of_own = [file for file in files if {*_OF_MAJOR.findall(f"/{file}")} <= majors]
-    # Of twins for two module systems one is enough.
-    return sorted(_without_twins(of_own, _DECLARATIONS), key=lambda file: (file.count("/"), file))
-
-
-def _without_twins(files: Iterable[str], endings: Iterable[str]) -> Iterable[str]:
-    """Return the files with one of the endings; of those that only differ by it the one whose ending comes first."""
-    found: dict[str, str] = {}
-    known = list(files)
-    for ending in endings:
-        found = {file.removesuffix(ending): file for file in known if file.endswith(ending)} | found
-    return found.values()
-
-
-def walk(root: Path, *, skipped: frozenset[str]) -> Iterator[str]:
+def _walk(root: Path) -> Iterator[str]:
     """Yield the files below ``root``, relative, with forward slashes; links to folders are not followed."""
-    count = 0
-    for folder, folders, files in os.walk(root, followlinks=False):
-        folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in skipped)
-        place = Path(folder).relative_to(root)
-        for file in sorted(files):
-            count += 1
-            if count > _MOST_ENTRIES:
-                return
-            yield (place / file).as_posix()
 
+    def found() -> Iterator[str]:
+        for folder, folders, files in os.walk(root):
+            folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in _SKIPPED_FOLDERS)
+            place = Path(folder).relative_to(root)
+            yield from ((place / file).as_posix() for file in sorted(files))
 
-def contained(path: Path, root: Path) -> Path | None:
-    """Return the real path of the regular file ``path`` when it lies in ``root`` (a real path), else None."""
-    real = Path(os.path.realpath(path))
-    return real if real.is_relative_to(root) and real.is_file() else None
+    return islice(found(), _MOST_ENTRIES)
 
 
 def _read(root: Path, files: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -146,16 +129,16 @@ def _read(root: Path, files: Sequence[str]) -> Iterator[tuple[str, str]]:
     """
     left = MAX_BYTES
     for file in files:
-        path = contained(root / file, root)
-        if path is None or left <= 0:
+        path = Path(os.path.realpath(root / file))
+        if left <= 0 or not path.is_relative_to(root) or not path.is_file():
             continue
-        most = MAX_SOURCE if file.endswith(_SOURCES) else MAX_DOCUMENT
+        is_source = file.endswith(_SOURCES)
+        most = MAX_SOURCE if is_source else MAX_DOCUMENT
         try:
             with path.open("rb") as opened:
                 data = opened.read(most + 1)
         except OSError:
             continue
-        is_long_source = len(data) > most and file.endswith(_SOURCES)
-        if b"\0" not in data and not is_long_source:
+        if b"\0" not in data and not (is_source and len(data) > most):
             left -= len(data)
             yield file, data[:most].decode("utf-8", errors="replace").removeprefix("\ufeff")

@@ -5,10 +5,10 @@ What they give is still untrusted text, which the report cleans and quotes.
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from textwrap import dedent
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from lxml import html
 from lxml.etree import LxmlError, XPath
@@ -60,13 +60,12 @@ def sections(text: str, *, place: str, title: str) -> Iterator[Section]:
     text = text[:MAX_TEXT]
     ending = place.lower().rpartition(".")[2]
     if ending in {"html", "htm"}:
-        found = to_markdown(text)
-        yield from markdown_sections(found.text, place=place, title=found.title or title)
-        return
+        page = to_markdown(text)
+        return markdown_sections(page.text, place=place, title=page.title or title)
     text = strip_invisible(text)
     if ending == "rst":
         text = restructured_to_markdown(text)
-    yield from markdown_sections(text, place=place, title=title)
+    return markdown_sections(text, place=place, title=title)
 
 
 def markdown_sections(text: str, *, place: str, title: str) -> Iterator[Section]:
@@ -133,32 +132,27 @@ def _blocks(text: str) -> Iterator[tuple[int, str, str]]:
 
 # --- reStructuredText
 
-_FENCED = re.compile(r"^[ \t]*```", re.MULTILINE)
 _MARK = r"[=\-~^\"'`*+#.:_]"
 _TITLE = re.compile(
     rf"^(?:(?P<over>{_MARK})(?P=over){{2,}} *\n *)?(?P<title>\S.*)\n(?P<below>(?P<under>{_MARK})(?P=under){{2,}}) *$",
     re.MULTILINE,
 )
 _LITERAL = re.compile(
-    r"^(?P<indent> *+)(?:\.\. (?:code-block|code|sourcecode|ipython|testcode|prompt)::[ ]*(?P<language>[\w+#.-]*).*|(?P<lead>.*):: *)"
+    r"^(?P<indent> *+)(?:\.\. (?:code-block|code|sourcecode)::[ ]*(?P<language>[\w+#.-]*).*|(?P<lead>.*):: *)"
     r"(?:\n +:[\w-]+:.*)*(?P<body>(?:\n *$|\n(?P=indent) +.*)+)",
     re.MULTILINE,
 )
 """A block of code, below a directive or a line that ends with two colons."""
 _SILENT = re.compile(
-    r"^(?P<indent> *+)\.\. (?:_|toctree|image|figure|contents|highlight|currentmodule|module|index|raw|meta).*"
-    r"(?:\n *$|\n(?P=indent) +.*)*",
+    r"^(?P<indent> *+)\.\. (?:_|\||toctree|image|figure|contents|raw).*(?:\n *$|\n(?P=indent) +.*)*",
     re.MULTILINE,
 )
-_ROLE = re.compile(r"(?::[\w:+.-]{1,40}:)?`(?:~|!)?([^`<\n]{1,200}?)(?:\s*<[^`>\n]{0,500}>)?`_{0,2}")
+_ROLE = re.compile(r"(?::[\w:+.-]{1,40}:)?`[~!]?([^`<\n]{1,200}?)(?:\s*<[^`>\n]{0,500}>)?`_{0,2}")
 
 
 def restructured_to_markdown(text: str) -> str:
-    """Return reStructuredText with its headings, code and references as Markdown has them; all else stays as it is.
-
-    A text with a fence is Markdown already, as many docstrings are.
-    """
-    if _FENCED.search(text):
+    """Return reStructuredText with its headings, code and references as Markdown has them; a text with a fence is Markdown already."""
+    if "```" in text:
         return text
     levels: list[str] = []
 
@@ -183,37 +177,21 @@ def restructured_to_markdown(text: str) -> str:
 
 _MAX_TAGS = 200_000
 _MAX_ATTRIBUTES = re.compile(rb"<[A-Za-z][^<>]{20000}")
-_MAIN = (
-    "//*[@role='main']",
-    "//main",
-    "//*[@itemprop='articleBody']",
-    "//article",
-    "//div[@class='document']",
-)
-_TAGS = (
-    "script style template noscript nav footer form button input select textarea iframe object embed svg canvas audio video title meta "
-    "link base"
-)
-_ROLES = "navigation search banner contentinfo menu menubar complementary dialog"
+_MAIN = ("//*[@role='main']", "//main", "//article", "//div[@class='document']")
+_TAGS = "script style template noscript nav footer form button select textarea iframe object svg canvas audio video title"
 _CLASSES = (
-    r"(?:^|\s)(?:headerlink|anchor-link|hash-link|toc|toctree-wrapper|sphinxsidebar|sidebar|breadcrumbs?|navbar|nav|navigation|"
-    r"related|pagination|prev-next-area|edit-this-page|cookie[\w-]*|footer|copybtn|linenos|lineno|gutter|sr-only|visually-hidden|"
-    r"mw-editsection|viewcode-link|src-link)(?:\s|$)"
+    r"(?:^|\s)(?:toc|toctree-wrapper|sphinxsidebar|sidebar|breadcrumbs?|navbar|pagination|cookie[\w-]*|footer|copybtn|linenos?|gutter|"
+    r"sr-only|visually-hidden|mw-editsection|viewcode-link)(?:\s|$)"
 )
-_HIDING = (
-    r"(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|opacity\s*:\s*0*(?:\.0+)?|"
-    r"font-size\s*:\s*0*(?:\.0+)?(?:px|em|rem|pt|%)?)\s*(?:;|!|$)"
-)
+_HIDING = r"(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|(?:opacity|font-size)\s*:\s*0*(?:\.0+)?(?:px|em|rem|pt|%)?)\s*(?:;|!|$)"
 _PERMALINKS = " # ¶ § 🔗 \uf0c1 [src] [source] [edit]  "
 _SIGNS = (
     *(f"self::{tag}" for tag in _TAGS.split()),
-    *(f"@role = '{role}'" for role in _ROLES.split()),
+    *(f"@role = '{role}'" for role in ("navigation", "search", "banner", "contentinfo", "menu", "dialog")),
     "@hidden",
     "@aria-hidden = 'true'",
-    "@data-line-number",
     f"(@class and re:test(@class, '{_CLASSES}', 'i'))",
     f"(@style and re:test(@style, '{_HIDING}', 'i'))",
-    "((self::header or self::aside) and parent::body)",
     f"(self::a and not(.//img) and contains('{_PERMALINKS}', concat(' ', normalize-space(.), ' ')))",
 )
 _NO_CONTENT = XPath(
@@ -226,16 +204,15 @@ _FILLING = re.compile(r"[ \t\r\n]{3,}")
 """Of white space one is enough, and markdownify's time grows with the square of it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Markdown:
-    """A page's text. ``title`` is the page's own; ``is_cut``: there was more than is kept of a page."""
+class Page(NamedTuple):
+    """A page as Markdown. ``is_cut``: there was more than is kept of one."""
 
-    text: str = field(repr=False)
-    title: str | None = None
-    is_cut: bool = False
+    text: str
+    title: str | None
+    is_cut: bool
 
 
-def to_markdown(text: str, *, media_type: str = "text/html") -> Markdown:
+def to_markdown(text: str, *, media_type: str = "text/html") -> Page:
     """Convert a page: Markdown and plain text stay, JSON and other text become a code block. Never raises.
 
     Control and invisible characters and escapes go, also those that are written as references.
@@ -247,7 +224,7 @@ def to_markdown(text: str, *, media_type: str = "text/html") -> Markdown:
     text = text[:MAX_TEXT].strip("\n")
     if not media_type.endswith(("html+xml", "html", "plain", "markdown")) and text.strip():
         text = fenced(text, "json" if media_type.endswith("json") else "")
-    return Markdown(text=text, title=title, is_cut=is_cut)
+    return Page(text, title, is_cut)
 
 
 def _from_html(page: str) -> tuple[str, str | None]:
@@ -265,31 +242,22 @@ def _from_html(page: str) -> tuple[str, str | None]:
     title = " ".join(root.findtext(".//title", "")[:4000].split())[:200]
     for element in cast("list[HtmlElement]", _NO_CONTENT(root)):
         element.drop_tree()
-    main = _main(root)
-    for pre in main.xpath(".//pre"):
+    marked = (cast("list[HtmlElement]", root.xpath(path)) for path in _MAIN)
+    alone = (found[0] for found in marked if len(found) == 1 and len(found[0].text_content()) >= 200)
+    main: HtmlElement = next(alone, next(root.iter("body"), root))
+    for pre in list(main.iter("pre")):
         _flatten(pre)
     for element in main.iter():
         if element.tag != "pre":
             element.text = _FILLING.sub(" ", element.text or "")
         element.tail = _FILLING.sub(" ", element.tail or "")
+    converter = _Converter(heading_style=ATX, bullets="-", table_infer_header=True, strip=["a"])
     try:
-        source = html.tostring(main, encoding="unicode", with_tail=False)
-        text = str(
-            _Converter(heading_style=ATX, bullets="-", table_infer_header=True, strip=["a"]).convert(source)
-        )
+        text = str(converter.convert(html.tostring(main, encoding="unicode", with_tail=False)))
     except RecursionError:  # nobody writes a page that is nested so deeply
         text = main.text_content()
     lines = (line.rstrip() for line in strip_invisible(text).split("\n"))
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip(), strip_invisible(title) or None
-
-
-def _main(root: HtmlElement) -> HtmlElement:
-    """Return the content: the one element that is marked as it, by role or tag; else the body."""
-    for path in _MAIN:
-        found = root.xpath(path)
-        if len(found) == 1 and len(found[0].text_content()) >= 200:
-            return found[0]
-    return next(root.iter("body"), root)
 
 
 def _flatten(pre: HtmlElement) -> None:

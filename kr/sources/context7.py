@@ -30,10 +30,9 @@ _BLOCK = re.compile(r"^### +(\S.*)\n(?:[ \t]*\n){0,2}Source: (\S+)[ \t]*$", re.M
 """How a block of documentation begins: its title, and where it is from."""
 _RULE = "-" * 32
 """The line between two blocks."""
-_REDIRECT = re.compile(r"has been redirected to this library: (/\S+)")
 _UNKNOWN_TAG = re.compile(r'Tag ".{0,200}" not found')
 _UNKNOWN_LIBRARY = re.compile(
-    r'not[ _]finalized|library_not_found|^(?:No libraries found|Library (?:".{0,200}"|\S+) not found|No documentation'
+    r'has been redirected|not[ _]finalized|library_not_found|^(?:No libraries found|Library (?:".{0,200}"|\S+) not found|No documentation'
     r"|Documentation not found|The library you are trying to access does not exist)"
 )
 
@@ -55,10 +54,11 @@ class Context7:
                 with suppress(UnknownLibrary):
                     return await _documentation(session, ask, known.library_id, known.versions)
             library = await _search(session, ask)
-            library_id, _ = split_version(library.id)
             # Though it may not answer, DeepWiki can ask about its repository.
-            _learn(ask, library_id, library.versions)
-            return await _documentation(session, ask, library_id, library.versions)
+            library_id, _ = split_version(library.id)
+            repository = repository_of(library_id)
+            ask.learn(Learned(library_id=library_id, versions=library.versions, repository=repository))
+            return await _documentation(session, ask, library.id, library.versions)
 
         return converse(self.server, dialogue, timeout=timeout)
 
@@ -89,15 +89,8 @@ async def _search(session: McpSession, ask: Ask) -> Library:
     raise SourceFailure(f"no library fits {query.framework}", is_fault=False)
 
 
-def _learn(ask: Ask, library_id: str, versions: tuple[str, ...]) -> None:
-    repository = repository_of(library_id)
-    ask.learn(Learned(library_id=library_id, versions=versions, repository=repository))
-
-
-async def _documentation(
-    session: McpSession, ask: Ask, library_id: str, listed: tuple[str, ...], *, may_follow: bool = True
-) -> Answer:
-    """Ask for documentation: of a version that is gone without one, and once more where a redirect leads."""
+async def _documentation(session: McpSession, ask: Ask, library_id: str, listed: tuple[str, ...]) -> Answer:
+    """Ask for documentation: of a version that is gone without one."""
     library_id, version = split_version(library_id)
     version = version or choose_version(ask.query.framework_version, listed)
     reply = await _query(session, ask, f"{library_id}/{version}" if version else library_id)
@@ -105,29 +98,24 @@ async def _documentation(
         version = None
         reply = await _query(session, ask, library_id)
     passages = () if reply.is_error else parse_documentation(reply.text)
-    if passages:
-        _learn(ask, library_id, listed)
-        last = replace(passages[-1], is_cut=reply.is_cut)
-        url = f"https://context7.com{library_id}"
-        return Answer(source=Context7.name, passages=(*passages[:-1], last), url=url, version=version)
-    target = redirect_of(reply.text)
-    if target is None or not may_follow:
+    if not passages:
         raise failure_of(reply.text)
-    return await _documentation(session, ask, target, listed, may_follow=False)
+    last = replace(passages[-1], is_cut=reply.is_cut)
+    url = f"https://context7.com{library_id}"
+    return Answer(source=Context7.name, passages=(*passages[:-1], last), url=url, version=version)
 
 
 async def _query(session: McpSession, ask: Ask, library_id: str) -> ToolText:
     """Ask the tool of either name, by the arguments that it has."""
     question = ask.query.question[:MAX_QUESTION]
     tool = session.choose("query-docs", "get-library-docs")
-    arguments: dict[str, str | int] = {
-        "libraryId": library_id,
-        "query": question,
+    new: dict[str, str | int] = {"libraryId": library_id, "query": question}
+    old: dict[str, str | int] = {
         "context7CompatibleLibraryID": library_id,
         "topic": question,
         "tokens": _TOKENS,
     }
-    return await session.call(tool, arguments)
+    return await session.call(tool, new | old)
 
 
 # --- what the server says
@@ -206,20 +194,12 @@ def parse_documentation(text: str) -> tuple[Passage, ...]:
     return tuple(found)
 
 
-def redirect_of(text: str) -> str | None:
-    """Return the id to which a text that is no documentation redirects."""
-    found = _REDIRECT.search(text)
-    target = found[1].rstrip(".,;") if found else ""
-    return target if is_library_id(target) else None
-
-
 def failure_of(text: str) -> SourceFailure:
     """Return what a text that is no documentation means."""
     text = text.strip()
-    message = re.search(r'"message"\s*:\s*"((?:[^"\\]|\\.){1,400})"', text)
+    message = re.search(r'"message"\s*:\s*"([^"\\]{1,400})', text)
     said = message[1] if message else text
-    has_moved = _REDIRECT.search(text) is not None
-    if has_moved or _UNKNOWN_LIBRARY.search(text):
-        return UnknownLibrary("no documentation", said=said, is_fault=has_moved)
+    if _UNKNOWN_LIBRARY.search(text):
+        return UnknownLibrary("no documentation", said=said, is_fault=False)
     reason = "no documentation" if text else "an empty answer"
     return SourceFailure(reason, said=said, is_fault=_UNKNOWN_TAG.match(text) is None)

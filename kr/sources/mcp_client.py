@@ -33,16 +33,12 @@ for _name in ("client", "mcp"):
     logging.getLogger(_name).setLevel(logging.CRITICAL + 1)  # what they log is reported as a reason instead
 
 T = TypeVar("T")
-
 MAX_TEXT = 1024 * 1024
 """Bytes of a tool's text; the rest is cut."""
-
 MAX_MESSAGE = 8 * 1024 * 1024
 """Bytes of one HTTP answer, which may hold a text twice and escaped; what is longer is not read to its end."""
-
 _FAREWELL = 1.0
 """Seconds for leaving a session whose answer is there."""
-
 # What no second attempt mends. 404, 405 and 400 are what older servers say to the newer handshake; the SDK then tries the older one.
 _FINAL = frozenset({401, 402, 403, 407, 429, 502, 503, 504})
 
@@ -56,16 +52,13 @@ class ToolText:
     is_cut: bool = False
 
 
+@dataclass(frozen=True, slots=True)
 class McpSession:
-    """An open session: the tools of the server, and a way to call them."""
+    """An open session, and a way to call the server's tools: their names, each with the names of its arguments."""
 
-    def __init__(
-        self, client: Client, tools: Mapping[str, frozenset[str]], credentials: Iterable[str]
-    ) -> None:
-        self._client = client
-        self._credentials = tuple(credentials)
-        self.tools = tools
-        """Names of the tools, each with the names of its arguments."""
+    client: Client
+    tools: Mapping[str, frozenset[str]]
+    credentials: tuple[str, ...]
 
     def choose(self, *names: str) -> str:
         """Return the first of these tools that the server has. Raises ``SourceFailure`` where it has none."""
@@ -78,13 +71,11 @@ class McpSession:
         """Call a tool with the arguments that it takes. The text is that of its text blocks, else of ``structuredContent.result``."""
         taken = self.tools[name] or arguments.keys()
         given = {key: value for key, value in arguments.items() if key in taken}
-        result = await self._client.call_tool(name, given)
+        result = await self.client.call_tool(name, given)
         text = "\n\n".join(block.text for block in result.content if block.type == "text")
-        structured = result.structured_content
-        if not text and isinstance(structured, dict) and isinstance(structured.get("result"), str):
-            text = structured["result"]
+        text = text or str((result.structured_content or {}).get("result") or "")
         # A server that repeats its key in a text must not bring it into a report.
-        data = without_secrets(text, self._credentials).encode(errors="replace")
+        data = without_secrets(text, self.credentials).encode(errors="replace")
         is_cut = len(data) > MAX_TEXT
         return ToolText(data[:MAX_TEXT].decode(errors="ignore"), bool(result.is_error), is_cut)
 
@@ -145,22 +136,18 @@ class _Session(Generic[T]):
         server = self._server
         if server.url:
             http = await stack.enter_async_context(self._http_client(server.url))
-            client = Client(
-                streamable_http_client(server.url, http_client=http, max_sse_event_size=MAX_MESSAGE),
-                cache=None,
-            )
-        else:
-            process = StdioServerParameters(
-                command=server.command or "",
-                args=list(server.args),
-                env=dict(server.env),
-                encoding_error_handler="replace",
-            )
-            scope.shield = True  # cancelled while it starts, it would be left behind
-            streams = await stack.enter_async_context(stdio_client(process, self._errors))
-            scope.shield = False
-            client = Client(nullcontext(streams), cache=None)
-        return await stack.enter_async_context(client)
+            transport = streamable_http_client(server.url, http_client=http, max_sse_event_size=MAX_MESSAGE)
+            return await stack.enter_async_context(Client(transport, cache=None))
+        process = StdioServerParameters(
+            command=server.command or "",
+            args=list(server.args),
+            env=dict(server.env),
+            encoding_error_handler="replace",
+        )
+        scope.shield = True  # cancelled while it starts, it would be left behind
+        streams = await stack.enter_async_context(stdio_client(process, self._errors))
+        scope.shield = False
+        return await stack.enter_async_context(Client(nullcontext(streams), cache=None))
 
     def _http_client(self, url: str) -> httpx2.AsyncClient:
         """Return the client: its addresses are checked, its answers bounded and noted. A proxy resolves names itself."""
@@ -181,16 +168,15 @@ class _Session(Generic[T]):
             raise self._ended(SourceFailure("the answer is compressed, which was not asked for"))
         if isinstance(response.stream, httpx2.AsyncByteStream):
             response.stream = _Bounded(response.stream, self._ended)
+        if response.request.method != "POST":
+            return
         status, more = response.status_code, ""
         if response.has_redirect_location:  # the host alone: paths and queries may carry secrets
             host = response.url.join(response.headers["location"]).host
             more = f", a redirect to {host} that is not followed"
-        if response.request.method == "POST":
-            self.bad_answer = None
-            if status >= 300:
-                self.bad_answer = status_failure(status, response.headers, more=more)
-            if self.bad_answer is not None and status in _FINAL:
-                raise self.bad_answer
+        self.bad_answer = status_failure(status, response.headers, more=more) if status >= 300 else None
+        if self.bad_answer is not None and status in _FINAL:
+            raise self.bad_answer
 
     def _ended(self, failure: SourceFailure) -> SourceFailure:
         self.bad_answer = failure

@@ -1,7 +1,7 @@
 """Sources that are one tool of an MCP server, asked one question: DeepWiki (F1, step 5b), and any server's as a source of one's own."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from kr.documents.text import markdown_sections
@@ -9,7 +9,7 @@ from kr.errors import SourceFailure, SourceNotAsked
 from kr.guard import mask_secrets
 from kr.settings.model import REPOSITORY_NAME, Server
 from kr.sources.base import MAX_QUESTION, Answer, Ask, Passage
-from kr.sources.mcp_client import McpSession, converse
+from kr.sources.mcp_client import McpSession, ToolText, converse
 
 _NAVIGATION = re.compile(
     r"^[ \t#*_>-]*(?:Wiki pages you might want to explore|View this search on DeepWiki)\b", re.MULTILINE
@@ -40,9 +40,8 @@ class DeepWiki:
 
         async def dialogue(session: McpSession) -> Answer:
             tool = session.choose("ask_wiki_question", "ask_question")
-            question = ask.query.question[:MAX_QUESTION]
-            reply = await session.call(tool, {"repoName": repository, "question": question})
-            return read_answer(reply.text, repository, is_error=reply.is_error, is_cut=reply.is_cut)
+            arguments = {"repoName": repository, "question": ask.query.question[:MAX_QUESTION]}
+            return read_answer(await session.call(tool, arguments), repository)
 
         return converse(self.server, dialogue, timeout=timeout)
 
@@ -55,18 +54,18 @@ def repository_for(ask: Ask) -> str | None:
     return None
 
 
-def read_answer(text: str, repository: str, *, is_error: bool, is_cut: bool = False) -> Answer:
+def read_answer(reply: ToolText, repository: str) -> Answer:
     """Make an answer of DeepWiki's text. Raises ``SourceFailure`` for an error, flagged or not: older servers flag none."""
-    stripped = text.strip()
-    if is_error or _ERROR.match(stripped):
-        is_unknown = re.search(r"repository not found", stripped, re.IGNORECASE) is not None
-        raise SourceFailure("an error", said=stripped, is_fault=not is_unknown)
+    text = reply.text.strip()
+    if reply.is_error or _ERROR.match(text):
+        is_unknown = re.search(r"repository not found", text, re.IGNORECASE) is not None
+        raise SourceFailure("an error", said=text, is_fault=not is_unknown)
     # The list of pages and the link at its end are no part of it.
-    body = _NAVIGATION.split(stripped, maxsplit=1)[0].rstrip()
+    body = _NAVIGATION.split(text, maxsplit=1)[0].rstrip()
     if not body:
         raise SourceFailure("an empty answer")
     url = f"https://deepwiki.com/{repository}"
-    return Answer(source=DeepWiki.name, passages=_passages(body, url, is_cut=is_cut), url=url)
+    return Answer(source=DeepWiki.name, passages=_passages(body, url, is_cut=reply.is_cut), url=url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +98,8 @@ class McpTool:
 
 def _passages(text: str, place: str, *, is_cut: bool) -> tuple[Passage, ...]:
     """Cut an answer's text into passages below its headings, in its own order: the tool has ranked it."""
-    found = list(markdown_sections(text, place=place, title=""))
-    return tuple(
-        Passage(
-            text=one.text,
-            title=one.name or None,
-            url=place,
-            is_cut=is_cut and one is found[-1],
-        )
-        for one in found
+    *found, last = (
+        Passage(text=one.text, title=one.name or None, url=place)
+        for one in markdown_sections(text, place=place, title="")
     )
+    return (*found, replace(last, is_cut=is_cut))

@@ -32,7 +32,6 @@ for _name in ("httpx2", "httpcore2"):
     )  # they log addresses and headers, in which keys stand
 
 T = TypeVar("T")
-
 THREAD = "kr-network"
 _STOPPING = 8.0
 """Seconds that the work may take to stop after its deadline or an interruption: a stubborn server process needs most of them."""
@@ -98,22 +97,21 @@ async def in_thread(work: Callable[[], T]) -> T:
 class FetchRefused(SourceFailure):
     """What was asked for is not fetched: its address, scheme, redirect or content is not allowed."""
 
-    code = "fetch_refused"
 
-
-def _networks(*texts: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
-    return tuple(map(ipaddress.ip_network, texts))
-
-
-_NEVER = _networks(
-    "fd00:ec2::254/128",  # metadata of Amazon
-    "fd20:ce::254/128",  # of Google
-    "100.100.100.200/32",  # of Alibaba
-    "168.63.129.16/32",  # of Azure, a public address
-    "192.0.0.0/24",  # of Oracle, and for protocols (RFC 6890)
-    "240.0.0.0/4",  # reserved, and broadcast
-    "2001::/32",  # Teredo and 6to4: tunnels to an IPv4 address
-    "2002::/16",
+_NEVER = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            "fd00:ec2::254/128",  # metadata of Amazon
+            "fd20:ce::254/128",  # of Google
+            "100.100.100.200/32",  # of Alibaba
+            "168.63.129.16/32",  # of Azure, a public address
+            "192.0.0.0/24",  # of Oracle, and for protocols (RFC 6890)
+            "240.0.0.0/4",  # reserved, and broadcast
+            "2001::/32",  # Teredo and 6to4: tunnels to an IPv4 address
+            "2002::/16",
+        ),
+    )
 )
 _UNICAST = ipaddress.ip_network("2000::/3")
 """The only part of IPv6 whose addresses are given to hosts (RFC 4291, 2.4)."""
@@ -140,11 +138,8 @@ def address_refusal(text: str, *, allow_private: bool) -> str | None:
     return None if is_public or allow_private else "is a private address"
 
 
-Resolver = Callable[[str], Sequence[str]]
-"""Gives the addresses of a host name; raises ``OSError`` or ``UnicodeError`` when it has none. It may block."""
-
-
 def system_resolver(host: str) -> Sequence[str]:
+    """Return the addresses of a host. Raises ``OSError`` or ``UnicodeError`` where it has none. It may block."""
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
@@ -154,26 +149,15 @@ class Network:
     """What an exchange may reach. Tests put their own resolver and transport at the network's edge."""
 
     allow_private: bool
-    resolve: Resolver = system_resolver
+    resolve: Callable[[str], Sequence[str]] = system_resolver
     transport: httpx2.AsyncBaseTransport | None = None
-
-    async def addresses(self, host: str) -> Sequence[str]:
-        """Resolve a host name. Raises ``FetchRefused`` when any of its addresses is, ``SourceFailure`` when it has none."""
-        try:
-            found = await in_thread(lambda: self.resolve(host))
-        except (OSError, UnicodeError) as error:
-            raise SourceFailure("the host name is not known") from error
-        for address in found:
-            refusal = address_refusal(address, allow_private=self.allow_private)
-            if refusal is not None:
-                raise FetchRefused(f"the host {refusal}")
-        return found
 
 
 class CheckedTransport(httpx2.AsyncBaseTransport):
-    """Sends a request to the first of its host's checked addresses that can be connected to.
+    """Sends a request to the first of its host's addresses that can be connected to, after all of them were checked.
 
-    ``Host`` and the name that TLS verifies stay the URL's own. Nothing of the environment is used: no proxy, no netrc.
+    ``Host`` and the name that TLS verifies stay the URL's own. Nothing of the environment is used: no proxy, no netrc. Raises
+    ``FetchRefused`` where an address is refused, and ``SourceFailure`` where the host has none.
     """
 
     def __init__(self, network: Network) -> None:
@@ -182,7 +166,14 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         host = request.url.raw_host.decode("ascii")
-        addresses = await self._network.addresses(host)
+        try:
+            addresses = await in_thread(lambda: self._network.resolve(host))
+        except (OSError, UnicodeError) as error:
+            raise SourceFailure("the host name is not known") from error
+        for address in addresses:
+            refusal = address_refusal(address, allow_private=self._network.allow_private)
+            if refusal is not None:
+                raise FetchRefused(f"the host {refusal}")
         for address in addresses[:-1]:
             with suppress(httpx2.ConnectError, httpx2.ConnectTimeout):
                 return await self._inner.handle_async_request(_pinned(request, host, address))

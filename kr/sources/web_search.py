@@ -19,13 +19,10 @@ from kr.text import one_line
 
 _ASKED_FOR = 8
 """Results asked for: some are no pages, and some lead to the same."""
-
 _MAX_PAGES = 3
 """Results whose pages are read."""
-
 _MAX_SEARCH = 400
 """Characters of a search, which is what Brave and Tavily take."""
-
 _SEARCH_SECONDS = 30.0
 _PAGE_SECONDS = 15.0
 """Seconds that a search, and the pages together, are waited for, however long the source may take."""
@@ -72,17 +69,18 @@ class WebSearch:
 
     async def _search(self, words: str) -> Sequence[Any]:
         """Return the results as the provider gives them. Raises ``SourceFailure``."""
-        provider = self.provider
+        provider, body = self.provider, None
         if not self._key and provider != "searxng":
             raise SourceNotAsked(f"{provider} needs an API key: set web_search.api_key_env")
-        headers, body = {}, None
+        if not self._config.url and provider == "searxng":
+            raise SourceNotAsked("searxng needs its address: set web_search.url")
+        headers = dict[str, str]()
         match provider:
             case "searxng":
-                url = self._target(None, "/search", q=words, format="json")
+                url = self._target("", "/search").copy_merge_params({"q": words, "format": "json"})
             case "brave":
-                asked_for = str(_ASKED_FOR)
-                address, path = "https://api.search.brave.com", "/res/v1/web/search"
-                url = self._target(address, path, q=words[:_MAX_SEARCH], count=asked_for)
+                url = self._target("https://api.search.brave.com", "/res/v1/web/search")
+                url = url.copy_merge_params({"q": words[:_MAX_SEARCH], "count": str(_ASKED_FOR)})
                 headers = {"X-Subscription-Token": self._key}
             case _:
                 url = self._target("https://api.tavily.com", "/search")
@@ -96,24 +94,16 @@ class WebSearch:
         results: list[Any] = found["results"]
         return results
 
-    def _target(self, default: str | None, path: str, **query: str) -> httpx2.URL:
-        """Return the URL of a request to the configured address, or to the provider's own."""
-        base = (self._config.url or "").strip() or default
-        if base is None:
-            raise SourceNotAsked("searxng needs its address: set web_search.url")
-        try:
-            url = checked_url(base)
-        except SourceFailure as error:
-            raise SourceNotAsked(f"web_search.url: {error.reason}") from error
-        folder = url.path.rstrip("/").removesuffix("/search")
-        return url.copy_with(path=folder + path).copy_merge_params(query)
+    def _target(self, default: str, path: str) -> httpx2.URL:
+        """Return ``path`` below the configured address, or below the provider's own."""
+        url = checked_url(self._config.url or default)
+        return url.copy_with(path=url.path.rstrip("/").removesuffix("/search") + path)
 
 
 async def _duckduckgo(words: str) -> Sequence[Any]:
     """Search through the package ``ddgs``, without a key."""
     try:
         from ddgs import DDGS  # heavy: an extra that need not be installed
-        from ddgs.exceptions import TimeoutException  # heavy
     except ImportError as error:
         needs = "DuckDuckGo, which is asked where no other provider is configured, needs the package ddgs"
         raise SourceNotAsked(f"{needs}. This installs it: {how_to_install('duckduckgo')}") from error
@@ -124,9 +114,9 @@ async def _duckduckgo(words: str) -> Sequence[Any]:
 
     try:
         return await in_thread(search)
-    except TimeoutException as error:
-        raise SourceTimeout("duckduckgo gave no answer in time") from error
     except Exception as error:  # of a package that speaks with strangers
+        if type(error).__name__ == "TimeoutException":
+            raise SourceTimeout("duckduckgo gave no answer in time") from error
         if "No results" in str(error):
             return []
         raise SourceFailure(f"duckduckgo: the search failed ({type(error).__name__})") from error

@@ -66,16 +66,10 @@ def test_a_text_that_was_cut_says_so() -> None:
     assert [passage.is_cut for passage in found.passages] == [False, True]
 
 
-def test_a_remembered_library_that_is_gone_is_resolved_again() -> None:
-    answer, calls = run(Scenario(docs=[NO_LIBRARY, DOCS]), ask(library_id="/vuejs/old"))
+@pytest.mark.parametrize("gone", [NO_LIBRARY, REDIRECT])
+def test_a_remembered_library_that_is_gone_is_resolved_again(gone: str) -> None:
+    answer, calls = run(Scenario(docs=[gone, DOCS]), ask(library_id="/vuejs/old"))
     assert [call.tool for call in calls] == ["query-docs", "resolve-library-id", "query-docs"]
-    assert isinstance(answer, Answer)
-    assert LEARNED[-1].library_id == "/vuejs/docs"
-
-
-def test_a_redirect_is_followed_and_remembered() -> None:
-    answer, calls = run(Scenario(docs=[REDIRECT, DOCS]), ask(library_id="/vuejs/old"))
-    assert queried(calls) == ["/vuejs/old", "/vuejs/docs"]
     assert isinstance(answer, Answer)
     assert LEARNED[-1].library_id == "/vuejs/docs"
 

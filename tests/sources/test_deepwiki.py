@@ -6,6 +6,7 @@ from kr.errors import SourceFailure
 from kr.models import Learned, Query
 from kr.settings.model import Server
 from kr.sources.base import Answer, Ask
+from kr.sources.mcp_client import ToolText
 from kr.sources.mcp_tools import DeepWiki, read_answer, repository_for
 from tests.support.mcp_servers import WIKI, Call, Scenario, deepwiki_server
 
@@ -72,6 +73,10 @@ def test_the_repository_is_taken_when_it_is_well_formed(
     assert repository_for(ask(framework, repository)) == found
 
 
+def read(text: str) -> Answer:
+    return read_answer(ToolText(text, is_error=False), "o/r")
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -84,7 +89,7 @@ def test_the_repository_is_taken_when_it_is_well_formed(
 )
 def test_what_is_no_answer_is_a_failure(text: str) -> None:
     with pytest.raises(SourceFailure):
-        read_answer(text, "o/r", is_error=False)
+        read(text)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +101,7 @@ def test_what_is_no_answer_is_a_failure(text: str) -> None:
     ],
 )
 def test_an_answer_about_errors_is_an_answer(text: str) -> None:
-    answer = read_answer(text, "o/r", is_error=False)
+    answer = read(text)
     assert answer == Answer(source="deepwiki", passages=answer.passages, url="https://deepwiki.com/o/r")
     assert answer.passages[0].text == text
 
@@ -105,4 +110,4 @@ def test_an_answer_about_errors_is_an_answer(text: str) -> None:
 def test_what_stands_before_the_navigation_is_kept(text: str) -> None:
     body = f"Start\n{text}\nend."
     end = "\n\nWiki pages you might want to explore:\n- [a](b)\n\nView this search on DeepWiki: https://deepwiki.com/search/x_1\n"
-    assert read_answer(body + end, "o/r", is_error=False) == read_answer(body, "o/r", is_error=False)
+    assert read(body + end) == read(body)

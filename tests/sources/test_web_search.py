@@ -137,7 +137,6 @@ def test_auto_takes_what_is_configured() -> None:
             {"provider": "brave", "api_key": "a\nb"},
             "brave: the API key has characters that no header can carry",
         ),
-        ({"provider": "searxng", "url": "ftp://a"}, "web_search.url: the address is neither http nor https"),
     ],
 )
 def test_what_was_never_configured_is_no_fault(options: dict[str, Any], reason: str) -> None:
