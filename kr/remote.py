@@ -8,7 +8,6 @@ goes to the server that was named, and nowhere else.
 import json
 import logging
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +18,6 @@ import httpx2
 from pydantic import TypeAdapter, ValidationError
 
 from kr.app import App
-from kr.cancellation import sleep
 from kr.errors import ConfigError, KrError, SourceTimeout, UnknownEntry
 from kr.models import Envelope, Problem, Writer, failure
 from kr.requests import Mode
@@ -39,12 +37,9 @@ Value = dict[str, Any]
 _CONNECT_SECONDS = 3.0
 _MARGIN_SECONDS = 15.0
 """That a research has beyond its own deadline."""
-_TRIES = 3
-_LONGEST_PAUSE = 5.0
 _ROWS = 1000
 """At most, of a list that the server gives."""
-_BUSY = (429, 503)
-_GONE = (*_BUSY, 500, 502, 504)
+_GONE = (429, 500, 502, 503, 504)
 _NO_SUCH_PATH = "Not Found"
 """What a server says of a path that it does not have; of an entry that it does not have it says more."""
 
@@ -87,7 +82,7 @@ class SharedServer:
         given = {name: value for name, value in query.items() if value is not None}
         method = "GET" if content is None else "POST"
         request = httpx2.Request(method, f"{self.url}{path}", params=given, content=content, headers=headers)
-        reply = self._send(request, time.monotonic() + seconds)
+        reply = self._exchange(request, seconds)
         try:
             value = reply.json()
         except (ValueError, RecursionError):
@@ -109,17 +104,6 @@ class SharedServer:
     def _is_no_kr(self, path: str) -> NoReturn:
         why = f"{self.url} is no `kr serve` of this version: its answer to {path} is another one"
         raise ConfigError(f"KR_SERVER: {why}; name another one, or unset it")
-
-    def _send(self, request: httpx2.Request, end: float) -> httpx2.Response:
-        """Send a request, again where the server is busy, until ``end`` (of ``time.monotonic``)."""
-        for _ in range(_TRIES - 1):
-            reply = self._exchange(request, end - time.monotonic())
-            after = reply.headers.get("Retry-After", "")
-            pause = min(float(after) if after.isdecimal() else 1.0, _LONGEST_PAUSE)
-            if reply.status_code not in _BUSY or time.monotonic() + pause >= end:
-                return reply
-            sleep(pause)
-        return self._exchange(request, end - time.monotonic())
 
     def _exchange(self, request: httpx2.Request, seconds: float) -> httpx2.Response:
         async def exchange() -> httpx2.Response:

@@ -35,8 +35,7 @@ PROBLEM = "application/problem+json"
 MAX_BODY = LIMIT
 SIGN_IN = "/sign-in"
 COOKIE = "kr_session"
-USE_SECONDS = 30 * 24 * 60 * 60
-REVIEW_SECONDS = 12 * 60 * 60
+SESSION_SECONDS = 12 * 60 * 60
 
 _HEALTH = "/healthz"
 _HUNG_UP = 499
@@ -94,8 +93,7 @@ class Sessions:
         if secret is None or not hmac.compare_digest(token.encode(), secret.encode()):
             return None
         session_id = secrets.token_urlsafe(32)
-        seconds = USE_SECONDS if reviewer is None else REVIEW_SECONDS
-        self._sessions[session_id] = Session(time.time() + seconds, reviewer)
+        self._sessions[session_id] = Session(time.time() + SESSION_SECONDS, reviewer)
         return session_id
 
     def sign_out(self, session_id: str | None) -> None:
@@ -166,7 +164,7 @@ class Access:
         if is_open or self._is_authorized(headers):
             return None
         if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
-            return RedirectResponse(f"{SIGN_IN}?next={quote(path)}", status_code=303)
+            return RedirectResponse(SIGN_IN, status_code=303)
         challenge = {"WWW-Authenticate": 'Bearer realm="kr"'}
         return problem(401, "the server wants its token", challenge)
 

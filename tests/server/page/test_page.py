@@ -228,13 +228,13 @@ def test_outside_loopback_a_person_signs_in_with_the_token(tmp_path: Path) -> No
         client, html_wanted = closed.client, {"accept": "text/html"}
         assert client.get("/entries").status_code == 401  # a program is told so
         sent = client.get("/entries", headers=html_wanted)
-        assert (sent.status_code, sent.headers["location"]) == (303, "/sign-in?next=/entries")
+        assert (sent.status_code, sent.headers["location"]) == (303, "/sign-in")
         form = one(soup(closed, sent.headers["location"]), "form")
         wrong = post(closed, form, token="guessed-guessed-guessed")
         assert (wrong.status_code, "That is not the token" in wrong.text) == (403, True)
         assert client.get("/entries").status_code == 401
         right = post(closed, form, token=TOKEN)
-        assert (right.status_code, right.headers["location"]) == (303, "/entries")
+        assert (right.status_code, right.headers["location"]) == (303, "/")
         cookie = right.headers["set-cookie"].lower()
         assert "httponly" in cookie
         assert "samesite=strict" in cookie
@@ -248,12 +248,3 @@ def test_outside_loopback_a_person_signs_in_with_the_token(tmp_path: Path) -> No
         )
         assert client.get("/entries", headers=html_wanted).status_code == 303
         assert client.get("/v1/stats", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
-
-
-@pytest.mark.parametrize(
-    "address", ["https://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)"]
-)
-def test_signing_in_leads_nowhere_else(tmp_path: Path, address: str) -> None:
-    with site(tmp_path, token=TOKEN) as closed:
-        form = one(soup(closed, f"/sign-in?next={address}"), "form")
-        assert post(closed, form, token=TOKEN, next=address).headers["location"] == "/"
