@@ -102,7 +102,9 @@ def _known(name: str) -> str | None:
     """Return the key of a name in the table."""
     squashed = _squashed(name)
     exact, prefixes = _index()
-    return exact.get(squashed) or next((key for prefix, key in prefixes if squashed.startswith(prefix)), None)
+    if squashed in exact or not squashed.startswith(tuple(prefixes)):
+        return exact.get(squashed)
+    return next(key for prefix, key in prefixes.items() if squashed.startswith(prefix))
 
 
 def _of_package(name: str) -> str:
@@ -144,8 +146,8 @@ def _rows() -> dict[str, list[str]]:
 
 
 @cache
-def _index() -> tuple[dict[str, str], list[tuple[str, str]]]:
+def _index() -> tuple[dict[str, str], dict[str, str]]:
     """Return the keys by name, and by what stands before the ``*`` of a name: a longer one before a shorter."""
     pairs = [(_squashed(name), key) for key, row in _rows().items() for name in row]
     prefixes = sorted(((name[:-1], key) for name, key in pairs if name[-1] == "*"), reverse=True)
-    return {name: key for name, key in pairs if name[-1] != "*"}, prefixes
+    return {name: key for name, key in pairs if name[-1] != "*"}, dict(prefixes)

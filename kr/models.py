@@ -129,7 +129,7 @@ class Entry:
 
     @property
     def is_installed_excerpt(self) -> bool:
-        """Whether kr took the text from installed documentation alone, which is fresh for a day."""
+        """Whether kr took the text from installed documentation or a folder alone, which is fresh for a day."""
         return self.origin == "excerpt" and self.fresh_until is not None
 
 
@@ -172,7 +172,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Related:
-    """A live entry that may answer. ``score`` orders and is no probability; ``note`` says why somebody called it wrong."""
+    """A live entry that may answer. ``score`` orders and is no probability; ``note`` says why somebody called it wrong, or of which other version it is."""
 
     id: str
     framework_version: str

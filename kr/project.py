@@ -1,7 +1,6 @@
 """``kr versions`` and ``kr warm``: what a project uses, compared with the cache; asking about what the cache lacks."""
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -84,8 +83,8 @@ def needs(
 ) -> list[Row]:
     """List the direct dependencies, or ``names``, with what the cache holds for each: ``{framework, version, fresh, stale, state}``.
 
-    ``fresh`` and ``stale`` count entries that have a report. Those without any come first, then the stale, then the fresh; among these
-    what has a usual name, then what has most packages, and tools of development last.
+    ``fresh`` and ``stale`` count entries. Those without any come first, then the stale, then the fresh; among these
+    what has a usual name, and tools of development last.
     """
     dependencies = find_dependencies(project, environ)
     for warning in dependencies.warnings:
@@ -100,9 +99,7 @@ def needs(
     for entry in entries:
         names_of = [entry.framework, *(one.framework for one in fitting(used, entry.framework))]
         need = next((wanted[name] for name in map(fold, names_of) if name in wanted), None)
-        # Without a text a look-up would find nothing to serve, and remove it.
-        is_lost = entry.sha256 is None and not store.files.read(entry.path)
-        if need is not None and entry.origin != "placeholder" and not is_lost:
+        if need is not None and entry.origin != "placeholder":
             is_fresh = judge(entry, need["version"], config, now).status == "fresh"
             need["fresh" if is_fresh else "stale"] += 1
     for need in wanted.values():
@@ -111,13 +108,11 @@ def needs(
 
 
 def _by_importance(used: Sequence[Dependency]) -> list[tuple[str, str]]:
-    tools = {d.framework for d in used if d.dev}
-    packages = Counter(d.framework for d in used)
+    tools = {one.framework for one in used if one.dev}
 
-    def rank(one: Dependency) -> tuple[bool, bool, int, str, bool]:
-        is_unusual = not is_usual_name(one.framework)
-        name = one.framework.casefold()
-        return one.framework in tools, is_unusual, -packages[one.framework], name, one.version == UNKNOWN
+    def rank(one: Dependency) -> tuple[bool, bool, str, bool]:
+        name = one.framework
+        return name in tools, not is_usual_name(name), name.casefold(), one.version == UNKNOWN
 
     return [(one.framework, one.version) for one in sorted(used, key=rank)]
 
@@ -149,27 +144,26 @@ def research_needs(
     """
     empty = {"entry_id": None, "report_path": None, "note": None}
     lacking = [need for need in found if need["state"] != "fresh"]
-    asked = lacking[:limit]
+    number_asked = len(lacking[:limit])
     left, in_vain, rows = max_calls, 0, []
     for number, need in enumerate(lacking, 1):
-        causes = (number > len(asked), left == 0, in_vain >= _GIVE_UP_AFTER)
+        causes = (number > number_asked, left == 0, in_vain >= _GIVE_UP_AFTER)
         if any(causes):
-            why = _WHY_SKIPPED[causes.index(True)]
-            rows.append({**need, "status": "skipped", **empty, "note": why})
+            rows.append({**need, "status": "skipped", **empty, "note": _WHY_SKIPPED[causes.index(True)]})
             continue
         framework, version = need["framework"], need["version"]
-        tell(f"[{number}/{len(asked)}] {framework} {version}")
+        tell(f"[{number}/{number_asked}] {framework} {version}")
         about = {"framework": framework, "framework_version": version, "topic": TOPIC, "tags": _TAGS}
         question = _QUESTION.format(framework=framework)
         envelope = ask({**about, "question": question, "session_id": session_id, "max_calls": left})
         results, notes = envelope.results, [problem.message for problem in envelope.errors]
         row = {**need, "status": envelope.status, **empty}
-        is_answered = False
+        in_vain += 1
         if results is not None:
             left = results.budget_remaining
-            is_answered = results.cache_hit or any(it.status == "success" for it in results.sources_consulted)
             row |= {"entry_id": results.cache_entry_id, "report_path": results.report_path}
             notes += results.degradation_notes
-        in_vain = 0 if is_answered else in_vain + 1
+            if results.cache_hit or any(it.status == "success" for it in results.sources_consulted):
+                in_vain = 0
         rows.append({**row, "note": "; ".join(notes) or None})
     return rows + [{**need, "status": "fresh", **empty} for need in found if need["state"] == "fresh"]

@@ -6,12 +6,12 @@ doctor and the page read them.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from urllib.parse import quote as percent_encoded
 
-from kr.models import PLACEHOLDER_MARK, Confidence, Query, ReportKind
+from kr.models import PLACEHOLDER_MARK, Confidence, ReportKind
 from kr.text import one_line, strip_invisible
 from kr.text import sections as split_sections
 from kr.times import parse_time
@@ -89,10 +89,6 @@ INSTALLED_DOCS_LAST = timedelta(days=1)
 """How long an answer from the installed documentation alone is fresh."""
 
 _INSTALLED = "(via local_docs)"
-_OWN_NOTES = "Notes on this copy:"
-_OLD_CONFIDENCE = re.compile(r"^- Confidence: (?:high|medium|low)\b[^\n]*\n?", re.MULTILINE)
-_LONGEST_CARRIED = 64_000
-"""Characters: quoted and escaped they stay under 256 KiB."""
 
 
 def origin_of(text: str) -> ReportKind:
@@ -135,56 +131,6 @@ def fresh_until(origin: ReportKind, researched_at: str | None) -> datetime | Non
         return None
     began = parse_time(researched_at or "")
     return began + INSTALLED_DOCS_LAST if began is not None else None
-
-
-# --- a stale report that stands in where nothing better was found (F1, step 6.3)
-
-
-def carried_over(old: str, query: Query, today: date, notes: Sequence[str]) -> str:
-    """Return the report of ``query`` whose body is the ``old`` report (F1, step 6.3); ``notes`` are safe lines.
-
-    It keeps version, date and sources of when it was researched; what was carried over before comes back as it is. A report
-    that does not follow the template is quoted whole. It takes at most 256 KiB in UTF-8.
-    """
-    old = strip_invisible(old)[:_LONGEST_CARRIED]
-    parsed = parse_report(old)
-    if parsed and origin_of(old) == "baseline":
-        return old
-    report = parsed or _quoted_whole(old)
-    version, when = report.header["Version"], report.header["Research Date"]
-    researched = "at an unknown date" if when == "unknown" else f"on {when}"
-    asked = plain_line(query.framework_version, 100)
-    own_notes = [
-        "Confidence: low, since no source answered and an older report stands in.",
-        f"The text was researched {researched} for version {version}; on {today} version {asked} was asked for.",
-        *notes,
-    ]
-    listed = "\n".join(f"- {note}" for note in own_notes)
-    older = _OLD_CONFIDENCE.sub("", report.sections[CAVEATS]).strip("\n")
-    sections = {
-        **report.sections,
-        SUMMARY: f"{STALE_MARK}\n\n{report.sections[SUMMARY]}",
-        CAVEATS: f"{_OWN_NOTES}\n\n{listed}\n\n{older}".strip("\n"),
-    }
-    header = {**report.header, "Framework": plain_line(query.framework), "Confidence": "low"}
-    title = title_of(query.framework, query.topic)
-    return render_report(ParsedReport(title=title, header=header, sections=sections))
-
-
-def _quoted_whole(old: str) -> ParsedReport:
-    sections = {
-        SUMMARY: "The earlier report does not follow the template; it is quoted whole under Details.",
-        DETAILS: f"From the earlier report:\n\n{render(split(old.replace(STALE_MARK, '')))}",
-        CODE: "Code of the earlier report stands in its place under Details.",
-        CAVEATS: "",
-        ATTRIBUTION: "No source answered; sources of the earlier report stand in its text under Details.",
-    }
-    header = {
-        **dict.fromkeys(HEADER, "unknown"),
-        "Research Date": read_date(old) or "unknown",
-        "Sources": "none",
-    }
-    return ParsedReport(title="", header=header, sections=sections)
 
 
 # --- untrusted text

@@ -1,15 +1,13 @@
-"""PostgreSQL beside SQLite: a crowd on four folders, a server that is killed under it, look-ups, and a move there and back.
+"""PostgreSQL beside SQLite: a crowd on four folders, a server that is killed under it, and look-ups.
 
 Starts a PostgreSQL of its own, with fsync on. ``load`` is the crowd on both databases, ``kill`` the crowd while the server is killed
-five times, early enough to see who goes on, ``looks`` a resident hit and candidates at 2,000 entries, ``move`` 200 entries and 100,000
-archived ones to PostgreSQL and back. What was acknowledged and is not there, a story that overspent, a limit that was passed or not
-reached, a question that was researched twice, a kill too few, or a process that did nothing more after the last kill ends with
-status 1.
+five times, early enough to see who goes on, ``looks`` a resident hit and candidates at 2,000 entries. What was acknowledged and is not
+there, a story that overspent, a limit that was passed or not reached, a question that was researched twice, a kill too few, or a process
+that did nothing more after the last kill ends with status 1.
 """
 
 import argparse
 import contextlib
-import hashlib
 import json
 import logging
 import multiprocessing
@@ -28,13 +26,13 @@ from typing import Any
 
 from kr.errors import KrError
 from kr.models import Entry
-from kr.store import backup, entries, ledger, saving
+from kr.store import entries, ledger, saving
 from kr.store.engine import Store
 from kr.times import to_text
-from kr.transfer.export_yaml import export_yaml
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.postgresql import Databases, Server, started
 from tests.support.program import Project, request
+from tests.support.stores import call
 
 STORIES, CALLS, LIMIT, QUESTIONS, KILLS = 20, 3, 200, 4, 5
 KNOWN, FILLING = 50, 140
@@ -114,16 +112,8 @@ def step(store: Store, app: Any, number: int, chance: random.Random, told: Ackno
             lambda tx: ledger.reserve(tx, "load", story, limit=CALLS, owner=str(number), now=now), scope=None
         )
         if held is not None:
-            call = {
-                "request_id": None,
-                "at": to_text(now),
-                "source": "x",
-                "outcome": "success",
-                "session_id": "load",
-                "story_key": story,
-                "charged": True,
-            }
-            store.change(lambda tx: ledger.record_call(tx, held, call), scope=None)
+            made = call(at=to_text(now), session_id="load", story_key=story, charged=True)
+            store.change(lambda tx: ledger.record_call(tx, held, made), scope=None)
             told["charged"][story] += 1
     else:
         store.change(lambda tx: tx.note("counter", str(int(tx.fact("counter") or 0) + 1)), scope="counter")
@@ -253,41 +243,6 @@ def looks(folder: Path, url: str | None) -> bool:
     return url is None or (hit <= 8 and offer <= 20)
 
 
-def exported(store: Store) -> str:
-    """Return the digest of both exported files."""
-    files = [Path(it) for it in export_yaml(store, store.folder)["files"]]
-    return hashlib.sha256(b"".join(it.read_bytes() for it in files)).hexdigest()
-
-
-def move(folder: Path, url: str) -> bool:
-    """Copy a knowledge base to PostgreSQL and back; compare the exports."""
-    old = Store(None, folder / "old")
-    for number in range(210):
-        saving.save(old, draft(f"topic {number}"), text_of(f"topic {number}"), datetime.now(UTC))
-    with old.write() as tx:
-        names = [
-            row["name"]
-            for row in tx.rows("PRAGMA table_info(archived_entries)")
-            if row["name"] != "archive_id"
-        ]
-        listed = ", ".join(names)
-        every = f"SELECT {listed} FROM archived_entries LIMIT 1"  # noqa: S608 - its own columns
-        tx.execute(
-            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 99990) "  # noqa: S608
-            f"INSERT INTO archived_entries ({listed}) SELECT one.* FROM ({every}) AS one, n"
-        )
-    there, back = Store(url, folder / "there"), Store(f"sqlite:///{folder}/back.db", folder / "back")
-    for source, target in ((old, there), (there, back)):
-        start = time.perf_counter()
-        rows = backup.copy(source, target).rows
-        print(
-            f"  {sum(rows.values())} rows in {time.perf_counter() - start:.1f} s to {target.location.partition(':')[0]}"
-        )
-    digests = {exported(store) for store in (old, there, back)}
-    print(f"  exports {'are the same' if len(digests) == 1 else 'DIFFER'}")
-    return len(digests) == 1
-
-
 def steps(what: str, given: argparse.Namespace, server: Server, folder: Path) -> Iterator[bool]:
     databases = Databases(server.url)
     with databases.one() as url:
@@ -298,20 +253,17 @@ def steps(what: str, given: argparse.Namespace, server: Server, folder: Path) ->
         elif what == "kill":
             print(f"kill: {given.processes} processes, {given.seconds} s, the server is killed {KILLS} times")
             yield crowd(folder, url, given.processes, given.seconds, server)
-        elif what == "looks":
+        else:
             for name, it in (("SQLite", None), ("PostgreSQL", url)):
                 print(f"looks: {name}")
                 yield looks(folder / name, it)
-        else:
-            print("move: 200 entries and 100,000 archived, to PostgreSQL and back")
-            yield move(folder, url)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", nargs="*", choices=["load", "kill", "looks", "move", []], default=[])
+    parser.add_argument("what", nargs="*", choices=["load", "kill", "looks", []], default=[])
     parser.add_argument("--processes", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=30.0)
     given = parser.parse_args()
@@ -320,7 +272,7 @@ def main() -> int:
         if server is None:
             print("there are no binaries of PostgreSQL", file=sys.stderr)
             return 1
-        for what in given.what or ["load", "kill", "looks", "move"]:
+        for what in given.what or ["load", "kill", "looks"]:
             with tempfile.TemporaryDirectory() as folder:
                 for went_well in steps(what, given, server, Path(folder)):
                     is_well = is_well and went_well

@@ -6,10 +6,8 @@ miss asks a server on loopback. --files lists the files; --limits ends with stat
 """
 
 import argparse
-import importlib
 import json
 import os
-import pkgutil
 import subprocess
 import sys
 import tempfile
@@ -26,6 +24,7 @@ from typing import Any
 import kr
 from kr.cli.main import main as command_line
 from kr.server.mcp import CALLS
+from tests.support.forked import import_everything
 from tests.support.mcp_servers import context7_server
 from tests.support.program import Project, request
 
@@ -79,12 +78,6 @@ class Profile:
 
     def counted(self) -> list[str]:
         return sorted(file for file in self.files if file not in LEAVES)
-
-
-def import_everything() -> None:
-    for module in pkgutil.walk_packages(kr.__path__, "kr."):
-        if module.name != "kr.__main__":
-            importlib.import_module(module.name)
 
 
 def by_command(document: dict[str, Any], *arguments: str) -> None:

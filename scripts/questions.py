@@ -26,7 +26,6 @@ from kr.sources.local_docs import LocalDocs
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 FILES = {"usual": DATA / "installed-questions.yaml", "natural": DATA / "natural-questions.yaml"}
-SHARES = (0.25, 0.4, 0.5, 0.6, 0.67, 0.75, 0.8, RARE_SHARE, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,21 +124,6 @@ def table(found: Sequence[Row]) -> Iterator[str]:
                 yield f"| {ecosystem} | {kind} | {len(own)} | {shares} | {among:.2f} | {refused} | {tokens} |"
 
 
-def curve(found: Sequence[Row]) -> Iterator[str]:
-    """Yield, for each share of words that are taken to be rare ones, what is refused, and what whole answers are left."""
-    yield "| rare words | foreign ones refused | answerable ones refused | all of it, Python | all of it, npm |"
-    yield "|---:|---:|---:|---:|---:|"
-    own = [row for row in found if not row.is_foreign]
-    foreign = [row for row in found if row.is_foreign]
-    for share in SHARES:
-        counts = [f"{sum(row.rarest > share for row in rows)} of {len(rows)}" for rows in (foreign, own)]
-        for ecosystem in ("python", "npm"):
-            of_it = [row for row in own if row.ecosystem == ecosystem]
-            whole = sum(row.grade == "all" and row.rarest <= share for row in of_it)
-            counts.append(f"{whole / (len(of_it) or 1):.3f}")
-        yield f"| {share:.2f} | {' | '.join(counts)} |"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/questions", description=__doc__)
     parser.add_argument("folder", type=Path, help="a folder with .venv and node_modules")
@@ -151,7 +135,7 @@ def main() -> None:
         folder, cache = arguments.folder.resolve(), (arguments.cache or Path(temporary)).resolve()
         environ = {"VIRTUAL_ENV": str(folder / ".venv"), "XDG_CACHE_HOME": str(cache)}
         found = list(rows(LocalDocs((folder,), environ), arguments.framework, made))
-    print("\n".join([*table(found), "", *curve(found), ""]))
+    print("\n".join([*table(found), ""]))
     times, (slowest, most) = [row.milliseconds for row in found], max(made.items(), key=lambda one: one[1])
     print(
         f"of the processor, to make an index: median {median(made.values()):.1f} s, most {most:.1f} s ({slowest})"

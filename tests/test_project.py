@@ -60,18 +60,6 @@ def test_what_is_lacking_comes_first(project: Project) -> None:
         assert states(app.warm())["vue"] == "stale"
 
 
-def test_an_entry_whose_text_is_lost_is_nothing(project: Project, context7: StandIn) -> None:
-    with project.app() as app:
-        for framework in ("vue", "next"):
-            save(app, project, framework, framework_version={"vue": "3", "next": "15"}[framework])
-        (project.base / app.catalog.entry("vue-a-topic")["path"]).unlink()
-        project.sql("UPDATE entries SET sha256 = NULL WHERE id = 'vue-a-topic'")
-        assert states(app.warm()) == {"vue": "missing", "vue-easytable": "missing", "next": "fresh"}
-        assert states(warm_up(app)[0], "status")["vue"] == "success"
-        assert states(app.warm())["vue"] == "fresh"
-    assert context7.calls()
-
-
 def test_what_is_lacking_is_researched_once(project: Project, context7: StandIn) -> None:
     with project.app() as app:
         save(app, project, "next", framework_version="15")

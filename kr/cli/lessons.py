@@ -14,7 +14,7 @@ import click
 from kr.cli import common
 from kr.cli.readable import problem_lines
 from kr.errors import KrError
-from kr.lessons.hooks import ASK_FOR_LESSONS, DEFAULT_PHASE, LOOKED_AT, Failure, Start, read_hook
+from kr.lessons.hooks import ASK_FOR_LESSONS, DEFAULT_PHASE, Failure, Start, read_hook
 from kr.models import PHASES
 from kr.schemas import inject_request, record_request
 
@@ -236,14 +236,14 @@ PostToolUseFailure and SubagentStop:
 def hook(ctx: click.Context, /, phase: str | None, story_key: str) -> None:
     """Answer a Claude Code hook whose JSON comes on standard input. It fails open: the exit status is 0 whatever happens.
 
-    SessionStart and SubagentStart get the lessons of the agent's phase, those first that fit its task;
+    SessionStart and SubagentStart get the lessons of the agent's phase;
     PostToolUseFailure and SubagentStop are recorded; an agent that returns a failure without lessons is asked once
     what it learned. An agent's phase follows from its type (dev, review, e2e, story), else from --phase or KR_PHASE, else it is
     dev-execution. The project is that of the event's cwd.
     """
     try:
-        data = json.loads(b"" if sys.stdin is None else sys.stdin.buffer.read())
-        event = read_hook(data, _tail)
+        data = _read_event()
+        event = read_hook(data)
         if event is None:
             return
         cwd = data.get("cwd")  # the hook itself may be started elsewhere
@@ -266,12 +266,22 @@ def hook(ctx: click.Context, /, phase: str | None, story_key: str) -> None:
         _tell(str(error))
 
 
+def _read_event() -> dict[str, Any]:
+    try:
+        data = json.loads(b"" if sys.stdin is None else sys.stdin.buffer.read())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"standard input is no JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise ValueError("standard input is no JSON object")  # noqa: TRY004 - like one that is broken
+    return data
+
+
 def _tell(problem: str) -> None:
     click.echo(f"kr hook: {problem}", err=True)
 
 
 def _give(app: "App", event: Start, phase: str, identity: dict[str, str]) -> dict[str, Any] | None:
-    task = {"phase": phase, "query": event.query, "files": list(event.files)}
+    task = {"phase": phase, "query": event.query}
     envelope = app.research.inject({**identity, "lessons_inject": task})
     for problem in envelope.errors:
         _tell(problem.message)
@@ -282,8 +292,7 @@ def _give(app: "App", event: Start, phase: str, identity: dict[str, str]) -> dic
 
 def _record(app: "App", event: Failure, phase: str, identity: dict[str, str]) -> dict[str, Any] | None:
     """Record what a failure teaches. Who reports one without a lesson is asked for its words first, once."""
-    from kr.lessons.events import read_return  # heavy
-    from kr.lessons.record import evident_events  # heavy
+    from kr.lessons.record import evident_events, read_return  # heavy
 
     returned = event.agent_return
     events = evident_events(phase, read_return(returned), app.settings)
@@ -296,18 +305,3 @@ def _record(app: "App", event: Failure, phase: str, identity: dict[str, str]) ->
         for problem in app.record_lessons(json.dumps(request).encode(), **_HOOK_WAITS).errors:
             _tell(problem.message)
     return None
-
-
-def _tail(path: str) -> str:
-    """Read the end of a transcript. A pipe or a device would keep the agent waiting: it is refused.
-
-    A session that starts names a transcript that only its first message writes.
-    """
-    file = Path(path)
-    if not file.exists():
-        return ""
-    if not file.is_file():
-        raise OSError(f"{path} is not a regular file")
-    with file.open("rb") as stream:
-        stream.seek(max(file.stat().st_size - LOOKED_AT, 0))
-        return stream.read(LOOKED_AT).decode(errors="replace")

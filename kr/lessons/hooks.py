@@ -3,20 +3,18 @@
 Agents are careless: what is odd in a hook's JSON means that there is nothing to do; nothing here raises.
 """
 
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from kr.errors import InvalidRequest
-from kr.lessons.events import Fault, as_mapping, text_of
 from kr.requests import read_document
 
 LOOKED_AT = 256 * 1024
-"""Characters at the end of a message or a transcript that are looked at."""
+"""Characters at the end of a message that are looked at."""
 DEFAULT_PHASE = "dev-execution"
 """The phase of whoever says nothing of one: a main session, ``general-purpose``, ``Explore``."""
 ASK_FOR_LESSONS = (
@@ -32,8 +30,9 @@ _PHASE_WORDS = {
     "dev-execution": "devs?|develop(?:ers?|ment|ing)?|cod(?:er|ers|ing)|implement(?:er|or|ation|ing)?|engineer(?:s|ing)?"
     "|programm(?:er|ers|ing)|fix(?:er|ing)?|refactor(?:er|ing)?",
 }
-_CHANGING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
-_OWN_TOOLS = _CHANGING | {"Read", "Glob", "Grep", "LS", "TodoWrite", "Task", "Agent", "WebFetch", "WebSearch"}
+_OWN_TOOLS = frozenset(
+    "Edit MultiEdit Write NotebookEdit Read Glob Grep LS TodoWrite Task Agent WebFetch WebSearch".split()
+)
 _MOST_DOCUMENTS = 8
 _MOST_TRIES = 50
 # What an agent mends in its next step and nobody else need know: a slip of the pen, formatting, an unused import, a wrong path.
@@ -60,7 +59,6 @@ class Start:
     phase: str | None
     session_id: str
     query: str = ""
-    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,16 +74,12 @@ class Failure:
     may_ask: bool = False
 
 
-def read_hook(data: object, read_transcript: Callable[[str], str]) -> Start | Failure | None:
-    """Say what to do about a hook's input; ``None`` when there is nothing. ``read_transcript`` gives the end of a transcript."""
-    data = as_mapping(data)
+def read_hook(data: Mapping[str, Any]) -> Start | Failure | None:
+    """Say what to do about a hook's input; ``None`` when there is nothing."""
     phase, session = phase_of(_text(data, "agent_type")), _text(data, "session_id") or "hook"
     match event := _text(data, "hook_event_name"):
         case "SessionStart" | "SubagentStart":
-            path = _text(data, "transcript_path")
-            said, files = task_of(read_transcript(path)) if path else ("", ())
-            query = _text(data, "prompt") or said
-            return Start(event=event, phase=phase, session_id=session, query=query, files=files)
+            return Start(event=event, phase=phase, session_id=session, query=_text(data, "prompt"))
         case "PostToolUseFailure" if error := teaching_part(data):
             failed = {"status": "failure", "errors": [{"message": error}]}
             return Failure(phase=phase, session_id=session, agent_return=failed)
@@ -99,11 +93,12 @@ def teaching_part(data: Mapping[str, Any]) -> str:
     """Return what of a tool's error may teach others: without the agent's slips, and only what makes a lesson."""
     if str(data.get("is_interrupt")).lower() == "true" or _text(data, "tool_name") in _OWN_TOOLS:
         return ""
+    from kr.lessons.record import text_of  # heavy
     from kr.lessons.remedies import word_fault  # heavy
 
     error = re.sub(r"^Exit code -?\d+\n?", "", _text(data, "error"))
     rest = "\n".join(line for line in text_of(error).splitlines() if not _SLIP.search(line))
-    worded = word_fault(Fault(message=rest)) if len(rest.split()) > 2 else None
+    worded = word_fault(rest) if len(rest.split()) > 2 else None
     # What the agent ran into may be anything: without a row of the table, only an exception or an error is one.
     is_error = worded and (worded.has_fix or re.search(r"(?i)error|exception|fatal|panic", worded.summary))
     return rest if is_error else ""
@@ -116,37 +111,6 @@ def phase_of(agent_type: str) -> str | None:
     if {"code-review", "story-creation"} <= set(found):
         return "story-review"
     return found[0] if found else None
-
-
-# --- transcripts ---
-
-
-def task_of(transcript: str) -> tuple[str, tuple[str, ...]]:
-    """Return what a transcript of JSON lines says of the task: the last prompt, and the files that were changed.
-
-    The prompt is what an agent is called with, or else what the user said last.
-    """
-    prompt = ""
-    files: dict[str, None] = {}
-    for role, part in _last_parts(transcript):
-        if given := as_mapping(part.get("input")):
-            prompt = prompt or _text(given, "prompt")
-            path = _text(given, "file_path") or _text(given, "notebook_path")
-            if path and part.get("name") in _CHANGING:
-                files[path] = None
-        elif role == "user" and not part.get("tool_use_id"):
-            prompt = prompt or _text(part, "text")
-    return prompt, tuple(files)
-
-
-def _last_parts(transcript: str) -> Iterator[tuple[object, Mapping[str, Any]]]:
-    """Yield the parts of all messages, each with who said it, those of the last message first."""
-    for line in reversed(transcript.splitlines()):
-        with suppress(ValueError, RecursionError):
-            message = as_mapping(as_mapping(json.loads(line)).get("message"))
-            content = message.get("content")
-            for part in content if isinstance(content, list) else [{"text": content}]:
-                yield message.get("role"), as_mapping(part)
 
 
 def _text(data: Mapping[str, Any], key: str) -> str:

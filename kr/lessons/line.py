@@ -7,8 +7,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
+from kr.guard import safe
 from kr.models import Lesson
+from kr.requests import bad, checked, decoded, loose_text, scalars, text
 from kr.text import columns, contraries, keywords, one_line
 
 HEADER = """\
@@ -174,6 +177,23 @@ def cut(text: str, limit: int) -> str:
     word = text[: size + 1].rpartition(" ")[0]
     kept = word if size - len(word) < 20 and word else text[:size]
     return f"{kept.rstrip(f'{_TRAILING_MARKS}(')}…" if kept else ""
+
+
+def read_words(value: object) -> dict[str, Any]:
+    """Read one lesson that was handed over, ``{symptom, fix, ref, tags}``, as ``{summary, ref, tags}``: both halves, without secrets.
+
+    Raises ``InvalidRequest`` with an error per bad half.
+    """
+    words = checked({"symptom": text, "fix": _fix, "ref": loose_text, "tags": scalars}, decoded(value))
+    summary = word_lesson(safe(words["symptom"][:LONGEST]), safe(words["fix"]), KEPT_COLUMNS)
+    return {"summary": summary, "ref": words["ref"], "tags": words["tags"]}
+
+
+def _fix(value: object) -> str:
+    fix = " ".join(text(value).split())
+    if (width := columns(fix)) > FIX_COLUMNS:
+        raise bad(f"is too long: {width} columns, at most {FIX_COLUMNS}; say what to do in one sentence")
+    return fix
 
 
 # --- duplicates ---

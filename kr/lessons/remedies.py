@@ -17,7 +17,6 @@ from pathlib import Path
 import yaml
 
 from kr.guard import may_match, required_texts
-from kr.lessons.events import Fault
 from kr.lessons.line import FIX_COLUMNS, SUMMARY_COLUMNS, cut, word_lesson
 from kr.requests import scalars
 from kr.text import columns, one_line
@@ -165,10 +164,10 @@ class Worded:
     has_fix: bool = False
 
 
-def word_fault(finding: Fault, own: Sequence[Remedy] = ()) -> Worded | None:
-    """Word the lesson of one error, issue or summary; ``None`` where it teaches nothing. ``own`` are users' remedies."""
-    message = _ESCAPES.sub("", finding.message).replace("\r\n", "\n")
-    fix = one_line(finding.fix)
+def word_fault(message: str, fix: str = "", own: Sequence[Remedy] = ()) -> Worded | None:
+    """Word the lesson of one error, issue or summary; ``None`` where it teaches nothing. ``fix`` is its author's, ``own`` are users' remedies."""
+    message = _ESCAPES.sub("", message).replace("\r\n", "\n")
+    fix = one_line(fix)
     is_short = message.count("\n") < _MOST_REMARK_LINES and " " in message.strip()
     is_said = is_short and not _TOOL_OUTPUT.search(message)  # by somebody, not by a tool
     sentences = _sentences(message) if is_said else []

@@ -9,8 +9,7 @@ from typing import Any
 from kr.errors import KrError, UnknownEntry
 from kr.guard import safe
 from kr.lessons.file import COUNTS, LessonsFile, LessonsFileError, judged, make_row, read_bytes, view
-from kr.lessons.line import KEPT_COLUMNS, format_line, lesson_keywords, parse_lines
-from kr.lessons.record import read_words
+from kr.lessons.line import KEPT_COLUMNS, format_line, lesson_keywords, parse_lines, read_words
 from kr.store import lessons as lesson_rows
 from kr.store.engine import LESSONS
 from kr.store.lessons import LessonMark, LessonRow
@@ -79,7 +78,7 @@ class Lessons:
     def edit(
         self, lesson_id: str, symptom: str, fix: str | None = None, *, by_person: bool
     ) -> dict[str, Any]:
-        """Word a lesson anew: a line of its own at the end of the file, which takes the place of the old one, its pin and its counts.
+        """Word a lesson anew: a line of its own at the end of the file, which takes the place of the old one, its marks and its counts.
 
         Without ``fix`` the symptom is the whole lesson. Raises ``UnknownEntry``, and ``KrError`` for a text that is no lesson's.
         """
@@ -90,7 +89,7 @@ class Lessons:
         with self._file.lock(), self._file.store.write(scope=LESSONS) as tx:
             if newer := old.superseded_by or next(iter(lesson_rows.states(tx, [row.id])), None):
                 raise KrError(f"it was worded so already: {newer}")
-            kept = {name: getattr(old, name) for name in (*COUNTS, "pinned_at")}
+            kept = {name: getattr(old, name) for name in (*COUNTS, "pinned_at", "retired_at")}
             self._file.write([row.lesson])
             lesson_rows.add(tx, [old, replace(row, **kept)], lesson_keywords)
             lesson_rows.supersede(tx, old.id, row.id)

@@ -9,8 +9,8 @@ import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 
 from kr.frameworks import framework_key, is_usual_name, packages_named
@@ -24,6 +24,7 @@ from kr.packages.model import (
     is_language_or_product,
     names_in,
     stamp,
+    upwards,
 )
 from kr.text import fold
 
@@ -47,13 +48,13 @@ class Dependencies:
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class _Project:
     """What was read of one folder, kept in this process as long as its files are as they were."""
 
-    folder: Folder
-    rows: tuple[Dependency, ...]
-    versions: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    def __init__(self, folder: Folder, rows: Iterable[Dependency]) -> None:
+        self.folder = folder
+        self.rows = tuple(islice(rows, MOST_DEPENDENCIES))
+        self._versions: dict[tuple[str, str], str | None] = {}
 
     def dependencies(self, member: str) -> Sequence[Dependency]:
         """Return all, or what the manifest in a member's folder states."""
@@ -63,10 +64,10 @@ class _Project:
 
     def version(self, framework: str, member: str) -> str | None:
         key = (framework, member)
-        if key not in self.versions:
+        if key not in self._versions:
             known = fitting(self.dependencies(member), framework)
-            self.versions[key] = known[0].version if known else None
-        return self.versions[key]
+            self._versions[key] = known[0].version if known else None
+        return self._versions[key]
 
 
 _kept: dict[tuple[Path, str], _Project] = {}
@@ -85,23 +86,24 @@ def find_dependencies(folder: Path, environ: Mapping[str, str]) -> Dependencies:
     start = folder.resolve()
     kept: dict[tuple[str, str, str], Dependency] = {}
     warnings: list[str] = []
-    ups = list(_projects_above(start))
-    for places in [ups] if ups else ([place] for place in _projects_below(start)):
+    for places in [ups] if (ups := _projects_above(start)) else _projects_below(start):
         given: set[str] = set()
         for project, member in _projects(places, environ):
-
-            def shown(file: str, root: Path = project.folder.root) -> str:
-                return file if posixpath.isabs(file) else Path(os.path.relpath(root / file, start)).as_posix()
-
             rows = [row for row in project.dependencies(member) if row.ecosystem not in given]
             for row in sorted(rows, key=lambda row: (not row.direct, row.dev)):
-                kept.setdefault((row.ecosystem, row.package, row.version), replace(row, file=shown(row.file)))
+                file = _shown(project.folder.root, row.file, start)
+                kept.setdefault((row.ecosystem, row.package, row.version), replace(row, file=file))
             # What a workspace gives stands for what its member states itself.
             given |= {row.ecosystem for row in rows}
-            told = (one.partition(": ") for one in project.folder.warnings if not member)
-            warnings += [f"{shown(file)}: {why}" for file, _, why in told]
+            for file, _, why in (one.partition(": ") for one in project.folder.warnings if not member):
+                warnings.append(f"{_shown(project.folder.root, file, start)}: {why}")
     rows = sorted(kept.values(), key=lambda row: (not row.direct, row.framework.casefold(), row.package))
     return Dependencies(tuple(rows), tuple(warnings))
+
+
+def _shown(root: Path, file: str, start: Path) -> str:
+    """Name a file of a project as seen from a folder; what lies outside of the project has its whole path."""
+    return file if posixpath.isabs(file) else Path(os.path.relpath(root / file, start)).as_posix()
 
 
 def version_of(folder: Path, framework: str, environ: Mapping[str, str]) -> str | None:
@@ -116,8 +118,8 @@ def version_of(folder: Path, framework: str, environ: Mapping[str, str]) -> str 
     if version := _installed_version(folder, framework, environ):
         return version
     start = folder.resolve()
-    ups = list(_projects_above(start))
-    for places in [ups[at:] for at in range(len(ups))] if ups else ([it] for it in _projects_below(start)):
+    ups = _projects_above(start)
+    for places in [ups[at:] for at in range(len(ups))] or _projects_below(start):
         for project, member in _projects(places, environ):
             for warning in project.folder.warnings if not member else ():
                 logger.warning("%s", warning)
@@ -127,6 +129,7 @@ def version_of(folder: Path, framework: str, environ: Mapping[str, str]) -> str 
 
 
 def _installed_version(folder: Path, framework: str, environ: Mapping[str, str]) -> str | None:
+    """Return the version that is installed: of node's and Python's packages first that of the nearest manifest's kind."""
     name = framework.strip()
     environment = python_environment((folder,), environ)
     if framework_key(name) in _LANGUAGES:
@@ -134,10 +137,20 @@ def _installed_version(folder: Path, framework: str, environ: Mapping[str, str])
     if not name or ("/" in name and not name.startswith("@")):
         return None
     names = [name, *([] if is_language_or_product(name) else packages_named(name))]
-    if package := next(filter(None, (find_node_package(one, folder) for one in names)), None):
-        return package.version
-    found = next(filter(None, map(environment.find, names)), None)
-    return found[0] if found else None
+    node = (package.version for one in names if (package := find_node_package(one, folder)))
+    python = (found[0] for one in names if (found := environment.find(one)))
+    return next(chain(python, node) if _is_of_python(folder) else chain(node, python), None)
+
+
+def _is_of_python(folder: Path) -> bool:
+    """Tell whether the nearest folder upwards with a manifest of node or Python has one of Python alone."""
+    for place in upwards(folder.resolve()):
+        names = names_in(place)
+        if "package.json" in names:
+            return False
+        if any(name in {"pyproject.toml", "setup.cfg"} or "requirements" in name for name in names):
+            return True
+    return False
 
 
 def _projects(places: Sequence[Path], environ: Mapping[str, str]) -> Iterator[tuple[_Project, str]]:
@@ -161,38 +174,37 @@ def _project(place: Path, environ: Mapping[str, str]) -> _Project:
     if known and all(stamp(path) == was for path, was in known.folder.seen.items()):
         return known
     folder = Folder(place)
-    rows = checked(read_project(folder, environ))
     if len(_kept) >= _MOST_KEPT:
         _kept.clear()
-    _kept[key] = _Project(folder, tuple(islice(rows, MOST_DEPENDENCIES)))
+    _kept[key] = _Project(folder, checked(read_project(folder, environ)))
     return _kept[key]
 
 
-def _projects_above(start: Path) -> Iterator[Path]:
-    """Yield each folder with a manifest upwards, this one first, up to the repository's root.
+def _projects_above(start: Path) -> list[Path]:
+    """Return each folder with a manifest upwards, this one first, up to the repository's root.
 
     Without a repository it ends below the home folder, and after ``_MAX_HEIGHT`` levels.
     """
     from kr.packages.manifests import is_project  # heavy
 
-    home = os.path.expanduser("~")  # noqa: PTH111 -- where there is none it stays
+    home, found = os.path.expanduser("~"), []  # noqa: PTH111 -- where there is none it stays
     for place in (start, *start.parents)[:_MAX_HEIGHT]:
         if place != start and (str(place) == home or place == place.parent):
-            return
-        if is_project(place):
-            yield place
+            break
+        found += [place] if is_project(place) else []
         if (place / ".git").exists():
-            return
+            break
+    return found
 
 
-def _projects_below(start: Path) -> list[Path]:
+def _projects_below(start: Path) -> list[list[Path]]:
     """Return the folders with a manifest, one and two levels down; what lies inside one of them is its own affair."""
     from kr.packages.manifests import is_project  # heavy
 
     found: list[Path] = []
     for place in _folders_in(start):
         found += [place] if is_project(place) else filter(is_project, _folders_in(place))
-    return found[:_MOST_PROJECTS]
+    return [[place] for place in found[:_MOST_PROJECTS]]
 
 
 def _folders_in(folder: Path) -> list[Path]:
@@ -207,32 +219,33 @@ def fitting(dependencies: Iterable[Dependency], framework: str) -> list[Dependen
 
     The better name before the lesser one, direct before indirect, exact before a range; see ``version_of``.
     """
+    wanted, key = fold(framework), framework_key(framework)
+    is_product = is_language_or_product(framework)
     rows = [
         (fit, not one.direct, re.fullmatch(r"v?\d[\w.+-]*", one.version) is None, one)
         for one in dependencies
-        if one.version != UNKNOWN and (fit := _fit(one, framework)) is not None
+        if one.version != UNKNOWN and (fit := _fit(one, wanted, key, is_product=is_product)) is not None
     ]
     return [row[3] for row in sorted(rows, key=lambda row: row[:3])]
 
 
-def _fit(dependency: Dependency, framework: str) -> int | None:
+def _fit(dependency: Dependency, wanted: str, key: str, *, is_product: bool) -> int | None:
     """Return how well the dependency's name fits: 0 is best, None not at all."""
-    key, package = framework_key(framework), dependency.package
     if dependency.ecosystem == "language" or key in _LANGUAGES:
-        is_same = dependency.ecosystem == "language" and framework_key(package) == key
+        is_same = dependency.ecosystem == "language" and framework_key(dependency.package) == key
         return 0 if is_same and key in _LANGUAGES else None
-    wanted, name = fold(framework), fold(dependency.framework)
-    if wanted in {fold(package), name}:
+    package, name = fold(dependency.package), fold(dependency.framework)
+    if wanted in {package, name}:
         return 0
-    if is_language_or_product(framework):
+    if is_product:
         return None
-    artifact = fold(package.rpartition(":")[2])
+    artifact = package.rpartition(":")[2]
     if artifact == wanted:
         return 1
     starter_of = re.sub(r"-(?:spring-)?boot\d?-starter$", "", artifact)
     # What has a mark in its name is a part of a framework.
     whole = [one for one in (name, artifact) if not re.search("[/:@]", one)]
-    is_whole = any(framework_key(one) == key for one in whole)
+    is_whole = any(framework_key(one) == key for one in dict.fromkeys(whole))
     return 2 if is_whole or wanted in {starter_of, name.removeprefix("@").removesuffix("/core")} else None
 
 

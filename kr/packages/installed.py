@@ -31,7 +31,6 @@ _URL = re.compile(
     rf"(?:git\+)?(?:(?:https?|ssh|git)://(?:[\w.-]+@)?(?:www\.)?github\.com[:/]|git@github\.com:){_OWNER_REPO}(?:[/#?].*)?",
     re.IGNORECASE,
 )
-_LABELS = ("source", "sourcecode", "repository", "homepage")
 _NO_OWNERS = frozenset({"sponsors", "orgs", "topics", "apps", "marketplace", "features", "settings"})
 
 
@@ -74,7 +73,7 @@ def python_environment(projects: Sequence[Path], environ: Mapping[str, str]) -> 
         is_own = os.path.realpath(root) == os.path.realpath(sys.prefix)
         if sites and not (is_own and (root == active or root.is_symlink())):
             stated = re.search(
-                r"^version(?:_info)?\s*=\s*(\d+\.\d+(?:\.\d+)?)", _text(root / "pyvenv.cfg"), re.MULTILINE
+                r"(?m)^version(?:_info)?\s*=\s*(\d+(?:\.\d+){1,2})", _text(root / "pyvenv.cfg")
             )
             return PythonEnvironment(tuple(sorted(sites)), root, stated[1] if stated else _OWN_PYTHON)
     return PythonEnvironment((), None, _OWN_PYTHON)
@@ -125,11 +124,10 @@ def _of_name(name: str, projects: Sequence[Path], environ: Mapping[str, str]) ->
     repository = github_repository(name, shorthand=True) if not name.startswith("@") else None
     wanted = repository.partition("/")[2] if repository else name
     of_node = (find_node_package(wanted, project) for project in projects)
-    candidates = (next(filter(None, of_node), None), find_python_package(wanted, projects, environ))
+    of_python = find_python_package(wanted, projects, environ)
+    found = [package for package in (next(filter(None, of_node), None), of_python) if package]
     return [
-        package
-        for package in candidates
-        if package and (not repository or (package.repository or "").casefold() == repository.casefold())
+        one for one in found if not repository or repository.casefold() == (one.repository or "").casefold()
     ]
 
 
@@ -208,10 +206,7 @@ def find_python_package(
     files = [line.rsplit(",", 2)[0].strip('"') for line in _text(folder / "RECORD").splitlines()]
     stated = [one for one in about.get_all("Requires-Dist", ()) if "extra ==" not in one]
     needs = [needed[1] for needed in map(_NEEDED.match, stated) if needed]
-    links = [entry.partition(",") for entry in about.get_all("Project-URL", ())]
-    folded = [(re.sub(r"[^a-z]", "", label.lower()), url) for label, _, url in links]
-    folded.append(("homepage", about["Home-page"]))
-    urls = (github_repository(url) for wanted in _LABELS for label, url in folded if label == wanted)
+    links = [entry.rpartition(",")[2] for entry in about.get_all("Project-URL", ())]
     return InstalledPackage(
         name=one_line(about["Name"], _LONGEST_NAME),
         version=version,
@@ -221,5 +216,5 @@ def find_python_package(
         requires=tuple(dict.fromkeys(needs)),
         description=str(about["Description"] or about.get_payload())[:_LONGEST_DESCRIPTION],
         is_markdown="markdown" in str(about["Description-Content-Type"]).lower(),
-        repository=next(filter(None, urls), None),
+        repository=next(filter(None, map(github_repository, [*links, about["Home-page"]])), None),
     )

@@ -1,18 +1,18 @@
 """Maven and Gradle: pom.xml with its modules and parents; build.gradle and build.gradle.kts with subprojects and version catalog.
 
-A build script is a program; what is read here are the plain forms that nearly every build uses: coordinates in quotes,
-accessors of the version catalog, and versions kept in simple variables.
+A build script is a program; what is read here are the plain forms: coordinates with a version in quotes, and accessors of
+the version catalog.
 """
 
 import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from xml.etree.ElementTree import Element, ParseError
 
 from defusedxml.ElementTree import fromstring
 
-from kr.packages.model import MAX_MEMBERS, UNKNOWN, Dependency, Folder, table
+from kr.packages.model import MAX_MEMBERS, UNKNOWN, Dependency, Folder, items, table
 
 SPRING_BOOT = "org.springframework.boot"
 _LONGEST = 300
@@ -21,7 +21,7 @@ _JAVA = ("maven.compiler.release", "java.version", "maven.compiler.target", "mav
 _MANAGED = "dependencyManagement/dependencies/dependency"
 
 
-@dataclass(slots=True)
+@dataclass
 class _Model:
     """What a pom hands down to its modules, as it is written: its name, properties and managed versions.
 
@@ -57,7 +57,7 @@ def read_maven(folder: Folder) -> Iterator[Dependency]:
         if root is not None:
             models[file] = _model(root, file, models)
             rows += _dependencies(root, models[file], file)
-            queue += [_beside(file, _text(module, ".")) for module in root.iterfind(".//modules/module")]
+            queue += [_beside(file, _text(module, ".")) for module in root.iterfind("modules/module")]
     folder.members |= {posixpath.dirname(file) for file in models}
     own = {model.name for model in models.values()}
     yield from (row for row in rows if row.package not in own)
@@ -91,7 +91,7 @@ def _model(root: Element, file: str, models: dict[str, _Model]) -> _Model:
     model = _Model(f"{group}:{_text(root, 'artifactId')}", {**above.properties}, {**above.managed})
     for item in root.iterfind("properties/*"):
         model.properties[str(item.tag)] = (item.text or "").strip()[: _LONGEST + 1]
-    model.properties |= {"project.version": version, "version": version, "project.groupId": group}
+    model.properties |= {"project.version": version, "project.groupId": group}
     model.properties["project.parent.version"] = _text(root, "parent/version")
     if _text(root, "parent/groupId") == SPRING_BOOT:
         model.managed[SPRING_BOOT] = _text(root, "parent/version")
@@ -104,16 +104,12 @@ def _model(root: Element, file: str, models: dict[str, _Model]) -> _Model:
 
 def _dependencies(root: Element, model: _Model, file: str) -> Iterator[Dependency]:
     """Yield the parent, imported BOMs and the dependencies; and Java itself, where a property gives its version."""
-    for entry in (
-        *root.iterfind("parent"),
-        *(entry for entry in root.iterfind(_MANAGED) if _text(entry, "scope") == "import"),
-        *root.iterfind("dependencies/dependency"),
-    ):
+    imported = (entry for entry in root.iterfind(_MANAGED) if _text(entry, "scope") == "import")
+    for entry in (*root.iterfind("parent"), *imported, *root.iterfind("dependencies/dependency")):
         package = model.package(entry)
-        group, _, artifact = package.partition(":")
-        if group and artifact:
-            managed = model.managed.get(package) or model.managed.get(group)
-            version = model.resolve(_text(entry, "version") or managed or UNKNOWN)
+        managed = model.managed.get(package) or model.managed.get(package.partition(":")[0])
+        version = model.resolve(_text(entry, "version") or managed or UNKNOWN)
+        if not package.startswith(":") and not package.endswith(":"):
             yield Dependency("maven", package, version, file, dev=_text(entry, "scope") == "test")
     java = next((model.properties[name] for name in _JAVA if name in model.properties), "")
     if java:
@@ -132,54 +128,54 @@ _SCRIPTS = ("build.gradle", "build.gradle.kts")
 _CATALOG = "gradle/libs.versions.toml"
 _COMMENT = re.compile(r"(\"[^\"\n]*\"|'[^'\n]*')|/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 _COORDINATES = re.compile(
-    r"""["']([\w.-]+):([\w.-]+)(?::((?:\$\{[^}\n]{0,200}\}|\$(?!\{)|[^"':@$\s])+))?(?:[:@][^"'\s]*)?["']"""
+    r"""["']([\w.-]+):([\w.-]+)(?::((?:\$\{[^}\n]{0,200}\}|[^"':@\s])+))?(?:[:@][^"'\s]*)?["']"""
 )
 _VALUE = r"""\s{0,9}[:=]\s{0,9}["']([^"'\n]+)["']"""
 _MAP = re.compile(rf"\bgroup{_VALUE}\s{{0,9}},\s{{0,9}}name{_VALUE}(?:\s{{0,9}},\s{{0,9}}version{_VALUE})?")
-_ASSIGNED = re.compile(
-    r"""(\w{1,99})["']?\]?(?:\s?:\s?String)?\s{0,9}(?:[=:,]|by\s+extra\s?\()\s{0,9}["']([^"'$\n]{1,100})["']"""
-)
-"""``name = "1"``, ``extra["name"] = "1"``, ``set("name", "1")``, and the entries of a Groovy map."""
 _INCLUDED = re.compile(r"""\binclude\b((?:[\s(,]*["'][^"'\n]{1,200}["'])+)""")
 _PLUGIN = re.compile(
     r"""\b(?:id\s?\(?\s?["']([\w.-]+)["']|kotlin\(["']([\w.-]+)["'])\s?\)?\s?version\s?\(?\s?["']([^"']+)["']"""
 )
 _KOTLIN = "org.jetbrains.kotlin."
-_TOOLCHAIN = re.compile(
-    r"JavaLanguageVersion\.of\(\s*(\d+)|jvmToolchain\(\s*(\d+)|sourceCompatibility\s*=\s*[\w.'\"]*?(\d[\w.]*)"
-)
-
-Library = tuple[str, str, str]
-"""A package with its version, empty where there is none, and the file that gives it."""
+_TOOLCHAIN = re.compile(r"(?:JavaLanguageVersion\.of|jvmToolchain)\(\s*(\d+)")
 
 
 def read_gradle(folder: Folder) -> Iterator[Dependency]:
     """Yield what the Gradle files of a project name. What only the catalog holds, no script, is no direct dependency."""
     scripts = _scripts(folder)
-    properties = (line.partition("=") for line in folder.text("gradle.properties").splitlines())
-    variables = {name.strip(): value.strip() for name, _, value in properties}
-    for name, value in _ASSIGNED.findall("\n".join(scripts.values())):
-        variables.setdefault(name, value)
-    libraries, plugins = _catalog(folder, variables)
+    catalog = folder.document(_CATALOG)
+    libraries = _libraries(catalog)
+    plugins = {plugin: (version, _CATALOG) for plugin, version in _listed(catalog, "plugins").values()}
     for script, code in scripts.items():
         for found in _PLUGIN.finditer(code):
             plugins[found[1] or f"{_KOTLIN}{found[2]}"] = (found[3], script)
-    kotlin = next((version for name, (version, _) in plugins.items() if name.startswith(_KOTLIN)), "")
     spring, place = plugins.get(SPRING_BOOT, ("", ""))
     if spring:
         yield Dependency("maven", f"{SPRING_BOOT}:spring-boot-gradle-plugin", spring, place)
+    for version, file in [at for plugin, at in plugins.items() if plugin.startswith(_KOTLIN)][:1]:
+        yield Dependency("language", "kotlin", version, file)
     for script, code in scripts.items():
-        for package, version, file in _named(script, code, variables, libraries):
+        for one in _coordinates(folder, script, code):
             # Spring's plugin brings the versions of its own starters.
-            managed = spring if package.startswith(f"{SPRING_BOOT}:") else ""
-            yield Dependency("maven", package, version or managed, file, manifest=script)
+            is_managed = not one.version and one.package.startswith(f"{SPRING_BOOT}:")
+            yield replace(one, version=spring) if is_managed else one
+        for accessor in re.findall(r"\blibs\.\w+(?:\.\w+)*", code):
+            yield from (
+                replace(one, manifest=script) for one in libraries.get(accessor.removesuffix(".get"), ())
+            )
         if java := _TOOLCHAIN.search(code):
-            number = next(filter(None, java.groups())).replace("_", ".")
-            yield Dependency("language", "java", number, script)
-        if kotlin and "kotlin" in code:
-            yield Dependency("language", "kotlin", kotlin, script)
-    for package, version, file in libraries.values():
-        yield Dependency("maven", package, version, file, direct=False)
+            yield Dependency("language", "java", java[1], script)
+    yield from (replace(one, direct=False) for listed in libraries.values() for one in listed)
+
+
+def _coordinates(folder: Folder, script: str, code: str) -> Iterator[Dependency]:
+    """Yield the packages that stand in quotes, or as a map, with a group or a version."""
+    for group, name, version in (*_COORDINATES.findall(code), *_MAP.findall(code)):
+        is_variable = "$" in version
+        if is_variable:
+            folder.warn(script, "kr does not read versions that stand in variables")
+        if "." in group or is_variable or re.search(r"\d|\+", version):  # not ``HH:mm``, not ``app:lib:test``
+            yield Dependency("maven", f"{group}:{name}", "" if is_variable else version, script)
 
 
 def _scripts(folder: Folder) -> dict[str, str]:
@@ -200,66 +196,42 @@ def _code(folder: Folder, file: str) -> str:
     return _COMMENT.sub(lambda found: found[1] or " ", text[:_MAX_CHARACTERS])
 
 
-def _named(
-    file: str, code: str, variables: dict[str, str], libraries: dict[str, Library]
-) -> Iterator[Library]:
-    """Yield the packages of a script: coordinates and maps with a group or a version, and accessors of the catalog."""
-    for group, name, version in (*_COORDINATES.findall(code), *_MAP.findall(code)):
-        if "." in group or re.search(r"[\d$+]", version):  # neither ``HH:mm`` nor ``app:lib:test``
-            yield f"{group}:{name}", _filled(version, variables), file
-    for accessor in re.findall(r"\blibs\.\w+(?:\.\w+)*", code):
-        name = accessor
-        while name and name not in libraries:  # ``.get()`` and the like may follow
-            name = name.rpartition(".")[0]
-        if name:
-            yield libraries[name]
+def _libraries(catalog: dict[str, object]) -> dict[str, list[Dependency]]:
+    """Return the packages of a version catalog by accessor: ``libs.ktor.client``, all of a bundle by ``libs.bundles.ktor``."""
+    listed = {
+        alias: Dependency("maven", package, version, _CATALOG)
+        for alias, (package, version) in _listed(catalog, "libraries").items()
+    }
+    libraries = {f"libs.{alias}": [library] for alias, library in listed.items()}
+    bundles = table(catalog, "bundles")
+    for alias in bundles:
+        packages = (listed.get(_accessor(str(name))) for name in items(bundles, alias))
+        libraries[f"libs.bundles.{_accessor(alias)}"] = [one for one in packages if one]
+    return libraries
 
 
-def _filled(version: str, variables: dict[str, str]) -> str:
-    """Fill ``$x``, ``${rootProject.ext.x}``, ``${property("x")}`` and ``${libs.versions.x.get()}`` in; nothing where one is unknown."""
-
-    def value(found: re.Match[str]) -> str:
-        names = re.findall(r"\w[\w.]*", found[0].replace(".get()", ""))
-        name = names[-1] if names else ""
-        return variables.get(name) or variables.get(name.rpartition(".")[2], "$")
-
-    filled = re.sub(r"\$\{[^}]{0,200}\}|\$\w+(?:\.\w+)*", value, version)
-    return "" if "$" in filled else filled
-
-
-def _catalog(
-    folder: Folder, variables: dict[str, str]
-) -> tuple[dict[str, Library], dict[str, tuple[str, str]]]:
-    """Read the version catalog: libraries by accessor (``libs.ktor.client``), plugins with version and file by id.
-
-    Its versions become variables (``libs.versions.ktor``).
-    """
-    data = folder.document(_CATALOG)
-    versions = {_accessor(key): _version(value, {}) for key, value in table(data, "versions").items()}
-    variables |= {f"libs.versions.{key}": version for key, version in versions.items()}
-    libraries: dict[str, Library] = {}
-    for alias, entry in table(data, "libraries").items():
-        fields = entry if isinstance(entry, dict) else {"module": str(entry)}
-        module = fields.get("module") or f"{fields.get('group', '')}:{fields.get('name', '')}"
-        group, artifact, version = [*str(module).split(":"), "", ""][:3]
-        wanted = version or _version(fields.get("version"), versions)
-        libraries[f"libs.{_accessor(alias)}"] = (f"{group}:{artifact}", wanted, _CATALOG)
-    plugins: dict[str, tuple[str, str]] = {}
-    for entry in table(data, "plugins").values():
-        fields = entry if isinstance(entry, dict) else {"id": str(entry)}
-        plugin, _, version = str(fields.get("id")).partition(":")
-        plugins[plugin] = (version or _version(fields.get("version"), versions), _CATALOG)
-    return libraries, plugins
+def _listed(catalog: dict[str, object], kind: str) -> dict[str, tuple[str, str]]:
+    """Return the libraries or plugins of a version catalog with their versions, by the last part of their accessor."""
+    found: dict[str, tuple[str, str]] = {}
+    for alias, entry in table(catalog, kind).items():
+        fields = table(entry)
+        name, _, version = str(entry).rpartition(":")
+        if fields:
+            name = str(
+                fields.get("module") or fields.get("id") or f"{fields.get('group')}:{fields.get('name')}"
+            )
+            version = _version(fields.get("version"), table(catalog, "versions"))
+        found[_accessor(alias)] = (name, version)
+    return found
 
 
-def _version(version: object, versions: dict[str, str]) -> str:
+def _version(version: object, versions: dict[str, object]) -> str:
     """Return the version of a catalog: a text, a reference, or what ``prefer``, ``require`` or ``strictly`` say, in this order."""
-    if isinstance(version, str):
-        return version
     fields = table(version)
-    named = (fields.get(key) for key in ("prefer", "require", "strictly"))
-    referred = versions.get(_accessor(str(fields.get("ref"))))
-    return referred or next((text for text in named if isinstance(text, str)), "")
+    if "ref" in fields:
+        return _version(versions.get(str(fields["ref"])), {})
+    texts = (version, *(fields.get(key) for key in ("prefer", "require", "strictly")))
+    return next((text for text in texts if isinstance(text, str)), "")
 
 
 def _accessor(alias: str) -> str:

@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from kr.packages.installed import node_package, python_environment
-from kr.packages.java import read_gradle, read_maven
-from kr.packages.model import Dependency, Folder, Lock, items, names_in, table, upwards
+from kr.packages.model import Dependency, Folder, Lock, choose, items, names_in, table, upwards
 
 PYTHON_FILES = (
     *("pyproject.toml", "uv.lock", "poetry.lock", "setup.cfg"),
     *("*requirements*.txt", "*requirements*.in", "*requirements*.lock", "requirements"),
 )
+JAVA_FILES = ("pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts")
 FILES = (
     *PYTHON_FILES,
+    *JAVA_FILES,
     *("package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml"),
-    *("pnpm-workspace.yaml", "pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle"),
-    *("settings.gradle.kts", "go.mod", "composer.json", "composer.lock", "Gemfile.lock"),
+    *("pnpm-workspace.yaml", "go.mod", "composer.json", "composer.lock", "Gemfile.lock"),
     *("Cargo.toml", "Cargo.lock"),
 )
 """The files that are read, by their names in a project's folder."""
@@ -42,6 +42,7 @@ def _patterns(*names: str) -> re.Pattern[str]:
 
 
 _PYTHON = _patterns(*PYTHON_FILES)
+_JAVA = _patterns(*JAVA_FILES)
 _UNREAD = _patterns(*UNREAD)
 _ANY = _patterns(*(name for name in (*FILES, *UNREAD) if name != "requirements"))
 
@@ -56,8 +57,13 @@ def is_project(place: Path) -> bool:
 def read_project(folder: Folder, environ: Mapping[str, str]) -> Iterator[Dependency]:
     """Yield what every dependency file of the folder names; warnings are kept in ``folder``."""
     names = folder.names()
-    for read in (read_npm, read_maven, read_gradle, read_go, read_composer, read_ruby, read_cargo):
+    for read in (read_npm, read_go, read_composer, read_ruby, read_cargo):
         yield from read(folder)
+    if any(map(_JAVA.match, names)):
+        from kr.packages.java import read_gradle, read_maven  # heavy: XML
+
+        yield from read_maven(folder)
+        yield from read_gradle(folder)
     if any(map(_PYTHON.match, names)):
         from kr.packages.python import read_python  # heavy: packaging, which costs as much as a hit
 
@@ -92,9 +98,7 @@ def read_npm(folder: Folder) -> Iterator[Dependency]:
         "yarn": _yarn_lock(folder),
     }
     manager = root.get("packageManager") or table(root, "devEngines", "packageManager").get("name")
-    there = [lock for lock in locks.values() if lock]
-    fitting = max(there, key=lambda lock: lock.fitness(declared), default=Lock("npm"))
-    lock = locks.get(str(manager).partition("@")[0]) or fitting
+    lock = choose(locks, [str(manager).partition("@")[0]], declared, Lock("npm"))
     lock.local |= {str(manifest.get("name")) for manifest in manifests.values()}
     yield from lock.resolve(declared, partial(_installed, folder))
     engine = table(root, "engines").get("node")
@@ -124,12 +128,9 @@ def _installed(folder: Folder, one: Dependency) -> tuple[str, str] | None:
 
 
 def _real(name: str, spec: str) -> tuple[str, str]:
-    """Return the package behind an alias, and the range; a git URL gives one by ``#semver:`` or a tag."""
+    """Return the package behind an alias, and the range; a URL gives none."""
     if alias := re.fullmatch(r"npm:(@?[^@]+)(?:@(.*))?", spec[:_LONGEST_SPEC]):
         return alias[1], alias[2] or ""
-    tag = re.search(r"#(?:semver:)?([v^~<>=]*\d+(?:\.\w+)+.*)$", spec[-_LONGEST_SPEC:])
-    if tag:
-        return name, tag[1]
     return name, "" if "/" in spec or ":" in spec else spec
 
 
@@ -169,8 +170,7 @@ def _pnpm_lock(folder: Folder) -> Lock | None:
     lock = Lock("npm", "pnpm-lock.yaml")
     data = folder.document(lock.file)
     for key in table(data, "packages"):
-        now, earlier = r"/?((?:@[^@/]+/)?[^@/]+)@([^(]+)", r"/((?:@[^/]+/)?[^/]+)/([^/_(]+)"
-        if found := re.match(now, key) or re.match(earlier, key):
+        if found := re.match(r"/?((?:@[^@/]+/)?[^@/]+)@([^(]+)", key):
             lock.add(found[1], found[2])
     return lock if data else None
 

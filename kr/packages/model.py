@@ -6,15 +6,12 @@ import operator
 import os
 import re
 import stat
-import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
-from fnmatch import fnmatchcase
 from functools import cache, lru_cache
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeVar
-
-import yaml
 
 from kr.frameworks import framework_key, named_by_group
 from kr.text import one_line
@@ -48,7 +45,7 @@ _MAX_WARNINGS = 50
 MAX_MEMBERS = 200
 _MAX_LEVELS = 6
 """Folders upwards to the root of a repository, or downwards to a workspace's members."""
-_MAX_FOLDERS = 4_000
+_MOST_PATTERNS = 50
 _SKIPPED_FOLDERS = frozenset({"node_modules", "bower_components", "__pycache__", "site-packages"})
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
@@ -163,6 +160,17 @@ class Lock:
                     yield Dependency(self.ecosystem, package, version, self.file, direct=False)
 
 
+def choose(
+    locks: Mapping[str, Lock | None], named: Iterable[str], declared: Iterable[Dependency], none: Lock
+) -> Lock:
+    """Return the lock of the package manager that a manifest names, else of several the one that fits best."""
+    there = {manager: lock for manager, lock in locks.items() if lock is not None}
+    wanted = [there[manager] for manager in named if manager in there]
+    return max(
+        wanted if len(wanted) == 1 else there.values(), key=lambda lock: lock.fitness(declared), default=none
+    )
+
+
 _PART = re.compile(r"(\^|~>|~=|~|>=|<=|===?|!=|=|>|<)?\s*v?(\d[\w.*+!-]*|[*xX])")
 _COMPARED = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt, "!=": operator.ne}
 _MOST_NUMBERS = 8
@@ -237,6 +245,24 @@ def decode(data: bytes) -> str:
     return data.decode(next((name for mark, name in _MARKS.items() if data.startswith(mark)), "utf-8"))
 
 
+def _parse_toml(text: str) -> object:
+    import tomllib  # heavy: a hit mostly has no such file to read
+
+    return tomllib.loads(text)
+
+
+def _parse_yaml(text: str) -> object:
+    import yaml  # heavy: as above
+
+    try:
+        return [None, *yaml.load_all(text, Loader=yaml.CBaseLoader)][-1]
+    except yaml.YAMLError as exc:
+        raise ValueError(str(exc)) from exc
+
+
+_PARSERS: dict[str, Callable[[str], object]] = {"json": json.loads, "toml": _parse_toml, "yaml": _parse_yaml}
+
+
 def parse(kind: str, text: str) -> dict[str, Any]:
     """Return the mapping that JSON, TOML or YAML holds. Raises ``ValueError``.
 
@@ -244,13 +270,8 @@ def parse(kind: str, text: str) -> dict[str, Any]:
     a first one into its lock file.
     """
     try:
-        if kind == "json":
-            parsed = json.loads(text)
-        elif kind == "toml":
-            parsed = tomllib.loads(text)
-        else:
-            parsed = [None, *yaml.load_all(text, Loader=yaml.CBaseLoader)][-1]
-    except (yaml.YAMLError, ValueError, RecursionError) as exc:
+        parsed = _PARSERS[kind](text)
+    except (ValueError, RecursionError) as exc:
         raise ValueError(f"it is not valid {kind.upper()}: {exc}") from exc
     if not isinstance(parsed, dict):
         raise ValueError("its top level is no mapping")  # noqa: TRY004 -- a fault of the file
@@ -343,39 +364,27 @@ class Folder:
     def manifests(self, name: str, patterns: Iterable[object]) -> dict[str, dict[str, Any]]:
         """Return the manifest of this folder and those of the members below that fit the workspace patterns, by file.
 
-        Folders of installed packages and hidden ones are never looked into, symbolic links never followed.
+        ``!pattern`` takes out. Folders of installed packages and hidden ones are left out.
         """
-        texts = [one for one in patterns if isinstance(one, str) and len(one) <= _LONGEST_NAME]
-        places = (place for place in (self._walk() if texts else ()) if fits(place, texts))
-        files = self.add_members((one for one in places if (self.root / one / name).is_file()), name)
+        members: set[str] = set()
+        left_out: set[str] = set()
+        written = [one for one in patterns if isinstance(one, str) and one.isprintable() and len(one) <= 200]
+        for pattern in written[:_MOST_PATTERNS]:
+            places = self._fitting(pattern.removeprefix("!"), name)
+            (left_out if pattern.startswith("!") else members).update(places)
+        files = self.add_members(sorted(members - left_out), name)
         return {file: found for file in files if (found := self.document(file))}
 
-    def _walk(self) -> Iterator[str]:
-        """Yield the folders below, at most ``_MAX_FOLDERS``, five levels down."""
-        seen = 0
-        for path, folders, _ in os.walk(self.root, followlinks=False):
-            place = Path(path)
-            self.saw(place)
-            is_deepest = len(place.relative_to(self.root).parts) >= _MAX_LEVELS - 1
-            wanted = [f for f in sorted(folders) if not f.startswith(".") and f not in _SKIPPED_FOLDERS]
-            folders[:] = [] if is_deepest or seen > _MAX_FOLDERS else wanted
-            seen += len(folders)
-            for name in folders:
-                if not (place / name).is_symlink():
-                    yield (place / name).relative_to(self.root).as_posix()
-
-
-def fits(name: str, patterns: Iterable[str]) -> bool:
-    """Tell whether the folder ``name`` fits workspace patterns (``*`` within a name, ``**`` across names); ``!pattern`` takes out."""
-    parts = PurePosixPath(name).parts
-    found = [one for one in patterns if _fits(parts, PurePosixPath(one.removeprefix("!")).parts)]
-    return bool(found) and not any(pattern.startswith("!") for pattern in found)
-
-
-@lru_cache(maxsize=4096)
-def _fits(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
-    if not pattern:
-        return not parts
-    if pattern[0] == "**":
-        return any(_fits(parts[at:], pattern[1:]) for at in range(len(parts) + 1))
-    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
+    def _fitting(self, pattern: str, name: str) -> Iterator[str]:
+        """Yield the folders below that hold a file and fit a pattern; ``**`` stands for three levels at most."""
+        head, deep, tail = pattern.partition("**")
+        self.saw(self.root / head.partition("*")[0])
+        for levels in range(4 if deep else 1):
+            glob = PurePosixPath(head, *"*" * levels, re.sub(r"\*+", "*", tail).strip("/"))
+            if ".." in glob.parts or glob.is_absolute() or len(glob.parts) > _MAX_LEVELS:
+                continue
+            for file in islice(self.root.glob(f"{glob}/{name}"), 2 * MAX_MEMBERS):
+                place = file.parent.relative_to(self.root)
+                self.saw(*(self.root / above for above in place.parents))
+                if not any(part.startswith(".") or part in _SKIPPED_FOLDERS for part in place.parts):
+                    yield place.as_posix()

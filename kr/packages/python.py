@@ -6,7 +6,6 @@ Environment markers are evaluated for the Python in use, on this machine.
 import configparser
 import posixpath
 import re
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +13,7 @@ from packaging.markers import InvalidMarker, Marker
 from packaging.requirements import InvalidRequirement, Requirement
 
 from kr.packages.installed import PythonEnvironment, normalised
-from kr.packages.model import Dependency, Folder, Lock, items, satisfies, table
+from kr.packages.model import Dependency, Folder, Lock, choose, items, satisfies, table
 
 _MANIFEST = "pyproject.toml"
 _OWN_SOURCES = frozenset({"editable", "virtual", "workspace", "directory", "path"})
@@ -23,10 +22,6 @@ _REQUIREMENTS = re.compile(r".*requirements.*\.(?:txt|in|lock)")
 _MOST_LINES = 20_000
 _LONGEST_REQUIREMENT = 2_000
 _IS_PATH = re.compile(r"\s*(?:[./~]|file:)|[^:\s]+\.(?:whl|zip|tar\.gz)$")
-_URL_VERSION = re.compile(
-    r"@(?:[\w./-]*?[/_-])?v?(\d+(?:\.\w+)+)$|[/-]v?(\d+(?:\.\w+)+?)(?:-[\w.-]+)?\.(?:whl|zip|tar\.\w+|tgz)$"
-)
-"""A git tag behind ``@``, and the version of a wheel or archive."""
 
 
 def read_python(folder: Folder, environment: PythonEnvironment) -> Iterator[Dependency]:
@@ -72,11 +67,10 @@ class _Project:
 
     def lock(self, declared: list[Dependency]) -> Lock:
         """Return the lock file of the tool that pyproject.toml names, else of several the one that fits best."""
-        locks = [lock for lock in map(self._lock, ("uv.lock", "poetry.lock")) if lock.packages]
-        tools = {"uv", "poetry"} & table(self._root, "tool").keys()
-        named = [lock for lock in locks if tools == {lock.file.removesuffix(".lock")}]
+        locks = {tool: self._lock(f"{tool}.lock") for tool in ("uv", "poetry")}
+        there = {tool: lock for tool, lock in locks.items() if lock.packages}
         none = Lock("python", fold=normalised, local=self._own)
-        return max(named or locks, key=lambda lock: lock.fitness(declared), default=none)
+        return choose(there, table(self._root, "tool"), declared, none)
 
     def _lock(self, file: str) -> Lock:
         """Read a lock file; the project's own folders are left out."""
@@ -93,8 +87,7 @@ class _Project:
         """Tell whether a table of a lock file or of Poetry's dependencies is for the Python in use, on this machine."""
         pythons = (fields.get(key) for key in ("python", "python-versions"))
         is_python = all(satisfies(self._python, one) for one in pythons if isinstance(one, str))
-        is_platform = fields.get("platform", sys.platform) == sys.platform
-        return is_python and is_platform and self._holds(fields.get("markers"))
+        return is_python and self._holds(fields.get("markers"))
 
     def _holds(self, marker: object) -> bool:
         """Tell whether an environment marker holds; what is none holds."""
@@ -106,12 +99,9 @@ class _Project:
             return True
 
     def _requirement(self, file: str, text: str, *, dev: bool = False) -> Iterator[Dependency]:
-        """Read one PEP 508 requirement, or a URL that ends with its name. What lies at a path is the project's own."""
+        """Read one PEP 508 requirement. What lies at a path is the project's own."""
         text = text[:_LONGEST_REQUIREMENT]
         if _IS_PATH.match(text):
-            return
-        if egg := re.match(r"(\w[\w+]*:.*)#(?:.*&)?egg=([A-Za-z0-9][\w.-]*)", text):
-            yield Dependency("python", egg[2], _url_version(egg[1]), file, dev=dev)
             return
         try:
             read = Requirement(text)
@@ -121,8 +111,7 @@ class _Project:
         is_own_extra = read.extras and normalised(read.name) in self._own
         if not is_own_extra and not (read.marker and not self._holds(read.marker)):
             specifiers = sorted(read.specifier, key=lambda s: (s.operator in {"!=", "<", "<="}, s.version))
-            spec = _url_version(read.url) if read.url else _bare(",".join(map(str, specifiers)))
-            yield Dependency("python", read.name, spec, file, dev=dev)
+            yield Dependency("python", read.name, _bare(",".join(map(str, specifiers))), file, dev=dev)
 
     def _manifests(self) -> Iterator[Dependency]:
         workspace = table(self._root, "tool", "uv", "workspace")
@@ -145,9 +134,8 @@ class _Project:
             if not isinstance(entry, dict):  # {include-group = "..."}: that group is read on its own
                 yield from self._requirement(file, str(entry), dev=dev)
         self.pythons.append((project.get("requires-python"), file))
-        is_elsewhere = "poetry" in table(manifest, "tool") or "install_requires" in self.folder.text(
-            "setup.cfg"
-        )
+        others = " ".join([*table(manifest, "tool"), self.folder.text("setup.cfg")])
+        is_elsewhere = re.search("poetry|install_requires", others)
         if "dependencies" in items(project, "dynamic") and not is_elsewhere:
             self.folder.warn(file, "its dependencies are dynamic; kr does not read where they come from")
 
@@ -164,8 +152,7 @@ class _Project:
             rows = [entry if isinstance(entry, dict) else {"version": entry} for entry in entries]
             ours = (row for row in rows if self._is_for_us(row) and "path" not in row)
             if (fields := next(ours, None)) is not None:
-                spec = _bare(str(fields.get("version", "")))
-                yield Dependency("python", name, spec, file, dev=dev)
+                yield Dependency("python", name, _bare(str(fields.get("version", ""))), file, dev=dev)
 
     def _setup_cfg(self) -> Iterator[Dependency]:
         """Read setuptools' declarative file: ``install_requires`` and ``extras_require``."""
@@ -176,12 +163,11 @@ class _Project:
         except configparser.Error as exc:
             self.folder.warn(file, f"it is not valid: {exc.message}")
         options = parser["options"]
+        self.pythons.append((options.get("python_requires"), file))
         texts = {"": options.get("install_requires", ""), **parser["options.extras_require"]}
         for name, text in texts.items():
-            lines = text if "\n" in text else re.sub(r";(?=\s*[A-Za-z])", "\n", text)
-            for _, line in _entries(lines):
+            for _, line in _entries(text):
                 yield from self._requirement(file, line, dev=bool(_DEVELOPMENT.search(name)))
-        self.pythons.append((options.get("python_requires"), file))
 
     def _requirements(self) -> Iterator[Dependency]:
         """Read the requirements files of the folder and of its folder ``requirements``; what else they include is named."""
@@ -203,12 +189,6 @@ class _Project:
 def _bare(spec: str) -> str:
     """Return the version of an exact specifier, any other as it is."""
     return re.sub(r"^={2,3}\s*([^*,]+)$", r"\1", spec)
-
-
-def _url_version(url: str) -> str:
-    """Return the version that a URL names: a git tag behind ``@``, or that of a wheel or archive; else nothing."""
-    found = _URL_VERSION.search(url[:_LONGEST_REQUIREMENT].partition("#")[0])
-    return (found[1] or found[2]) if found else ""
 
 
 def _entries(text: str) -> Iterator[tuple[str, str]]:

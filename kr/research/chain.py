@@ -17,11 +17,7 @@ from kr import cancellation
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.frameworks import framework_key
 from kr.guard import gives_orders
-from kr.models import (
-    Learned,
-    SourceAttempt,
-    SourceOutcome,
-)
+from kr.models import LOCAL_DOCS, Learned, SourceAttempt, SourceOutcome
 from kr.report import split
 from kr.research.llm import Author
 from kr.research.run import LEAVE_SECONDS, ResearchRun
@@ -107,12 +103,16 @@ class Chain:
         self._run = run
         self._held: str | None = None
 
+    @property
+    def is_answered(self) -> bool:
+        """Whether a source of the chain covered the question: installed documentation is none."""
+        return self.answer is not None and self.answer.source != LOCAL_DOCS
+
     def ask_in_order(self, sources: list[Source], spare: list[Source], ask: Ask) -> None:
         """Ask ``sources``, then what is to ``spare`` where none of them answers: a source gets its share of the time that is left."""
+        ask = replace(ask, learn=self.learned.append)
         for at, source in enumerate([*sources, *spare]):
-            ask = replace(
-                ask, known=self.learned[-1] if self.learned else ask.known, learn=self.learned.append
-            )
+            ask = replace(ask, known=self.learned[-1] if self.learned else ask.known)
             share = len(sources) + len(spare) - at
             is_out = self.ended == "deadline" or (self.ended == "budget" and source.is_charged)
             try:
@@ -150,25 +150,21 @@ class Chain:
             self._note(name, failure)
             is_late = isinstance(failure, SourceTimeout)
             self._record_call(source, "timeout" if is_late else "unavailable", started, reason=failure.reason)
-        else:
-            if circuit is not None:  # it works: that it does not know a framework is no failure of the source
-                run.write(lambda tx: ledger.record_success(tx, name), None)
-            self._take(source, answer, started)
+            return True
         finally:
             run.service.progress("")
-        return True
-
-    def _take(self, source: Source, answer: Answer, started: float) -> None:
+        if circuit is not None:  # it works: that it does not know a framework is no failure of the source
+            run.write(lambda tx: ledger.record_success(tx, name), None)
         if self.author.covers(answer):
             self.answer = replace(answer, is_gap=False)
             self._record_call(source, "success", started, answer=answer)
-            return
+            return True
         self.gap = self.gap or replace(answer, is_gap=True)
         # Who was asked and charged has answered; a look into the installed files that found nothing is none.
         outcome: SourceOutcome = "success" if source.is_charged else "unavailable"
-        self._record_call(
-            source, outcome, started, answer=answer, reason="its answer does not cover the question"
-        )
+        reason = "its answer does not cover the question"
+        self._record_call(source, outcome, started, answer=answer, reason=reason)
+        return True
 
     # --- the budget
 
@@ -246,8 +242,6 @@ class Chain:
         if not run.write(record, otherwise=False):
             run.unrecorded += is_charged
         self._held = None
-
-    # --- the circuit breaker
 
     def _note(self, name: str, failure: SourceFailure) -> None:
         """Remember a failure; only the source's own fault counts. That it was not asked says nothing."""

@@ -78,6 +78,11 @@ class Verdict:
     for_major: str | None = None
     needs_marking: bool = False
 
+    @property
+    def of_other_version(self) -> str | None:
+        """Say so where an entry is about another version than what was asked for."""
+        return next((it for it in self.reasons if it.startswith("version ")), None)
+
 
 def judge(entry: Entry, version: str, rules: "KnowledgeResearch", now: datetime) -> Verdict:
     """Judge an entry for a request for ``version`` at ``now``, which carries a time zone (rule 3.3).
@@ -379,6 +384,10 @@ class Lookup:
         return self.known is not None and not self.is_hit and self.known.refusal is None
 
     @property
+    def is_miss(self) -> bool:
+        return self.known is None and not self.related
+
+    @property
     def is_offer(self) -> bool:
         """Whether there is something to choose from; what was rated wrong is offered with its note."""
         return not self.is_stale and bool(self.related)
@@ -417,7 +426,7 @@ def related_of(candidate: Candidate, report: str) -> Related:
         worked=ratings.worked,
         wrong=ratings.wrong,
         score=candidate.score,
-        note=ratings.note if ratings.wrong else None,
+        note=ratings.note if ratings.wrong else candidate.verdict.of_other_version,
     )
 
 

@@ -101,7 +101,10 @@ class SaveEnvelope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateResults:
-    """How many sessions say of an entry's text that it worked or is wrong; ``withdrawn``: it is served to nobody."""
+    """How many sessions say of an entry's text that it worked or is wrong; ``withdrawn``: it is served to nobody.
+
+    ``note`` says why a rating confirms nothing.
+    """
 
     id: str
     worked: int
@@ -110,6 +113,7 @@ class RateResults:
     confidence: Confidence
     origin: Origin
     withdrawn: bool
+    note: str | None
 
 
 def cleaned(finding: Finding) -> Finding:

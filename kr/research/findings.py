@@ -57,6 +57,8 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 HELD = "held-"
 """How the ids of findings that wait begin, where somebody saved them; lessons have others, and so has what stood in an edited file (``HELD_FILE``)."""
 
+OWN_WORD = "the word of who saved it confirms nothing; another session's does"
+
 
 class Findings:
     """Saves findings, takes ratings, keeps what waits for a person.
@@ -287,7 +289,7 @@ def _rate(
         _confirm(tx, entry, session, now)
     else:
         entries.forget_wordings(tx, entry, session)
-    found = lookup.one(tx, entry.id)
+    found, is_own = lookup.one(tx, entry.id), entry.written_by in {f"agent:{by.session}", by.session}
     ratings = found[1] if found else NO_RATINGS
     confidence, withdrawn = entry.confidence, ratings.withdraws(entry)
     if entry.is_written:
@@ -308,6 +310,7 @@ def _rate(
         confidence=confidence,
         origin=entry.origin,
         withdrawn=withdrawn,
+        note=OWN_WORD if is_own and given.outcome == "worked" else None,
     )
 
 

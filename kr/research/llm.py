@@ -1,7 +1,7 @@
 """An optional language model writes a report from passages, under a persona's principles, or chooses among candidates.
 
-Any doubt about a reply counts as none: the report is an excerpt then, and no candidate is taken. Personas are found, and read from
-BMAD's two formats (F1, step 4); a hand-written file with something wrong in it is a file without a persona, never an error.
+Any doubt about a reply counts as none: the report is an excerpt then, and no candidate is taken. A persona's file with something
+wrong in it is one without a persona, never an error (F1, step 4).
 """
 
 import json
@@ -9,18 +9,19 @@ import logging
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kr import cancellation
 from kr.errors import SourceFailure, SourceTimeout
-from kr.models import Query, Related
+from kr.models import Query, Related, to_plain
 from kr.research.decide import Lookup
 from kr.research.report import Synthesis, address_of
 from kr.research.run import ResearchRun
 from kr.sources.base import Answer, kind_of
-from kr.text import one_line, strip_invisible
+from kr.text import one_line, sections, strip_invisible
 
 logger = logging.getLogger(__name__)
 
@@ -29,12 +30,8 @@ _CHOICE_SECONDS = 5.0
 _MOST_MATERIAL = 60_000
 """Characters of sources that a prompt holds at most."""
 _TAG = re.compile(r"<(?=/?source\b)", re.IGNORECASE)
-_THOUGHT = re.compile(r"\A\s*(?:<think>)?.*</think>|\A\s*<think>.*\Z", re.DOTALL)
-"""Also without the tag that opens it, which some servers leave out, and cut short."""
-_NO_ANSWER = re.compile(
-    r"[\W_]*(?:summary[\W_]+)?no[ _]answer(?=[\W_]*(?:\Z|\n)|[*_`]*(?:[.:;,!]| [-–—]))", re.IGNORECASE
-)
-"""With or without a reason beside it."""
+_THOUGHT = re.compile(r"\A.*</think>|\A\s*<think>.*", re.DOTALL)
+_NO_ANSWER = re.compile(r"[\W_]*(?:summary[\W_]+)?no[ _]answer(?![^\W_])", re.IGNORECASE)
 _CHOICE = re.compile(r'(?:```(?:json)?\s*)?\{\s*"entry"\s*:\s*(\d{1,3}|null)\s*\}(?:\s*```)?')
 
 _WRITE = """\
@@ -59,7 +56,6 @@ Reply with JSON alone: {"entry": NUMBER} with the number of the one entry that a
 
 LOAD_FAILED = "persona_load_failed: using lean persona"
 
-_LEAN = "lean"
 _MAX_BYTES = 262_144
 _MAX_TEXT = 2000
 _BMAD_ID = re.compile(r"bmad:([a-z0-9][a-z0-9-]{0,63}):agents:([a-z0-9][a-z0-9-]{0,63})", re.IGNORECASE)
@@ -67,7 +63,6 @@ _SKILLS = (".claude/skills", ".agents/skills", ".agent/skills")
 _SKILL = "SKILL.md"
 _OLDER = ("_bmad", ".bmad", "bmad")
 _AGENT_NAME = re.compile(r"""<agent\b[^<>]{0,4096}?\bname\s*=\s*["']([^"']*)["']""")
-_SECTION = re.compile(r"^#{1,3}[ \t]([^\n]{1,80})$", re.MULTILINE)
 _TRAITS = ("role", "identity", "communication_style", "principles")
 
 
@@ -80,7 +75,7 @@ class Persona:
 
 
 LEAN_PERSONA = Persona(
-    name=_LEAN,
+    name="lean",
     traits=(
         "role: researches frameworks for other agents and reports what the sources say",
         "principles: every statement names its source; a gap is told as a gap, never filled with a guess",
@@ -90,9 +85,10 @@ LEAN_PERSONA = Persona(
 
 def load_persona(persona_id: str, project_root: Path, home: Path) -> Persona | None:
     """Return the persona of ``bmad:<module>:agents:<name>``, a file in the project or ``lean``; None where there is none."""
-    if persona_id.strip().casefold() == _LEAN:
+    wanted = persona_id.strip()
+    if wanted.casefold() == LEAN_PERSONA.name:
         return LEAN_PERSONA
-    for path in _persona_files(persona_id.strip(), project_root, home):
+    for path in _persona_files(wanted, project_root, home):
         name = path.parent.name if path.name == _SKILL else path.stem
         if persona := parse_persona(_read(path), _customizations(path, project_root), name):
             return persona
@@ -100,7 +96,7 @@ def load_persona(persona_id: str, project_root: Path, home: Path) -> Persona | N
 
 
 def _persona_files(wanted: str, project_root: Path, home: Path) -> Iterator[Path]:
-    """Name the files to look at, those of the newest BMAD first (6.11 back to the alphas)."""
+    """Name the files to look at, those of the newest BMAD first."""
     if found := _BMAD_ID.fullmatch(wanted):
         module, name = found[1].lower(), found[2].lower()
         for base in (*(project_root / folder for folder in _SKILLS), home / _SKILLS[0]):
@@ -108,12 +104,10 @@ def _persona_files(wanted: str, project_root: Path, home: Path) -> Iterator[Path
         for folder in _OLDER:
             yield project_root / folder / module / "agents" / f"{name}.md"
         return
-    try:
+    with suppress(OSError, ValueError, RuntimeError):  # a NUL, a loop of links, a name that is too long
         path = (project_root / wanted).resolve()
         if path.is_relative_to(project_root.resolve()):
             yield path
-    except (OSError, ValueError, RuntimeError):  # a NUL, a loop of links, a name that is too long
-        return
 
 
 def _customizations(path: Path, project_root: Path) -> Iterator[dict[str, Any]]:
@@ -122,35 +116,27 @@ def _customizations(path: Path, project_root: Path) -> Iterator[dict[str, Any]]:
     files = (path.parent / "customize.toml", custom / f"{skill}.toml", custom / f"{skill}.user.toml")
     for file in files if path.name == _SKILL else ():
         try:
-            agent = tomllib.loads(_read(file)).get("agent")
+            yield tomllib.loads(_read(file)).get("agent") or {}
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             logger.warning("%s was passed over: it is not valid TOML: %s", file, error)
-            continue
-        if isinstance(agent, dict):
-            yield agent
 
 
 def parse_persona(text: str, customizations: Iterable[Mapping[str, Any]], name: str) -> Persona | None:
-    """Read a persona's file: an ``<agent>`` with a ``<persona>`` (BMAD 6.0 to 6.2.0), or a skill with its sections (6.2.1 on).
+    """Read a persona's file: an ``<agent>`` with a ``<persona>`` (BMAD 6.0 to 6.2.0), or a skill with its sections.
 
     Of the customizations scalars replace and arrays append. ``name`` is for one without its own. None where the file has no persona.
     """
-    parts = _SECTION.split(strip_invisible(text))
-    fields: dict[str, Any] = {
-        heading.strip(" \t#").casefold().replace(" ", "_"): body
-        for heading, body in zip(parts[1::2], parts[2::2], strict=True)
-    }
+    parts = sections(strip_invisible(text)).items()
+    fields: dict[str, Any] = {key.casefold().replace(" ", "_"): it.partition("\n")[2] for key, it in parts}
     persona = _between(text, "persona")
-    # Not read as XML: a bare ``&`` or ``<tool>`` in the prose is common.
-    found = {trait: re.sub(r"<[^<>]*>", " ", _between(persona, trait)) for trait in _TRAITS}
-    fields |= {trait: body for trait, body in found.items() if body.strip()}
+    for trait in _TRAITS:  # not read as XML: a bare ``&`` or ``<tool>`` in the prose is common
+        if body := re.sub(r"<[^<>]*>", " ", _between(persona, trait)).strip():
+            fields[trait] = body
     named = _AGENT_NAME.search(text)
     fields["name"] = named[1] if named else name
-    arrays: dict[str, list[Any]] = {}
-    for customization in customizations:
-        for key, value in customization.items():
-            fields[key] = arrays.setdefault(key, []) + value if isinstance(value, list) else value
-            arrays[key] = fields[key] if isinstance(value, list) else []
+    for key, value in (pair for customization in customizations for pair in customization.items()):
+        known = fields.get(key)
+        fields[key] = [*known, *value] if isinstance(known, list) and isinstance(value, list) else value
     lines = {key: _line(fields.get(key)) for key in ("name", *_TRAITS)}
     traits = tuple(f"{key}: {lines[key]}" for key in _TRAITS if lines[key])
     return Persona(name=lines["name"] or name, traits=traits) if traits else None
@@ -169,14 +155,11 @@ def _between(text: str, name: str) -> str:
 
 
 def _read(path: Path) -> str:
-    """Return the text of a regular file, at most 256 KiB of it; empty where it can't be read as UTF-8."""
-    try:
-        if not path.is_file():
-            return ""
-        with path.open("rb") as file:
-            return file.read(_MAX_BYTES).decode("utf-8-sig")
-    except (OSError, ValueError):
-        return ""
+    """Return the text of a regular file; empty where it is none, too long, or not UTF-8."""
+    with suppress(OSError, ValueError):
+        if path.is_file() and path.stat().st_size <= _MAX_BYTES:
+            return path.read_text(encoding="utf-8-sig")
+    return ""
 
 
 # --- the model
@@ -196,47 +179,32 @@ def choose(run: ResearchRun, related: Sequence[Related]) -> Lookup | None:
     asks_nobody = run.overrides.refresh or run.overrides.max_calls == 0
     if run.config.judge != "llm" or not candidates or asks_nobody:
         return None
-    names = ("framework", "framework_version", "topic", "question")
-    shown = [
-        {
-            "entry": number,
-            "version": it.framework_version,
-            "topic": it.topic,
-            "question": it.question,
-            "report begins": it.summary,
-        }
+    names = ("framework_version", "topic", "question", "summary")
+    entries = [
+        {"entry": number, **{name: getattr(it, name) for name in names}}
         for number, it in enumerate(candidates, start=1)
     ]
     # As JSON, which no text in it can end.
-    asked = {"request": {name: getattr(run.query, name) for name in names}, "entries": shown}
-    prompt = json.dumps(asked, ensure_ascii=False, indent=1)
-    timeout = min(_CHOICE_SECONDS, float(run.config.timeout_seconds), run.time_left())
+    prompt = json.dumps({"request": to_plain(run.query), "entries": entries}, ensure_ascii=False, indent=1)
+    timeout = min(_CHOICE_SECONDS, run.timeout, run.time_left())
     run.service.progress("asking the language model")
     try:
-        reply = _complete(run, _CHOOSE, prompt, timeout=timeout, temperature=0.0)
-        number = _read_choice(reply, len(candidates))
+        found = _CHOICE.fullmatch(_complete(run, _CHOOSE, prompt, timeout=timeout, temperature=0.0))
     except SourceFailure as failure:
         cancellation.check()  # then it was broken off, and is not to blame
         run.notes.append(f"judge: {failure.reason}; no candidate was taken")
         return None
     finally:
         run.service.progress("")
-    if number is None:
+    number = int(found[1]) if found and found[1] != "null" else 0
+    if not 1 <= number <= len(candidates):
         return None
     chosen = candidates[number - 1]
     taken = run.use(chosen.id, "llm", chosen.score)
     if taken.entry is None or taken.entry.status != "fresh":
         return None
-    run.notes.append(f"the language model took {taken.entry.id} (judge: llm)")
+    run.notes.append(f"the language model took {chosen.id} (judge: llm)")
     return taken
-
-
-def _read_choice(reply: str, most: int) -> int | None:
-    """Read which entry a reply takes, None for none. Raises ``SourceFailure`` for all that is no clear choice."""
-    found = _CHOICE.fullmatch(reply)
-    if found is None or (found[1] != "null" and not 1 <= int(found[1]) <= most):
-        raise SourceFailure("the language model's answer is no choice among the entries")
-    return None if found[1] == "null" else int(found[1])
 
 
 class Author:
@@ -247,14 +215,11 @@ class Author:
     """
 
     def __init__(self, run: ResearchRun) -> None:
+        """Load the persona of the settings (F1, step 4); which one served is kept with the request."""
         self.written: Synthesis | None = None
         self._run = run
         self._may_write = run.config.synthesis == "llm" and run.overrides.max_calls != 0
-        self._persona = LEAN_PERSONA
-
-    def prepare(self) -> None:
-        """Load the persona of the settings (F1, step 4); which one served is kept with the request."""
-        run, settings = self._run, self._run.service.settings
+        settings = run.service.settings
         root, wanted = settings.project_root, settings.role_mapping.knowledge_researcher_persona
         found = load_persona(wanted, root, Path(run.service.environ.get("HOME") or "/nonexistent"))
         self._persona = found or LEAN_PERSONA

@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from kr.errors import KrError, ReportUnwritable, StoreError
+from kr.frameworks import framework_key
 from kr.guard import reasons_to_hold
 from kr.models import (
     LOCAL_DOCS,
@@ -28,7 +28,9 @@ from kr.research.run import ResearchRun, few_findings
 from kr.settings import Settings
 from kr.sources import build_source
 from kr.sources.base import Ask, Source
-from kr.store import ledger, saving
+from kr.store import entries, ledger, saving
+from kr.store.engine import Transaction
+from kr.store.lookup import topic_key
 from kr.store.saving import Saved
 from kr.text import fold
 from kr.times import parse_time, same_major, to_text
@@ -43,212 +45,199 @@ EXHAUSTED = "Research budget exhausted for story {story_key}, continuing with av
 OTHER_WORDS = "related: what others found out about it, in other words; use: ID takes one"
 
 
-class Miss:
-    """Researches what one request wants."""
+def perform(run: ResearchRun, found: Lookup) -> Envelope:
+    """Answer a request; ``found`` is what the cache holds for it, which does not answer.
 
-    def __init__(self, run: ResearchRun) -> None:
-        self._run = run
-        self._settings = run.service.settings
-        self._environ = run.service.environ
-
-    def perform(self, found: Lookup) -> Envelope:
-        """Answer a request; ``found`` is what the cache holds for it, which does not answer.
-
-        It may hold the answer after all: another has researched it meanwhile, or the project names it otherwise.
-        """
-        run = self._run
-        again = self._look_further(found)
-        if again is not found and (answered := run.answered(again)) is not None:
+    It may hold the answer after all: another has researched it meanwhile, or the project names it otherwise.
+    """
+    again = _look_further(run, found)
+    if again is not found and (answered := run.answered(again)) is not None:
+        return answered
+    with lease(run) as has_waited:
+        # Also who did not wait: another may have had the lease, and let go of it, since this one looked.
+        found = run.look_up()
+        if (answered := run.answered(found)) is not None:
             return answered
-        with lease(run) as has_waited:
-            # Also who did not wait: another may have had the lease, and let go of it, since this one looked.
-            found = run.look_up()
-            if (answered := run.answered(found)) is not None:
-                return answered
-            if has_waited and found.entry and found.match and found.match.tier.startswith("framework+topic"):
-                # A research that was waited for ended without a fresh answer: its report is ours all the same. A stale entry
-                # is not touched by look-ups: it was accessed when it was written.
-                written = parse_time(found.entry.last_accessed)
-                if written is not None and written >= run.started:
-                    run.notes.append("another agent researched this at the same moment; its report is shared")
-                    return run.answer("degraded", found.results, found.report)
-            taken = choose(run, found.related) if found.is_offer else None
-            return run.serve(taken) if taken else self._research(found)
+        written = parse_time(found.entry.last_accessed) if found.entry else None
+        if has_waited and written is not None and written >= run.started:
+            # A research that was waited for ended without a fresh answer: its report is ours all the same.
+            run.notes.append("another agent researched this at the same moment; its report is shared")
+            return run.answer("degraded", found.results, found.report)
+        taken = choose(run, found.related) if found.is_offer else None
+        return run.serve(taken) if taken else _research(run, found)
 
-    def _look_further(self, found: Lookup) -> Lookup:
-        """Import an index that git brought or that waits beside an empty database, and look under the project's names of packages."""
-        run, base = self._run, self._settings.knowledge_base
-        is_unknown = found.known is None and not found.related
-        if (
-            is_unknown
-            and has_export(base)
-            and run.attempt(lambda: import_on_first_use(run.store, base, now=run.clock()), otherwise=False)
-        ):
-            found = run.look_up()
-        elif run.config.auto_export and run.attempt(
-            lambda: has_edited_index(run.store, base), otherwise=False
-        ):
-            self._export()
-            found = run.look_up()
-        if found.known is not None or found.related:
-            return found
-        aliases: dict[str, str] = {}
-        # What the working directory's files say goes before what the configuration's do.
-        for folder in reversed(run.service.folders):
-            aliases |= package_aliases(find_dependencies(folder, self._environ).dependencies)
-        if not aliases:
-            return found
-        run.config = run.config.but(aliases={**aliases, **run.config.aliases})
-        return run.look_up()
 
-    def _research(self, found: Lookup) -> Envelope:
-        run = self._run
-        author = Author(run)
-        author.prepare()  # step 4
-        chain = Chain(run, author)
-        self._ask_sources(found, chain)  # step 5
-        again = run.look_up() if chain.answer is None else None
-        if again and again.is_hit:
-            # A fresh report, or somebody else's luck meanwhile: a placeholder must not take the place of that.
-            if (answered := run.answered(again)) is not None:
-                return answered
-            run.notes.append("it could not be researched again; its report is unchanged")
-            results = replace(again.results, sources_consulted=chain.attempts)
-            return run.answer(
-                "budget-exhausted" if chain.ended == "budget" else "degraded", results, again.report
-            )
-        report = build_report(  # step 6
-            run.query,
-            answer=chain.answer or chain.gap,
-            baseline=found.baseline,
-            today=run.clock().date(),
-            notes=run.notes,
-            synthesis=chain.author.written,
-            max_tokens=run.config.report_max_tokens,
-            sources={attempt.source for attempt in chain.attempts},
+def _look_further(run: ResearchRun, found: Lookup) -> Lookup:
+    """Import an index that git brought or that waits beside an empty database, and look under the project's names of packages."""
+    base = run.service.settings.knowledge_base
+
+    def import_index() -> bool:
+        is_first = (
+            found.is_miss and has_export(base) and import_on_first_use(run.store, base, now=run.clock())
         )
-        return self._answer(found, chain, report, self._save(found, report))  # steps 7 and 8
+        if not is_first and run.config.auto_export and has_edited_index(run.store, base):
+            _export(run)
+            return True
+        return is_first
 
-    def _answer(self, found: Lookup, chain: "Chain", report: Report, saved: Saved | None) -> Envelope:
-        status = research_status(
-            chain.attempts,
-            is_answered=chain.answer is not None and chain.answer.source != LOCAL_DOCS,
-            is_written=saved is not None,
-            has_budget_ended=chain.ended == "budget",
+    if run.attempt(import_index, otherwise=False):
+        found = run.look_up()
+    aliases: dict[str, str] = {}
+    # What the working directory's files say goes before what the configuration's do.
+    for folder in reversed(run.service.folders) if found.is_miss else ():
+        aliases |= package_aliases(find_dependencies(folder, run.service.environ).dependencies)
+    if not aliases:
+        return found
+    run.config = run.config.but(aliases={**aliases, **run.config.aliases})
+    return run.look_up()
+
+
+def _research(run: ResearchRun, found: Lookup) -> Envelope:
+    chain = Chain(run, Author(run))  # step 4
+    _ask_sources(run, found, chain)  # step 5
+    again = run.look_up() if chain.answer is None else None
+    if again and again.is_hit:
+        # A fresh report, or somebody else's luck meanwhile: a placeholder must not take the place of that.
+        if (answered := run.answered(again)) is not None:
+            return answered
+        run.notes.append("it could not be researched again; its report is unchanged")
+        results = replace(again.results, sources_consulted=chain.attempts)
+        status: ResearchStatus = "budget-exhausted" if chain.ended == "budget" else "degraded"
+        return run.answer(status, results, again.report)
+    report = build_report(  # step 6
+        run.query,
+        answer=chain.answer or chain.gap,
+        baseline=found.baseline,
+        today=run.clock().date(),
+        synthesis=chain.author.written,
+        max_tokens=run.config.report_max_tokens,
+    )
+    # To read what is on this machine again costs nothing, and shows what was changed there.
+    folders = {it.name for it in run.config.sources if not isinstance(it, str) and it.folder}
+    is_local = chain.answer is not None and chain.answer.source in {LOCAL_DOCS, *folders}
+    end = to_text(run.clock() + INSTALLED_DOCS_LAST) if is_local else None
+    return _answer(run, found, chain, report, _save(run, found, report, end))  # steps 7 and 8
+
+
+def _answer(run: ResearchRun, found: Lookup, chain: Chain, report: Report, saved: Saved | None) -> Envelope:
+    status = research_status(
+        chain.attempts,
+        is_answered=chain.is_answered,
+        is_written=saved is not None,
+        has_budget_ended=chain.ended == "budget",
+    )
+    entry, text = found.entry, report.text
+    results = ResearchResults(
+        confidence=report.confidence,
+        sources_consulted=chain.attempts,
+        match=found.match,
+        related=[it for it in found.related if saved is None or it.id != saved.entry.id],
+    )
+    if saved is not None:
+        # Whoever rates what stands beside a withdrawn text would rate that text, which it never saw.
+        is_nobodys = saved.is_beside and found.known is not None and found.known.refusal is not None
+        results = replace(
+            results,
+            cache_entry_id=None if is_nobodys else saved.entry.id,
+            report_path=None if saved.is_beside else saved.entry.path,
+            # A placeholder or a known text leaves the entry and its history untouched.
+            index_updated=not saved.is_beside or saved.revision != saved.entry.revision,
+            lru_evicted=saved.lru_evicted,
+            auto_archived=saved.auto_archived,
         )
-        entry, text = found.entry, report.text
-        results = ResearchResults(
-            confidence=report.confidence,
-            sources_consulted=chain.attempts,
-            match=found.match,
-            related=[it for it in found.related if saved is None or it.id != saved.entry.id],
-        )
-        if saved is not None:
-            results = replace(
-                results,
-                cache_entry_id=saved.entry.id,
-                report_path=None if saved.is_beside else saved.entry.path,
-                # A placeholder or a known text leaves the entry and its history untouched.
-                index_updated=not saved.is_beside or saved.revision != saved.entry.revision,
-                lru_evicted=saved.lru_evicted,
-                auto_archived=saved.auto_archived,
-            )
-            if saved.is_beside and found.known and found.known.refusal:
-                # Whoever rates this answer would rate the text that was withdrawn, which it never saw.
-                results = replace(results, cache_entry_id=None)
-        elif entry is not None and entry.is_written and report.origin == "baseline" and found.report:
-            # Nobody's words are overwritten: the stale finding is given as it stands.
-            results, text = replace(found.results, sources_consulted=chain.attempts), found.report
-        if status in ("degraded", "budget-exhausted") and not results.related:
-            run = self._run
-            others = run.read(
-                lambda tx: few_findings(tx, run.query, run.config, run.clock()), list[Related]()
-            )
-            results = replace(results, related=others)
-            run.notes += [OTHER_WORDS] if others else []
-        return self._run.answer(status, results, text)
-
-    # --- step 5
-
-    def _ask_sources(self, found: Lookup, chain: "Chain") -> None:
-        run, environ = self._run, self._environ
-        known = run.read(lambda tx: ledger.library(tx, run.query.framework), None)
-        ask = Ask(query=run.query, known=known or Learned(), own_repository=self._repository)
-        sources, number = configured_sources(self._settings, environ), len(run.config.sources)
-        # A stale report stands in where nothing answers; a copy of installed documentation is read anew instead.
-        is_copy = found.entry is not None and found.entry.is_installed_excerpt
-        local_docs = list[Source]()
-        if run.config.local_docs and (found.baseline is None or is_copy):
-            from kr.sources.local_docs import LocalDocs  # heavy
-
-            local_docs.append(LocalDocs(run.service.folders, environ))
-        chain.ask_in_order(sources[:number], [*sources[number:], *local_docs], ask)
-        if chain.ended == "budget" and (chain.answer is None or chain.answer.source == LOCAL_DOCS):
-            message = EXHAUSTED.format(story_key=run.request.story_key)
-            logger.warning("%s", message)
-            run.notes.append(message)
-        if chain.answer is None or chain.answer.source == LOCAL_DOCS:
-            used = "no cached content available" if found.baseline is None else "using stale cache"
-            used = "keeping the existing report" if found.is_hit else used
-            used = "using installed documentation" if chain.answer is not None else used
-            if chain.gap is not None:
-                run.notes.append(f"question_not_covered: {used}")
-            elif chain.ended != "budget":
-                run.notes.append(f"all_sources_unavailable: {used}")
-        if chain.learned:
-            run.write(
-                lambda tx: ledger.learn_library(tx, run.query.framework, chain.learned[-1], now=run.clock()),
-                None,
-            )
-
-    def _repository(self) -> str | None:
-        """Return the framework's ``owner/repo``: configured, or named by the installed package."""
-        run = self._run
-        for name, repository in run.config.repositories.items():
-            if fold(name) == fold(run.query.framework):
-                return repository
-        found = find_installed(run.query.framework, run.service.folders, self._environ)
-        return next((package.repository for package in found if package.repository), None)
-
-    # --- steps 7 and 8
-
-    def _save(self, found: Lookup, report: Report) -> Saved | None:
-        """Write and index the report; None where it is not kept. A failure is noted and degrades the answer."""
-        run = self._run
-        is_of_finding = found.entry is not None and found.entry.is_written
-        if not run.can_write or (report.origin == "baseline" and is_of_finding):
-            return None
-        query = run.query
-        asked = "\n".join((query.framework, query.topic, query.question, *query.tags))
-        if reasons := reasons_to_hold(asked):
-            run.notes.append(f"not_kept: the request {'; it '.join(reasons)}")
-            return None
-        now = run.clock()
-        try:
-            saved = saving.save(run.store, _draft(run, found, report, now), report.text, now)
-        except (StoreError, ReportUnwritable) as error:
-            run.add_error(error)
-            return None
-        run.notes += saved.warnings
-        if saved.is_beside:
-            is_kept = saved.revision != saved.entry.revision
-            kept = f", and is kept as its revision {saved.revision}" if is_kept else ""
-            why = f" ({found.known.refusal})" if found.known and found.known.refusal else ""
-            run.notes.append(
-                f"{saved.entry.id} is unchanged{why}: what was found now does not replace it{kept}"
-            )
-        if run.config.auto_export:
-            self._export()
-        return saved
-
-    def _export(self) -> None:
-        try:
-            refresh_exports(self._run.store, self._settings.knowledge_base)
-        except KrError as error:
-            self._run.notes.append(f"export_failed: {error}")
+    elif entry is not None and entry.is_written and report.origin == "baseline" and found.report:
+        # Nobody's words are overwritten: the stale finding is given as it stands.
+        results, text = replace(found.results, sources_consulted=chain.attempts), found.report
+    if status in ("degraded", "budget-exhausted") and not results.related:
+        others = run.read(lambda tx: few_findings(tx, run.query, run.config, run.clock()), list[Related]())
+        results = replace(results, related=others)
+        run.notes += [OTHER_WORDS] if others else []
+    return run.answer(status, results, text)
 
 
-def _draft(run: ResearchRun, found: Lookup, report: Report, now: datetime) -> Entry:
+def _ask_sources(run: ResearchRun, found: Lookup, chain: Chain) -> None:
+    environ = run.service.environ
+    known = run.read(lambda tx: ledger.library(tx, run.query.framework), None)
+    ask = Ask(query=run.query, known=known or Learned(), own_repository=lambda: _repository(run))
+    sources = configured_sources(run.service.settings, environ)
+    number = len(run.config.sources)
+    # A stale report stands in where nothing answers; a copy of installed documentation is read anew instead.
+    is_copy = found.entry is not None and found.entry.is_installed_excerpt
+    local_docs = list[Source]()
+    if run.config.local_docs and (found.baseline is None or is_copy):
+        from kr.sources.local_docs import LocalDocs  # heavy
+
+        local_docs.append(LocalDocs(run.service.folders, environ))
+    chain.ask_in_order(sources[:number], [*sources[number:], *local_docs], ask)
+    if not chain.is_answered and chain.ended == "budget":
+        message = EXHAUSTED.format(story_key=run.request.story_key)
+        logger.warning("%s", message)
+        run.notes.append(message)
+    elif not chain.is_answered and chain.gap is None:
+        used = "no cached content available" if found.baseline is None else "using stale cache"
+        used = "keeping the existing report" if found.is_hit else used
+        used = "using installed documentation" if chain.answer is not None else used
+        run.notes.append(f"all_sources_unavailable: {used}")
+    if found.entry is None and not chain.is_answered:
+        run.notes += run.read(lambda tx: _in_archive(tx, run.query.framework, run.query.topic), [])
+    if chain.learned:
+        learned, now = chain.learned[-1], run.clock()
+        run.write(lambda tx: ledger.learn_library(tx, run.query.framework, learned, now=now), None)
+
+
+def _in_archive(tx: Transaction, framework: str, topic: str) -> list[str]:
+    """Name the finding of a topic that left the index last."""
+    gone = entries.archived(tx, framework_key=framework_key(framework), topic_key=topic_key(topic))
+    found = [it.entry.id for it in gone if it.entry.is_written]
+    return [f"{it} is in the archive: `kr archive restore {it}` brings it back" for it in found[:1]]
+
+
+def _repository(run: ResearchRun) -> str | None:
+    """Return the framework's ``owner/repo``: configured, or named by the installed package."""
+    for name, repository in run.config.repositories.items():
+        if fold(name) == fold(run.query.framework):
+            return repository
+    found = find_installed(run.query.framework, run.service.folders, run.service.environ)
+    return next((package.repository for package in found if package.repository), None)
+
+
+# --- steps 7 and 8
+
+
+def _save(run: ResearchRun, found: Lookup, report: Report, fresh_until: str | None) -> Saved | None:
+    """Write and index the report; None where it is not kept. A failure is noted and degrades the answer."""
+    is_of_finding = found.entry is not None and found.entry.is_written
+    if not run.can_write or (report.origin == "baseline" and is_of_finding):
+        return None
+    query, now = run.query, run.clock()
+    asked = "\n".join((query.framework, query.topic, query.question, *query.tags))
+    if reasons := reasons_to_hold(asked):
+        run.notes.append(f"not_kept: the request {'; it '.join(reasons)}")
+        return None
+    try:
+        saved = saving.save(run.store, _draft(run, found, report, fresh_until), report.text, now)
+    except (StoreError, ReportUnwritable) as error:
+        run.add_error(error)
+        return None
+    run.notes += saved.warnings
+    if saved.is_beside:
+        is_kept = saved.revision != saved.entry.revision
+        kept = f", and is kept as its revision {saved.revision}" if is_kept else ""
+        why = f" ({found.known.refusal})" if found.known and found.known.refusal else ""
+        run.notes.append(f"{saved.entry.id} is unchanged{why}: what was found now does not replace it{kept}")
+    if run.config.auto_export:
+        _export(run)
+    return saved
+
+
+def _export(run: ResearchRun) -> None:
+    try:
+        refresh_exports(run.store, run.service.settings.knowledge_base)
+    except KrError as error:
+        run.notes.append(f"export_failed: {error}")
+
+
+def _draft(run: ResearchRun, found: Lookup, report: Report, fresh_until: str | None) -> Entry:
     # A report that was carried over keeps the version and the time that its text is of; one of another major
     # version stands in for the one that was asked for, and must not take the place of its own entry.
     old = found.entry if report.origin == "baseline" else None
@@ -262,7 +251,7 @@ def _draft(run: ResearchRun, found: Lookup, report: Report, now: datetime) -> En
         confidence=report.confidence,
         status="fresh" if report.origin in {"researched", "installed"} else "stale",
         origin="placeholder" if report.origin == "placeholder" else "excerpt",
-        fresh_until=to_text(now + INSTALLED_DOCS_LAST) if report.origin == "installed" else None,
+        fresh_until=fresh_until,
         researched_at=(old.researched_at or old.created) if old else None,
         question=run.query.question,
     )

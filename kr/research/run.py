@@ -289,8 +289,6 @@ class ResearchRun:
         researched = parse_time(found.entry.researched_at or "") if found.entry else None
         # What is to be refreshed is answered only with what was researched since it was asked.
         is_due = self.overrides.refresh and (researched is None or researched < self.started)
-        if self.overrides.use is None and researched is not None:
-            is_due = is_due or self.service.has_changed_folder(found, researched)
         if found.is_hit and not is_due:
             return self.serve(found)
         if self.overrides.if_unsure != "candidates" or self.overrides.refresh or not found.is_offer:
@@ -307,7 +305,8 @@ class ResearchRun:
             raise ValueError("a miss can't be served")
         entry, ratings = found.known.entry, found.known.ratings
         if entry.status != "fresh":
-            self.notes.append(f"{entry.id} is stale, and was served because config_overrides.use names it")
+            why = f": {', '.join(found.known.verdict.reasons)}" if found.known.verdict.reasons else ""
+            self.notes.append(f"{entry.id} is stale, and served because config_overrides.use names it{why}")
         if ratings.wrong:
             why = f": {ratings.note}" if ratings.note else ""
             self.notes.append(f"{entry.id} was rated wrong by {ratings.wrong}{why}")

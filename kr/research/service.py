@@ -3,10 +3,8 @@
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +32,7 @@ from kr.research.decide import Lookup, related_of
 from kr.research.run import ResearchRun, find_candidates, find_served
 from kr.settings import Settings
 from kr.store import lookup
-from kr.store.engine import Row, Store
+from kr.store.engine import Store
 from kr.store.files import new_id
 from kr.text import derive_tags, derive_topic
 from kr.times import UNKNOWN_VERSION, to_text
@@ -45,8 +43,6 @@ Clock = Callable[[], datetime]
 
 DISABLED = "Knowledge research disabled in config"
 """The error of F1, "State Preconditions"."""
-_MOST_LOOKED_AT = 5_000
-"""Files of a folder of one's own that are looked at, whether they changed."""
 _WORDS_ALONE = re.compile(r"[A-Za-z0-9 ,.;?!()'/-]*")
 _OF_SECRETS = re.compile(
     r"pass|pwd|secret|token|key|cred|cookie|auth|basic|sess|login|identified|clave|wort|recover|otp|psk|dsn|senha|\b(?:pin|sas|sig)\b|"
@@ -100,14 +96,6 @@ class ResearchService:
         except InvalidRequest as error:
             return self._refuse(error.read, validation_problems(error.fields))
         return self.answer(with_overrides(data, overrides) if overrides else data, **answer)
-
-    def has_changed_folder(self, found: Lookup, moment: datetime) -> bool:
-        """Whether a folder of one's own was changed after an excerpt of it was made; to read it again costs nothing."""
-        if found.entry is None or found.entry.origin != "excerpt":
-            return False
-        own = (it for it in self.settings.knowledge_research.sources if not isinstance(it, str))
-        places = [it.folder for it in own if it.folder and f"(via {it.name})" in (found.report or "")]
-        return any(_newest_change(self.settings.project_root / it) > moment.timestamp() for it in places)
 
     def whole(self, document: bytes | Mapping[str, Any]) -> Mapping[str, Any]:
         """Make F1's request of a flat one, which has framework and question at its top; another document stays as it is (rule 3.1).
@@ -221,9 +209,9 @@ class ResearchService:
             found = found if found.is_hit else run.look_up()
             if (answered := run.answered(found)) is not None:
                 return answered
-            from kr.research.miss import Miss  # heavy
+            from kr.research.miss import perform  # heavy
 
-            return Miss(run).perform(found)
+            return perform(run, found)
         except InvalidRequest:
             raise
         except BaseException as error:
@@ -249,15 +237,11 @@ class ResearchService:
             "error": in_one_line(problems),
             **known,
         }
-        self.keep_row(row)
-        return envelope
-
-    def keep_row(self, row: Row) -> None:
-        """Keep the row of a request that was refused."""
         try:
             self.store.change(lambda tx: lookup.log_request(tx, row), scope=None)
         except StoreError as error:
             logger.warning("%s", error)
+        return envelope
 
     def _inject(self, request: LessonsInjectRequest) -> Envelope:
         from kr.lessons.file import open_lessons  # heavy
@@ -317,12 +301,3 @@ def _masked(value: Any) -> Any:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def _newest_change(folder: Path) -> float:
-    """Return when something in a folder was changed last, in seconds since 1970."""
-    newest = 0.0
-    for path in (folder, *islice(folder.rglob("*"), _MOST_LOOKED_AT)):
-        with suppress(OSError):  # gone meanwhile
-            newest = max(newest, path.stat().st_mtime)
-    return newest

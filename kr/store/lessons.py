@@ -110,7 +110,7 @@ def rarest_first(tx: Transaction, words: Sequence[str]) -> list[str]:
 def sharing(tx: Transaction, words: Sequence[str], some: Sequence[str], *, least: int) -> list[LessonRow]:
     """Return the lessons that have one of ``some`` words, and at least so many of all.
 
-    A quarantined or rejected one is among them: it shall not come back otherwise.
+    One that waits, was retired or worded anew is among them whether or not its line is there: it shall not come back otherwise.
     """
     one, parameters = named("some", some)
     every, more = named("word", words)
@@ -118,7 +118,8 @@ def sharing(tx: Transaction, words: Sequence[str], some: Sequence[str], *, least
         tx,
         "id IN (SELECT lesson_id FROM lesson_keywords "
         f"WHERE keyword IN {every} AND lesson_id IN (SELECT lesson_id FROM lesson_keywords WHERE keyword IN {one}) "
-        "GROUP BY lesson_id HAVING count(*) >= :least) AND (gone_at IS NULL OR held IS NOT NULL)",
+        "GROUP BY lesson_id HAVING count(*) >= :least) "
+        "AND (gone_at IS NULL OR held IS NOT NULL OR retired_at IS NOT NULL OR superseded_by IS NOT NULL)",
         **parameters,
         **more,
         least=least,

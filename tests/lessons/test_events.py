@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.lessons.events import detect, read_return
-from kr.lessons.record import evident_events
+from kr.lessons.record import detect, evident_events, read_return
 from kr.models import EVENT_TYPES, PHASES, EventType
 from tests.support.lessons import settings_of
 

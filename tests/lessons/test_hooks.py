@@ -14,7 +14,6 @@ from kr.lessons.hooks import (
     read_hook,
     read_last_return,
     returned_documents,
-    task_of,
 )
 
 
@@ -42,14 +41,14 @@ def test_the_phase_of_an_agent(agent: str, phase: str | None) -> None:
     assert phase_of(agent) == phase
 
 
-def read(event: str, transcript: str = "", **more: Any) -> object:
-    return read_hook({"hook_event_name": event, "session_id": "s", **more}, lambda _path: transcript)
+def read(event: str, **more: Any) -> object:
+    return read_hook({"hook_event_name": event, "session_id": "s", **more})
 
 
 def test_what_is_to_do() -> None:
     assert read("SessionStart") == Start(event="SessionStart", phase=None, session_id="s")
-    assert read("SubagentStart", agent_type="dev") == Start(
-        event="SubagentStart", phase="dev-execution", session_id="s"
+    assert read("SubagentStart", agent_type="dev", prompt="Page the orders") == Start(
+        event="SubagentStart", phase="dev-execution", session_id="s", query="Page the orders"
     )
     error = "ModuleNotFoundError: No module named 'orjson'"
     returned = {"status": "failure", "errors": [{"message": error}]}
@@ -74,8 +73,7 @@ def test_what_is_to_do() -> None:
         read("PostToolUseFailure", error="no module", tool_name="Read"),
         read("SubagentStop"),
         read("SubagentStop", last_assistant_message="All is well."),
-        read_hook([], str),
-        read_hook({}, str),
+        read_hook({}),
     ],
 )
 def test_nothing_to_do(nothing: object) -> None:
@@ -89,7 +87,7 @@ def test_nothing_to_do(nothing: object) -> None:
     )
 )
 def test_any_input_is_read(data: dict[str, Any]) -> None:
-    read_hook(data, str)
+    read_hook(data)
 
 
 def test_a_slip_among_errors_costs_only_itself() -> None:
@@ -114,25 +112,6 @@ def test_a_slip_among_errors_costs_only_itself() -> None:
 )
 def test_what_only_its_author_need_know_is_nothing_to_do(error: str) -> None:
     assert read("PostToolUseFailure", tool_name="Bash", error=error) is None
-
-
-def test_the_task_is_read_from_the_transcript() -> None:
-    lines = [
-        {"message": {"role": "user", "content": "an earlier wish"}},
-        {"message": {"role": "assistant", "content": [
-            {"type": "tool_use", "name": "Edit", "input": {"file_path": "/home/dev/shop/src/cart.py", "new_string": "x"}},
-            {"type": "tool_use", "name": "Read", "input": {"file_path": "/home/dev/shop/README.md"}},
-        ]}},
-        {"message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "text": "done"}]}},
-        {"message": {"role": "assistant", "content": [
-            {"type": "tool_use", "name": "Task", "input": {"subagent_type": "dev", "prompt": "Page the orders with SQLAlchemy"}}
-        ]}},
-        "no object",
-    ]  # fmt: skip
-    transcript = "\n".join([*(json.dumps(line) for line in lines), "{torn"])
-    assert task_of(transcript) == ("Page the orders with SQLAlchemy", ("/home/dev/shop/src/cart.py",))
-    assert task_of(json.dumps(lines[0])) == ("an earlier wish", ())
-    assert task_of("") == ("", ())
 
 
 # --- the return in an agent's last words ---

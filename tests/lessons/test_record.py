@@ -11,11 +11,11 @@ import pytest
 
 from kr.lessons.file import LessonsFile
 from kr.lessons.line import HEADER
-from kr.lessons.record import confirmation, parse_record
+from kr.lessons.record import confirmation, parse_record, record
 from kr.models import to_plain
 from kr.store.engine import Store
 from kr.store.files import file_lock
-from tests.support.lessons import NOW, inject_from, record_to, record_words, start
+from tests.support.lessons import NOW, inject_from, record_to, record_words, settings_of, start
 
 pytestmark = pytest.mark.usefixtures("database_url")
 
@@ -93,6 +93,14 @@ def test_what_is_refused_costs_only_itself_and_says_why(path: Path, project: Pat
     assert "173 columns, at most 120" in told["errors"][0]["message"]
     nothing = record_words(path, project, store, {"symptom": "", "fix": "x"}, "prose")
     assert (nothing.status, len(nothing.errors)) == ("skipped", 3)
+
+
+def test_who_hands_over_nothing_is_told_what_is_missing(path: Path, project: Path, store: Store) -> None:
+    answer = record(
+        {"session_id": "s", "story_key": "0-0"}, LessonsFile(path, store), settings_of(project), now=NOW
+    )
+    assert answer.status == "skipped"
+    assert "or hand over a lesson: {symptom, fix}" in answer.results["message"]
 
 
 # --- without words ---

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.guard import reasons_to_hold
-from kr.lessons.events import Fault
 from kr.lessons.line import SUMMARY_COLUMNS
 from kr.lessons.remedies import Remedy, find_remedy, read_own, shipped, word_fault
 from kr.text import columns
@@ -118,7 +117,7 @@ def test_a_name_of_the_output_is_no_sentence() -> None:
 
 
 def worded(message: str, fix: str = "") -> str | None:
-    found = word_fault(Fault(message=message, fix=fix))
+    found = word_fault(message, fix)
     return found.summary if found else None
 
 
@@ -133,7 +132,7 @@ def test_the_issues_own_remedy_stands_behind_its_message() -> None:
 
 
 def test_the_table_puts_a_remedy_behind_the_errors_line() -> None:
-    found = word_fault(Fault(message="TypeError: 'coroutine' object is not subscriptable"))
+    found = word_fault("TypeError: 'coroutine' object is not subscriptable")
     assert found is not None
     assert (
         found.summary

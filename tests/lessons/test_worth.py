@@ -1,4 +1,4 @@
-"""Which lessons earn their place: recurrences with and without the lesson, what people decide, forty simulated sprints."""
+"""Which lessons earn their place: what people decide of them."""
 
 from pathlib import Path
 
@@ -52,4 +52,17 @@ def test_a_person_retires_pins_and_words_anew(
         service.mark("zzz", "pinned_at")
 
 
-# What each kind of lesson does to its failure: its chance in a sprint where the lesson was given, and where it was not.
+def test_what_was_retired_or_worded_anew_does_not_come_back(
+    path: Path, project: Path, store: Store, service: Lessons
+) -> None:
+    record_to(path, project, store, errors=["row-height must be set"])
+    (retired,) = service.lessons()
+    service.mark(retired["id"], "retired_at")
+    edited = service.edit(retired["id"], "Set the height of rows", by_person=True)
+    assert edited["status"] == "retired"
+    before = path.read_bytes()
+    path.write_bytes(b"")  # somebody deletes the lines
+    copy = project / "copy.md"
+    copy.write_bytes(before)
+    assert service.import_files([copy])["imported"] == 0
+    assert given(path, store) == ""

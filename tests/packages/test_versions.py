@@ -86,6 +86,26 @@ def test_an_active_environment_counts_but_never_krs_own(tmp_path: Path) -> None:
     assert version_of(tmp_path, "click", {}) == ">=8"
 
 
+def test_of_two_packages_of_one_name_that_of_the_nearest_manifest_counts(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            ".git/HEAD": "",
+            "package.json": '{"dependencies": {"redis": "^4"}}',
+            "backend/pyproject.toml": '[project]\ndependencies = ["redis>=5"]\n',
+        },
+    )
+    node(tmp_path, "redis", "4.7.0")
+    distribution(environment(tmp_path / "backend/.venv"), "redis", version="5.2.1")
+    assert version_of(tmp_path / "backend", "redis", {}) == "5.2.1"
+    assert version_of(tmp_path, "redis", {}) == "4.7.0"
+    write(tmp_path, {"requirements.txt": "redis==5.0\n"})
+    assert {(package, version) for package, version, _ in rows(tmp_path)} == {
+        ("redis", "4.7.0"),
+        ("redis", "5.0"),
+    }
+
+
 def test_a_member_has_what_is_installed_for_it(tmp_path: Path) -> None:
     write(
         tmp_path,

@@ -17,9 +17,10 @@ def test_nothing_that_was_acknowledged_is_lost(way: list[str], effort: int) -> N
     clients = 8 if effort > 2 else 4
     done = subprocess.run(
         [
-            *(sys.executable, str(ROOT / "scripts" / "bench_fleet.py"), *way),
+            *(sys.executable, "-m", "scripts.bench_fleet", *way),
             *("--clients", str(clients), "--seconds", str(effort), "--save-every", "4"),
         ],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=250,

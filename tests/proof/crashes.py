@@ -8,44 +8,25 @@ was broken. See docs/reliability.md.
 import argparse
 import errno
 import hashlib
-import importlib
 import json
 import os
-import pkgutil
 import shutil
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import yaml
 
-import kr
 from kr.store import SCHEMA_VERSION
 from kr.transfer import ARCHIVE
-from tests.proof.scenarios import (
-    LESSON,
-    MARKS,
-    SCENARIOS,
-    SOURCES,
-    Scenario,
-    count,
-    execute,
-    is_sound,
-    lessons,
-    prepare,
-    printed,
-    redirect,
-    run,
-    sql,
-    texts,
-)
+from tests.proof import scenarios
+from tests.proof.scenarios import LESSON, MARKS, SCENARIOS, SOURCES, Scenario, count, printed, run, sql
+from tests.support.forked import import_everything
 from tests.support.program import Project
 from tests.support.stores import ROOT
 from tests.support.tracer import CannotTrace, How, Trace, trace
@@ -67,14 +48,12 @@ def upgrade():
     op.execute("UPDATE entries SET added = 'yes'")
 """
 _CHANGES_NOTHING = {"fcntl", "flock", "fsync", "fdatasync"}
-_LATE = ("alembic.command", "rich.table", "sqlalchemy.dialects.sqlite")
 
 
 @dataclass(slots=True)
 class Tally:
-    points: Counter[str] = field(default_factory=Counter)
+    points: int = 0
     runs: int = 0
-    struck: int = 0
     acknowledged: int = 0
     repaired: int = 0
     left_over: int = 0
@@ -103,20 +82,19 @@ def broken(project: Project, scenario: Scenario, ended: Trace, way: str, tally: 
     if count(project, "sqlite_master WHERE name = 'leases'"):
         sql(project.database, "DELETE FROM leases")  # that of the dead expires by itself, after 15 s
     is_begun = scenario.begun and (project.root / scenario.begun).exists()
-    status, out, err = run(project, *(scenario.go_on if is_begun else scenario.command), stdin=scenario.stdin)
+    status, out, err = run(project, scenario.go_on if is_begun else scenario.command, scenario.stdin)
     if status != 0 or "Traceback" in err:
         yield f"can't go on: exit status {status}, {(err or out).strip()[-200:]}"
     elif not kept(lambda: scenario.promised(project)):
         yield f"went on, and it is not there: {out[:200]}"
     yield from lost(project, scenario)
-    tally.left_over += sum(
-        1 for path in project.root.rglob(".*") if path.name.startswith((".kr-", ".index.yaml.", "._archived"))
-    )
+    hidden = (".kr-", ".index.yaml.", "._archived")
+    tally.left_over += sum(path.name.startswith(hidden) for path in project.root.rglob(".*"))
 
 
-def kept(holds: Callable[[], bool]) -> bool:
+def kept(holds: Callable[[], object]) -> bool:
     try:
-        return holds()
+        return holds() is not False
     except (OSError, ValueError, sqlite3.Error, yaml.YAMLError):
         return False
 
@@ -133,20 +111,18 @@ def is_answer(out: str) -> bool:
 
 def lost(project: Project, scenario: Scenario) -> Iterator[str]:
     """Name what was acknowledged before the run and can't be reached."""
-    if LESSON not in lessons(project):
+    if LESSON not in scenarios.lessons(project):
         yield "the earlier lesson is gone"
     if scenario.is_new:
         return
     try:
-        present = texts(project)
+        present = scenarios.texts(project)
         if (found := sql(project.database, "PRAGMA integrity_check")) != [("ok",)]:
             yield f"integrity_check: {found[0][0]}"
     except sqlite3.Error as error:
         yield f"the database can't be read: {error}"
         return
-    expected = MARKS - (
-        {"Mark-second"} if "restore" in scenario.command and "earlier.db" in scenario.command else set()
-    )
+    expected = MARKS - {"Mark-second"} if scenario.command == "db restore earlier.db" else MARKS
     yield from (f"{mark} is gone" for mark in sorted(expected) if mark not in present)
 
 
@@ -155,21 +131,23 @@ def torn(project: Project, way: str) -> Iterator[str]:
 
     Appends are allowed one thing: a write that was torn may leave a part of them.
     """
+    readers: dict[str, Callable[[Path], object]] = {
+        "*.yaml": lambda path: yaml.safe_load(path.read_text()),
+        "workflow_state.json": lambda path: json.loads(path.read_text()),
+        "kr.db.schema-*": scenarios.is_sound,
+        "kept.db": scenarios.is_sound,
+    }
+    for pattern, read in readers.items():
+        for path in project.root.rglob(pattern):
+            is_appended = path.name == ARCHIVE and way != "kill"
+            if not (is_appended or kept(lambda read=read, path=path: read(path))):  # type: ignore[misc]
+                yield f"{path.name} is torn"
     known = known_texts(project)
     for path in (project.base / "frameworks").rglob("*.md"):
         if digest(path) not in known:
             yield f"{path.name} is torn"
-    for path in project.root.rglob("*.yaml"):
-        if not kept(partial(is_yaml, path)) and (way == "kill" or path.name != ARCHIVE):
-            yield f"{path.name} is torn"
-    if way == "kill" and not lessons(project).endswith("\n"):
+    if way == "kill" and not scenarios.lessons(project).endswith("\n"):
         yield "the lessons file ends within a line"
-    for path in project.root.glob("workflow_state.json"):
-        if not kept(partial(is_json, path)):
-            yield "workflow_state.json is torn"
-    for path in (*project.base.glob("kr.db.schema-*"), *project.root.glob("kept.db")):
-        if not kept(partial(is_sound, path)):
-            yield f"{path.name} is a torn copy of the database"
 
 
 def known_texts(project: Project) -> set[str]:
@@ -184,36 +162,19 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def is_json(path: Path) -> bool:
-    json.loads(path.read_text())
-    return True
-
-
-def is_yaml(path: Path) -> bool:
-    yaml.safe_load(path.read_text())
-    return True
-
-
 def examined(project: Project, tally: Tally) -> Iterator[str]:
     """Have the doctor look, and name what is left of what it finds when it has repaired it."""
-    status, out, err = run(project, "doctor")
-    if "Traceback" in err or not is_answer(out):
-        yield f"kr doctor: exit status {status}, {err.strip()[-200:]}"
-        return
-    problems = [row for row in json.loads(out)["findings"] if row["severity"] != "information"]
-    tally.repaired += bool(problems)
-    if problems:
-        _, out, err = run(project, "doctor", "--repair")
-        left = (
-            json.loads(out)["findings"]
-            if is_answer(out)
-            else [{"severity": "error", "check": err[-200:], "message": ""}]
-        )
-        yield from (
-            f"not repaired: {row['check']}: {row['message']}"
-            for row in left
-            if row["severity"] != "information"
-        )
+    problems: list[dict[str, str]] = []
+    for command in ("doctor", "doctor --repair"):
+        status, out, err = run(project, command)
+        if "Traceback" in err or not is_answer(out):
+            yield f"kr {command}: exit status {status}, {err.strip()[-200:]}"
+            return
+        problems = [row for row in json.loads(out)["findings"] if row["severity"] != "information"]
+        if not problems:
+            return
+        tally.repaired += command == "doctor"
+    yield from (f"not repaired: {row['check']}: {row['message']}" for row in problems)
 
 
 # --- the sweep
@@ -227,7 +188,7 @@ def sweep(name: str, folder: Path, *, ways: Sequence[str], most: int | None, sta
     scenario, tally, began = SCENARIOS[name], Tally(), time.monotonic()
     ready = folder / ("new" if scenario.is_new else "ready")
     if not ready.exists():
-        prepare(ready, is_new=scenario.is_new)
+        scenarios.prepare(ready, is_new=scenario.is_new)
 
     def once(at: int | None, way: str) -> tuple[Project, Trace]:
         shutil.rmtree(folder / "run", ignore_errors=True)
@@ -235,8 +196,8 @@ def sweep(name: str, folder: Path, *, ways: Sequence[str], most: int | None, sta
         project = Project(folder / "run", env={**SOURCES, **scenario.env})
         how, error = WAYS[way]
         return project, trace(
-            lambda: execute(scenario.command),
-            before=lambda: redirect(project, scenario.stdin),
+            lambda: scenarios.execute(scenario.command),
+            before=lambda: scenarios.redirect(project, scenario.stdin),
             at=at,
             how=how,
             error=error,
@@ -244,7 +205,7 @@ def sweep(name: str, folder: Path, *, ways: Sequence[str], most: int | None, sta
 
     project, whole = once(None, "kill")
     assert whole.status == 0, printed(project)
-    tally.points.update(whole.points)
+    tally.points = len(whole.points)
     tally.faults += [f"undisturbed: {fault}" for fault in broken(project, scenario, whole, "EIO", Tally())]
     turns = [
         (at, way)
@@ -259,7 +220,6 @@ def sweep(name: str, folder: Path, *, ways: Sequence[str], most: int | None, sta
     for at, way in turns[(start + step // 2) % step :: step]:
         project, ended = once(at, way)
         tally.runs += 1
-        tally.struck += ended.is_struck
         for fault in broken(project, scenario, ended, way, tally):
             tally.faults.append(f"{way} at {at} ({whole.points[at]}): {fault}")
     tally.seconds = time.monotonic() - began
@@ -269,15 +229,6 @@ def sweep(name: str, folder: Path, *, ways: Sequence[str], most: int | None, sta
 def say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
-
-
-def warm() -> None:
-    """Import what a command may import, so that a fork does not."""
-    for module in pkgutil.walk_packages(kr.__path__, "kr."):
-        if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
-    for name in _LATE:
-        importlib.import_module(name)
 
 
 def sweep_upgrade(arguments: Sequence[str]) -> int:
@@ -311,7 +262,7 @@ def main() -> int:
     except CannotTrace as error:
         say(f"skipped: {error}")
         return 0
-    warm()
+    import_everything()
     if SCHEMA_VERSION == 1:
         say("| command | points | runs | acknowledged | repaired | left over | broken | seconds |")
         say("|---|---|---|---|---|---|---|---|")
@@ -325,15 +276,10 @@ def main() -> int:
                 is_broken |= bool(sweep_upgrade([f"--{key}={value}" for key, value in options.items()]))
                 continue
             found = sweep(name, Path(place), ways=given.ways.split(","), most=given.points, start=given.start)
-            numbers = (
-                found.points.total(),
-                found.runs,
-                found.acknowledged,
-                found.repaired,
-                found.left_over,
-                len(found.faults),
+            ran = (
+                f"{found.points} | {found.runs} | {found.acknowledged} | {found.repaired} | {found.left_over}"
             )
-            say(f"| {name} | {' | '.join(map(str, numbers))} | {found.seconds:.0f} |")
+            say(f"| {name} | {ran} | {len(found.faults)} | {found.seconds:.0f} |")
             for fault in found.faults:
                 is_broken = True
                 sys.stderr.write(f"  {name}: {fault}\n")

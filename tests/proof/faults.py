@@ -20,18 +20,19 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.proof.crashes import Tally, examined, lost, say, warm
-from tests.proof.scenarios import SCENARIOS, SOURCES, execute, prepare, redirect, save, sql, texts
-from tests.support.lessons import record_data
+from tests.proof import scenarios
+from tests.proof.crashes import Tally, examined, lost, say
+from tests.proof.scenarios import ASK, RECORD, SCENARIOS, SOURCES, sql
+from tests.support.forked import import_everything
 from tests.support.program import Project
 
-COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
-    "hit": (("research", "click", "How do I ask for a password?", "--framework-version", "8"), ""),
-    "miss": (("research", "click", "How do I show a progress bar?", "--framework-version", "8"), ""),
-    "save": (save("click", "How do I exit?", "Mark-new"), ""),
-    "record": (("lessons", "record", "--request", "-"), json.dumps(record_data())),
-    "inject": (("lessons", "inject", "--phase", "dev-execution"), ""),
-    "doctor": (("doctor",), ""),
+COMMANDS = {
+    "hit": "research click 'How do I ask for a password?' --framework-version 8",
+    "miss": ASK,
+    "save": scenarios.save("click", "How do I exit?", "Mark-new"),
+    "record": "lessons record --request -",
+    "inject": "lessons inject --phase dev-execution",
+    "doctor": "doctor",
 }
 LIMIT = "defaults: {agent_timeout_seconds: {knowledge_research: 4}}\n"
 """How long a busy database is waited for: half of it."""
@@ -47,7 +48,7 @@ class Fault:
     """
 
     breaks: Callable[[Project], "Iterator[None]"]
-    answers: tuple[str, ...]
+    answers: str
     before: Callable[[], None] = lambda: None
     is_damage: bool = False
     skips: str = ""
@@ -115,35 +116,25 @@ def mount(*arguments: str) -> None:
 
 
 def no_permission_to_write(project: Project) -> Iterator[None]:
-    with modes(project, 0o555, 0o444):
-        yield
+    return modes(project, 0o555, 0o444)
 
 
 def no_permission_to_read(project: Project) -> Iterator[None]:
-    with modes(project, 0o000, 0o000):
-        yield
+    return modes(project, 0o000, 0o000)
 
 
-@contextmanager
 def modes(project: Project, folder: int, file: int) -> Iterator[None]:
     paths = [project.base, *project.base.rglob("*")]
     before = [(path, path.stat().st_mode) for path in paths]
     for path in reversed(paths):
         path.chmod(folder if path.is_dir() else file)
-    try:
-        yield
-    finally:
-        for path, mode in before:
-            path.chmod(mode)
+    yield
+    for path, mode in before:
+        path.chmod(mode)
 
 
 def corrupt_page(project: Project) -> Iterator[None]:
     overwrite(project.database, range(2, 20))
-    yield
-
-
-def no_database_at_all(project: Project) -> Iterator[None]:
-    project.database.write_bytes(b"this is no database\n" * 400)
     yield
 
 
@@ -177,12 +168,6 @@ def truncated_log(project: Project) -> Iterator[None]:
     yield
 
 
-def torn_log(project: Project) -> Iterator[None]:
-    crashed(project)
-    overwrite(Path(f"{project.database}-wal"), range(5, 7))
-    yield
-
-
 def deleted_log(project: Project) -> Iterator[None]:
     crashed(project)
     Path(f"{project.database}-wal").unlink()
@@ -206,80 +191,37 @@ def another_programs_lock(project: Project) -> Iterator[None]:
         process.communicate()
 
 
-def no_folder(project: Project) -> Iterator[None]:
-    """Put a file in the place of the knowledge base's folder."""
-    kept = project.base.with_name("kept")
-    project.base.rename(kept)
-    project.base.write_text("")
-    yield
-    project.base.unlink()
-    kept.rename(project.base)
-
-
-WELL = ("0 cache-hit", "0 success", "0 saved", "0 recorded", "0 success", "0, no problem")
-UNWRITABLE = (
-    "0 cache-hit, not indexed",
-    "0 partial, not indexed",
-    "1",
-    "0 failure",
-    "0 success",
-    "1, problems",
-)
-UNREADABLE = (
-    "0 degraded, not indexed",
-    "0 partial, not indexed",
-    "1",
-    "0 recorded",
-    "0 success",
-    "1, problems",
-)
+WELL = "0 cache-hit | 0 success | 0 saved | 0 recorded | 0 success | 0, no problem"
+NOT_KEPT = "0 cache-hit, not indexed | 0 partial, not indexed | 1"
+UNWRITABLE = f"{NOT_KEPT} | 0 failure | 0 success | 1, problems"
+UNREADABLE = "0 degraded, not indexed | 0 partial, not indexed | 1 | 0 recorded | 0 success | 1, problems"
 """Where the database can't be used: what the sources have is given, and lessons are kept in their file."""
+LOCKED_OUT = "0 degraded, not indexed | 0 partial, not indexed | 1 | 0 failure | 1 failure | 1"
 FAULTS: dict[str, Fault] = {
     "none": Fault(nothing, WELL),
     "no file may grow (RLIMIT_FSIZE)": Fault(nothing, UNWRITABLE, before=no_room),
     # The last block of the lessons file has room.
-    "full disk (tmpfs)": Fault(full_disk, (*UNWRITABLE[:3], "0 recorded", *UNWRITABLE[4:]), needs_root=True),
+    "full disk (tmpfs)": Fault(full_disk, UNWRITABLE.replace("0 failure", "0 recorded"), needs_root=True),
     "read-only disk": Fault(read_only_disk, UNWRITABLE, needs_root=True),
     "no permission to write": Fault(no_permission_to_write, UNWRITABLE, before=obeying),
-    "no permission to read": Fault(
-        no_permission_to_read, (*UNREADABLE[:3], "0 failure", "1 failure", "1"), before=obeying
-    ),
+    "no permission to read": Fault(no_permission_to_read, LOCKED_OUT, before=obeying),
     "another program's lock": Fault(
-        another_programs_lock, (*UNWRITABLE[:3], "", "0 success", "0, no problem"), skips="record"
+        another_programs_lock, f"{NOT_KEPT} |  | 0 success | 0, no problem", skips="record"
     ),
     "a newer kr's database": Fault(newer_schema, UNREADABLE),
-    "a file in the folder's place": Fault(no_folder, ("2", "2", "2", "0 skipped", "2", "2")),
     "overwritten pages": Fault(corrupt_page, UNREADABLE, is_damage=True),
     "half of the database": Fault(truncated, UNREADABLE, is_damage=True),
-    "no database but a text": Fault(no_database_at_all, UNREADABLE, is_damage=True),
     "write-ahead log cut off": Fault(truncated_log, WELL),
-    "write-ahead log overwritten": Fault(torn_log, WELL),
     "write-ahead log deleted": Fault(deleted_log, WELL),
 }
 
 
 def run(project: Project, name: str, fault: Fault) -> tuple[str, list[str]]:
     """Run a command; return its answer in short, and what is wrong with how it gave it."""
-    command, stdin = COMMANDS[name]
     began = time.monotonic()
-    (out_read, out_write), (err_read, err_write) = os.pipe(), os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        status = 99
-        try:
-            redirect(project, stdin)
-            os.dup2(out_write, 1)  # no files, which may not grow
-            os.dup2(err_write, 2)
-            sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115 - whatever they were before
-            fault.before()
-            status = execute(command)
-        finally:
-            os._exit(status)
-    for file in (out_write, err_write):
-        os.close(file)
-    with os.fdopen(out_read) as out_file, os.fdopen(err_read) as err_file:  # each of less than a pipe holds
-        out, err = out_file.read(), err_file.read()
-    _, status = os.waitpid(pid, 0)
+    status, out, err = scenarios.run(
+        project, COMMANDS[name], RECORD if name == "record" else "", fault.before
+    )
     wrong = []
     if "Traceback" in err:
         wrong.append(err.strip().splitlines()[-1])
@@ -287,7 +229,7 @@ def run(project: Project, name: str, fault: Fault) -> tuple[str, list[str]]:
         wrong.append(f"took {took:.0f} s")
     if not out and not err.startswith(("error: ", "warning: ")):
         wrong.append(f"neither an answer nor an error: {err[:200]}")
-    return f"{os.waitstatus_to_exitcode(status)}{short(out)}", wrong
+    return f"{status}{short(out)}", wrong
 
 
 def short(out: str) -> str:
@@ -305,11 +247,11 @@ def short(out: str) -> str:
 def repaired(project: Project) -> Iterator[str]:
     """Say what a repair does not bring back from the exports and the reports."""
     yield from examined(project, Tally())
-    present = texts(project)
+    present = scenarios.texts(project)
     yield from (f"{mark} is gone" for mark in ("Mark-second", "Mark-flask") if mark not in present)
 
 
-def suffer(project: Project, name: str, fault: Fault) -> tuple[list[str], list[str]]:
+def suffer(project: Project, name: str, fault: Fault) -> tuple[str, list[str]]:
     """Run every command under a fault; return the answers, and what is wrong."""
     answers, wrong = [], []
     with contextmanager(fault.breaks)(project):
@@ -320,25 +262,25 @@ def suffer(project: Project, name: str, fault: Fault) -> tuple[list[str], list[s
             wrong += [f"{command}: {it}" for it in complaints]
         if fault.is_damage and project.database.read_bytes() != damaged:
             wrong.append("the damaged file was changed")
-    if tuple(answers) != fault.answers:
+    told = " | ".join(answers)
+    if told != fault.answers:
         wrong.append(f"expected {fault.answers}")
-    wrong += (
-        repaired(project)
-        if fault.is_damage
-        else [*lost(project, SCENARIOS["save"]), *examined(project, Tally())]
-    )
+    if fault.is_damage:
+        wrong += repaired(project)
+    else:
+        wrong += [*lost(project, SCENARIOS["save"]), *examined(project, Tally())]
     for line in wrong:
         sys.stderr.write(f"  {name}: {line}\n")
-    return answers, wrong
+    return told, wrong
 
 
 def main() -> int:
-    warm()
+    import_everything()
     say(f"| fault | {' | '.join(COMMANDS)} | afterwards |\n|---|{'---|' * (len(COMMANDS) + 1)}")
     is_wrong = False
     with tempfile.TemporaryDirectory(prefix="kr-") as place:
         ready, folder = Path(place, "ready"), Path(place, "run")
-        prepare(ready, is_new=False)
+        scenarios.prepare(ready, is_new=False)
         for name, fault in FAULTS.items():
             if fault.needs_root and os.geteuid() != 0:
                 say(f"| {name} | not tried: it needs a mount |")
@@ -351,7 +293,7 @@ def main() -> int:
             answers, wrong = suffer(project, name, fault)
             is_wrong |= bool(wrong)
             well = "repaired" if fault.is_damage else "whole"
-            say(f"| {name} | {' | '.join(answers)} | {'broken' if wrong else well} |")
+            say(f"| {name} | {answers} | {'broken' if wrong else well} |")
     return int(is_wrong)
 
 

@@ -1,16 +1,16 @@
 """A machine that is not well (``tests.proof.faults``), and what goes wrong while kr has the knowledge base open."""
 
+import json
 import os
-import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.proof.faults import modes
 from tests.support.program import Project, request
 from tests.support.stores import ROOT, sql
 
@@ -58,20 +58,6 @@ def test_a_clock_that_jumps_a_year_loses_nothing(project: Project, days: int) ->
     assert "Mark-first." in str(sql(project.database, "SELECT text FROM reports"))
 
 
-@contextmanager
-def without_permission(path: Path) -> Iterator[None]:
-    """Take everything from everybody but the superuser."""
-    paths = [path, *path.rglob("*")]
-    modes = [stat.S_IMODE(it.stat().st_mode) for it in paths]
-    for it in reversed(paths):
-        it.chmod(0)
-    try:
-        yield
-    finally:
-        for it, mode in zip(paths, modes, strict=True):
-            it.chmod(mode)
-
-
 _SERVE = """
 import json, sys
 from pathlib import Path
@@ -98,23 +84,20 @@ with project.app() as app:
 @pytest.mark.processes
 def test_a_permission_that_is_lost_and_given_back_while_kr_runs(project: Project) -> None:
     """What is open goes on being read; what is acknowledged is there; afterwards everything is as before."""
-    command = [sys.executable, "-c", _SERVE, str(project.root)]
+    command, pipe = [sys.executable, "-c", _SERVE, str(project.root)], subprocess.PIPE
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ
-    ) as process:
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environ) as process:
 
         def serve(mark: str) -> str:
             assert process.stdin is not None
             assert process.stdout is not None
-            process.stdin.write(
-                f'{{"framework": "vue", "question": "What is {mark}?", "answer": "{mark}."}}\n'
-            )
+            finding = {"framework": "vue", "question": f"What is {mark}?", "answer": f"{mark}."}
+            process.stdin.write(f"{json.dumps(finding)}\n")
             process.stdin.flush()
             return process.stdout.readline().strip()
 
         assert serve("one") == '["cache-hit", true, "saved"]'
-        with without_permission(project.base):
+        with contextmanager(modes)(project, 0, 0):
             lost = serve("two")
         assert serve("three") == '["cache-hit", true, "saved"]'
         process.communicate()

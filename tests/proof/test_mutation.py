@@ -11,7 +11,7 @@ import pytest
 from tests.proof.mutation import TESTS, mutants, rules_of
 from tests.support.stores import ROOT
 
-MODULE = "kr/lessons/events.py"
+MODULE = "kr/lessons/record.py"
 LOOK = """
 import sys
 from pathlib import Path

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.models import TIERS, Entry, Query, Ratings
+from kr.models import NO_RATINGS, TIERS, Entry, Query, Ratings
 from kr.research.decide import (
     Candidate,
+    choose,
     judge_all,
     offered,
     rank,
+    related_of,
     tier_of,
 )
 from kr.settings.model import KnowledgeResearch
@@ -88,6 +90,25 @@ def test_an_excerpt_of_installed_documentation_serves_an_equal_topic_or_wording_
     assert tier_of(query("virtual scrolls"), known(excerpt), SURE) is None
     assert tier_of(query(), known(excerpt), SURE) == "framework+topic+tags"
     assert tier_of(query("other"), known(excerpt, is_wording=True), SURE) == "framework+wording"
+
+
+@pytest.mark.parametrize("until", [None, to_text(NOW + timedelta(hours=20))])
+def test_a_finding_of_the_same_keywords_or_wording_goes_before_an_excerpt_of_the_very_topic(
+    until: str | None,
+) -> None:
+    excerpt = known(entry(fresh_until=until))
+    finding = entry("the virtual scrolling", number=2, origin="finding", question="How?")
+    worded = entry("all at once", number=3, origin="finding")
+    for other in (known(finding), known(worded, is_wording=True)):
+        chosen = choose(query(), [excerpt, other], SURE)
+        assert chosen is not None
+        assert chosen[0].entry.id == other.entry.id
+
+
+def test_a_candidate_of_another_version_says_so() -> None:
+    (found,) = judge_all([(entry(framework_version="2.7"), NO_RATINGS, False)], "3.5", SURE, NOW)
+    assert related_of(found, "").note == "version 2.7, asked for 3.5"
+    assert related_of(known(entry()), "").note is None
 
 
 @given(TOPICS, TAGS, TOPICS, TAGS, st.sampled_from(TIERS))

@@ -226,6 +226,15 @@ def test_junk_takes_nobodys_place(project: Project) -> None:
     ]
 
 
+def test_a_finding_in_the_archive_is_named_where_no_source_answers(project: Project) -> None:
+    kept = keep(project, "scoped slots", origin="finding", written_by="agent:a")
+    with project.app() as app:
+        app.catalog.remove([kept])
+    asked = {"topic": "Scoped slots", "tags": ["slots"], "question": "What is a scoped slot?"}
+    notes = ask(project, **asked)["results"]["degradation_notes"]
+    assert f"{kept} is in the archive: `kr archive restore {kept}` brings it back" in notes
+
+
 def test_few_findings_are_named_where_no_source_answers_and_no_word_is_shared(project: Project) -> None:
     other = {"topic": "sigterm hang", "tags": ["sigterm"], "question": "Why does SIGTERM hang?"}
     assert ask(project, **other)["results"]["related"] == []

@@ -22,26 +22,6 @@ from tests.support.web_servers import Reply, Request, WebServer, as_json, page, 
 
 pytestmark = pytest.mark.usefixtures("database_url")
 
-RESULT_FIELDS = [
-    "cache_hit",
-    "cache_entry_id",
-    "report_path",
-    "confidence",
-    "sources_consulted",
-    "budget_remaining",
-    "degradation_notes",
-    "index_updated",
-    "index_count",
-    "lru_evicted",
-    "match",
-    "related",
-    "candidate_report",
-    "lessons",
-    "auto_archived",
-    "report",
-    "report_file",
-]
-
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
@@ -77,8 +57,7 @@ def test_a_miss_is_researched_written_indexed_and_exported(project: Project, con
     assert list(answer) == ["status", "story_key", "mode", "session_id", "results", "errors"]
     assert (answer["status"], answer["story_key"], answer["mode"]) == ("success", "3-1", "research")
     assert (answer["session_id"], answer["errors"]) == ("s-1", [])
-    assert list(results(answer)) == RESULT_FIELDS
-    assert results(answer) == {
+    expected = {
         "cache_hit": False,
         "cache_entry_id": "vue-repeatable-options",
         "report_path": "frameworks/vue/repeatable-options.md",
@@ -99,6 +78,7 @@ def test_a_miss_is_researched_written_indexed_and_exported(project: Project, con
         "report": None,
         "report_file": str(project.base / "frameworks/vue/repeatable-options.md"),
     }
+    assert list(results(answer).items()) == list(expected.items())
     report = project.report(answer)
     assert report.startswith("# vue - repeatable options\n\n**Framework:** vue\n**Version:** 3.5\n")
     assert "**Research Date:** 2026-11-21\n**Confidence:** high\n" in report
@@ -160,8 +140,6 @@ def test_every_request_leaves_a_row(project: Project, context7: StandIn) -> None
 
 FAILURES = {
     "rate limit": Scenario(docs=["Rate limit exceeded. Please try again later."]),
-    "unknown": Scenario(resolve=['No libraries found for "vue". Try a different search term.']),
-    "empty": Scenario(docs=[""]),
     "cut": Scenario(raw=Raw(headers={"content-type": "application/json"}, body='{"jsonrpc"', cut=True)),
     "another library": Scenario(resolve=[LIBRARIES.split("----------", maxsplit=1)[0]]),
 }
@@ -240,9 +218,7 @@ def test_a_story_spends_its_budget_across_requests_and_another_has_its_own(
     assert len(context7.calls()) == 5
 
 
-def test_an_override_is_the_whole_budget_and_is_charged_to_the_story_too(
-    project: Project, context7: StandIn
-) -> None:
+def test_an_override_is_the_whole_budget_and_is_charged_too(project: Project, context7: StandIn) -> None:
     first = project.research(request(config_overrides={"max_calls": 1}))
     assert results(first)["budget_remaining"] == 0
     second = project.research(request(topic="slots", tags=["slots"]))
@@ -286,30 +262,19 @@ def test_a_report_whose_text_is_nowhere_makes_a_miss(project: Project, context7:
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_a_text_file_as_database_is_left_alone_and_research_goes_on(
-    project: Project, context7: StandIn
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_a_store_that_cannot_be_used_is_left_alone_and_research_goes_on(
+    project: Project, context7: StandIn, is_damaged: bool
 ) -> None:
     project.base.mkdir(parents=True)
     project.database.write_text("this is no database\n" * 100)
-    before = project.database.read_bytes()
+    if not is_damaged:  # nobody can make a folder there, root included
+        project.env["KR_KNOWLEDGE_BASE_PATH"] = "/proc/knowledge-base"
     answer = project.research()
-    assert answer["status"] == "partial"
-    assert results(answer)["index_updated"] is False
+    assert (answer["status"], results(answer)["index_updated"]) == ("partial", False)
     assert "const option" in results(answer)["report"]
-    assert any(str(project.database) in error["message"] for error in answer["errors"])
-    assert project.database.read_bytes() == before
-    assert context7.calls()
-
-
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_an_unwritable_knowledge_base_still_answers(project: Project, context7: StandIn) -> None:
-    # Nobody can make a folder there, root included.
-    project.env["KR_KNOWLEDGE_BASE_PATH"] = "/proc/knowledge-base"
-    answer = project.research()
-    assert answer["status"] == "partial"
-    assert results(answer)["index_updated"] is False
-    assert "const option" in results(answer)["report"]
-    assert answer["errors"]
+    assert not is_damaged or str(project.database) in answer["errors"][0]["message"]
+    assert project.database.read_text() == "this is no database\n" * 100
     assert context7.calls()
 
 
@@ -512,7 +477,6 @@ def test_a_model_that_finds_no_answer_makes_a_gap_of_one(project: Project) -> No
         notes = results(answer)["degradation_notes"]
         assert answer["status"] == "degraded"
         assert "web_search: its answer does not cover the question" in notes
-        assert "question_not_covered: no cached content available" in notes
         assert "No research results available" in project.report(answer)
         assert sorted(project.sql("SELECT origin FROM entries")) == [("excerpt",), ("placeholder",)]
 

@@ -1,13 +1,10 @@
 """What each key may hold, what overrides what, and how wrong values are named."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kr.errors import ConfigError
 from kr.settings import Settings, load_settings
@@ -152,17 +149,6 @@ def test_unknown_keys_of_ours_are_warnings_with_the_nearest(tmp_path: Path) -> N
         f"{place}: {KR}zzz {ending}",
         f"KR_TOTAL: {KR}total {ending}",
     )
-
-
-@given(st.text(max_size=30))
-def test_any_text_is_read_or_refused_in_printable_lines(
-    tmp_path_factory: pytest.TempPathFactory, text: str
-) -> None:
-    folder = tmp_path_factory.mktemp("any")
-    keys = ("enabled", "max_entries", "max_age_days", "cache_match_floor", "knowledge_base_path", "sources")
-    written = "".join(f"  {key}: {json.dumps(text)}\n" for key in keys)
-    message = "\n".join(problems(folder, f"knowledge_research:\n{written}"))
-    assert all(line.isprintable() for line in message.splitlines())
 
 
 class TestVariables:

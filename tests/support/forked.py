@@ -66,8 +66,8 @@ def shared() -> str:
     return str(kept.enter_context(program(Path(folder))))
 
 
-def serve(path: str) -> None:
-    """Answer until standard input ends. Each connection is one run."""
+def import_everything() -> None:
+    """Import what a command may import, so that a fork does not."""
     from kr import __path__ as packages
 
     for module in pkgutil.walk_packages(packages, "kr."):
@@ -75,6 +75,11 @@ def serve(path: str) -> None:
             importlib.import_module(module.name)
     for name in _LATE:
         importlib.import_module(name)
+
+
+def serve(path: str) -> None:
+    """Answer until standard input ends. Each connection is one run."""
+    import_everything()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the children report to the client, and need no reaping
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)

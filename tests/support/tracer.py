@@ -59,14 +59,10 @@ _libc.ptrace.restype = ctypes.c_long
 
 @dataclass(slots=True)
 class Trace:
-    """What became of a child: its ``status`` (negative: the signal), and each point that it came to, by name.
-
-    ``is_struck``: it came to the point that was asked for.
-    """
+    """What became of a child: its ``status`` (negative: the signal), and each point that it came to, by name."""
 
     status: int = 0
     points: list[str] = field(default_factory=list)
-    is_struck: bool = False
 
 
 class CannotTrace(Exception):
@@ -158,7 +154,6 @@ class _Run:
         elif name in _WRITES and (size := peek(thread, ARGUMENTS[2])) > 1:
             ptrace(_POKEUSER, thread, size // 2, ARGUMENTS[2])
             self.pending[thread] = "tear"
-        self.trace.is_struck = self.how == "kill" or thread in self.pending
 
     def _leave(self, thread: int) -> None:
         match self.pending.pop(thread, None):

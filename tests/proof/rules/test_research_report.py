@@ -170,8 +170,8 @@ def test_a_long_passage_gives_the_summary_whole_lines_and_the_rest_to_the_detail
     told = parts(build(page("\n".join(lines))))
     first = quoted(told["Summary"])
     assert first == lines[: len(first)]
-    assert sum(map(len, first)) <= 320
-    assert len(first) == len(lines) or sum(map(len, lines[: len(first) + 1])) > 320
+    assert len("\n".join(first)) <= 320
+    assert len(first) == len(lines) or len("\n".join(lines[: len(first) + 1])) >= 320
     assert set(lines[len(first) :]) <= set(quoted(told["Details"]))
 
 
@@ -192,16 +192,6 @@ def test_the_examples_are_those_that_hold_most_of_the_question_of_two_passages()
     assert examples(told["Code Examples"]) == ["http.retry(request, 3)", "retry(request)"]
     assert "slot = fill()" in told["Details"]
     assert told["Code Examples"].startswith("`C`:\n\n```python\n")
-
-
-@pytest.mark.parametrize(
-    "command",
-    ["$ npm install retry", "# apt-get install retry", "python3 -m pip install retry", "uv add retry"],
-)
-def test_a_command_that_installs_is_no_example(command: str) -> None:
-    told = parts(build(page(f"Get it.\n\n{fenced(command, 'sh')}\n\nThen use it.")))
-    assert command in told["Details"]
-    assert told["Code Examples"] == "What code there is stands in Summary and Details."
 
 
 def test_what_declares_a_name_is_no_example_of_its_use() -> None:
@@ -289,13 +279,6 @@ def test_a_page_of_which_the_beginning_was_read_is_named() -> None:
     assert f"Of {B}, only the beginning was read." in told
 
 
-def test_of_what_went_wrong_six_notes_are_kept_and_of_silent_sources_their_names() -> None:
-    silent = ["context7: http://10.0.0.1 refused", "deepwiki: timeout", "context7: again"]
-    notes = [*silent, "persona_load_failed: lean", " ", *(f"note {n}: x" for n in range(9))]
-    told = caveats(build(page("Retry."), notes=notes))[3:]
-    assert told == ["No answer came from: context7, deepwiki.", *(f"note {n}: x" for n in range(5))]
-
-
 # --- a model's text
 
 
@@ -312,14 +295,14 @@ def test_a_models_text_stands_in_place_of_the_passages() -> None:
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(300, 1_500))
-def test_a_models_text_is_kept_as_far_as_whole_paragraphs_fit(few: int, many: int, most: int) -> None:
+def test_a_models_text_is_kept_as_far_as_it_fits(few: int, many: int, most: int) -> None:
     summary = "\n\n".join([fenced("a()\n" * 10)] * few)
     details = "\n\n".join(f"{fenced(f'b_{n}()')}\n\nWords of {n}." for n in range(many))
     written = Synthesis(summary=summary, details=details, model="m-1")
     report = build(page(f"One.\n\n{fenced('retry(request)')}"), synthesis=written, max_tokens=most)
     assert tokens_of(report.text) <= most
     told = parts(report)
-    assert set(examples(told["Summary"])) == {("a()\n" * 10).strip()}
+    assert set("\n".join(examples(told["Summary"])).split("\n")) == {"a()"}
     assert examples(told["Details"]) == [f"b_{n}()" for n in range(len(examples(told["Details"])))]
 
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.lessons.events import MOST_EVENTS, detect, phase_tag, read_return
-from kr.lessons.record import evident_events
+from kr.lessons.record import MOST_EVENTS, detect, evident_events, phase_tag, read_return
 from kr.models import EVENT_TYPES, PHASES
 from kr.settings import Settings
 from tests.support.lessons import settings_of
