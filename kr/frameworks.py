@@ -53,6 +53,11 @@ def is_usual_name(name: str) -> bool:
     return framework_key(name) in _rows()
 
 
+def is_language_or_product(name: str) -> bool:
+    """Tell whether a name is never meant for a package whose full name only ends with it (``go``, ``postgresql``)."""
+    return framework_key(name) in _products()
+
+
 def named_by_group(package: str) -> str | None:
     """Return the name of the framework that a Maven group is (``spring-boot`` of its starters); None where the table has none.
 
@@ -139,10 +144,19 @@ def _of_package(name: str) -> str:
 @cache
 def _rows() -> dict[str, list[str]]:
     """Return the names of each framework as they are written, by its key, which is the first of them without separators."""
-    table = Path(__file__).with_name("frameworks.txt").read_text(encoding="utf-8")
-    lines = (line for line in table.splitlines() if line and line[0] != "#")
-    rows = ([name.strip() for name in line.replace("=", ",").split(",")] for line in lines)
+    rows = ([name.strip(" !") for name in line.replace("=", ",").split(",")] for line in _lines())
     return {_squashed(row[0]): row for row in rows}
+
+
+@cache
+def _products() -> frozenset[str]:
+    return frozenset(_squashed(line[1:].partition("=")[0].strip()) for line in _lines() if line[0] == "!")
+
+
+@cache
+def _lines() -> list[str]:
+    table = Path(__file__).with_name("frameworks.txt").read_text(encoding="utf-8")
+    return [line for line in table.splitlines() if line and line[0] != "#"]
 
 
 @cache

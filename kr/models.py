@@ -129,7 +129,7 @@ class Entry:
 
     @property
     def is_installed_excerpt(self) -> bool:
-        """Whether kr took the text from installed documentation or a folder alone, which is fresh for a day."""
+        """Whether kr took the text from installed documentation alone, which is fresh for a day."""
         return self.origin == "excerpt" and self.fresh_until is not None
 
 

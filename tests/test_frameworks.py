@@ -14,7 +14,7 @@ from kr.frameworks import (
 
 TABLE = Path(frameworks.__file__).with_name("frameworks.txt")
 LINES = [
-    [name.strip() for name in line.replace("=", ",").split(",")]
+    [name.strip(" !") for name in line.replace("=", ",").split(",")]
     for line in TABLE.read_text(encoding="utf-8").splitlines()
     if line and line[0] != "#"
 ]

