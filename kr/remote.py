@@ -8,7 +8,7 @@ goes to the server that was named, and nowhere else.
 import json
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -24,7 +24,6 @@ from kr.requests import Mode
 from kr.research.finding_text import RateResults, SaveEnvelope
 from kr.research.service import ResearchService
 from kr.sources.network import run
-from kr.store.engine import Row
 
 if TYPE_CHECKING:
     from kr.lessons.record import RecordEnvelope
@@ -142,8 +141,11 @@ class SharedResearch(ResearchService):
         except ServerGone as gone:
             return failure(data, Problem(type=gone.code, message=str(gone)), mode=default_mode)
 
-    def keep_row(self, row: Row) -> None:
-        """Keep none: the server keeps its own."""
+    def _refuse(
+        self, data: Mapping[str, Any], problems: Sequence[Problem], *, mode: Mode | None = None
+    ) -> Envelope:
+        """Refuse what can't be read, and keep no row: the server has those."""
+        return failure(data, *problems, mode=mode)
 
 
 class SharedApp(App):

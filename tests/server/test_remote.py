@@ -112,6 +112,8 @@ def test_a_server_that_is_gone_is_an_error_that_names_it(client: Project) -> Non
     done = client.run("stats", more={"KR_SERVER": url})
     assert (done.returncode, done.stdout) == (1, b"")
     assert f"KR_SERVER: {url} can't be reached" in done.stderr.decode()
+    unread = client.run("research", "--request", "-", stdin=": no yaml [", more={"KR_SERVER": url})
+    assert (unread.returncode, b"the request is broken" in unread.stdout) == (1, True)
     assert not client.base.exists()
     changed = client.run("entries", "remove", "nothing", more={"KR_SERVER": url})
     assert b"works on the local knowledge base" in changed.stderr
