@@ -29,19 +29,13 @@ def context7(project: Project) -> Iterator[StandIn]:
         yield stand_in
 
 
-def memory(server: Server) -> int:
-    """Resident bytes of a server."""
-    status = Path(f"/proc/{server.process.pid}/status").read_text(encoding="ascii")
-    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))) * 1024
-
-
 MOST_LESSONS = 25
 """Of one client, each time that the crowd is let loose."""
 
 
-@pytest.mark.effort(60, 1)
+@pytest.mark.effort(20, 1)
 def test_sixty_four_clients_at_once(project: Project, context7: StandIn, effort: int) -> None:
-    """For a minute with ``--all``: no error, no lost write, memory flat.
+    """For a minute with ``--all``: no error, no lost write.
 
     The lessons are counted, not timed: a faster machine would write more of them, and the server remembers each.
     """
@@ -71,16 +65,12 @@ def test_sixty_four_clients_at_once(project: Project, context7: StandIn, effort:
 
     with serving(project) as server:
         assert server.post("/v1/research", request()).json["status"] == "success"
-        crowd(work, clients, server, seconds=min(3, effort))  # every thread and connection is made
-        before = memory(server)
-        crowd(work, clients, server, seconds=effort)
-        after = memory(server)
+        crowd(work, clients, server, seconds=3 * effort)
     assert wrong == []
     [(rows,)] = project.sql("SELECT count(*) FROM requests WHERE status = 'cache-hit'")
     assert sent["hit"] <= rows <= sent["hit"] + sent["unwritten hit"]
     lines = (project.base / "lessons" / "_lessons-learned.md").read_text(encoding="utf-8").splitlines()
     assert sum(line.startswith("- [") for line in lines) == sent["lesson"]
-    assert after < before * 1.2, (before, after)
 
 
 def crowd(work: Any, clients: int, server: Server, *, seconds: float) -> None:

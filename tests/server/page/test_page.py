@@ -213,16 +213,6 @@ def test_a_database_that_cannot_serve_is_told_on_the_page(empty: Site) -> None:
         assert "kr.db" in one(soup(empty, path, status=503), "[role=alert]").get_text()
 
 
-def test_static_files_are_kept_by_the_browser_and_asked_for_again(sprint: Site) -> None:
-    page = soup(sprint, "/")
-    for tag in page.select("link"):
-        response = sprint.client.get(str(tag["href"]))
-        assert response.status_code == 200
-        assert "no-cache" in response.headers["cache-control"]
-        assert response.headers["x-content-type-options"] == "nosniff"
-    assert sprint.client.get("/static/../page.py").status_code == 404
-
-
 def test_outside_loopback_a_person_signs_in_with_the_token(tmp_path: Path) -> None:
     with site(tmp_path, token=TOKEN) as closed:
         client, html_wanted = closed.client, {"accept": "text/html"}
