@@ -60,16 +60,6 @@ def test_each_step_says_when_it_began_and_ended_and_what_came_of_it() -> None:
     assert course.take(Begin()).instance == instance
 
 
-def test_what_ended_is_not_taken_twice_and_what_is_unknown_is_nothing() -> None:
-    course = Course(action("a"), parallel("p", "params.items"), action("b"), items=[1]).take(Begin())
-    before = course.instance
-    for name, task in (("b", None), ("p", 0), ("p", None), ("a", 3), ("z", None)):
-        assert course.end(name, task=task, ok=False).instance == before
-    before = course.end("a").end("p", task=0).instance
-    for name, task in (("a", None), ("p", 0), ("p", -1)):
-        assert course.end(name, task=task, ok=False).instance == before
-
-
 @pytest.mark.parametrize(
     ("cases", "details", "result"),
     [
