@@ -24,15 +24,16 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from kr.app import App
 from kr.errors import KrError
-from kr.models import Entry
+from kr.models import Envelope
 from kr.store import entries, ledger, saving
 from kr.store.engine import Store
 from kr.times import to_text
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.postgresql import Databases, Server, started
 from tests.support.program import Project, request
-from tests.support.stores import call
+from tests.support.stores import call, draft
 
 STORIES, CALLS, LIMIT, QUESTIONS, KILLS = 20, 3, 200, 4, 5
 KNOWN, FILLING = 50, 140
@@ -40,22 +41,17 @@ KNOWN, FILLING = 50, 140
 Acknowledged = dict[str, Any]
 
 
-def draft(topic: str, framework: str = "vue") -> Entry:
-    return Entry(
-        framework=framework,
-        framework_version="3.5",
-        topic=topic,
-        tags=("load",),
-        confidence="high",
-        question=f"How is {topic} done?",
-    )
+def save(store: Store, topic: str, framework: str = "vue") -> str:
+    """Save a report of usual size; return its entry's id."""
+    entry = draft(framework, topic, framework_version="3.5", tags=("load",), question=f"How is {topic} done?")
+    head = f"# vue - {topic}\n\n## Summary\n\n{topic} is done by a call.\n\n## Details\n\n"
+    return saving.save(store, entry, head + "More words. " * 150, datetime.now(UTC)).entry.id
 
 
-def text_of(topic: str) -> str:
-    return (
-        f"# vue - {topic}\n\n## Summary\n\n{topic} is done by a call.\n\n## Details\n\n"
-        + "More words. " * 150
-    )
+def ask(app: App, topic: str, question: str, **given: Any) -> Envelope:
+    overrides = {name: given.pop(name) for name in ("max_calls", "if_unsure") if name in given}
+    document = request(topic=topic, question=question, **{"tags": ["load"], **given})
+    return app.research.document(json.dumps(document).encode(), overrides=overrides)
 
 
 def agent(project: Project, number: int, began: float, seconds: float, output: Connection) -> None:
@@ -79,12 +75,9 @@ def agent(project: Project, number: int, began: float, seconds: float, output: C
                 if asked < QUESTIONS and gone > (asked + 1) * seconds / (QUESTIONS + 1):
                     name = f"identical question {asked}"
                     asked += 1
-                    document = request(
-                        topic=name, question=f"What is {name}?", tags=["same"], session_id=f"s-{number}"
-                    )
-                    app.research.document(json.dumps(document).encode())
+                    ask(app, name, f"What is {name}?", tags=["same"], session_id=f"s-{number}")
                     continue  # it waits for others by intent
-                step(app.store, app, number, chance, told)
+                step(app, number, chance, told)
                 told["took"].append(time.perf_counter() - start)
                 told["last"] = time.time()
             except KrError:
@@ -93,19 +86,15 @@ def agent(project: Project, number: int, began: float, seconds: float, output: C
     output.send(told)
 
 
-def step(store: Store, app: Any, number: int, chance: random.Random, told: Acknowledged) -> None:
-    kind, now = chance.random(), datetime.now(UTC)
+def step(app: App, number: int, chance: random.Random, told: Acknowledged) -> None:
+    store, kind, now = app.store, chance.random(), datetime.now(UTC)
     if kind < 0.6:
         topic = f"known {chance.randrange(KNOWN)}"
-        document = request(
-            topic=topic, question=f"How is {topic} done?", tags=["load"], session_id=f"s-{number}"
-        )
-        answer = app.research.document(json.dumps(document).encode(), overrides={"max_calls": 0})
-        if answer.errors:
+        if ask(app, topic, f"How is {topic} done?", session_id=f"s-{number}", max_calls=0).errors:
             raise KrError("not kept")
     elif kind < 0.75:
         topic = f"saved {number} {len(told['saved'])} {chance.randrange(10**9)}"
-        told["saved"].append(saving.save(store, draft(topic), text_of(topic), now).entry.id)
+        told["saved"].append(save(store, topic))
     elif kind < 0.9:
         story = f"1-{chance.randrange(STORIES)}"
         _, held = store.change(
@@ -128,19 +117,15 @@ def crowd(
     A ``server`` is killed meanwhile.
     """
     with context7_server(Scenario(delay=0.5)) as context7:
-        env = {} if url is None else {"KR_DATABASE_URL": url}
-        if url is None:  # four folders are four machines before PostgreSQL; before SQLite they share the file
-            env["KR_DATABASE_URL"] = f"sqlite:///{folder}/kr.db"
-        projects = [Project(folder / f"machine-{number}", env=dict(env)) for number in range(4)]
+        # Four folders are four machines before PostgreSQL; before SQLite they share the file.
+        place = url or f"sqlite:///{folder}/kr.db"
+        projects = [Project(folder / f"machine-{it}", env={"KR_DATABASE_URL": place}) for it in range(4)]
         for project in projects:
             project.use_context7(context7.url)
-        store = Store(env["KR_DATABASE_URL"], projects[0].base)
-        filling, known = (
-            [f"{kind} {it}" for it in range(number)]
-            for kind, number in (("filling", FILLING), ("known", KNOWN))
-        )
-        for topic in filling + known:
-            saving.save(store, draft(topic), text_of(topic), datetime.now(UTC))
+        store = Store(place, projects[0].base)
+        for kind, number in (("filling", FILLING), ("known", KNOWN)):
+            for it in range(number):
+                save(store, f"{kind} {it}")
         forking, pipes, running = multiprocessing.get_context("fork"), [], []
         store.close()
         began = time.time() + 2
@@ -205,11 +190,10 @@ def judge(store: Store, context7: StandIn, told: list[Acknowledged], most: int, 
     evicted = sum(row["topic"].startswith("identical") for row in archived)  # who asks later finds nothing
     is_twice = not QUESTIONS <= asked <= QUESTIONS + evicted and not failed
     wrong += [f"{asked} researches for {QUESTIONS} questions, {evicted} evicted"] if is_twice else []
-    print(
-        f"  {len(took) / seconds:.0f} operations a second, median {statistics.median(took) * 1000:.1f} ms, "
-        f"worst {took[-1] * 1000:.0f} ms, {failed} failed; {len(saved)} saved, {counted} counted, "
-        f"{sum(spent.values())} of {STORIES * CALLS} calls spent, at most {most} entries, {asked} researches of {QUESTIONS} questions, of which {evicted} were evicted"
-    )
+    slow = f"median {statistics.median(took) * 1000:.1f} ms, worst {took[-1] * 1000:.0f} ms, {failed} failed"
+    print(f"  {len(took) / seconds:.0f} operations a second, {slow}; {len(saved)} saved, {counted} counted")
+    print(f"  {sum(spent.values())} of {STORIES * CALLS} calls spent, at most {most} entries")
+    print(f"  {asked} researches of {QUESTIONS} questions, of which {evicted} were evicted")
     for line in wrong:
         print(f"  WRONG: {line}")
     return not wrong
@@ -217,46 +201,37 @@ def judge(store: Store, context7: StandIn, told: list[Acknowledged], most: int, 
 
 def looks(folder: Path, url: str | None) -> bool:
     """Time a resident hit and candidates at 2,000 entries."""
-    env = {
-        "KR_MAX_ENTRIES": "5000",
-        "KR_AUTO_EXPORT": "false",
-        **({} if url is None else {"KR_DATABASE_URL": url}),
-    }
-    project = Project(folder / "looks", env=env)
+    env = {"KR_MAX_ENTRIES": "5000", "KR_AUTO_EXPORT": "false"}
+    project = Project(folder / "looks", env=env | ({"KR_DATABASE_URL": url} if url else {}))
     project.clock = lambda: datetime.now(UTC)  # type: ignore[assignment]
     with project.app() as app:
         for number in range(2000):
-            topic = f"{('sorting', 'routing', 'caching', 'testing')[number % 4]} of part {number}"
-            saving.save(app.store, draft(topic, f"framework{number % 20}"), text_of(topic), datetime.now(UTC))
+            subject = ("sorting", "routing", "caching", "testing")[number % 4]
+            save(app.store, f"{subject} of part {number}", f"framework{number % 20}")
 
-        def ask(topic: str, question: str) -> float:
-            document = request(framework="framework7", topic=topic, question=question, tags=["load"])
-            data = json.dumps(document).encode()
+        def timed(topic: str, question: str) -> float:
             start = time.perf_counter()
-            app.research.document(data, overrides={"if_unsure": "candidates"})
+            ask(app, topic, question, framework="framework7", if_unsure="candidates")
             return (time.perf_counter() - start) * 1000
 
-        hits = [ask("testing of part 7", "How is testing of part 7 done?") for _ in range(200)]
-        offers = [ask(f"testing a part {it}", f"How would I test a part {it}?") for it in range(100)]
+        hits = [timed("testing of part 7", "How is testing of part 7 done?") for _ in range(200)]
+        offers = [timed(f"testing a part {it}", f"How would I test a part {it}?") for it in range(100)]
     hit, offer = statistics.median(hits), statistics.median(offers)
     print(f"  hit {hit:.1f} ms, candidates {offer:.1f} ms (medians)")
     return url is None or (hit <= 8 and offer <= 20)
 
 
 def steps(what: str, given: argparse.Namespace, server: Server, folder: Path) -> Iterator[bool]:
-    databases = Databases(server.url)
-    with databases.one() as url:
-        if what == "load":
-            for name, it in (("SQLite", None), ("PostgreSQL", url)):
-                print(f"{what}: {given.processes} processes, {given.seconds} s, {name}")
-                yield crowd(folder / name, it, given.processes, given.seconds)
-        elif what == "kill":
-            print(f"kill: {given.processes} processes, {given.seconds} s, the server is killed {KILLS} times")
-            yield crowd(folder, url, given.processes, given.seconds, server)
-        else:
-            for name, it in (("SQLite", None), ("PostgreSQL", url)):
-                print(f"looks: {name}")
+    with Databases(server.url).one() as url:
+        for name, it in {"SQLite": None, "PostgreSQL": url}.items():
+            if what == "kill" and it is None:
+                continue
+            print(f"{what}: {name}, {given.processes} processes, {given.seconds} s")
+            if what == "looks":
                 yield looks(folder / name, it)
+            else:
+                killed = server if what == "kill" else None
+                yield crowd(folder / name, it, given.processes, given.seconds, killed)
 
 
 def main() -> int:

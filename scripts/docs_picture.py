@@ -39,57 +39,43 @@ def picture(theme: str) -> str:
     """Draw the table in the colours of a ``theme``, ``light`` or ``dark``."""
     colours, (has, lacks, measures) = COLOURS[theme], read_table(_PAGE.read_text(encoding="utf-8"))
     height = _TOP + _GAP * len(measures) + 6
+    told = "; ".join(f"{it.title}: {it.has[1]}, without {it.lacks[1]}" for it in measures)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}" {_FONT}>',
-        f"<title>{_told(has, lacks, measures)}</title>",
-        _legend(0, 18, colours.has, f"{has} questions of agents that have another agent's findings", colours),
-        _legend(0, 40, colours.lacks, f"{lacks} questions of an agent that begins with nothing", colours),
+        f"<title>{has} questions with the findings of another agent, {lacks} without. {told}</title>",
     ]
+    for y, colour, label in (
+        (18, colours.has, f"{has} questions of agents that have another agent's findings"),
+        (40, colours.lacks, f"{lacks} questions of an agent that begins with nothing"),
+    ):
+        square = f'<rect x="0" y="{y - 11}" width="12" height="12" rx="2" fill="{colour}"/>'
+        lines.append(f"{square}{_text(20, y, label, colours.quiet)}")
     for number, measure in enumerate(measures):
         top = _TOP + _GAP * number
         lines.append(_text(0, top + 19, measure.title, colours.text, more=' font-weight="600"'))
         lines.append(_text(0, top + _ROW + 15, measure.note, colours.quiet, more=' font-size="12"'))
-        for offset, colour, (length, label) in (
-            (0, colours.has, measure.has),
-            (_ROW, colours.lacks, measure.lacks),
-        ):
-            lines += _bar(top + offset, length, label, colour, colours)
+        lines += _bar(top, *measure.has, colours.has, colours)
+        lines += _bar(top + _ROW, *measure.lacks, colours.lacks, colours)
     return "\n".join([*lines, "</svg>", ""])
 
 
 def read_table(page: str) -> tuple[int, int, list[Measure]]:
     """Return how many questions the agents with and without findings asked, and what came of them."""
-    rows = {
-        cells[0]: cells[1:]
-        for line in page.splitlines()
-        if (cells := [it.strip() for it in line.strip("|").split("|")])[1:]
-    }
+    rows = {}
+    for line in page.splitlines():
+        name, *cells = [cell.strip() for cell in line.strip("|").split("|")]
+        rows[name] = cells
     has, lacks = ([_number(cell) for cell in rows[name]] for name in ("B, all", "C"))
     most = max(has[2], lacks[2])
-    return (
-        has[0],
-        lacks[0],
-        [
-            Measure(
-                "enough to write the code from",
-                "as a fresh reader graded it",
-                _share(has[1], has[0]),
-                _share(lacks[1], lacks[0]),
-            ),
-            Measure(
-                "answered from the cache",
-                "nothing was looked up anew",
-                _share(has[3], has[0]),
-                _share(lacks[3], lacks[0]),
-            ),
-            Measure(
-                "tokens a question",
-                "the median; fewer are better",
-                (has[2] / most, f"{has[2]:,}"),
-                (lacks[2] / most, f"{lacks[2]:,}"),
-            ),
-        ],
-    )
+    shares = []
+    for title, note, at in (
+        ("enough to write the code from", "as a fresh reader graded it", 1),
+        ("answered from the cache", "nothing was looked up anew", 3),
+    ):
+        shares.append(Measure(title, note, _share(has[at], has[0]), _share(lacks[at], lacks[0])))
+    tokens = ((it[2] / most, f"{it[2]:,}") for it in (has, lacks))
+    shares.append(Measure("tokens a question", "the median; fewer are better", *tokens))
+    return has[0], lacks[0], shares
 
 
 def _number(cell: str) -> int:
@@ -104,20 +90,10 @@ def _share(part: int, whole: int) -> tuple[float, str]:
     return part / whole, f"{part} of {whole}, {100 * part / whole:.0f} %"
 
 
-def _told(has: int, lacks: int, measures: list[Measure]) -> str:
-    rows = "; ".join(f"{it.title}: {it.has[1]}, without {it.lacks[1]}" for it in measures)
-    return f"{has} questions with the findings of another agent, {lacks} without. {rows}"
-
-
-def _legend(x: int, y: int, colour: str, label: str, colours: Colours) -> str:
-    return f'<rect x="{x}" y="{y - 11}" width="12" height="12" rx="2" fill="{colour}"/>{_text(x + 20, y, label, colours.quiet)}'
-
-
 def _bar(top: int, length: float, label: str, colour: str, colours: Colours) -> list[str]:
-    track = f'<rect x="{_LEFT}" y="{top + 6}" width="{_BAR}" height="16" rx="3" fill="{colours.track}"/>'
-    filled = (
-        f'<rect x="{_LEFT}" y="{top + 6}" width="{round(_BAR * length)}" height="16" rx="3" fill="{colour}"/>'
-    )
+    place = f'<rect x="{_LEFT}" y="{top + 6}"'
+    track = f'{place} width="{_BAR}" height="16" rx="3" fill="{colours.track}"/>'
+    filled = f'{place} width="{round(_BAR * length)}" height="16" rx="3" fill="{colour}"/>'
     return [track, filled, _text(_LEFT + _BAR + 12, top + 19, label, colours.text)]
 
 

@@ -1,13 +1,13 @@
 """What holds for the whole suite: how thorough a run is, and which signals its children obey."""
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from tests.support.postgresql import HOW_TO_GET_IT, Databases, started
-from tests.support.signals import default_in_children
 
 # On a machine under load an example, and even making its data, takes as long as it takes.
 # Without --all a property is tried on fewer examples.
@@ -48,8 +48,17 @@ def effort(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture(scope="session", autouse=True)
 def _children_obey_signals() -> Iterator[None]:
-    with default_in_children():
-        yield
+    """Let programs end of the signals that a shell's background job, ``nohup`` and service managers have ignored.
+
+    A new program inherits an ignored signal, but has the default for one that is handled (POSIX, exec).
+    """
+    ending = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+    ignored = [number for number in ending if signal.getsignal(number) is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, lambda *_: None)
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @pytest.fixture(scope="session")

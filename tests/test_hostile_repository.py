@@ -50,12 +50,10 @@ def use(project: Project) -> str:
 @pytest.mark.parametrize(
     "planted",
     [
-        {".kr/lessons/_lessons-learned.md": "text", ".kr/index.yaml": "text", "sample_report.md": "text"},
-        {".kr/lessons/_lessons-learned.md": "absent", ".gitignore": "text", "workflow_state.json": "absent"},
-        {".kr/lessons": "folder", f".kr/index.yaml.{BEGUN}.bak": "absent", ".workflow_state.json.new": "text"},
-        {".kr/lessons/._lessons-learned.md.lock": "absent", ".kr/.export.lock": "absent", ".gitignore": "absent"},
+        {".kr/lessons/_lessons-learned.md": "text", ".kr/index.yaml": "text", "sample_report.md": "text", ".gitignore": "text"},
+        {".kr/lessons": "folder", f".kr/index.yaml.{BEGUN}.bak": "absent", ".workflow_state.json.new": "text", ".kr/frameworks": "folder"},
+        {".kr/lessons/._lessons-learned.md.lock": "absent", ".kr/.export.lock": "absent", ".gitignore": "absent", "workflow_state.json": "absent"},
         {".kr/kr.db": "absent", ".workflow_state.json.lock": "absent"},
-        {".kr/kr.db.lock": "absent", ".kr/frameworks": "folder"},
     ],
 )  # fmt: skip
 def test_nothing_is_written_through_a_link(project: Project, tmp_path: Path, planted: dict[str, str]) -> None:

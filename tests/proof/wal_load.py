@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -22,56 +21,43 @@ from kr.store import entries, lookup, saving
 from kr.store.engine import Store
 from tests.support.stores import NOW, draft
 
-TOPICS = 40
-TURNS = 50
+TOPICS, TURNS = 40, 50
+WORKERS = {"write": 4, "read": 2, "checkpoint": 2}
 
 
-Work = Callable[[Path, random.Random], int]
+def step(kind: str, base: Path, chance: random.Random) -> int:
+    """Do a piece of work in a store that is opened and closed for it, as agents do; return how many operations it was.
 
-
-def write(base: Path, chance: random.Random) -> int:
-    """Touch entries and write a report, as agents do, in a store that is opened and closed for it."""
+    Whoever is the last to close makes a checkpoint: that of ``checkpoint`` does nothing else.
+    """
     with Store(None, base, max_entries=TOPICS // 2) as store:
-        for _ in range(TURNS):
+        if kind == "checkpoint":
             with store.write() as tx:
-                lookup.touch(tx, f"click-topic-{chance.randrange(TOPICS)}", NOW)
-        topic = draft(topic=f"topic {chance.randrange(TOPICS)}")
-        saving.save(store, topic, f"# {chance.random()}\n{'x' * 3000}\n", NOW)
-    return TURNS + 1
-
-
-def read(base: Path, _: random.Random) -> int:
-    with Store(None, base) as store:
-        for _turn in range(TURNS):
-            with store.read() as tx:
-                entries.all(tx)
+                entries.count(tx)
+            return 1
+        for _ in range(TURNS):
+            if kind == "read":
+                with store.read() as tx:
+                    entries.all(tx)
+            else:
+                with store.write() as tx:
+                    lookup.touch(tx, f"click-topic-{chance.randrange(TOPICS)}", NOW)
+        if kind == "write":
+            topic = draft(topic=f"topic {chance.randrange(TOPICS)}")
+            saving.save(store, topic, f"# {chance.random()}\n{'x' * 3000}\n", NOW)
     return TURNS
 
 
-def checkpoint(base: Path, _: random.Random) -> int:
-    """Open and close: whoever is the last to close makes a checkpoint."""
-    with Store(None, base) as store, store.write() as tx:
-        entries.count(tx)
-    return 1
-
-
-LOAD: dict[str, tuple[Work, int]] = {
-    "writers": (write, 4),
-    "readers": (read, 2),
-    "checkpointers": (checkpoint, 2),
-}
-
-
-def work(job: tuple[str, Work, Path, int, float]) -> tuple[str, int, str]:
+def work(job: tuple[str, Path, int, float]) -> tuple[str, int, str]:
     """Repeat a step until the time is over; return how much was done, and the first error."""
-    name, step, base, seed, until = job
+    kind, base, seed, until = job
     chance, done = random.Random(seed), 0
     try:
         while done == 0 or time.monotonic() < until:
-            done += step(base, chance)
+            done += step(kind, base, chance)
     except (KrError, sqlite3.Error) as error:
-        return name, done, f"{type(error).__name__}: {error}"
-    return name, done, ""
+        return kind, done, f"{type(error).__name__}: {error}"
+    return kind, done, ""
 
 
 def play(base: Path, seconds: float) -> dict[str, Any]:
@@ -80,12 +66,12 @@ def play(base: Path, seconds: float) -> dict[str, Any]:
         for number in range(TOPICS // 2):
             saving.save(store, draft(topic=f"topic {number}"), f"# {number}\n", NOW)
     until = time.monotonic() + seconds
-    jobs = [(name, step, base, seed, until) for name, (step, many) in LOAD.items() for seed in range(many)]
+    jobs = [(kind, base, seed, until) for kind, many in WORKERS.items() for seed in range(many)]
     with multiprocessing.get_context("spawn").Pool(len(jobs)) as pool:
         ended = pool.map(work, jobs, chunksize=1)
     done: Counter[str] = Counter()
-    for name, times, _ in ended:
-        done[name] += times
+    for kind, times, _ in ended:
+        done[kind] += times
     with closing(sqlite3.connect(base / "kr.db")) as connection:
         found = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
     errors = Counter(error for *_, error in ended if error)

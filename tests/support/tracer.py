@@ -16,39 +16,19 @@ from typing import Literal
 How = Literal["kill", "tear", "fail"]
 """What happens at a point: killed before the call; killed when a write has written half; the call fails."""
 
-TRACEME, _PEEKUSER, _POKEUSER, STEP, DETACH, SYSCALL, SETOPTIONS = 0, 3, 6, 9, 17, 24, 0x4200
-TRACESYSGOOD, _TRACECLONE, EXITKILL = 0x1, 0x8, 0x100000
-WALL = 0x40000000
-SYSCALL_STOP = signal.SIGTRAP | 0x80
-NUMBER, _RESULT = 8 * 15, 8 * 10
-ARGUMENTS = (8 * 14, 8 * 13, 8 * 12)
+_TRACEME, _PEEKUSER, _POKEUSER, _SYSCALL, _SETOPTIONS = 0, 3, 6, 24, 0x4200
+_TRACESYSGOOD, _TRACECLONE, _EXITKILL = 0x1, 0x8, 0x100000
+_WALL = 0x40000000
+_SYSCALL_STOP = signal.SIGTRAP | 0x80
+_NUMBER, _RESULT = 8 * 15, 8 * 10
+_ARGUMENTS = (8 * 14, 8 * 13, 8 * 12)
 """Where the registers stand in ``struct user``: orig_rax, rax; rdi, rsi, rdx."""
-_CALLS = {
-    1: "write",
-    18: "pwrite64",
-    20: "writev",
-    72: "fcntl",
-    73: "flock",
-    74: "fsync",
-    75: "fdatasync",
-    76: "truncate",
-    77: "ftruncate",
-    82: "rename",
-    83: "mkdir",
-    84: "rmdir",
-    86: "link",
-    87: "unlink",
-    90: "chmod",
-    91: "fchmod",
-    257: "openat",
-    258: "mkdirat",
-    263: "unlinkat",
-    264: "renameat",
-    280: "utimensat",
-    285: "fallocate",
-    316: "renameat2",
-    326: "copy_file_range",
-}
+_NUMBERED = """
+1 write, 18 pwrite64, 20 writev, 72 fcntl, 73 flock, 74 fsync, 75 fdatasync, 76 truncate, 77 ftruncate, 82 rename, 83 mkdir, 84 rmdir,
+86 link, 87 unlink, 90 chmod, 91 fchmod, 257 openat, 258 mkdirat, 263 unlinkat, 264 renameat, 280 utimensat, 285 fallocate,
+316 renameat2, 326 copy_file_range
+"""
+_CALLS = {int(number): name for number, name in map(str.split, _NUMBERED.split(","))}
 _WRITES = {"write", "pwrite64"}
 _SET_LOCK = {6, 7}
 
@@ -89,7 +69,7 @@ def trace(
         status = 99
         try:
             before()
-            if _libc.ptrace(TRACEME, 0, 0, 0):
+            if _libc.ptrace(_TRACEME, 0, 0, 0):
                 os._exit(98)
             os.kill(os.getpid(), signal.SIGSTOP)
             status = child()
@@ -97,7 +77,7 @@ def trace(
             traceback.print_exc()
         finally:
             os._exit(status)
-    _, state = os.waitpid(pid, WALL)
+    _, state = os.waitpid(pid, _WALL)
     if not os.WIFSTOPPED(state):
         raise CannotTrace("a process may not be traced here")
     return _Run(pid, at=at, how=how, error=error).follow()
@@ -116,10 +96,10 @@ class _Run:
         """Of each thread what is to happen when its call returns."""
 
     def follow(self) -> Trace:
-        ptrace(SETOPTIONS, self.pid, TRACESYSGOOD | _TRACECLONE | EXITKILL)
-        ptrace(SYSCALL, self.pid, 0)
+        _ptrace(_SETOPTIONS, self.pid, _TRACESYSGOOD | _TRACECLONE | _EXITKILL)
+        _ptrace(_SYSCALL, self.pid, 0)
         while True:
-            thread, state = os.waitpid(-1, WALL)
+            thread, state = os.waitpid(-1, _WALL)
             if os.WIFSTOPPED(state):
                 self._stopped(thread, os.WSTOPSIG(state))
             elif thread == self.pid:
@@ -128,7 +108,7 @@ class _Run:
 
     def _stopped(self, thread: int, number: int) -> None:
         delivered = 0
-        if number == SYSCALL_STOP:
+        if number == _SYSCALL_STOP:
             self.inside[thread] = not self.inside.get(thread, False)
             if self.inside[thread]:
                 self._enter(thread)
@@ -136,10 +116,10 @@ class _Run:
                 self._leave(thread)
         elif number not in {signal.SIGTRAP, signal.SIGSTOP}:
             delivered = number
-        ptrace(SYSCALL, thread, delivered, may_be_gone=True)
+        _ptrace(_SYSCALL, thread, delivered, may_be_gone=True)
 
     def _enter(self, thread: int) -> None:
-        name = _CALLS.get(peek(thread, NUMBER))
+        name = _CALLS.get(_peek(thread, _NUMBER))
         if name is None or not _is_point(thread, name):
             return
         point = len(self.trace.points)
@@ -149,16 +129,16 @@ class _Run:
         if self.how == "kill":
             self._kill()
         elif self.how == "fail":
-            ptrace(_POKEUSER, thread, -1, NUMBER)
+            _ptrace(_POKEUSER, thread, -1, _NUMBER)
             self.pending[thread] = "fail"
-        elif name in _WRITES and (size := peek(thread, ARGUMENTS[2])) > 1:
-            ptrace(_POKEUSER, thread, size // 2, ARGUMENTS[2])
+        elif name in _WRITES and (size := _peek(thread, _ARGUMENTS[2])) > 1:
+            _ptrace(_POKEUSER, thread, size // 2, _ARGUMENTS[2])
             self.pending[thread] = "tear"
 
     def _leave(self, thread: int) -> None:
         match self.pending.pop(thread, None):
             case "fail":
-                ptrace(_POKEUSER, thread, -self.error, _RESULT)
+                _ptrace(_POKEUSER, thread, -self.error, _RESULT)
             case "tear":
                 self._kill()
 
@@ -166,7 +146,7 @@ class _Run:
         os.kill(self.pid, signal.SIGKILL)
 
 
-def ptrace(request: int, thread: int, data: int, address: int = 0, *, may_be_gone: bool = False) -> int:
+def _ptrace(request: int, thread: int, data: int, address: int = 0, *, may_be_gone: bool = False) -> int:
     ctypes.set_errno(0)
     result = int(_libc.ptrace(request, thread, address, data))
     number = ctypes.get_errno()
@@ -175,14 +155,14 @@ def ptrace(request: int, thread: int, data: int, address: int = 0, *, may_be_gon
     return result
 
 
-def peek(thread: int, offset: int) -> int:
-    return ptrace(_PEEKUSER, thread, 0, offset)
+def _peek(thread: int, offset: int) -> int:
+    return _ptrace(_PEEKUSER, thread, 0, offset)
 
 
 def _is_point(thread: int, name: str) -> bool:
     """Whether a call changes a file or a lock: not one that only opens or asks."""
     if name == "fcntl":
-        return peek(thread, ARGUMENTS[1]) in _SET_LOCK
+        return _peek(thread, _ARGUMENTS[1]) in _SET_LOCK
     if name == "openat":
-        return bool(peek(thread, ARGUMENTS[2]) & (os.O_CREAT | os.O_TRUNC))
+        return bool(_peek(thread, _ARGUMENTS[2]) & (os.O_CREAT | os.O_TRUNC))
     return True

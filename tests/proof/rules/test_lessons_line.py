@@ -58,17 +58,6 @@ def test_a_ref_is_a_path_and_no_second_lesson(ref: str | None, kept: str | None)
     assert lesson("Set it", ref).ref == kept
 
 
-@pytest.mark.parametrize(
-    ("said", "kept"),
-    [
-        ("See Ref: a.py of it", "See ref: a.py of it"),
-        *((f"Set it{mark}", "Set it") for mark in ".。;；,，:："),
-    ],
-)
-def test_a_text_is_one_summary(said: str, kept: str) -> None:
-    assert lesson(said).summary == kept
-
-
 def test_a_tag_holds_nothing_that_ends_it() -> None:
     assert lesson("Set it", None, "[vue]", "a,b，c、d", "", "vue").tags == ("dev-execution", "vue", "a b c d")
     assert make_lesson("2026-02-07", ("[]", ","), "Set it", None) is None
@@ -113,20 +102,6 @@ def test_a_lesson_with_its_number_fits_two_lines_and_keeps_its_fix(symptom: str,
     assert columns(f"10. {line}") <= 160
     assert (line == whole) == (columns(f"10. {whole}") <= 160)
     assert line == whole or columns(f"10. {line}") > 160 - 22
-
-
-@pytest.mark.parametrize(
-    ("symptom", "fix", "line"),
-    [
-        (" ;", "Set it.", "Set it"),
-        ("It fails", "x" * 30, f"It fails: {'x' * 30}"),
-        ("It fails", "x" * 36, f"I…: {'x' * 36}"),
-        ("It fails", "x" * 38, "x" * 38),
-        ("It fails", "x" * 41, f"{'x' * 39}…"),
-    ],
-)
-def test_a_fix_for_whose_symptom_there_is_no_room_stands_alone(symptom: str, fix: str, line: str) -> None:
-    assert word_lesson(symptom, fix, 40) == line
 
 
 @given(WORDS, WORDS, st.integers(125, 200))

@@ -192,9 +192,10 @@ def test_a_text_that_kr_would_not_have_written_is_quoted_whole(old: str, kept: s
     assert f"- The text was researched for version unknown ({date_of}); " in carried.sections[CAVEATS]
 
 
-@given(st.sampled_from(["word " * 200, "行" * 300, "<" * 500, "`" * 99, "```\nx = 1\n```"]), st.booleans())
-def test_what_stands_in_takes_at_most_256_kib(line: str, is_of_template: bool) -> None:
-    body = "\n".join([line] * 4_000)
-    carried = carry(REPORT.replace("None.", body) if is_of_template else f"# by hand\n\n{body}")
-    assert len(carried.encode()) <= 256 * 1024
-    assert parsed(carried).sections["Summary"].startswith(MARK)
+@pytest.mark.parametrize("line", ["行" * 300, "<" * 500, "`" * 99])
+def test_what_stands_in_takes_at_most_256_kib(line: str) -> None:
+    body = "\n".join([line] * 700)
+    for old in (REPORT.replace("None.", body), f"# by hand\n\n{body}"):
+        carried = carry(old)
+        assert len(carried.encode()) <= 256 * 1024
+        assert parsed(carried).sections["Summary"].startswith(MARK)

@@ -66,6 +66,14 @@ def page_of(chromium: Any, address: str, **options: Any) -> Iterator[Any]:
         context.close()
 
 
+def serious(page: Any, theme: str) -> list[Any]:
+    """Return what axe finds serious."""
+    page.evaluate(AXE)
+    found = page.evaluate("only => axe.run(document, {runOnly: only})", RULES[theme])["violations"]
+    bad = [rule for rule in found if rule["impact"] in {"serious", "critical"}]
+    return [(rule["id"], node["html"], node["failureSummary"]) for rule in bad for node in rule["nodes"]]
+
+
 def hostile_entry(page: Any) -> str:
     page.goto("/entries?framework=vue")
     return str(page.locator("#found tbody a").first.get_attribute("href"))
@@ -87,15 +95,7 @@ def test_axe_finds_nothing_serious_and_no_script_of_strangers_runs(
             assert page.title().endswith(" · kr"), path  # the hostile text would name it
             for summary in page.locator("summary").all():
                 summary.click()
-            page.evaluate(AXE)
-            found = page.evaluate("only => axe.run(document, {runOnly: only})", RULES[theme])["violations"]
-            bad = [
-                (rule["id"], node["html"], node["failureSummary"])
-                for rule in found
-                if rule["impact"] in {"serious", "critical"}
-                for node in rule["nodes"]
-            ]
-            assert bad == [], path
+            assert serious(page, theme) == [], path
 
 
 @pytest.mark.parametrize("width", [390, 1400])

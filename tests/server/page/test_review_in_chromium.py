@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.server.page.conftest import Site, site
-from tests.server.page.test_page_in_chromium import AXE, CHROMIUM, RULES, chromium, page_of
+from tests.server.page.test_page_in_chromium import CHROMIUM, chromium, page_of, serious
 from tests.server.page.test_review import FINDING, HELD, REVIEW_TOKEN, rate, save
 from tests.support.servers import listening
 
@@ -23,17 +23,6 @@ pytestmark = [
 def review(tmp_path: Path) -> Iterator[Site]:
     with site(tmp_path, review_token=REVIEW_TOKEN) as found:
         yield found
-
-
-def serious(page: Any, theme: str) -> list[Any]:
-    page.evaluate(AXE)
-    found = page.evaluate("only => axe.run(document, {runOnly: only})", RULES[theme])["violations"]
-    return [
-        (rule["id"], node["html"])
-        for rule in found
-        if rule["impact"] in {"serious", "critical"}
-        for node in rule["nodes"]
-    ]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
