@@ -14,8 +14,6 @@ from kr.report import (
     is_finding,
     origin_of,
     parse_report,
-    read_confidence,
-    read_date,
     render_report,
     title_of,
 )
@@ -100,26 +98,6 @@ def test_a_title_is_one_harmless_line() -> None:
 # --- what a header says
 
 
-@pytest.mark.parametrize(
-    ("line", "level"),
-    [
-        *((f"**Confidence:** {level}", level) for level in ("high", "medium", "low")),
-        ("**confidence**: HIGH", "high"),
-        ("- Confidence: *Medium*", "medium"),
-        ("**Confidence:** lower", None),
-        ("", None),
-    ],
-)
-def test_a_confidence_is_read_in_whatever_spelling(line: str, level: str | None) -> None:
-    assert read_confidence(f"# vue\n\n{line}\n\n## Summary\n\n**Confidence:** high\n") == level
-
-
-def test_a_date_is_of_the_header_alone() -> None:
-    assert read_date("**Research Date:** 2026-02-07\n\n## Summary\n") == "2026-02-07"
-    assert read_date("# vue\n\n## Summary\n\n**Research Date:** 2026-02-07\n") is None
-    assert read_date("**Research Date:** soon\n") is None
-
-
 def test_who_wrote_a_text_is_told_by_its_attribution() -> None:
     finding = REPORT.replace("- Source 1:", "- Written by: agent:s-1\n- Source 1:")
     assert is_finding(finding)
@@ -171,31 +149,6 @@ def test_an_older_report_stands_in_with_its_version_date_and_sources() -> None:
     assert carry(text) == text
 
 
-@pytest.mark.parametrize(
-    ("old", "kept"),
-    [
-        ("# by hand\n\nSet it.\n", "> **by hand**"),
-        (f"> > {MARK}  \n\nSet it.\n", "> Set it."),
-        (REPORT.replace("## Details", "## More <b>details</b>"), "> **More details**"),
-    ],
-)
-def test_a_text_that_kr_would_not_have_written_is_quoted_whole(old: str, kept: str) -> None:
-    carried = parsed(carry(old))
-    told = carried.sections["Details"]
-    assert told.startswith("From the earlier report:\n\n")
-    assert kept in told
-    assert MARK not in told
-    assert carried.sections["Summary"].startswith(MARK)
-    date_of = "2026-02-07" if "3.5" in old else "unknown"
-    header = {"Version": "unknown", "Research Date": date_of, "Sources": "none"}
-    assert {name: carried.header[name] for name in header} == header
-    assert f"- The text was researched for version unknown ({date_of}); " in carried.sections[CAVEATS]
-
-
-@pytest.mark.parametrize("line", ["行" * 300, "<" * 500, "`" * 99])
-def test_what_stands_in_takes_at_most_256_kib(line: str) -> None:
-    body = "\n".join([line] * 700)
-    for old in (REPORT.replace("None.", body), f"# by hand\n\n{body}"):
-        carried = carry(old)
-        assert len(carried.encode()) <= 256 * 1024
-        assert parsed(carried).sections["Summary"].startswith(MARK)
+@pytest.mark.parametrize("old", ["# by hand\n\nSet it.\n", REPORT.replace("## Details", "## More details")])
+def test_a_text_that_kr_would_not_have_written_comes_back_as_it_is(old: str) -> None:
+    assert carry(old) == old
