@@ -88,17 +88,14 @@ def test_a_good_request_comes_through_whole() -> None:
     assert parsed().config_overrides == ResearchOverrides()
 
 
-@pytest.mark.parametrize(
-    ("field", "bad"),
-    [
-        *(
-            ("story_key", it)
-            for it in (KeyError, None, "  ", "31", "3-1 ", "3-1\n", "-3-1", "3-1-2", "٣-1", ["3-1"])
-        ),
-        *(("session_id", it) for it in (KeyError, None, " \t\n", [], "x" * 501)),
-        *(("mode", it) for it in (KeyError, None, "", "Research", ["research"])),
-    ],
-)
+BAD: dict[str, list[Any]] = {
+    "story_key": [KeyError, None, "  ", "31", "3-1 ", "3-1\n", "-3-1", "3-1-2", "٣-1", ["3-1"]],
+    "session_id": [KeyError, None, " \t\n", [], "x" * 501],
+    "mode": [KeyError, None, "", "Research", ["research"]],
+}
+
+
+@pytest.mark.parametrize(("field", "bad"), [(field, it) for field, values in BAD.items() for it in values])
 def test_who_asks_and_for_what(field: str, bad: object) -> None:
     found = problems(research(**{field: bad}))
     assert list(found) == [field]

@@ -14,7 +14,7 @@ import ipaddress
 import logging
 import secrets
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -100,18 +100,13 @@ class Sessions:
         self._sessions.pop(session_id or "", None)
 
 
-Count = Callable[[Scope, int, float], None]
-"""Takes a request, the status of its answer, and the seconds that it took."""
-
-
 class Access:
     """The outermost ASGI layer; see the module."""
 
-    def __init__(self, app: ASGIApp, policy: Policy, sessions: Sessions, count: Count) -> None:
+    def __init__(self, app: ASGIApp, policy: Policy, sessions: Sessions) -> None:
         self._app = app
         self._policy = policy
         self._sessions = sessions
-        self._count = count
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -135,10 +130,9 @@ class Access:
         except ClientDisconnect:
             return
         finally:
-            seconds = time.perf_counter() - began
-            self._count(scope, status, seconds)
+            milliseconds = (time.perf_counter() - began) * 1000
             path = quote(scope["path"])
-            logger.info("%s %s %d in %.1f ms", scope["method"], path, status, seconds * 1000)
+            logger.info("%s %s %d in %.1f ms", scope["method"], path, status, milliseconds)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer: ASGIApp | None = self._refusal(scope)

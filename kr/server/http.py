@@ -13,13 +13,12 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from fastapi.security import HTTPBearer
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
-from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
 
 from kr import __version__, schemas
 from kr.errors import KrError, Overloaded
@@ -41,7 +40,6 @@ Words = Annotated[str, Query(max_length=1000)]
 
 _MCP_PATHS = ("/mcp", "/mcp/")
 """Where MCP is served: clients differ in the slash at the end, and a redirect loses the body of some."""
-_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 _PROBLEM: dict[str, Any] = {
     "description": "What is wrong, in one sentence: RFC 9457.",
@@ -52,14 +50,6 @@ _UNKNOWN: dict[int | str, dict[str, Any]] = {404: _PROBLEM}
 
 def create_http_app(workers: Workers, policy: Policy) -> Access:
     """Build the application, with what stands before it."""
-    counts = CollectorRegistry()
-    seconds = Histogram(
-        "kr_http_request_seconds",
-        "Time to answer a request.",
-        ("method", "route", "status"),
-        buckets=_SECONDS,
-        registry=counts,
-    )
     sessions = Sessions(policy)
     mcp = StreamableHTTPSessionManager(
         create_mcp_server(workers),
@@ -94,21 +84,13 @@ def create_http_app(workers: Workers, policy: Policy) -> Access:
 
     @api.get("/metrics", response_class=PlainTextResponse)
     async def exposition() -> Response:
-        """Give what Prometheus collects: what this server counts, and the totals of the knowledge base, which outlive it."""
+        """Give what Prometheus collects: the totals of the knowledge base."""
         totals = _Totals(await workers.run(workers.app.stats))
-        return Response(generate_latest(counts) + generate_latest(totals), media_type=_EXPOSITION)
+        return Response(generate_latest(totals), media_type=_EXPOSITION)
 
     api.mount("/static", StaticFiles(packages=[("kr.server", "static")]))
     api.include_router(page_router(workers, sessions), include_in_schema=False)
-    return Access(api, policy, sessions, partial(_count, seconds))
-
-
-def _count(seconds: Histogram, scope: Scope, status: int, taken: float) -> None:
-    """Count a request under its route: a path of an attacker's making must not make a time series."""
-    other = "/mcp" if scope["path"] in _MCP_PATHS else "none"
-    route = getattr(scope.get("route"), "path", None) or other
-    method = scope["method"] if scope["method"] in {"GET", "POST", "DELETE"} else "other"
-    seconds.labels(method, route, str(status)).observe(taken)
+    return Access(api, policy, sessions)
 
 
 class _Totals(Collector):

@@ -260,6 +260,3 @@ def test_mcp_is_served_with_and_without_the_last_slash_and_without_a_redirect(se
         )
         assert sent.status not in {301, 302, 307, 308}
         assert served.get(path, accept="text/event-stream").status == 405
-    exposed = served.get("/metrics").body.decode()
-    assert 'route="/mcp"' in exposed
-    assert 'route="none"' not in exposed
